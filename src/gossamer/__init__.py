@@ -1,0 +1,34 @@
+"""Gossamer: TensorFlow Lite in Python."""
+
+from gossamer.errors import (
+    ArenaError,
+    CompileError,
+    GossamerError,
+    InvokeError,
+    ModelError,
+    PrepareError,
+    UnsupportedOpError,
+)
+from gossamer.resolver import MutableOpResolver, OpResolver, OpResolverType
+from gossamer.runtime.interpreter import Interpreter, InterpreterWithCustomOps, load_delegate
+from gossamer.runtime.signature import SignatureRunner
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ArenaError",
+    "CompileError",
+    "GossamerError",
+    "Interpreter",
+    "InterpreterWithCustomOps",
+    "InvokeError",
+    "ModelError",
+    "MutableOpResolver",
+    "OpResolver",
+    "OpResolverType",
+    "PrepareError",
+    "SignatureRunner",
+    "UnsupportedOpError",
+    "__version__",
+    "load_delegate",
+]

@@ -1,0 +1,31 @@
+"""What goes wrong, by whose fault and when. Each class is also the built-in type that `tf.lite` raises there."""
+
+from __future__ import annotations
+
+
+class GossamerError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class ModelError(GossamerError, ValueError):
+    """The file is damaged, contradicts itself or is not a .tflite model; raised before anything of it is used."""
+
+
+class UnsupportedOpError(GossamerError, ValueError, NotImplementedError):
+    """No operator is registered for the code and version, or the custom name, that a model asks for."""
+
+
+class PrepareError(GossamerError, ValueError, RuntimeError):
+    """Shapes, types, options or quantization that an operator refuses; raised by ``allocate_tensors``."""
+
+
+class InvokeError(GossamerError, RuntimeError):
+    """The call cannot be carried out: not allocated, data missing, or values that an operator refuses."""
+
+
+class CompileError(GossamerError, RuntimeError):
+    """A kernel could not be compiled."""
+
+
+class ArenaError(GossamerError, RuntimeError):
+    """A memory plan is wrong or does not fit."""

@@ -1,0 +1,99 @@
+"""Where a sliding window falls: output sizes and padding as TFLite computes them, and which elements each tap meets.
+
+A window of ``filter`` taps, ``dilation`` apart, stands at ``output`` places, ``stride`` apart, over an axis of
+``input`` elements; the first place begins ``before`` elements ahead of the axis. Tap ``k`` of place ``o`` meets
+element ``o * stride + k * dilation - before``. Where that lies outside the axis there is nothing: a convolution adds
+zero there and a pool leaves it out of its count. So no kernel here pads; each goes through the taps and treats, for
+one tap, all places at which it meets an element.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gossamer.ops.op_def import Context
+from gossamer.schema.enums import Padding
+
+Slices = tuple[slice, ...]
+
+INT16_MAX = (1 << 15) - 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window along one axis: sizes in elements, ``before`` the padding ahead of the axis (see the module)."""
+
+    input: int
+    filter: int
+    stride: int
+    dilation: int
+    output: int
+    before: int
+
+    @property
+    def is_identity(self) -> bool:
+        """Place ``o`` is element ``o`` and nothing else."""
+        return self.filter == 1 and self.stride == 1 and self.before == 0 and self.output == self.input
+
+    def tap(self, index: int) -> tuple[slice, slice]:
+        """The elements that a tap meets and the places from which it meets them; both empty if there are none."""
+        offset = index * self.dilation - self.before
+        first = max(0, -(offset // self.stride))
+        last = min(self.output - 1, (self.input - 1 - offset) // self.stride)
+        if first > last:
+            return slice(0, 0), slice(0, 0)
+        start = first * self.stride + offset
+        stop = last * self.stride + offset + 1
+        return slice(start, stop, self.stride), slice(first, last + 1)
+
+    def taps(self) -> list[int]:
+        """The taps that meet any element at all. A large filter or dilation may leave few of them."""
+        reach = (self.output - 1) * self.stride
+        first = max(0, -((reach - self.before) // self.dilation))
+        last = min(self.filter - 1, (self.input - 1 + self.before) // self.dilation)
+        return [tap for tap in range(first, last + 1) if self.tap(tap)[1].stop]
+
+    def part(self, start: int, stop: int) -> Window:
+        """The same window at places ``start`` to ``stop`` only."""
+        return Window(
+            self.input, self.filter, self.stride, self.dilation, stop - start, self.before - start * self.stride
+        )
+
+
+def window(ctx: Context, axis: str, size: int, filter_size: int, stride: int, dilation: int, padding: int) -> Window:
+    """The window along an axis of ``size`` elements. Raises through ``ctx`` what cannot be one.
+
+    SAME: one place for each ``stride`` elements begun, the odd element of padding behind. VALID: as many places as
+    the window has room for; one that is just too large has none, and one that is larger by a stride or more is an
+    error, because TFLite divides ``size + stride - extent`` by ``stride`` rounding towards zero. Padding that does not
+    fit TFLite's 16 bits is an error too.
+    """
+    if padding not in (Padding.SAME, Padding.VALID):
+        ctx.fail(f"padding must be SAME (0) or VALID (1), got {int(padding)}")
+    for what, value in (("filter size", filter_size), ("stride", stride), ("dilation", dilation)):
+        if value < 1:
+            ctx.fail(f"{axis}: {what} must be at least 1, got {value}")
+    extent = (filter_size - 1) * dilation + 1
+    if padding == Padding.VALID:
+        if size + stride - extent <= -stride:
+            ctx.fail(f"{axis}: a window of {extent} (VALID padding) does not fit the input of {size}")
+        return Window(size, filter_size, stride, dilation, max(0, (size + stride - extent) // stride), 0)
+    output = -(-size // stride)
+    before = max((output - 1) * stride + extent - size, 0) // 2
+    if before > INT16_MAX:
+        ctx.fail(f"{axis}: a window of {extent} needs {before} elements of padding, at most {INT16_MAX} are possible")
+    return Window(size, filter_size, stride, dilation, output, before)
+
+
+def taps(*windows: Window) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
+    """Each combination of taps that meets anything: its index in the filter, the elements, the places.
+
+    With ``image`` indexed by elements and ``grid`` by places, ``grid[places] += image[elements] * filter[index]`` is
+    a convolution, and the same with the two exchanged is a transposed one.
+    """
+    axes = [[(tap, *window.tap(tap)) for tap in window.taps()] for window in windows]
+    for combination in itertools.product(*axes):
+        index, elements, places = zip(*combination, strict=True)
+        yield index, elements, places

@@ -1,0 +1,327 @@
+"""The contract of an operator: one `OpDef` record per file, and the contexts its functions receive.
+
+An operator is three plain functions. ``prepare`` sees shapes, types, options and constants and says what comes out;
+``reference`` sees arrays and returns arrays; ``lower`` (optional) states the operator in terms of kernels. All that a
+runtime does around them, storage, order, planning, threads, is not their business.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntFlag
+from typing import Any, NoReturn, Protocol, TypeVar
+
+from numpy.typing import NDArray
+
+from gossamer.dtypes import type_name
+from gossamer.errors import InvokeError, PrepareError
+from gossamer.quantization import Quantization
+from gossamer.schema.enums import BuiltinOperator, TensorType
+from gossamer.schema.fields import Table
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class InPlace(IntFlag):
+    """What TFLite's planner may do with the buffers of an operator (the values of TfLiteInPlaceOp)."""
+
+    NONE = 0
+    DATA_UNMODIFIED = 1
+    INPUT_0 = 4
+    INPUT_1 = 8
+    INPUT_2 = 16
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of an operator's contract and the first runtime release that has it, such as ``"2.3.0"``."""
+
+    number: int
+    since: str
+
+
+def versions(*since: str) -> tuple[Version, ...]:
+    """Versions 1, 2, ... with the releases that introduced them."""
+    return tuple(Version(number, release) for number, release in enumerate(since, 1))
+
+
+class TensorInfo(Protocol):
+    """What an operator may know of a tensor before it holds data."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> TensorType: ...
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def shape_signature(self) -> Shape: ...
+    @property
+    def quantization(self) -> Quantization: ...
+    @property
+    def sparsity(self) -> Table | None: ...
+    @property
+    def is_constant(self) -> bool:
+        """The value is known when the model is prepared: stored in the file, or computed by a prepare."""
+
+    @property
+    def is_dynamic(self) -> bool:
+        """The shape is only known once the value is."""
+
+    @property
+    def is_variable(self) -> bool:
+        """The value stays from one invocation to the next."""
+
+
+class SubgraphCall(Protocol):
+    """Another subgraph of the model, as IF, WHILE, CALL_ONCE and composites see it."""
+
+    @property
+    def inputs(self) -> Sequence[TensorInfo]: ...
+    @property
+    def outputs(self) -> Sequence[TensorInfo]: ...
+    @property
+    def has_dynamic_tensors(self) -> bool:
+        """Whether a shape in it, as it is allocated, depends on values."""
+
+    def allocate(self, shapes: Sequence[Shape]) -> None:
+        """Resize the inputs where they differ, and prepare and plan the subgraph. Raises `PrepareError`."""
+
+    def call(self, values: Sequence[Array]) -> list[Array]:
+        """Run it on these inputs (resizing where shapes differ); copies of the outputs."""
+
+
+class Resources(Protocol):
+    """State that all subgraphs of an interpreter share."""
+
+    @property
+    def ids(self) -> MutableMapping[tuple[str, str], int]:
+        """(container, shared name) -> resource id."""
+
+    @property
+    def variables(self) -> MutableMapping[int, Array]:
+        """Resource id -> value of a resource variable."""
+
+    @property
+    def hash_tables(self) -> MutableMapping[int, Any]:
+        """Resource id -> hash table."""
+
+    @property
+    def initialized(self) -> set[int]:
+        """Subgraphs that CALL_ONCE has run."""
+
+
+@dataclass(eq=False)
+class OpDef:
+    """All that is true of an operator for everybody.
+
+    ``inputs`` and ``outputs`` name the operands in order; ``"bias?"`` may be missing (-1 or left off at the end),
+    ``"values*"`` stands for any number. ``types`` gives the legal element types of an operand by name; combinations
+    are for ``prepare`` to check. ``reference_version`` is the highest version in TFLite's narrower reference
+    resolver: ``None`` when it has them all, 0 when it lacks the operator.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    versions: tuple[Version, ...]
+    options: type[Table] = Table
+    types: Mapping[str, tuple[TensorType, ...]] = field(default_factory=dict)
+    reference_version: int | None = None
+    in_place: InPlace = InPlace.NONE
+    side_effects: bool = False
+    custom: bool = False
+    doc: str = ""
+    prepare_function: Callable[[PrepareContext], Any] | None = None
+    reference_function: Callable[[InvokeContext], Any] | None = None
+    lower_function: Callable[[Any], Any] | None = None
+
+    @property
+    def code(self) -> BuiltinOperator:
+        """The builtin code; CUSTOM for a custom operator."""
+        return BuiltinOperator.CUSTOM if self.custom else BuiltinOperator[self.name]
+
+    @property
+    def max_version(self) -> int:
+        """The highest version."""
+        return self.versions[-1].number
+
+    def prepare(self, function: Function) -> Function:
+        """Decorator: ``prepare(ctx: PrepareContext)`` checks, sets output shapes and returns data for ``reference``."""
+        self.prepare_function = function
+        return function
+
+    def reference(self, function: Function) -> Function:
+        """Decorator: ``reference(ctx: InvokeContext)`` returns the output array, or a tuple, one for each output."""
+        self.reference_function = function
+        return function
+
+    def lower(self, function: Function) -> Function:
+        """Decorator: ``lower(graph)`` states the operator in the kernel graph."""
+        self.lower_function = function
+        return function
+
+    def check_operands(self, ctx: Context) -> None:
+        """Raise for a wrong number of operands, a missing one, or a type outside ``types``."""
+        for what, names, tensors in (("input", self.inputs, ctx.inputs), ("output", self.outputs, ctx.outputs)):
+            variadic = bool(names) and names[-1].endswith("*")
+            needed = sum(1 for name in names if name[-1] not in "?*")
+            if len(tensors) < needed or (len(tensors) > len(names) and not variadic):
+                allowed = f"{needed} or more" if variadic else _span(needed, len(names))
+                ctx.fail(f"needs {allowed} {what}s ({', '.join(names)}), got {len(tensors)}")
+            for position, tensor in enumerate(tensors):
+                name = names[min(position, len(names) - 1)]
+                if tensor is None:
+                    if name[-1] not in "?*":
+                        ctx.fail(f"{what} {position} ({name}) is missing (tensor -1); it is not optional")
+                    continue
+                legal = self.types.get(name.rstrip("?*"))
+                if legal is not None and tensor.type not in legal:
+                    allowed = _listed([type_name(t) for t in legal])
+                    ctx.fail(f"{name.rstrip('?*')} must be {allowed}, got {type_name(tensor.type)}")
+
+
+def _span(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+class Context:
+    """What both phases know: the node, its operands, its options. ``None`` stands for an optional operand left out."""
+
+    error: type[PrepareError] | type[InvokeError] = PrepareError
+    phase = "prepare"
+
+    def __init__(
+        self,
+        op: OpDef,
+        version: int,
+        node_index: int,
+        options: Any,
+        custom_options: bytes,
+        inputs: Sequence[TensorInfo | None],
+        outputs: Sequence[TensorInfo],
+        intermediates: Sequence[TensorInfo] = (),
+    ) -> None:
+        self.op = op
+        self.version = version
+        self.node_index = node_index
+        self.options = options
+        self.custom_options = custom_options
+        self.inputs = inputs
+        self.outputs = outputs
+        self.intermediates = intermediates
+
+    def input(self, position: int) -> TensorInfo:
+        """The input at a position; an error if it was left out."""
+        tensor = self.optional(position)
+        if tensor is None:
+            self.fail(f"input {position} is missing")
+        return tensor
+
+    def optional(self, position: int) -> TensorInfo | None:
+        """The input at a position, or ``None`` if it was left out."""
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def output(self, position: int = 0) -> TensorInfo:
+        """The output at a position."""
+        return self.outputs[position]
+
+    def attributes(self) -> dict[str, Any]:
+        """The custom options of a custom operator, a flexbuffer map, as a dictionary. Raises if they are not one."""
+        if not self.custom_options:
+            return {}
+        from flatbuffers import flexbuffers
+
+        try:
+            values = flexbuffers.Loads(bytes(self.custom_options))
+        except Exception as error:
+            self.fail(f"custom_options are not a flexbuffer ({error})")
+        if not isinstance(values, dict):
+            self.fail(f"custom_options must hold a flexbuffer map, got {type(values).__name__}")
+        return values
+
+    def require(self, condition: object, message: str) -> None:
+        """Raise with this message unless the condition holds."""
+        if not condition:
+            self.fail(message)
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise `PrepareError` or `InvokeError`: which operator, where, what is wrong."""
+        output = f', output "{self.outputs[0].name}"' if self.outputs else ""
+        raise self.error(
+            f"{self.op.name} (node {self.node_index}{output}): {message} [version {self.version}].\n"
+            f"Node number {self.node_index} ({self.op.name}) failed to {self.phase}."
+        )
+
+
+class PrepareContext(Context, ABC):
+    """What ``prepare`` may ask and say. Whatever ``prepare`` returns is ``data`` of the `InvokeContext`."""
+
+    @abstractmethod
+    def constant(self, position: int) -> Array | None:
+        """The value of an input if it is known now, else ``None``."""
+
+    @abstractmethod
+    def set_shape(self, position: int, shape: Sequence[int]) -> None:
+        """Fix the shape of an output."""
+
+    @abstractmethod
+    def set_dynamic(self, position: int) -> None:
+        """Leave the shape of an output to what ``reference`` returns."""
+
+    @abstractmethod
+    def set_constant(self, position: int, value: Array) -> None:
+        """Give an output its value now; operators after this one see a constant."""
+
+    @abstractmethod
+    def temporary(self, tensor_type: TensorType, shape: Sequence[int], *, persistent: bool = False) -> None:
+        """Ask for scratch memory that TFLite's kernel takes, so that memory plans are equal."""
+
+    @abstractmethod
+    def subgraph(self, index: int) -> SubgraphCall:
+        """Another subgraph of the model."""
+
+    @property
+    @abstractmethod
+    def resources(self) -> Resources:
+        """State shared by all subgraphs."""
+
+
+class InvokeContext(Context, ABC):
+    """What ``reference`` may use. ``data`` is what ``prepare`` returned."""
+
+    error = InvokeError
+    phase = "invoke"
+    data: Any
+
+    @abstractmethod
+    def value(self, position: int) -> Array:
+        """An input as an array of its shape, not to be written to; strings are ``bytes`` objects, packed integers
+        come unpacked as int8 or uint8."""
+
+    @abstractmethod
+    def optional_value(self, position: int) -> Array | None:
+        """The same, or ``None`` if the input was left out."""
+
+    @abstractmethod
+    def variable(self, position: int) -> Array:
+        """A variable tensor among the inputs as a writable view."""
+
+    @abstractmethod
+    def subgraph(self, index: int) -> SubgraphCall:
+        """Another subgraph of the model."""
+
+    @property
+    @abstractmethod
+    def resources(self) -> Resources:
+        """State shared by all subgraphs."""

@@ -1,0 +1,122 @@
+"""From (builtin code or custom name, version) to an `OpDef`: TFLite's op resolvers.
+
+Keys are exact: a version that is not registered is not found, and there is no "nearest" one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from gossamer.ops import all_ops, find_op
+from gossamer.ops.op_def import OpDef
+from gossamer.schema.enums import BuiltinOperator
+
+
+class OpResolverType(Enum):
+    """Which operators and kernels an `Interpreter` uses. The values are those of `tf.lite`.
+
+    ``AUTO`` and ``BUILTIN``: all operators, with the default delegate. ``BUILTIN_REF``: the reference kernels behind
+    TFLite's narrower reference list and version ranges. ``BUILTIN_WITHOUT_DEFAULT_DELEGATES``: all operators, on the
+    reference kernels.
+    """
+
+    AUTO = 0
+    BUILTIN = 1
+    BUILTIN_REF = 2
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
+
+
+class OpResolver:
+    """Finds operators. Subclasses say where."""
+
+    def find_builtin(self, code: BuiltinOperator, version: int) -> OpDef | None:
+        """The builtin operator of this code in exactly this version, or ``None``."""
+        raise NotImplementedError
+
+    def find_custom(self, name: str, version: int) -> OpDef | None:
+        """The custom operator of this name in exactly this version, or ``None``."""
+        raise NotImplementedError
+
+
+class BuiltinOpResolver(OpResolver):
+    """All operators that ship, found by name when they are asked for.
+
+    ``reference``: only what TFLite's reference resolver registers, with its lower version ranges.
+    """
+
+    def __init__(self, *, reference: bool = False) -> None:
+        self.reference = reference
+
+    def max_version(self, op: OpDef) -> int:
+        """The highest version of an operator in this resolver; 0 if it has none."""
+        if self.reference and op.reference_version is not None:
+            return op.reference_version
+        return op.max_version
+
+    def find_builtin(self, code: BuiltinOperator, version: int) -> OpDef | None:
+        """See `OpResolver.find_builtin`."""
+        op = find_op(code.name)
+        return op if op is not None and 1 <= version <= self.max_version(op) else None
+
+    def find_custom(self, name: str, version: int) -> OpDef | None:
+        """See `OpResolver.find_custom`."""
+        op = find_op(name, custom=True)
+        return op if op is not None and 1 <= version <= self.max_version(op) else None
+
+
+class MutableOpResolver(OpResolver):
+    """A resolver to add operators to: its own first, then those it is chained to, in order."""
+
+    def __init__(self, *chain: OpResolver) -> None:
+        self._builtins: dict[tuple[BuiltinOperator, int], OpDef] = {}
+        self._customs: dict[tuple[str, int], OpDef] = {}
+        self._chain: list[OpResolver] = list(chain)
+
+    def add_builtin(self, code: BuiltinOperator, op: OpDef | None, min_version: int = 1, max_version: int = 1) -> None:
+        """Register an operator for versions ``min_version`` to ``max_version``, replacing what is there; a ``None``
+        operator is ignored."""
+        if op is not None:
+            for version in range(min_version, max_version + 1):
+                self._builtins[code, version] = op
+
+    def add_custom(self, name: str, op: OpDef | None, min_version: int = 1, max_version: int | None = None) -> None:
+        """Register a custom operator for ``min_version`` to ``max_version`` (by default that one version)."""
+        if op is not None:
+            for version in range(min_version, (min_version if max_version is None else max_version) + 1):
+                self._customs[name, version] = op
+
+    def add_all(self, other: OpResolver) -> None:
+        """Copy every registration of another resolver, replacing what is there. A chain is not followed."""
+        if isinstance(other, MutableOpResolver):
+            self._builtins.update(other._builtins)
+            self._customs.update(other._customs)
+        elif isinstance(other, BuiltinOpResolver):
+            for op in all_ops():
+                if op.custom:
+                    self.add_custom(op.name, op, 1, other.max_version(op))
+                else:
+                    self.add_builtin(op.code, op, 1, other.max_version(op))
+        else:
+            raise TypeError(f"add_all takes a BuiltinOpResolver or a MutableOpResolver, got {type(other).__name__}")
+
+    def chain(self, other: OpResolver) -> None:
+        """Ask another resolver for what this one does not have, after those chained before."""
+        self._chain.append(other)
+
+    def find_builtin(self, code: BuiltinOperator, version: int) -> OpDef | None:
+        """See `OpResolver.find_builtin`."""
+        found = self._builtins.get((code, version))
+        for other in self._chain:
+            if found is not None:
+                break
+            found = other.find_builtin(code, version)
+        return found
+
+    def find_custom(self, name: str, version: int) -> OpDef | None:
+        """See `OpResolver.find_custom`."""
+        found = self._customs.get((name, version))
+        for other in self._chain:
+            if found is not None:
+                break
+            found = other.find_custom(name, version)
+        return found

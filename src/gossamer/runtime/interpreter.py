@@ -1,0 +1,433 @@
+"""`Interpreter`: the API of ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gossamer.dtypes import is_packed
+from gossamer.model import read_model, verify_model
+from gossamer.model.model import Model
+from gossamer.planner.planner import Plan
+from gossamer.quantization import integer_range
+from gossamer.resolver import BuiltinOpResolver, MutableOpResolver, OpResolver, OpResolverType
+from gossamer.runtime.builder import build_subgraphs
+from gossamer.runtime.signature import SignatureRunner
+from gossamer.runtime.subgraph import Subgraph
+from gossamer.runtime.tensor import Tensor
+from gossamer.schema import BlockwiseQuantization, DimensionType, TensorType
+
+Details = dict[str, Any]
+
+_VIEWS_HELD = """There is at least 1 reference to internal data
+      in the interpreter in the form of a numpy array or slice. Be sure to
+      only hold the function returned from tensor() if you are using raw
+      data access."""
+
+
+class _View:
+    """The owner of a view that `Interpreter.tensor` gave out; alive as long as any array over it."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "array")
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+class Interpreter:
+    """Runs a .tflite model.
+
+    Arguments are those of ``ai_edge_litert``'s Interpreter. ``model_path`` is mapped, ``model_content`` (any object
+    with the buffer protocol) referenced, neither is copied. ``num_threads``: at least 1.
+    ``experimental_op_resolver_type``: see `OpResolverType`; an `OpResolver` of your own is taken too.
+    ``experimental_preserve_all_tensors``: intermediate tensors keep their values after `invoke`.
+    ``experimental_disable_delegate_clustering``, ``experimental_default_delegate_latest_features``,
+    ``experimental_disable_delegate_node_fusion`` and ``experimental_force_delegate_node_profiling`` speak of
+    delegates; without one they change nothing. ``experimental_compress_quantization_zero_points``: details report one
+    zero point where all are equal.
+
+    Raises `ValueError`: no model or two, a file that cannot be opened or is no valid model (`ModelError`), an operator
+    or version that is not registered (`UnsupportedOpError`), or an argument out of range.
+    """
+
+    def __init__(
+        self,
+        model_path: str | os.PathLike[str] | None = None,
+        model_content: Any = None,
+        experimental_delegates: Sequence[Any] | None = None,
+        num_threads: int | None = None,
+        experimental_op_resolver_type: OpResolverType | OpResolver = OpResolverType.AUTO,
+        experimental_preserve_all_tensors: bool = False,
+        experimental_disable_delegate_clustering: bool = False,
+        experimental_default_delegate_latest_features: bool = False,
+        experimental_compress_quantization_zero_points: bool = False,
+        experimental_disable_delegate_node_fusion: bool = False,
+        experimental_force_delegate_node_profiling: bool = False,
+    ) -> None:
+        resolver = _resolver(experimental_op_resolver_type)
+        if experimental_preserve_all_tensors and experimental_op_resolver_type in (
+            OpResolverType.AUTO,
+            OpResolverType.BUILTIN,
+        ):
+            warnings.warn(
+                "experimental_preserve_all_tensors with the AUTO or BUILTIN op resolver is meant for debugging: "
+                "every intermediate tensor keeps its memory.",
+                stacklevel=2,
+            )
+        if num_threads is not None:
+            if not isinstance(num_threads, int):
+                raise ValueError("type of num_threads should be int")
+            if num_threads < 1:
+                raise ValueError("num_threads should >= 1")
+        if experimental_delegates:
+            raise ValueError(
+                "experimental_delegates: this release runs no delegates yet; leave the argument out, "
+                "and every operator runs on its own kernel"
+            )
+        content = model_content if model_content is not None and len(model_content) else None
+        if not model_path and content is None:
+            raise ValueError("`model_path` or `model_content` must be specified.")
+        if model_path and content is not None:
+            raise ValueError("Can't both provide `model_path` and `model_content`")
+        self._model: Model = read_model(content if content is not None else os.fspath(model_path or ""))
+        self._num_threads = num_threads or 1
+        self._compress_zero_points = experimental_compress_quantization_zero_points
+        self._subgraphs = build_subgraphs(
+            self._model,
+            resolver,
+            verify_model(self._model),
+            preserve_all_tensors=experimental_preserve_all_tensors,
+        )
+        self._views: weakref.WeakSet[_View] = weakref.WeakSet()
+
+    @property
+    def model(self) -> Model:
+        """The stored model that this interpreter runs."""
+        return self._model
+
+    @property
+    def experimental_compress_quantization_zero_points(self) -> bool:
+        """The constructor's argument of that name."""
+        return self._compress_zero_points
+
+    def allocate_tensors(self) -> None:
+        """Prepare every operator and give every tensor its memory; variables become zero if anything changed.
+
+        Raises `RuntimeError`: an operator refuses its operands (`PrepareError`), the graph is inconsistent, there is
+        not enough memory, or a view of `tensor` is still held.
+        """
+        self._ensure_safe()
+        self._subgraphs[0].allocate_tensors()
+
+    def invoke(self) -> None:
+        """Run the model on the inputs that are set.
+
+        Raises `RuntimeError`: not allocated, an operator refuses its values (`InvokeError`), or a view of `tensor` is
+        still held.
+        """
+        self._ensure_safe()
+        self._subgraphs[0].invoke()
+
+    def reset_all_variables(self) -> None:
+        """Zero the variable tensors of every subgraph."""
+        for subgraph in self._subgraphs:
+            subgraph.reset_variables()
+
+    def num_subgraphs(self) -> int:
+        """The number of subgraphs in the model."""
+        return len(self._subgraphs)
+
+    def resize_tensor_input(self, input_index: int, tensor_size: ArrayLike, strict: bool = False) -> None:
+        """Give an input tensor a new shape; `allocate_tensors` must follow.
+
+        ``strict``: only dimensions that are -1 in ``shape_signature`` may change. Raises `ValueError` for a size that
+        is no list of integers, `RuntimeError` for a bad index, a constant tensor, or what strict forbids.
+        """
+        self._ensure_safe()
+        shape = np.array(tensor_size, dtype=np.int32)
+        if shape.ndim != 1:
+            raise ValueError(f"Shape should be 1D instead of {shape.ndim}.")
+        self._subgraphs[0].resize_input(int(input_index), tuple(shape.tolist()), strict=strict)
+
+    def set_tensor(self, tensor_index: int, value: ArrayLike) -> None:
+        """Copy a value into a tensor. dtype and shape must be the tensor's: nothing is cast or reshaped.
+
+        Raises `ValueError`: bad index, other dtype or shape, or not allocated.
+        """
+        self._set_tensor(tensor_index, value, 0)
+
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> NDArray[Any]:
+        """A copy of a tensor's value. Strings are `bytes` in an object array; int4 and int2 come as int8.
+
+        An intermediate tensor holds its value only with ``experimental_preserve_all_tensors``: its memory is shared.
+        Raises `ValueError`: bad index, or no value yet.
+        """
+        tensor = self._subgraph(subgraph_index).tensor(int(tensor_index))
+        return np.array(self._readable(tensor))
+
+    def tensor(self, tensor_index: int) -> Callable[[], NDArray[Any]]:
+        """A function that gives a live view of a tensor; hold the function, not the view.
+
+        While a view is held, `invoke`, `allocate_tensors` and `resize_tensor_input` raise `RuntimeError`. Views of
+        constants are read-only.
+        """
+
+        def view() -> NDArray[Any]:
+            array = self._readable(self._subgraphs[0].tensor(int(tensor_index)))
+            if array.dtype == np.object_:
+                return array
+            if array.dtype.isbuiltin != 1:
+                return np.asarray(array)
+            owner = _View(array)
+            self._views.add(owner)
+            live: NDArray[Any] = np.asarray(owner)
+            return live
+
+        return view
+
+    def get_input_details(self) -> list[Details]:
+        """Details of the inputs: ``name``, ``index``, ``shape``, ``shape_signature``, ``dtype``, ``quantization``
+        (scale, zero point), ``quantization_parameters`` and ``sparsity_parameters``."""
+        return [self._get_tensor_details(index, 0) for index in self._subgraphs[0].inputs]
+
+    def get_output_details(self) -> list[Details]:
+        """Details of the outputs, as `get_input_details` gives them."""
+        return [self._get_tensor_details(index, 0) for index in self._subgraphs[0].outputs]
+
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[Details]:
+        """Details of every tensor of a subgraph. Raises `ValueError` for a bad index."""
+        if not 0 <= subgraph_index < len(self._subgraphs):
+            raise ValueError(
+                f"subgraph_index is out of range: {subgraph_index} for the model, "
+                f"which has {len(self._subgraphs)} subgraphs."
+            )
+        return [
+            self._get_tensor_details(index, subgraph_index)
+            for index in range(len(self._subgraphs[subgraph_index].tensors))
+        ]
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """``{signature key: {"inputs": [names], "outputs": [names]}}``."""
+        return {
+            key: {side: list(tensors) for side, tensors in signature.items()}
+            for key, signature in self._get_full_signature_list().items()
+        }
+
+    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+        """A callable that takes inputs and gives outputs by name. The key may be left out if there is only one.
+
+        Raises `ValueError` for an unknown key, or none where it is needed.
+        """
+        if signature_key is None:
+            signatures = self._get_full_signature_list()
+            if len(signatures) != 1:
+                raise ValueError(
+                    f"SignatureDef signature_key is None and model has {len(signatures)} Signatures. "
+                    "None is only allowed when the model has 1 SignatureDef"
+                )
+            signature_key = next(iter(signatures))
+        return SignatureRunner(interpreter=self, signature_key=signature_key)
+
+    def memory_plan(self, subgraph_index: int = 0, *, persistent: bool = False) -> Plan:
+        """Where the tensors of a subgraph lie in its arena, or in the arena of what stays between invocations.
+
+        Raises `ValueError` for a bad index, `RuntimeError` before `allocate_tensors`.
+        """
+        return self._subgraph(subgraph_index).plan(persistent=persistent)
+
+    def _ensure_safe(self) -> None:
+        if len(self._views):
+            raise RuntimeError(_VIEWS_HELD)
+
+    def _subgraph(self, index: int) -> Subgraph:
+        if not 0 <= index < len(self._subgraphs):
+            raise ValueError(f"Invalid subgraph index {index} exceeds max subgraph index {len(self._subgraphs) - 1}")
+        return self._subgraphs[index]
+
+    def _readable(self, tensor: Tensor) -> NDArray[Any]:
+        if not tensor.has_data:
+            raise ValueError("Tensor data is null. Run allocate_tensors() first")
+        return tensor.array()
+
+    def _set_tensor(self, tensor_index: int, value: ArrayLike, subgraph_index: int) -> None:
+        tensor = self._subgraph(subgraph_index).tensor(int(tensor_index))
+        array = np.asarray(value)
+        got = _tflite_type_name(array.dtype)
+        expected = "INT8" if tensor.type == TensorType.INT2 else tensor.type.name
+        matches = array.dtype == tensor.dtype or (tensor.type == TensorType.STRING and array.dtype.kind in "SUO")
+        if not matches:
+            raise ValueError(
+                f"Cannot set tensor: Got value of type {got} but expected type {expected} "
+                f"for input {tensor.index}, name: {tensor.name} "
+            )
+        if array.ndim != len(tensor.shape):
+            raise ValueError(
+                f"Cannot set tensor: Dimension mismatch. Got {array.ndim} but expected {len(tensor.shape)} "
+                f"for input {tensor.index}."
+            )
+        for axis, (size, wanted) in enumerate(zip(array.shape, tensor.shape, strict=True)):
+            if size != wanted:
+                raise ValueError(
+                    f"Cannot set tensor: Dimension mismatch. Got {size} but expected {wanted} "
+                    f"for dimension {axis} of input {tensor.index}."
+                )
+        if tensor.is_constant:
+            raise ValueError(f"Cannot set tensor: {tensor.index}, name: {tensor.name}, is a constant of the model")
+        if not tensor.has_data and not tensor.has_objects:
+            raise ValueError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first")
+        if is_packed(tensor.type) and array.size:
+            low, high = integer_range(tensor.type)
+            if array.min() < low or array.max() > high:
+                raise ValueError(f"Cannot set tensor: {tensor.type.name} holds {low} to {high}")
+        tensor.assign(array)
+
+    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> Details:
+        subgraph = self._subgraph(int(subgraph_index))
+        tensor = subgraph.tensor(int(tensor_index))
+        quantization = tensor.quantization
+        zero_points = quantization.zero_points
+        if self._compress_zero_points and zero_points.size > 1 and (zero_points == zero_points[0]).all():
+            zero_points = zero_points[:1]
+        parameters: Details = {
+            "scales": quantization.scales.copy(),
+            "zero_points": zero_points.copy(),
+            "quantized_dimension": int(quantization.dimension),
+            "block_size": 0,
+        }
+        details = quantization.details
+        if isinstance(details, BlockwiseQuantization):
+            parameters["scales"] = self._readable(subgraph.tensor(details.scales)).reshape(-1).copy()
+            if 0 <= details.zero_points < len(subgraph.tensors):
+                parameters["zero_points"] = self._readable(subgraph.tensor(details.zero_points)).reshape(-1).copy()
+            parameters["block_size"] = int(details.block_size)
+        return {
+            "name": tensor.name,
+            "index": tensor.index,
+            "shape": np.array(tensor.shape, np.int32),
+            "shape_signature": np.array(tensor.shape_signature, np.int32),
+            "dtype": tensor.dtype.type,
+            "quantization": (quantization.scale, quantization.zero_point),
+            "quantization_parameters": parameters,
+            "sparsity_parameters": _sparsity_details(tensor.sparsity),
+        }
+
+    def _get_op_details(self, op_index: int) -> Details:
+        nodes = self._subgraphs[0].nodes
+        if not 0 <= op_index < len(nodes):
+            raise ValueError("Invalid node index")
+        node = nodes[op_index]
+        types = [
+            [self._subgraphs[0].tensors[i].dtype.type for i in indices if i != -1]
+            for indices in (node.inputs, node.outputs)
+        ]
+        return {
+            "index": int(op_index),
+            "op_name": node.op.name,
+            "inputs": np.array(node.inputs, np.int32),
+            "outputs": np.array(node.outputs, np.int32),
+            "operand_types": types[0],
+            "result_types": types[1],
+        }
+
+    def _get_ops_details(self) -> list[Details]:
+        return [self._get_op_details(index) for index in range(len(self._subgraphs[0].nodes))]
+
+    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
+        # Tensor maps are sorted by name in TFLite, whatever their order in the file.
+        return {
+            key: {
+                "inputs": {entry.name: entry.tensor_index for entry in sorted(stored.inputs, key=_entry_name)},
+                "outputs": {entry.name: entry.tensor_index for entry in sorted(stored.outputs, key=_entry_name)},
+            }
+            for key, stored in self._model.signatures.items()
+        }
+
+    def _signature_subgraph(self, signature_key: str) -> int:
+        return self._model.signatures[signature_key].subgraph_index
+
+    def _native_handle(self) -> int:
+        raise RuntimeError("there is no native interpreter behind this one: it is Python")
+
+
+class InterpreterWithCustomOps(Interpreter):
+    """An `Interpreter` with custom operators: each of ``custom_op_registerers`` is called with a `MutableOpResolver`.
+
+    Raises `ValueError` for a registerer that is a symbol name: those live in C++ libraries.
+    """
+
+    def __init__(
+        self, custom_op_registerers: Sequence[Callable[[MutableOpResolver], None]] | None = None, **kwargs: Any
+    ) -> None:
+        base = _resolver(kwargs.pop("experimental_op_resolver_type", OpResolverType.AUTO))
+        resolver = MutableOpResolver(base)
+        for registerer in custom_op_registerers or ():
+            if not callable(registerer):
+                raise ValueError(
+                    f"Looking up symbol '{registerer}' failed: a registerer here is a Python function that takes a "
+                    "MutableOpResolver"
+                )
+            registerer(resolver)
+        super().__init__(experimental_op_resolver_type=resolver, **kwargs)
+
+
+def load_delegate(library: str, options: dict[str, Any] | None = None) -> Any:
+    """Always raises: a TFLite delegate library is machine code for the C++ runtime and cannot be loaded here.
+
+    Raises `OSError` if there is no such file, else `ValueError`.
+    """
+    if os.sep in library and not os.path.exists(library):
+        raise OSError(f"{library}: cannot open shared object file: No such file or directory")
+    raise ValueError(
+        f"Failed to load delegate from {library}\n"
+        "It is a C++ shared library for TFLite's own runtime, which this is not; this release runs no delegates yet"
+    )
+
+
+def _resolver(choice: OpResolverType | OpResolver) -> OpResolver:
+    if isinstance(choice, OpResolver):
+        return choice
+    if not isinstance(choice, OpResolverType):
+        raise ValueError(f"Unrecognized passed in op resolver type: {choice}")
+    return BuiltinOpResolver(reference=choice is OpResolverType.BUILTIN_REF)
+
+
+def _entry_name(entry: Any) -> str:
+    return str(entry.name)
+
+
+_TYPE_OF_KIND = {"O": "STRING", "S": "STRING", "U": "STRING", "b": "BOOL"}
+
+
+def _tflite_type_name(dtype: np.dtype[Any]) -> str:
+    name = _TYPE_OF_KIND.get(dtype.kind, dtype.name.upper())
+    return name if name in TensorType.__members__ else "NOTYPE"
+
+
+def _sparsity_details(sparsity: Any) -> Details:
+    if sparsity is None:
+        return {}
+    dimensions = []
+    for dimension in sparsity.dim_metadata:
+        entry: Details = {"format": int(dimension.format)}
+        if dimension.format == DimensionType.DENSE:
+            entry["dense_size"] = dimension.dense_size
+        else:
+            entry["array_segments"] = _index_vector(dimension.array_segments)
+            entry["array_indices"] = _index_vector(dimension.array_indices)
+        dimensions.append(entry)
+    return {
+        "traversal_order": np.array(sparsity.traversal_order, np.int32),
+        "block_map": np.array(sparsity.block_map, np.int32),
+        "dim_metadata": dimensions,
+    }
+
+
+def _index_vector(stored: Any) -> NDArray[np.int32]:
+    return np.array(stored.values if stored is not None else (), np.int32)

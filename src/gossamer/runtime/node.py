@@ -1,0 +1,223 @@
+"""A node: an operator bound to an `OpDef` and to tensors, and the contexts through which its functions see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.errors import PrepareError
+from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
+from gossamer.planner.planner import AllocationType
+from gossamer.runtime.tensor import Tensor
+from gossamer.schema.enums import TensorType
+
+if TYPE_CHECKING:
+    from gossamer.runtime.subgraph import Subgraph
+
+Array = NDArray[Any]
+
+
+class Node:
+    """Tensor indices of one operator (-1: optional input left out), its options, and the data its prepare made."""
+
+    __slots__ = (
+        "custom_options",
+        "data",
+        "index",
+        "inputs",
+        "intermediates",
+        "op",
+        "options",
+        "outputs",
+        "temporaries",
+        "version",
+    )
+
+    def __init__(
+        self,
+        index: int,
+        op: OpDef,
+        version: int,
+        inputs: tuple[int, ...],
+        outputs: tuple[int, ...],
+        options: Any = None,
+        custom_options: bytes = b"",
+        intermediates: tuple[int, ...] = (),
+    ) -> None:
+        self.index = index
+        self.op = op
+        self.version = version
+        self.inputs = inputs
+        self.outputs = outputs
+        self.intermediates = intermediates
+        self.options = options
+        self.custom_options = custom_options
+        self.temporaries: list[int] = []
+        self.data: Any = None
+
+    @property
+    def in_place(self) -> int:
+        """What the planner may do with this node's buffers: `gossamer.ops.op_def.InPlace`."""
+        return self.op.in_place
+
+
+class _NodeContext(Context):
+    """What both contexts of a node share: the tensors behind its operands."""
+
+    def __init__(self, subgraph: Subgraph, node: Node) -> None:
+        tensors = subgraph.tensors
+        inputs = tuple([tensors[i] if i >= 0 else None for i in node.inputs])
+        # An output that nobody reads may be left out too; its tensor is a stand-in that nothing refers to.
+        outputs = tuple([tensors[i] if i >= 0 else _nowhere() for i in node.outputs])
+        self.node = node
+        self.owner = subgraph
+        self.tensors_in: tuple[Tensor | None, ...] = inputs
+        self.tensors_out: tuple[Tensor, ...] = outputs
+        super().__init__(
+            node.op,
+            node.version,
+            node.index,
+            node.options,
+            node.custom_options,
+            inputs,
+            outputs,
+            tuple([tensors[i] for i in node.intermediates if i >= 0]),
+        )
+
+    def subgraph(self, index: int) -> SubgraphCall:
+        try:
+            return self.owner.callee(index)
+        except PrepareError as error:
+            self.fail(str(error))
+
+    @property
+    def resources(self) -> Resources:
+        return self.owner.resources
+
+
+def _nowhere() -> Tensor:
+    return Tensor(-1, TensorType.FLOAT32, (0,), AllocationType.MEM_NONE)
+
+
+class NodePrepareContext(_NodeContext, PrepareContext):
+    """The prepare phase: writes shapes and storage classes of the outputs into the subgraph's tensors."""
+
+    def constant(self, position: int) -> Array | None:
+        tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
+        return tensor.array() if tensor is not None and tensor.is_constant else None
+
+    def set_shape(self, position: int, shape: Sequence[int]) -> None:
+        tensor = self.tensors_out[position]
+        try:
+            tensor.resize(tuple([int(size) for size in shape]))
+            if tensor.is_dynamic and not tensor.has_objects:
+                tensor.own_memory()
+        except (ValueError, MemoryError) as error:
+            self.fail(f"output {position}: {error}")
+
+    def set_dynamic(self, position: int) -> None:
+        tensor = self.tensors_out[position]
+        if not tensor.is_dynamic:
+            tensor.allocation_type = AllocationType.DYNAMIC
+            tensor.buffer = tensor.objects = None
+
+    def set_constant(self, position: int, value: Array) -> None:
+        tensor = self.tensors_out[position]
+        tensor.allocation_type = AllocationType.PERSISTENT_RO
+        tensor.resize(value.shape)
+        if tensor.buffer is None:
+            tensor.own_memory()
+        tensor.assign(value)
+
+    def temporary(self, tensor_type: TensorType, shape: Sequence[int], *, persistent: bool = False) -> None:
+        home = AllocationType.ARENA_RW_PERSISTENT if persistent else AllocationType.ARENA_RW
+        try:
+            self.owner.add_temporary(self.node, tensor_type, tuple([int(size) for size in shape]), home)
+        except ValueError as error:
+            self.fail(f"scratch memory: {error}")
+
+
+class NodeInvokeContext(_NodeContext, InvokeContext):
+    """The invoke phase: arrays over the tensors' memory. Valid until the node is prepared again."""
+
+    def __init__(self, subgraph: Subgraph, node: Node) -> None:
+        super().__init__(subgraph, node)
+        self.data = node.data
+
+    def value(self, position: int) -> Array:
+        tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
+        if tensor is None:
+            self.fail(f"input {position} is missing")
+        try:
+            return tensor.array()
+        except ValueError as error:
+            self.fail(str(error))
+
+    def optional_value(self, position: int) -> Array | None:
+        if position >= len(self.tensors_in) or self.tensors_in[position] is None:
+            return None
+        return self.value(position)
+
+    def variable(self, position: int) -> Array:
+        tensor = self.tensors_in[position]
+        if tensor is None or not tensor.is_variable:
+            self.fail(f"input {position} must be a variable tensor")
+        return tensor.array()
+
+    def run(self) -> None:
+        """Call the reference kernel and store what it returns."""
+        kernel = self.op.reference_function
+        if kernel is None:
+            self.fail("has no kernel")
+        with np.errstate(all="ignore"):
+            results = kernel(self)
+        if not isinstance(results, tuple | list):
+            results = (results,)
+        if len(results) != len(self.tensors_out):
+            self.fail(f"kernel returned {len(results)} arrays for {len(self.tensors_out)} outputs")
+        for position, (tensor, value) in enumerate(zip(self.tensors_out, results, strict=True)):
+            if value is not None:
+                self._store(position, tensor, value)
+
+    def _store(self, position: int, tensor: Tensor, value: Array) -> None:
+        if tensor.is_constant:
+            return  # computed by prepare
+        if tensor.is_dynamic:
+            if not tensor.has_objects and (tensor.buffer is None or tensor.shape != value.shape):
+                try:
+                    tensor.resize(value.shape)
+                    tensor.own_memory()
+                except (ValueError, MemoryError) as error:
+                    self.fail(f"output {position}: {error}")
+            if tensor.shape != value.shape:
+                tensor.shape = value.shape
+                tensor._value = None
+            self.owner.resized = True
+        elif tensor.shape != value.shape:
+            self.fail(f"output {position} has shape {list(tensor.shape)}, the kernel returned {list(value.shape)}")
+        if not tensor.has_objects and value.dtype != tensor.dtype:
+            self.fail(f"output {position} is {tensor.dtype}, the kernel returned {value.dtype}")
+        tensor.assign(value)
+
+
+def prepare_node(subgraph: Subgraph, node: Node) -> None:
+    """Check the operands and run the operator's prepare. Raises `PrepareError`."""
+    ctx = NodePrepareContext(subgraph, node)
+    try:
+        node.op.check_operands(ctx)
+        for position, tensor in enumerate(ctx.tensors_out):
+            if tensor.home == AllocationType.MMAP_RO:
+                ctx.fail(f"output {position} is a constant of the file and cannot be written")
+            if tensor.allocation_type != tensor.home:
+                tensor.allocation_type = tensor.home
+                tensor.buffer = tensor.objects = tensor._value = None
+        subgraph.begin_temporaries(node)
+        node.data = node.op.prepare_function(ctx) if node.op.prepare_function is not None else None
+    except PrepareError:
+        raise
+    except (ValueError, TypeError, IndexError, KeyError, OverflowError, MemoryError, ZeroDivisionError) as error:
+        # An operator that trips over hostile options must still say which one and where.
+        ctx.fail(f"{type(error).__name__}: {error}")

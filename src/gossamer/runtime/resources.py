@@ -1,0 +1,18 @@
+"""State that the subgraphs of one interpreter share and that outlives an invocation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+
+@dataclass
+class ResourceMap:
+    """Resource variables and hash tables by id, the ids by name, and what CALL_ONCE has done."""
+
+    ids: dict[tuple[str, str], int] = field(default_factory=dict)
+    variables: dict[int, NDArray[Any]] = field(default_factory=dict)
+    hash_tables: dict[int, Any] = field(default_factory=dict)
+    initialized: set[int] = field(default_factory=set)

@@ -1,0 +1,70 @@
+"""Inference through a signature: inputs and outputs by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from gossamer.runtime.interpreter import Interpreter
+
+
+class SignatureRunner:
+    """Runs one signature of a model; made by `Interpreter.get_signature_runner`.
+
+    Raises `ValueError` without an interpreter or key, and for a key that the model does not have.
+    """
+
+    def __init__(self, interpreter: Interpreter | None = None, signature_key: str | None = None) -> None:
+        if not interpreter:
+            raise ValueError("None interpreter provided.")
+        if not signature_key:
+            raise ValueError("None signature_key provided.")
+        signatures = interpreter._get_full_signature_list()
+        if signature_key not in signatures:
+            known = ", ".join(repr(key) for key in signatures) or "none"
+            raise ValueError(f'Invalid signature_key provided: "{signature_key}". The model has {known}.')
+        self._interpreter = interpreter
+        self._signature_key = signature_key
+        self._inputs: dict[str, int] = signatures[signature_key]["inputs"]
+        self._outputs: dict[str, int] = signatures[signature_key]["outputs"]
+        self._subgraph_index = interpreter._signature_subgraph(signature_key)
+
+    def __call__(self, **kwargs: Any) -> dict[str, NDArray[Any]]:
+        """Resize every input to the value given, allocate, set, invoke; copies of the outputs by name.
+
+        Raises `ValueError` for a wrong number or name of inputs or a wrong dtype, and what ``allocate_tensors`` and
+        ``invoke`` raise.
+        """
+        if len(kwargs) != len(self._inputs):
+            raise ValueError(
+                "Invalid number of inputs provided for running a SignatureDef, "
+                f"expected {len(self._inputs)} vs provided {len(kwargs)}. It takes {', '.join(self._inputs)}."
+            )
+        subgraph = self._interpreter._subgraph(self._subgraph_index)
+        self._interpreter._ensure_safe()
+        for name, value in kwargs.items():
+            if name not in self._inputs:
+                raise ValueError(f"Invalid Input name ({name}) for SignatureDef. It takes {', '.join(self._inputs)}.")
+            subgraph.resize_input(self._inputs[name], tuple(np.shape(value)))
+        subgraph.allocate_tensors()
+        for name, value in kwargs.items():
+            self._interpreter._set_tensor(self._inputs[name], value, self._subgraph_index)
+        subgraph.invoke()
+        return {
+            name: self._interpreter.get_tensor(index, self._subgraph_index) for name, index in self._outputs.items()
+        }
+
+    def get_input_details(self) -> dict[str, dict[str, Any]]:
+        """Details of the inputs by name; see `Interpreter.get_input_details`."""
+        return self._details(self._inputs)
+
+    def get_output_details(self) -> dict[str, dict[str, Any]]:
+        """Details of the outputs by name; see `Interpreter.get_output_details`."""
+        return self._details(self._outputs)
+
+    def _details(self, tensors: dict[str, int]) -> dict[str, dict[str, Any]]:
+        interpreter, subgraph = self._interpreter, self._subgraph_index
+        return {name: interpreter._get_tensor_details(index, subgraph) for name, index in tensors.items()}

@@ -1,0 +1,332 @@
+"""A subgraph that runs: tensors, nodes, an execution plan; it prepares, plans memory and invokes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.errors import InvokeError, PrepareError
+from gossamer.planner.arena import UNALLOCATED, ArenaPlanner
+from gossamer.planner.lifetimes import GraphInfo
+from gossamer.planner.planner import AllocationType, Plan
+from gossamer.runtime.node import Node, NodeInvokeContext, prepare_node
+from gossamer.runtime.resources import ResourceMap
+from gossamer.runtime.tensor import Tensor
+from gossamer.schema.enums import BuiltinOperator, TensorType
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+ALIGNMENT = 64
+
+
+class State(Enum):
+    """What a subgraph is ready for."""
+
+    UNINVOKABLE = 0
+    INVOKABLE = 1
+
+
+class Subgraph:
+    """Tensors and nodes of one subgraph, and the state of its memory.
+
+    ``faults``: what is wrong with its operators, in words; such a subgraph is built but cannot be allocated.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        name: str,
+        tensors: list[Tensor],
+        nodes: list[Node],
+        inputs: tuple[int, ...],
+        outputs: tuple[int, ...],
+        *,
+        siblings: list[Subgraph] | None = None,
+        resources: ResourceMap | None = None,
+        faults: Sequence[str] = (),
+        preserve_all_tensors: bool = False,
+    ) -> None:
+        self.index = index
+        self.name = name
+        self.tensors = tensors
+        self.nodes = nodes
+        self.execution_plan = list(range(len(nodes)))
+        self.inputs = inputs
+        self.outputs = outputs
+        self.siblings = siblings if siblings is not None else [self]
+        self.resources = resources or ResourceMap()
+        self.faults = tuple(faults)
+        self.preserve_all_tensors = preserve_all_tensors
+        self.state = State.UNINVOKABLE
+        self.resized = False
+        self._stored_tensors = len(tensors)
+        self._planner: ArenaPlanner | None = None
+        self._next_to_prepare = 0
+        self._next_to_plan = 0
+        self._busy = False
+        self._contexts: dict[int, NodeInvokeContext] = {}
+        self._temporaries_used: dict[int, int] = {}
+        self._arenas: dict[AllocationType, NDArray[np.uint8]] = {}
+
+    @property
+    def variables(self) -> list[int]:
+        """Indices of the variable tensors that the file declares."""
+        return [t.index for t in self.tensors[: self._stored_tensors] if t.home == AllocationType.ARENA_RW_PERSISTENT]
+
+    @property
+    def has_dynamic_tensors(self) -> bool:
+        """Whether a shape depends on values: the last preparation met such a tensor."""
+        return self._next_to_prepare < len(self.execution_plan) or self._has_dynamic(
+            index for node in self.nodes for index in node.outputs
+        )
+
+    def tensor(self, index: int) -> Tensor:
+        """The tensor with this index. Raises `ValueError` if there is none."""
+        if not 0 <= index < len(self.tensors):
+            raise ValueError(f"Invalid tensor index {index} exceeds max tensor index {len(self.tensors) - 1}")
+        return self.tensors[index]
+
+    def callee(self, index: int) -> Callee:
+        """Another subgraph, for an operator that calls it. Raises `PrepareError` for an index that does not exist."""
+        if not 0 <= index < len(self.siblings):
+            raise PrepareError(f"subgraph index {index} is out of range: the model has {len(self.siblings)} subgraphs")
+        return Callee(self.siblings[index])
+
+    def resize_input(self, index: int, shape: Shape, *, strict: bool = False) -> None:
+        """Give a tensor a new shape, to take effect at the next `allocate_tensors`.
+
+        ``strict``: only dimensions that ``shape_signature`` gives as -1 may change. Raises `PrepareError`.
+        """
+        if not 0 <= index < len(self.tensors):
+            raise PrepareError(f"Invalid tensor index {index} exceeds max tensor index {len(self.tensors) - 1}")
+        tensor = self.tensors[index]
+        if strict:
+            if len(shape) != len(tensor.shape):
+                raise PrepareError(
+                    f"Attempting to resize tensor {index} of rank {len(tensor.shape)} to rank {len(shape)}. "
+                    "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1."
+                )
+            for axis, (signature, size) in enumerate(zip(tensor.shape_signature, shape, strict=True)):
+                if signature not in (-1, size):
+                    raise PrepareError(
+                        f"Attempting to resize dimension {axis} of tensor {index} with value {signature} to {size}. "
+                        "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1."
+                    )
+        if tensor.has_data and tensor.shape == shape:
+            return
+        if tensor.is_constant:
+            raise PrepareError(
+                f'Attempting to resize a fixed-size tensor: {index} "{tensor.name}" is a constant of the file.'
+            )
+        try:
+            tensor.resize(shape)
+        except ValueError as error:
+            raise PrepareError(f'tensor {index} "{tensor.name}": {error}') from None
+        self.state = State.UNINVOKABLE
+
+    def allocate_tensors(self) -> None:
+        """Prepare every node and give every tensor its memory. Does nothing if nothing changed since the last time.
+
+        Raises `PrepareError` naming the operator that refuses, or when there is not enough memory.
+        """
+        if self.faults:
+            raise PrepareError("AllocateTensors() called on inconsistent model.\n" + "\n".join(self.faults))
+        if self.state is State.INVOKABLE and not self._has_dynamic(self.inputs):
+            return
+        if self._busy:
+            raise PrepareError(f"subgraph {self.index} calls itself, directly or through others; TFLite has no recursion")
+        self._busy = True
+        try:
+            self.state = State.UNINVOKABLE
+            self._next_to_prepare = self._next_to_plan = 0
+            self._contexts.clear()
+            if self._planner is not None:
+                self._planner.reset_allocations()
+            for index in self.inputs:
+                tensor = self.tensors[index] if index >= 0 else None
+                if tensor is not None and tensor.is_dynamic and not tensor.has_objects and tensor.buffer is None:
+                    tensor.own_memory()
+            self._prepare_and_plan()
+            self.state = State.INVOKABLE
+            self.reset_variables()
+        except MemoryError as error:
+            raise PrepareError(f"subgraph {self.index}: not enough memory: {error}") from error
+        finally:
+            self._busy = False
+
+    def reset_variables(self) -> None:
+        """Zero the variable tensors; quantized ones get their zero point, which is what 0.0 is there."""
+        for index in self.variables:
+            tensor = self.tensors[index]
+            if tensor.buffer is None:
+                continue
+            zero = tensor.quantization.zero_point if tensor.type == TensorType.INT8 else 0
+            tensor.buffer.view(np.int8)[...] = zero
+
+    def begin_temporaries(self, node: Node) -> None:
+        """Forget the scratch requests of an earlier prepare; their tensors are used again in order."""
+        self._temporaries_used[node.index] = 0
+        for index in node.temporaries:
+            self.tensors[index].resize((0,))
+
+    def add_temporary(self, node: Node, tensor_type: TensorType, shape: Shape, home: AllocationType) -> None:
+        """A scratch tensor of a node. Raises `ValueError` for a shape that cannot be."""
+        used = self._temporaries_used[node.index]
+        if used == len(node.temporaries):
+            tensor = Tensor(len(self.tensors), tensor_type, (0,), home)
+            self.tensors.append(tensor)
+            node.temporaries.append(tensor.index)
+        tensor = self.tensors[node.temporaries[used]]
+        tensor.type, tensor.home, tensor.allocation_type = tensor_type, home, home
+        tensor.resize(shape)
+        self._temporaries_used[node.index] = used + 1
+
+    def _has_dynamic(self, indices: Iterable[int]) -> bool:
+        return any(index >= 0 and self.tensors[index].is_dynamic for index in indices)
+
+    def _prepare_and_plan(self) -> None:
+        # Prepare up to the first node whose output shape only its value will tell, then place what is known.
+        plan, last = self.execution_plan, self._next_to_prepare - 1
+        for position in range(self._next_to_prepare, len(plan)):
+            node = self.nodes[plan[position]]
+            self._contexts.pop(node.index, None)
+            prepare_node(self, node)
+            last = position
+            if self._has_dynamic(node.outputs):
+                break
+        self._next_to_prepare = last + 1
+        if self._planner is None:
+            info = GraphInfo(
+                tensors=self.tensors,
+                nodes=[self.nodes[i] for i in plan],
+                inputs=self.inputs,
+                outputs=self.outputs,
+                variables=self.variables,
+            )
+            self._planner = ArenaPlanner(info, preserve_all_tensors=self.preserve_all_tensors)
+            self._planner.plan_allocations()
+        placed = self._planner.execute_allocations(self._next_to_plan, last)
+        self._next_to_plan = last + 1
+        self._place(self._planner, placed)
+
+    def _place(self, planner: ArenaPlanner, placed: Iterable[int]) -> None:
+        # Arenas only grow. When one moves, what it held moves along: variables and inputs that are set stay set.
+        for kind, arena in (
+            (AllocationType.ARENA_RW, planner.arena),
+            (AllocationType.ARENA_RW_PERSISTENT, planner.persistent_arena),
+        ):
+            memory = self._arenas.get(kind)
+            if memory is None or memory.size < arena.high_water:
+                grown = aligned_memory(arena.high_water)
+                if memory is not None:
+                    grown[: memory.size] = memory
+                self._arenas[kind] = memory = grown
+                placed = range(len(self.tensors))
+        offsets, arenas, tensors = planner.offsets, self._arenas, self.tensors
+        for index in placed:
+            offset, tensor = offsets[index], tensors[index]
+            if offset != UNALLOCATED:
+                tensor.place(arenas[tensor.allocation_type][offset : offset + tensor.bytes])
+
+    def invoke(self, before_node: Callable[[Node], None] | None = None) -> None:
+        """Run every node in order. Raises `InvokeError`.
+
+        ``before_node`` is called before each node runs: for profilers.
+        """
+        if self.faults:
+            raise InvokeError("Invoke called on model that is not consistent.")
+        if self.state is State.UNINVOKABLE:
+            raise InvokeError("Invoke called on model that is not ready. Run allocate_tensors() first.")
+        if self._busy:
+            raise InvokeError(f"subgraph {self.index} is already running: TFLite has no recursion")
+        self._busy = True
+        try:
+            for position, index in enumerate(self.execution_plan):
+                if position == self._next_to_prepare:
+                    self._prepare_and_plan()
+                self._run(position, self.nodes[index], before_node)
+        except PrepareError as error:
+            raise InvokeError(str(error)) from error
+        except MemoryError as error:
+            raise InvokeError(f"subgraph {self.index}: not enough memory: {error}") from error
+        finally:
+            self._busy = False
+
+    def _run(self, position: int, node: Node, before_node: Callable[[Node], None] | None) -> None:
+        ctx = self._contexts.get(node.index)
+        if ctx is None:
+            ctx = self._contexts[node.index] = NodeInvokeContext(self, node)
+        for operand, tensor in enumerate(ctx.tensors_in):
+            # RESHAPE may have an unset second input, of which only the shape is used.
+            shape_only = operand == 1 and node.op.code == BuiltinOperator.RESHAPE
+            if tensor is not None and not tensor.has_data and not (shape_only and len(tensor.shape) != 1):
+                raise InvokeError(f'Input tensor {tensor.index} lacks data ("{tensor.name}", node {node.index})')
+        if before_node is not None:
+            before_node(node)
+        self.resized = False
+        ctx.run()
+        if self.resized and self._has_dynamic(node.outputs):
+            # Operators after this one must look at the new shape.
+            self._next_to_prepare = position + 1
+            if self._next_to_plan > self._next_to_prepare:
+                self._next_to_plan = self._next_to_prepare
+                if self._planner is not None:
+                    self._planner.reset_allocations_after(self._next_to_plan - 1)
+
+    def plan(self, *, persistent: bool = False) -> Plan:
+        """The memory plan of the arena, or of the one for what stays. Raises `InvokeError` before allocation."""
+        if self._planner is None:
+            raise InvokeError("There is no memory plan yet. Run allocate_tensors() first.")
+        return self._planner.plan(AllocationType.ARENA_RW_PERSISTENT if persistent else AllocationType.ARENA_RW)
+
+
+class Callee:
+    """A subgraph as the operator that calls it sees it; see `gossamer.ops.op_def.SubgraphCall`."""
+
+    def __init__(self, subgraph: Subgraph) -> None:
+        self._subgraph = subgraph
+        self.inputs = [subgraph.tensors[i] for i in subgraph.inputs if i >= 0]
+        self.outputs = [subgraph.tensors[i] for i in subgraph.outputs if i >= 0]
+
+    @property
+    def has_dynamic_tensors(self) -> bool:
+        """Whether a shape in it, as it is allocated, depends on values."""
+        return self._subgraph.has_dynamic_tensors
+
+    def allocate(self, shapes: Sequence[Shape]) -> None:
+        """Resize the inputs where they differ, prepare and plan. Raises `PrepareError`."""
+        if len(shapes) != len(self.inputs):
+            raise PrepareError(
+                f'subgraph {self._subgraph.index} "{self._subgraph.name}" has {len(self.inputs)} inputs, '
+                f"its caller gives {len(shapes)}"
+            )
+        for tensor, shape in zip(self.inputs, shapes, strict=True):
+            self._subgraph.resize_input(tensor.index, tuple(shape))
+        self._subgraph.allocate_tensors()
+
+    def call(self, values: Sequence[Array]) -> list[Array]:
+        """Run on these inputs; copies of the outputs. Raises `PrepareError` and `InvokeError`."""
+        self.allocate([value.shape for value in values])
+        for tensor, value in zip(self.inputs, values, strict=True):
+            if not tensor.has_objects and value.dtype != tensor.dtype:
+                raise InvokeError(
+                    f'subgraph {self._subgraph.index} input "{tensor.name}" is {tensor.dtype}, got {value.dtype}'
+                )
+            tensor.assign(value)
+        self._subgraph.invoke()
+        return [tensor.array().copy() for tensor in self.outputs]
+
+
+def aligned_memory(size: int) -> NDArray[np.uint8]:
+    """Zeroed memory that starts at a multiple of 64 bytes. Raises `MemoryError` if there is not so much."""
+    try:
+        raw = np.zeros(size + ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError) as error:
+        raise MemoryError(f"the arena needs {size} bytes") from error
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size]

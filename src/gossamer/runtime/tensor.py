@@ -1,0 +1,215 @@
+"""A tensor that runs: its type, shape and quantization, and where its bytes are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer import dtypes
+from gossamer.dtypes import byte_size, decode_strings, encode_strings, numpy_dtype, type_name
+from gossamer.planner.planner import AllocationType
+from gossamer.quantization import UNQUANTIZED, Quantization
+from gossamer.schema.enums import TensorType
+from gossamer.schema.fields import Table
+from gossamer.schema.tables import Tensor as StoredTensor
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+MAX_BYTES = (1 << 63) - 1
+
+
+class Tensor:
+    """One tensor of a subgraph.
+
+    ``buffer`` is its memory as uint8, a slice of an arena, of the mapped file, or its own, and ``None`` while it has
+    none. Strings and variants have ``objects`` instead: an object array of ``bytes`` or any values.
+    """
+
+    __slots__ = (
+        "_quantization",
+        "_value",
+        "allocation_type",
+        "buffer",
+        "home",
+        "index",
+        "name",
+        "bytes",
+        "objects",
+        "shape",
+        "stored",
+        "type",
+    )
+
+    def __init__(self, index: int, tensor_type: TensorType, shape: Shape, home: AllocationType) -> None:
+        self.index = index
+        self.name = ""
+        self.type = tensor_type
+        self.shape = shape
+        self.stored: StoredTensor | None = None
+        self.home = self.allocation_type = home
+        self.buffer: NDArray[np.uint8] | None = None
+        self.objects: NDArray[np.object_] | None = None
+        self._quantization: Quantization | None = None
+        self._value: Array | None = None
+        self.bytes = 0
+
+    @property
+    def shape_signature(self) -> Shape:
+        """The stored signature, -1 where a dimension may change; the shape where there is none."""
+        return (self.stored.shape_signature if self.stored is not None else ()) or self.shape
+
+    @property
+    def quantization(self) -> Quantization:
+        """Scales and zero points; `UNQUANTIZED` if the file gives none."""
+        if self._quantization is None:
+            self._quantization = _quantization(self.stored)
+        return self._quantization
+
+    @property
+    def sparsity(self) -> Table | None:
+        """The stored sparsity record, of a sparse constant."""
+        return self.stored.sparsity if self.stored is not None and self.is_constant else None
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether the value stays from one invocation to the next."""
+        return self.allocation_type == AllocationType.ARENA_RW_PERSISTENT
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the value is stored in the file, or was computed by a prepare."""
+        return self.allocation_type in (AllocationType.MMAP_RO, AllocationType.PERSISTENT_RO)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the tensor has memory of its own, sized when its value is known."""
+        return self.allocation_type == AllocationType.DYNAMIC
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of ``array()``."""
+        return numpy_dtype(self.type)
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether the elements are Python objects and not numbers."""
+        return self.type in (TensorType.STRING, TensorType.VARIANT)
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there is a value to read; a tensor without elements always has one."""
+        return self.buffer is not None or self.objects is not None or (self.bytes == 0 and not self.has_objects)
+
+    def resize(self, shape: Shape) -> None:
+        """Take a new shape and forget the memory, unless nothing changes. Raises `ValueError` for a negative
+        dimension or more bytes than an address can hold."""
+        if shape == self.shape and self.has_data and not self.has_objects:
+            return
+        self.shape = shape
+        self.bytes = self.required_bytes(shape)
+        self.buffer = self.objects = self._value = None
+
+    def required_bytes(self, shape: Shape) -> int:
+        """Bytes that the shape takes; 0 for strings. Raises `ValueError` as `resize` does."""
+        elements = 1
+        for size in shape:
+            if size < 0:
+                raise ValueError(f"shape {list(shape)} has a negative dimension")
+            elements *= size
+        size_in_bytes = byte_size(self.type, elements)
+        if size_in_bytes > MAX_BYTES:
+            raise ValueError(f"shape {list(shape)} of {type_name(self.type)} needs {size_in_bytes} bytes: too large")
+        return size_in_bytes
+
+    def own_memory(self) -> None:
+        """Allocate zeroed memory of its own for the present shape. Raises `MemoryError` if there is not so much."""
+        try:
+            self.buffer = np.zeros(self.bytes, np.uint8)
+        except (MemoryError, ValueError) as error:
+            raise MemoryError(f'tensor {self.index} "{self.name}" needs {self.bytes} bytes') from error
+        self._value = None
+
+    def place(self, memory: NDArray[np.uint8]) -> None:
+        """Use this piece of an arena."""
+        self.buffer = memory
+        self._value = None
+
+    def array(self) -> Array:
+        """The value in its shape: a view of ``buffer``; packed integers are unpacked into a new array.
+
+        Raises `ValueError` when there is no value.
+        """
+        if self._value is not None:
+            return self._value
+        if self.has_objects:
+            return self._object_array()
+        dtype = numpy_dtype(self.type)
+        if self.buffer is None:
+            if self.bytes:
+                raise ValueError(f'tensor {self.index} "{self.name}" has no data')
+            return np.zeros(self.shape, dtype)
+        if self.sparsity is not None:
+            return self.buffer.view(dtype)
+        if dtypes.is_packed(self.type):
+            elements = 1
+            for size in self.shape:
+                elements *= size
+            value = dtypes.unpack(self.buffer[: self.bytes], self.type, elements).reshape(self.shape)
+            if self.is_constant:
+                self._value = value
+            return value
+        self._value = self.buffer[: self.bytes].view(dtype).reshape(self.shape)
+        return self._value
+
+    def _object_array(self) -> Array:
+        if self.objects is None:
+            if self.buffer is None:
+                if 0 in self.shape:
+                    return np.empty(self.shape, object)
+                raise ValueError(f'tensor {self.index} "{self.name}" has no data')
+            self.objects = decode_strings(self.buffer, self.shape)
+        return self.objects
+
+    def assign(self, value: Array) -> None:
+        """Copy a value of this shape in. The dtype must be that of the tensor: nothing is cast."""
+        if self.has_objects:
+            self.objects = np.array(value, dtype=object).reshape(self.shape)
+            self.bytes = len(encode_strings(self.objects)) if self.type == TensorType.STRING else 0
+        elif self.buffer is None:
+            return
+        elif dtypes.is_packed(self.type):
+            self.buffer[: self.bytes] = dtypes.pack(value, self.type)
+        else:
+            self.array()[...] = value
+
+
+def constant_tensor(index: int, stored: StoredTensor, data: NDArray[np.uint8]) -> Tensor:
+    """A tensor whose value lies in the file."""
+    tensor = stored_tensor(index, stored, AllocationType.MMAP_RO)
+    tensor.buffer = data
+    tensor.bytes = data.size if tensor.has_objects or stored.sparsity is not None else tensor.bytes
+    return tensor
+
+
+def stored_tensor(index: int, stored: StoredTensor, home: AllocationType) -> Tensor:
+    """A tensor as the file declares it."""
+    tensor = Tensor(index, stored.type, stored.shape, home)
+    tensor.stored = stored
+    tensor.name = stored.name
+    tensor.bytes = tensor.required_bytes(stored.shape)
+    return tensor
+
+
+def _quantization(stored: StoredTensor | None) -> Quantization:
+    record = stored.quantization if stored is not None else None
+    if record is None or (not record.scale.size and record.details is None):
+        return UNQUANTIZED
+    return Quantization(
+        record.scale.astype(np.float32, copy=False),
+        record.zero_point.astype(np.int32),
+        record.quantized_dimension,
+        record.details,
+    )

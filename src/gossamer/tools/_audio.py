@@ -1,0 +1,138 @@
+"""Sound files into tensors: one window of samples for each run of the model.
+
+A model that takes samples has an input [N], [1, N] or [1, N, channels]: float32 in -1 to 1, int16 as they are in a
+file of 16 bits, or int8 quantized over -1 to 1. A sound longer than N samples is cut into windows, one run
+each; the last is filled up with silence. A free N takes the whole sound.
+"""
+
+from __future__ import annotations
+
+import wave
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.tools._command import Failure
+from gossamer.tools._session import Port
+
+SUFFIXES = (".wav", ".flac", ".ogg")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a sound becomes tensors: sampling rate of the model (``None``: that of the file), seconds between windows."""
+
+    rate: int | None = None
+    hop: float | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a sound that one run sees, in seconds."""
+
+    start: float
+    end: float
+    values: NDArray[Any]
+
+
+def read_sound(path: str, port: Port, options: Options) -> list[Window]:
+    """The windows of a sound for an input. Raises `Failure` if it is no sound or the input takes none."""
+    sizes = [0 if known < 0 else size for size, known in zip(port.shape, port.signature, strict=True)]
+    channels = sizes[2] if len(sizes) == 3 and sizes[2] in (1, 2) else 1
+    axis = 0 if len(sizes) == 1 or (len(sizes) == 2 and sizes[1] == 1 and sizes[0] > 1) else 1
+    least, greatest = port.real_range if port.is_quantized else (-1.0, 1.0)
+    if (
+        port.dtype.kind not in "fi"
+        or port.dtype.kind == "i" and (port.dtype.itemsize > 2 or port.dtype.itemsize == 1 and not port.is_quantized)
+        or port.dtype.kind == "i" and (abs(least + 1) > 0.1 or abs(greatest - 1) > 0.1)
+        or len(sizes) not in (1, 2, 3)
+        or any(size > 1 for position, size in enumerate(sizes) if position != axis and size != channels)
+        or len(sizes) == 3 and sizes[2] != channels
+    ):
+        raise Failure(
+            f"{path}: sound does not fit the input {port.describe()}: samples need a float32 or int16 input [N], [1, N] "
+            "or [1, N, channels]. If it takes features of a frontend, compute them and give a .npy file."
+        )
+    samples, rate = _samples(path)
+    if options.rate is not None and options.rate != rate:
+        samples, rate = resampled(samples, rate, options.rate), options.rate
+    samples = _mixed(samples, channels)
+    length = sizes[axis] or len(samples)
+    hop = length if options.hop is None else max(1, round(options.hop * rate))
+    starts = [0, *range(hop, len(samples), hop)] if length < len(samples) else [0]
+    windows = []
+    for start in starts:
+        part = samples[start : start + length]
+        filled = np.concatenate([part, np.zeros((length - len(part), channels), part.dtype)])
+        shape = [1] * len(sizes)
+        shape[axis] = length
+        if channels > 1:
+            shape[2] = channels
+        windows.append(Window(start / rate, (start + len(part)) / rate, _numbers(filled, port).reshape(shape)))
+        if start + length >= len(samples):
+            break
+    return windows
+
+
+def _samples(path: str) -> tuple[NDArray[np.float64], int]:
+    # The standard library reads what most files hold, so that their answers do not depend on an extra.
+    try:
+        with wave.open(path, "rb") as file:
+            width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
+            raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
+    except (wave.Error, EOFError):
+        return _other_samples(path)
+    raw = raw[: len(raw) // (width * channels) * width * channels]
+    if not len(raw):
+        raise Failure(f"{path}: the file holds no samples.")
+    if width == 1:
+        values = (raw.astype(np.float64) - 128) / 128
+    elif width == 3:
+        padded = np.zeros((len(raw) // 3, 4), np.uint8)
+        padded[:, 1:] = raw.reshape(-1, 3)
+        values = padded.view("<i4").reshape(-1) / 2.0**31
+    else:
+        values = raw.view(f"<i{width}") / 2.0 ** (8 * width - 1)
+    return values.reshape(-1, channels), rate
+
+
+def _other_samples(path: str) -> tuple[NDArray[np.float64], int]:
+    try:
+        import soundfile
+    except ImportError:
+        raise Failure(
+            f"{path}: not a WAV file of integer samples; other sounds need soundfile: install gossamer[audio]."
+        ) from None
+    try:
+        values, rate = soundfile.read(path, dtype="float64", always_2d=True)
+    except soundfile.SoundFileError as error:
+        raise Failure(f"{path}: not a sound that can be read ({error}).") from None
+    if not len(values):
+        raise Failure(f"{path}: the file holds no samples.")
+    return values, int(rate)
+
+
+def _mixed(samples: NDArray[np.float64], channels: int) -> NDArray[np.float64]:
+    if samples.shape[1] == channels:
+        return samples
+    mono = samples.mean(axis=1, keepdims=True)
+    return np.repeat(mono, channels, axis=1)
+
+
+def resampled(samples: NDArray[np.float64], rate: int, new_rate: int) -> NDArray[np.float64]:
+    """Samples [N, channels] at another rate, by cutting or extending their spectrum."""
+    length = max(1, round(len(samples) * new_rate / rate))
+    spectrum = np.fft.rfft(samples, axis=0)[: length // 2 + 1]
+    result: NDArray[np.float64] = np.fft.irfft(spectrum, length, axis=0) * (length / len(samples))
+    return result
+
+
+def _numbers(samples: NDArray[np.float64], port: Port) -> NDArray[Any]:
+    if port.dtype.kind == "f":
+        return samples.astype(port.dtype)
+    if port.is_quantized:
+        return port.quantize(samples)
+    scale = 2.0 ** (8 * port.dtype.itemsize - 1)
+    return np.clip(np.rint(samples * scale), -scale, scale - 1).astype(port.dtype)

@@ -1,0 +1,128 @@
+"""What the tools share: how a command fails and prints, and how it finds a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gossamer.config import debug_level
+from gossamer.errors import GossamerError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+EXIT_CODES = "Exit codes: 0 done; 1 the model or an input is bad; 2 the command line is wrong."
+
+# Wide enough that nothing is cut or folded where no window limits the width: files and pipes.
+_UNLIMITED = 10_000
+
+
+class Failure(click.ClickException):
+    """The model or an input is bad: one line on stderr, exit code 1."""
+
+    exit_code = 1
+
+
+class Tool(click.Command):
+    """A command whose foreseen failures are one line on stderr and an exit code; ``GOSSAMER_DEBUG=1`` shows where."""
+
+    def __init__(self, *args: Any, example: str = "", **settings: Any) -> None:
+        epilog = f"\b\nExample: {example}\n\n{EXIT_CODES}"
+        super().__init__(*args, epilog=epilog, **settings)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises `Failure` for errors that a user can mend."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (GossamerError, OSError, ValueError, MemoryError) as error:
+            if debug_level():
+                raise
+            raise Failure(explain(error)) from error
+
+
+def explain(error: BaseException) -> str:
+    """The message of an error, with its kind where the message alone would say little."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    return str(error) or type(error).__name__
+
+
+def json_option(function: Function) -> Function:
+    """Decorator: the option ``--json``."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Write JSON to standard output, and nothing else there."
+    )(function)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the nearest known word, else a full stop."""
+    near = get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else "."
+
+
+def existing_file(path: str, what: str, advice: str = "") -> str:
+    """The path itself if it names a file. Raises `Failure` that suggests a neighbour of that name."""
+    place = Path(path)
+    if place.is_file():
+        return path
+    if place.is_dir():
+        reason = "is a folder, not a file."
+    elif not place.parent.is_dir():
+        reason = f"does not exist: there is no folder {str(place.parent)!r}."
+    else:
+        near = get_close_matches(place.name, [entry.name for entry in place.parent.iterdir()], 1)
+        reason = f"does not exist; did you mean {str(place.parent / near[0])!r}?" if near else "does not exist."
+    raise Failure(f"{what} {path!r} {reason} {advice}".rstrip())
+
+
+def write_json(data: Any) -> None:
+    """Print a value as JSON; what JSON has no number for (NaN, infinities) becomes null."""
+    click.echo(json.dumps(_finite(data), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def console(stderr: bool = False) -> Console:
+    """A console of rich: as wide as the terminal, or without a limit where there is none."""
+    from rich.console import Console
+
+    out = Console(stderr=stderr, highlight=False)
+    return out if out.is_terminal else Console(stderr=stderr, highlight=False, width=_UNLIMITED)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> Table:
+    """A table of rich; a column whose name begins with ``>`` is aligned to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    result = Table(box=box.SIMPLE_HEAD, title=title and Text(title), title_justify="left", title_style="bold")
+    for name in columns:
+        result.add_column(Text(name.lstrip(">")), justify="right" if name.startswith(">") else "left", overflow="fold")
+    for row in rows:
+        result.add_row(*(Text(str(cell)) for cell in row))
+    return result
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 byte``, ``2 bytes``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,185 @@
+"""Pictures into tensors: size, channels and numbers as the input of a model asks for them.
+
+Numbers. A uint8 input takes the pixels as they are, an int8 input takes pixel - 128: whatever its scale says, the
+converter chose it so that the range of the integers is the range of the pixels. A float input takes (pixel - mean) /
+std with the mean and std of the model's metadata, else 127.5 and 127.5, which gives -1 to 1. Integer inputs are
+quantized from such numbers when mean and std are given on the command line, when metadata give them for an int8 or
+int16 input, and for quantized inputs of other types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.tools._command import Failure
+from gossamer.tools._session import Port
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+RESAMPLERS = ("bilinear", "nearest", "bicubic", "lanczos", "box")
+SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+Normalization = tuple[Sequence[float], Sequence[float]]
+"""Mean and std: one value each, or one for each channel."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a picture becomes a tensor. ``asked`` comes from the command line, ``stored``, by input, from the model."""
+
+    letterbox: bool = False
+    resample: str = "bilinear"
+    asked: Normalization | None = None
+    stored: Mapping[int, Normalization] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which pictures an input takes: its size in pixels (0: any), its channels, and the axes of the three."""
+
+    height: int
+    width: int
+    channels: int
+    axes: tuple[int, int, int | None]
+
+    @staticmethod
+    def of(port: Port) -> Layout | None:
+        """The layout of an input [1, H, W, C], [1, C, H, W], [H, W, C], [C, H, W], [1, H, W] or [H, W], else ``None``.
+
+        C is 1, 3 or 4; a leading 1 may be a free dimension.
+        """
+        sizes = [0 if known < 0 else size for size, known in zip(port.shape, port.signature, strict=True)]
+        first = len(sizes) - 3
+        if first == 1 and sizes[0] > 1 or first not in (-1, 0, 1):
+            return None
+        if first >= 0 and sizes[-1] in (1, 3, 4):
+            return Layout(sizes[-3], sizes[-2], sizes[-1], (first, first + 1, first + 2))
+        if first >= 0 and sizes[first] in (1, 3, 4):
+            return Layout(sizes[-2], sizes[-1], sizes[first], (first + 1, first + 2, first))
+        if first == 0 and sizes[0] == 0 or first == -1 and min(sizes) > 1:
+            return Layout(sizes[-2], sizes[-1], 1, (first + 1, first + 2, None))
+        return None
+
+    def tensor(self, values: NDArray[Any], rank: int) -> NDArray[Any]:
+        """Values [H, W, C] in the order and rank of the input."""
+        rows, columns, channels = self.axes
+        shape = [1] * rank
+        shape[rows], shape[columns] = values.shape[:2]
+        if channels is not None:
+            shape[channels] = values.shape[2]
+            if channels < rows:
+                values = values.transpose(2, 0, 1)
+        return np.ascontiguousarray(values).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture and where it lies in the input of the model: a rectangle in the input's pixels."""
+
+    path: str
+    image: Image
+    input_width: int
+    input_height: int
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def to_pixels(self, x: float, y: float) -> tuple[float, float]:
+        """From coordinates in the input, 0 to 1, to pixels of the picture."""
+        return (
+            (x * self.input_width - self.left) / self.width * self.image.width,
+            (y * self.input_height - self.top) / self.height * self.image.height,
+        )
+
+
+def read_picture(path: str, port: Port, options: Options) -> tuple[Picture, NDArray[Any]]:
+    """The picture in a file, and the tensor made of it. Raises `Failure` if it is no picture or the input takes none."""
+    layout = Layout.of(port)
+    if layout is None:
+        raise Failure(f"{path}: a picture does not fit the input {port.describe()}; give a .npy file of that shape.")
+    image = _open(path)
+    grey = layout.channels == 1
+    source = image.convert("L" if grey else "RGBA" if layout.channels == 4 else "RGB")
+    width, height = layout.width or image.width, layout.height or image.height
+    shown_width, shown_height = width, height
+    if options.letterbox:
+        factor = min(width / image.width, height / image.height)
+        shown_width, shown_height = max(1, round(image.width * factor)), max(1, round(image.height * factor))
+    left, top = (width - shown_width) // 2, (height - shown_height) // 2
+    pixels = np.zeros((height, width, layout.channels), np.uint8)
+    pixels[top : top + shown_height, left : left + shown_width] = _resized(
+        source, shown_width, shown_height, options.resample
+    )
+    values = layout.tensor(to_numbers(pixels, port, options), len(port.shape))
+    picture = Picture(path, image.convert("RGB"), width, height, left, top, shown_width, shown_height)
+    return picture, values
+
+
+def _open(path: str) -> Image:
+    try:
+        from PIL import Image, ImageOps, UnidentifiedImageError
+    except ImportError:
+        raise Failure(f"{path}: pictures need Pillow; install gossamer[image].") from None
+    try:
+        with Image.open(path) as file:
+            image = ImageOps.exif_transpose(file)
+            image.load()
+    except UnidentifiedImageError:
+        raise Failure(f"{path}: not a picture that Pillow can read.") from None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise Failure(f"{path}: damaged picture ({error}).") from None
+    if image.mode.startswith("I"):
+        # 16 bits a pixel: Pillow would clip where the upper byte is meant.
+        return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
+    if "A" in image.mode or "transparency" in image.info:
+        page = Image.new("RGBA", image.size, "white")
+        page.alpha_composite(image.convert("RGBA"))
+        return page
+    return image if image.mode in ("L", "RGB") else image.convert("RGB")
+
+
+def _resized(image: Image, width: int, height: int, resample: str) -> NDArray[np.uint8]:
+    from PIL import Image
+
+    if resample == "nearest":
+        # As TFLite's RESIZE_NEAREST_NEIGHBOR: the pixel at floor(y * height / new height).
+        pixels = np.asarray(image)
+        rows, columns = np.arange(height) * image.height // height, np.arange(width) * image.width // width
+        pixels = pixels[rows][:, columns]
+    else:
+        pixels = np.asarray(image.resize((width, height), Image.Resampling[resample.upper()]))
+    return pixels.reshape(height, width, -1)
+
+
+def to_numbers(pixels: NDArray[np.uint8], port: Port, options: Options) -> NDArray[Any]:
+    """Pixels [H, W, C] in the numbers of an input, by the rules above."""
+    dtype = port.dtype
+    if dtype.kind == "b":
+        return pixels >= 128
+    stored = options.stored.get(port.position)
+    if dtype.kind == "f":
+        return _normalized(pixels, options.asked or stored or ([127.5], [127.5])).astype(dtype)
+    if dtype.kind not in "iu":
+        raise Failure(f"a picture cannot fill the input {port.describe()}: it must be a number type.")
+    normalization = options.asked or (stored if dtype.kind == "i" else None)
+    if port.is_quantized and (normalization or dtype.itemsize > 1):
+        return port.quantize(_normalized(pixels, normalization or ([127.5], [127.5])))
+    if dtype == np.int8:
+        return (pixels.astype(np.int16) - 128).astype(np.int8)
+    return pixels.astype(dtype)
+
+
+def _normalized(pixels: NDArray[np.uint8], normalization: Normalization) -> NDArray[np.float32]:
+    channels = pixels.shape[-1]
+    for what, values in zip(("mean", "std"), normalization, strict=True):
+        if len(values) not in (1, channels):
+            raise Failure(f"{what} has {len(values)} values; the input has {channels} channels, so 1 or {channels}.")
+    mean, std = (np.asarray(values, np.float32) for values in normalization)
+    return (pixels.astype(np.float32) - mean) / std

@@ -1,0 +1,86 @@
+"""The command ``gossamer``: every file of this folder that does not begin with ``_`` is a subcommand.
+
+A tool is a module with a click command called ``command``; the first line of its docstring is its line in
+``gossamer --help``. The list is read from the folder, and a tool is imported when it is called, not before.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from importlib import import_module, metadata
+from pathlib import Path
+
+import click
+
+from gossamer.tools._command import EXIT_CODES
+
+_FOLDER = Path(__file__).parent
+
+
+class Tools(click.Group):
+    """A group whose commands are the modules of this folder."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the tools, in alphabetical order."""
+        names = sorted(path.stem for path in _FOLDER.glob("*.py"))
+        return [name.replace("_", "-") for name in names if not name.startswith("_") and name != "cli"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a tool; ``None`` if there is none."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = import_module(f"gossamer.tools.{cmd_name.replace('-', '_')}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the tools with the first lines of their docstrings, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _summary(name)) for name in self.list_commands(ctx)])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, but an unknown name is answered with the nearest one."""
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            from gossamer.tools._command import did_you_mean
+
+            names = self.list_commands(ctx)
+            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], names)} The commands are {', '.join(names)}.")
+        return super().resolve_command(ctx, args)
+
+
+def _summary(name: str) -> str:
+    source = (_FOLDER / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+    lines = (ast.get_docstring(ast.parse(source)) or "").splitlines() or [""]
+    return lines[0]
+
+
+def _version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        try:
+            number = metadata.version("gossamer")
+        except metadata.PackageNotFoundError:
+            number = "unknown (not installed)"
+        click.echo(f"gossamer {number}")
+        ctx.exit()
+
+
+@click.command(
+    cls=Tools,
+    epilog=f"\b\nExample: gossamer run model.tflite picture.png\n\n{EXIT_CODES}",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+def cli() -> None:
+    """Run, open up and measure .tflite models."""
+
+
+def main() -> None:
+    """Entry point of the command ``gossamer``."""
+    for stream in (sys.stdout, sys.stderr):
+        # A label that the terminal's encoding lacks is no reason to stop.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    cli(prog_name="gossamer")

@@ -1,0 +1,214 @@
+"""Run a model on pictures, sounds, arrays or text, and say what it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.tools import _answers, _audio, _images, _inputs
+from gossamer.tools._command import Failure, Tool, console, json_option, plural, write_json
+from gossamer.tools._draw import draw
+from gossamer.tools._facts import Facts, read_facts
+from gossamer.tools._labels import read_labels
+from gossamer.tools._session import Port, Session
+
+Array = NDArray[Any]
+
+_HELP = """Run MODEL on INPUTs and print its answer.
+
+An INPUT is a file or a value, for the inputs of the model in order, or NAME=INPUT for one of them. With more INPUTs
+than the model takes, it runs again for each further set.
+
+\b
+pictures  .png .jpg .bmp .gif .tif .webp: resized to the input (--letterbox keeps the proportions).
+          uint8 inputs take the pixels, int8 inputs pixel - 128, float inputs (pixel - mean) / std
+          with mean and std of the model's metadata, else 127.5 and 127.5, that is -1 to 1;
+          --mean 0 --std 255 gives 0 to 1. Integer inputs are quantized if --mean or --std is given.
+sounds    .wav (others with soundfile): one run for each window of the input's length.
+arrays    .npy; .npz with an array for each input name. Real numbers are quantized where the input is.
+text      for string inputs: the text itself, or a .txt file with a string on each line.
+values    numbers separated by commas, or zeros.
+
+The answer is a ranked table of classes (outputs made by SOFTMAX, or as many as there are labels), boxes (outputs of
+TFLite_Detection_PostProcess), a mask by class (class numbers [1,H,W] or scores [1,H,W,C] for a picture), keypoints
+(MoveNet), or else shapes, types and statistics. --task overrides the choice.
+"""
+
+
+def _numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        numbers = [float(word) for word in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} must be a number, or one for each channel as 123.7,116.3,103.5.") from None
+    if parameter.name == "std" and 0 in numbers:
+        raise click.BadParameter("a pixel cannot be divided by 0.")
+    return numbers
+
+
+def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
+    if path is not None and Path(path).suffix not in _inputs.ARRAY_SUFFIXES:
+        raise click.BadParameter(f"{path!r} must end in .npz (all outputs) or .npy (the first).")
+    return path
+
+
+@click.command(
+    cls=Tool,
+    help=_HELP,
+    short_help="Run a model and say what it answers.",
+    example="gossamer run mobilenet.tflite cat.png --labels labels.txt --top-k 3",
+)
+@click.argument("model")
+@click.argument("inputs", metavar="[INPUT]...", nargs=-1)
+@click.option("--labels", metavar="FILE", help="Names of the classes, one on a line.  [default: the model's own]")
+@click.option("--signature", metavar="KEY", help="Run this signature; inputs and outputs have its names.")
+@click.option("--task", type=click.Choice(_answers.TASKS), help="How to read the outputs.  [default: by their shapes]")
+@click.option("--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="How many classes to list.")
+@click.option("--threshold", type=float, default=0.3, show_default=True, help="Least score of a box or keypoint.")
+@click.option("--letterbox", is_flag=True, help="Keep the proportions of a picture, filling up with black.")
+@click.option(
+    "--resample",
+    type=click.Choice(_images.RESAMPLERS),
+    default="bilinear",
+    show_default=True,
+    help="How to resize a picture; nearest as TFLite does.",
+)
+@click.option("--mean", callback=_numbers, metavar="M[,M...]", help="What to subtract from each pixel (0 to 255).")
+@click.option("--std", callback=_numbers, metavar="S[,S...]", help="What to divide it by then.")
+@click.option("--rate", type=click.IntRange(min=1), metavar="HZ", help="Resample sounds to what the model expects.")
+@click.option(
+    "--hop",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="From one window of a sound to the next.  [default: a window]",
+)
+@click.option("--draw", "drawing", metavar="OUT.png", help="Write the picture with boxes, mask or keypoints on it.")
+@click.option(
+    "--save", callback=_array_file, metavar="OUT.npz", help="Write the outputs as they are: .npz all, .npy the first."
+)
+@click.option("--threads", type=click.IntRange(min=1), help="Number of threads.")
+@click.option("--reference", is_flag=True, help="Use the reference kernels only.")
+@json_option
+def command(
+    model: str,
+    inputs: tuple[str, ...],
+    labels: str | None,
+    signature: str | None,
+    task: str | None,
+    top_k: int,
+    threshold: float,
+    letterbox: bool,
+    resample: str,
+    mean: list[float] | None,
+    std: list[float] | None,
+    rate: int | None,
+    hop: float | None,
+    drawing: str | None,
+    save: str | None,
+    threads: int | None,
+    reference: bool,
+    as_json: bool,
+) -> None:
+    """See ``_HELP``, which click shows."""
+    session = Session(model, signature, threads, reference)
+    facts = read_facts(session)
+    asked = None if mean is None and std is None else (mean or [0.0], std or [1.0])
+    options = _inputs.Options(
+        images=_images.Options(letterbox, resample, asked, facts.normalization),
+        audio=_audio.Options(rate or facts.rate, hop),
+    )
+    calls = _inputs.read_calls(inputs, session.inputs, options)
+    if drawing is not None and (len(calls) != 1 or calls[0].picture is None):
+        raise click.UsageError(f"--draw needs one picture to draw on, and there are {_pictures(calls)}.")
+    question = _answers.Question(read_labels(labels) if labels else facts.labels, facts.maker, top_k, threshold)
+    runs = [_run(session, call, task, question) for call in calls]
+    if drawing is not None and calls[0].picture is not None:
+        draw(runs[0].answer, calls[0].picture, drawing)
+    if save is not None:
+        _save(save, session.outputs, runs)
+    if as_json:
+        write_json({"model": model, "signature": signature, "runs": [run.data(session.inputs) for run in runs]})
+        return
+    _print(runs, [*_notes(calls, session.inputs, facts, asked), *(f"wrote {name}" for name in (drawing, save) if name)])
+
+
+def _pictures(calls: Sequence[_inputs.Call]) -> str:
+    return plural(len({call.picture.path for call in calls if call.picture}), "picture")
+
+
+@dataclass(frozen=True)
+class _Run:
+    call: _inputs.Call
+    outputs: list[Array]
+    seconds: float
+    task: str
+    answer: _answers.Answer
+
+    def data(self, ports: Sequence[Port]) -> dict[str, Any]:
+        sources = dict(zip((port.name for port in ports), self.call.sources, strict=True))
+        return {"inputs": sources, "milliseconds": 1e3 * self.seconds, "task": self.task, **self.answer.data()}
+
+
+def _run(session: Session, call: _inputs.Call, task: str | None, question: _answers.Question) -> _Run:
+    if call.first:
+        session.reset()
+    start = time.perf_counter()
+    outputs = session.call(call.values)
+    seconds = time.perf_counter() - start
+    found = task or _answers.find_task(session.outputs, outputs, question, call.picture)
+    return _Run(call, outputs, seconds, found, _answers.answer(found, session.outputs, outputs, question, call.picture))
+
+
+def _notes(
+    calls: Sequence[_inputs.Call], ports: Sequence[Port], facts: Facts, asked: object
+) -> list[str]:
+    # What was taken for granted, for the user to judge.
+    notes = []
+    if asked is None and any(call.picture for call in calls):
+        if any(port.dtype.kind == "f" and port.position not in facts.normalization for port in ports):
+            notes.append("pixels scaled to -1..1, as the model does not say; --mean 0 --std 255 gives 0..1")
+    return notes
+
+
+def _print(runs: Sequence[_Run], notes: Sequence[str]) -> None:
+    out = console()
+    for run in runs:
+        sources = ", ".join(source for source in run.call.sources if source != "zeros")
+        out.print(f"{sources}: {run.task}, {1e3 * run.seconds:.1f} ms", markup=False)
+        out.print(run.answer.show())
+    for note in notes:
+        out.print(note, markup=False)
+
+
+def _save(path: str, ports: Sequence[Port], runs: Sequence[_Run]) -> None:
+    if path.endswith(".npy"):
+        if len(runs) > 1:
+            raise click.UsageError(f"--save {path}: a .npy file holds one array, there are {len(runs)} runs; use .npz.")
+        np.save(path, _storable(runs[0].outputs[0]))
+        return
+    arrays: dict[str, Array] = {}
+    for number, run in enumerate(runs):
+        for port, values in zip(ports, run.outputs, strict=True):
+            name = port.name if len(runs) == 1 else f"{number}/{port.name}"
+            if name in arrays:
+                name = f"{name}#{port.position}"
+            arrays[name] = _storable(values)
+    # np.savez takes names as keyword arguments and keeps "file" for itself.
+    if "file" in arrays:
+        raise Failure(f"--save {path}: an output is called \"file\", which .npz cannot hold; use .npy.")
+    np.savez(path, allow_pickle=False, **arrays)
+
+
+def _storable(values: Array) -> Array:
+    # NumPy's files know neither objects (strings) nor bfloat16 and float8.
+    if values.dtype.kind == "O":
+        return values.astype(np.bytes_)
+    return values.astype(np.float32) if values.dtype.kind == "V" else values

@@ -1,0 +1,38 @@
+"""Runs the ``CASES`` of every operator's test file on every backend.
+
+A file only needs ``CASES`` and ::
+
+    def test_case(case, backend):
+        run_case(backend, op, case)
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+import gossamer
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" in metafunc.fixturenames:
+        cases = metafunc.module.CASES
+        metafunc.parametrize("case", cases, ids=[case.id for case in cases])
+
+
+def _litert(**arguments: Any) -> Any:
+    peer = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT is not installed (extra 'bench')")
+    return peer.Interpreter(experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF, **arguments)
+
+
+_REFERENCE = partial(
+    gossamer.Interpreter, experimental_op_resolver_type=gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+)
+
+
+@pytest.fixture(params=["reference", pytest.param("litert", marks=pytest.mark.peer)])
+def backend(request: pytest.FixtureRequest) -> Any:
+    """A function that makes an interpreter: ours on the reference kernels, and (marked ``peer``) LiteRT's."""
+    return _REFERENCE if request.param == "reference" else _litert
