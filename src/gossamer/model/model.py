@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="Model")
 
 NO_OFFSET = 1
-"""Offsets up to this one mean that nothing is stored behind the FlatBuffer: converters write 1 before they know better."""
+"""Offsets up to this one mean that nothing is stored behind the FlatBuffer; converters write 1 to keep the place."""
 
 
 class Model(tables.Model):
@@ -43,13 +43,13 @@ class Model(tables.Model):
     unchanged: bool = False
     """Whether the model says exactly what its source says, so that writing it gives the same bytes."""
 
-    def with_source(self, source: memoryview | None, path: str | None = None, unchanged: bool = False) -> Self:
+    def with_source(self: M, source: memoryview | None, path: str | None = None, unchanged: bool = False) -> M:
         """The same tables over other bytes, which the offsets of its external data then refer to."""
         model = super().replace()
         vars(model).update(source=source, path=path, unchanged=unchanged)
         return model
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self: M, **changes: Any) -> M:
         """A copy with some fields changed, still over the same source. Raises `TypeError` for an unknown field."""
         model = super().replace(**changes)
         vars(model).update(source=self.source, path=self.path)
@@ -112,7 +112,7 @@ class Model(tables.Model):
         return self.operator_codes[operator.opcode_index]
 
     def builtin_code(self, operator: Operator) -> int:
-        """The builtin code of an operator, a `BuiltinOperator` if it is known. Raises `ModelError` as `operator_code`."""
+        """The builtin code of an operator, a `BuiltinOperator` if known. Raises `ModelError` as `operator_code` does."""
         return resolved_code(self.operator_code(operator))
 
     def operator_name(self, operator: Operator) -> str:
@@ -120,7 +120,7 @@ class Model(tables.Model):
         return code_name(self.operator_code(operator))
 
     def external_buffer(self, tensor: Tensor) -> ExternalBuffer | None:
-        """The record of a tensor's data in another file; ``None`` if it has none. Raises `ModelError` if it is missing."""
+        """Where the data of a tensor are in another file; ``None`` if they are not. Raises `ModelError` if unknown."""
         if not tensor.external_buffer:
             return None
         for record in self.external_buffers:
@@ -185,8 +185,3 @@ def required_bytes(tensor: Tensor) -> int | None:
     if size >> 64:
         raise ModelError(f"shape {list(tensor.shape)} needs more than 2**64 - 1 bytes")
     return size
-
-
-def is_table(value: object) -> bool:
-    """Whether a value is a stored table."""
-    return isinstance(value, tables.Table)

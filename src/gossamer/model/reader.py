@@ -1,4 +1,4 @@
-"""Bytes of a .tflite file → `Model`. Reading a file is checking its structure: nothing is believed before it is checked.
+"""Bytes of a .tflite file → `Model`. Reading is checking the structure: nothing is believed before it is checked.
 
 A table is decoded by a function made for its class and its layout (the vtable): one `struct` call fetches everything
 that lies inline, then each field is converted. Tables of one kind share a vtable, so a model needs a handful of such
@@ -26,7 +26,7 @@ from gossamer.schema.fields import Field, Scalar, Table, boolean, i32, i64, u8, 
 from gossamer.schema.tables import FILE_IDENTIFIER
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer as BytesLike
+    from typing_extensions import Buffer
 
 T = TypeVar("T", bound=Table)
 Decode = Callable[["_Reading", int], Any]
@@ -88,7 +88,7 @@ class _Reading:
         # A file without overlaps is decoded once; the second helping is for tables read under two types.
         self.left = 2 * self.limit + 1024
         self.kinds = _Kinds()
-        self.known: dict[tuple[str, int], Any] = {}
+        self.known: dict[tuple[Any, int], Any] = {}
         self.layouts = 0
         self.strange: dict[str, int] = {}
 
@@ -102,7 +102,7 @@ class _Reading:
         return _Damage(f"{what} at byte {at} ends outside the file ({self.limit} bytes)", at)
 
 
-def read_model(source: str | os.PathLike[str] | BytesLike, path: str | None = None) -> Model:
+def read_model(source: str | os.PathLike[str] | Buffer, path: str | None = None) -> Model:
     """Reads a model from a file, which is mapped, or from bytes, which are referenced; neither is copied.
 
     The bytes must not change while the model is used. ``path`` names bytes that came from a file. Structure is checked
@@ -156,7 +156,7 @@ def read_root(cls: type[T], data: memoryview, identifier: bytes) -> T:
 def _not_identified(data: memoryview, identifier: bytes) -> str:
     if len(data) < 8:
         return f"{len(data)} bytes are too few for a model"
-    hint = "this is a zip archive; extract the .tflite file" if data[:2] == b"PK" else "is this a .tflite file?"
+    hint = "this is a zip archive; extract the .tflite file" if bytes(data[:2]) == b"PK" else "is this a .tflite file?"
     return f"identifier at byte 4 is {bytes(data[4:8])!r}, must be {identifier!r}; {hint}"
 
 
@@ -179,7 +179,11 @@ def read_tables(reading: _Reading, cls: type[Table], at: int) -> tuple[Any, ...]
     start = at + 4
     if start + 4 * n > reading.limit or at & 3:
         raise _vector_damage(reading, n, at)
-    reading.spend(4 * n, at)
+    if n > SHORT:
+        whole = reading.known.get((cls, at))
+        if whole is not None:
+            return whole  # type: ignore[no-any-return]
+        reading.spend(4 * n, at)
     kind = reading.kinds[cls]
     known, decoders = kind.known, kind.decoders
     items: list[Table] = []
@@ -196,6 +200,27 @@ def read_tables(reading: _Reading, cls: type[Table], at: int) -> tuple[Any, ...]
             append(item)
     except (_Damage, StructError) as error:
         damage = error if isinstance(error, _Damage) else reading.ends_outside("table", pos)
+        damage.path.insert(0, f"[{len(items)}]")
+        damage.at = at
+        raise damage from None
+    whole = tuple(items)
+    if n > SHORT:
+        reading.known[cls, at] = whole
+    return whole
+
+
+def read_strings(reading: _Reading, at: int) -> tuple[str, ...]:
+    n = u32_at(reading.data, at)[0]
+    start = at + 4
+    if start + 4 * n > reading.limit or at & 3:
+        raise _vector_damage(reading, n, at)
+    reading.spend(4 * n, at)
+    items: list[str] = []
+    try:
+        for i, offset in enumerate(Struct(f"<{n}I").unpack_from(reading.data, start)):
+            items.append(read_string(reading, start + 4 * i + offset))
+    except (_Damage, StructError) as error:
+        damage = error if isinstance(error, _Damage) else reading.ends_outside("string", at)
         damage.path.insert(0, f"[{len(items)}]")
         damage.at = at
         raise damage from None
@@ -318,7 +343,7 @@ def generate(cls: type[Table], slots: tuple[int, ...], pos: int = 0) -> tuple[st
     references: list[tuple[str, int]] = []
     names: dict[str, Any] = {
         "cls": cls, "new": _new, "set_values": _set_values, "Damage": _Damage, "StructError": StructError,
-        "read_string": read_string, "read_table": read_table, "read_tables": read_tables, "read_union": read_union,
+        "read_string": read_string, "read_strings": read_strings, "read_table": read_table, "read_tables": read_tables, "read_union": read_union,
         "read_data": read_data, "locate": _locate, "references": references,
     }  # fmt: skip
 

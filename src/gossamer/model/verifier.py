@@ -384,7 +384,7 @@ _CALLED: dict[type[Table], tuple[str, ...]] = {
 
 @cache
 def options_class(code: int) -> type[Table] | None:
-    """The options table that bears a builtin operator's name; ``None`` if it has none, or shares one of another name."""
+    """The options table that bears a builtin operator's name; ``None`` if there is none."""
     return _options_by_name().get(BuiltinOperator(code).name.replace("_", "") + "OPTIONS")
 
 

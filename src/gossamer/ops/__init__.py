@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import importlib
 import keyword
-import pkgutil
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
 
 from gossamer.ops.op_def import OpDef
 
@@ -29,15 +27,22 @@ def module_name(name: str, *, custom: bool = False) -> str:
 @cache
 def find_op(name: str, *, custom: bool = False) -> OpDef | None:
     """The operator of this name, or ``None`` if there is no such file."""
-    module = module_name(name, custom=custom)
-    if not name.isascii() or not module.rpartition(".")[2].isidentifier() or find_spec(module) is None:
+    path = module_name(name, custom=custom)
+    if not name.isascii() or not path.rpartition(".")[2].isidentifier():
         return None
-    op = getattr(importlib.import_module(module), "op", None)
+    try:
+        op = getattr(importlib.import_module(path), "op", None)
+    except ModuleNotFoundError as error:
+        if error.name != path:
+            raise
+        return None
     return op if isinstance(op, OpDef) and op.name == name else None
 
 
 def all_ops() -> Iterator[OpDef]:
     """Every operator that ships, builtin ones first, in alphabetical order of their files."""
+    import pkgutil
+
     from gossamer.ops import custom
 
     for package in (importlib.import_module(__name__), custom):

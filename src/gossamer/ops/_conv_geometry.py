@@ -10,10 +10,11 @@ one tap, all places at which it meets an element.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from gossamer.ops.op_def import Context
+from gossamer.ops.op_def import Context, Shape
 from gossamer.schema.enums import Padding
 
 Slices = tuple[slice, ...]
@@ -97,3 +98,23 @@ def taps(*windows: Window) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
     for combination in itertools.product(*axes):
         index, elements, places = zip(*combination, strict=True)
         yield index, elements, places
+
+
+def image_windows(ctx: Context, image: Shape, filter_size: Shape, options: Any) -> tuple[Window, Window]:
+    """The windows of Conv2DOptions or DepthwiseConv2DOptions over the height and width of an NHWC image."""
+    windows = []
+    for position, axis in enumerate(("height", "width")):
+        stride = getattr(options, f"stride_{axis[0]}")
+        dilation = getattr(options, f"dilation_{axis[0]}_factor")
+        for what, value in (("stride", stride), ("dilation", dilation)):
+            ctx.require(value <= INT16_MAX, f"{axis}: {what} must be at most {INT16_MAX}, got {value}")
+        size = image[1 + position]
+        windows.append(window(ctx, axis, size, filter_size[position], stride, dilation, options.padding))
+    return windows[0], windows[1]
+
+
+def check_sizes(ctx: Context, name: str, shape: Shape, rank: int, *, empty: Collection[int] = ()) -> None:
+    """Raise unless a shape has this rank and no dimension of size 0, but for those in ``empty``."""
+    ctx.require(len(shape) == rank, f"{name} must have {rank} dimensions, got {len(shape)} {list(shape)}")
+    for dimension, size in enumerate(shape):
+        ctx.require(size > 0 or dimension in empty, f"{name} {list(shape)} must not be empty along dimension {dimension}")

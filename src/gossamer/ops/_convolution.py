@@ -47,8 +47,8 @@ def convolve(x: Array, filter: Array, windows: Sequence[Window]) -> Array:
     matrices = filter.reshape(groups, outputs // groups, -1).swapaxes(1, 2).astype(x.dtype)
     # [groups, N, *elements, C / groups]
     x = np.moveaxis(x.reshape(*x.shape[:-1], groups, depth), -2, 0)
-    result = np.empty((batches, *places, outputs), x.dtype)
-    if result.size == 0:
+    result = np.zeros((batches, *places, outputs), x.dtype)
+    if result.size == 0 or not all(met):
         return result
     if all(window.is_identity for window in windows):
         _multiply(x, matrices, result)

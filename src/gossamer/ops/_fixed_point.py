@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops._elementwise import require_scale
+from gossamer.ops._rescale import checked_log2
 from gossamer.ops.op_def import Context, TensorInfo
 from gossamer.quantization import integer_range, quantize_multiplier, round_half_away, rounding_divide_by_pot
 
@@ -22,18 +24,13 @@ Int = NDArray[np.int64]
 Array = NDArray[Any]
 
 
-def real_scale(ctx: Context, tensor: TensorInfo, name: str) -> np.float32:
-    """The one positive scale of a quantized operand, in float32 as kernels divide and multiply it. Raises through
-    ``ctx`` where the tensor has none: its integers stand for nothing then."""
-    scale = np.float32(tensor.quantization.scale)
-    if not 0 < scale < np.inf:
-        ctx.fail(f"{name} of type {type_name(tensor.type)} needs quantization: one positive scale for the tensor")
-    return scale
+def scale_ratio(ctx: Context, source: TensorInfo, target: TensorInfo, factor: float = 1.0) -> tuple[int, int]:
+    """Multiplier and shift of the input's scale, times a factor, divided by the output's, in float32 as kernels do it.
 
-
-def scale_ratio(ctx: Context, source: TensorInfo, target: TensorInfo) -> tuple[int, int]:
-    """Multiplier and shift of the input's scale divided by the output's, the quotient rounded to float32."""
-    return quantize_multiplier(float(real_scale(ctx, source, "input") / real_scale(ctx, target, "output")))
+    Raises through ``ctx`` where one of them has no scale: its integers stand for nothing then.
+    """
+    scale = np.float32(require_scale(ctx, "input", source)) * np.float32(factor)
+    return quantize_multiplier(float(scale / np.float32(require_scale(ctx, "output", target))))
 
 
 def wrap_int32(x: ArrayLike) -> Int:
@@ -166,11 +163,11 @@ def log_of_at_least_1(x: ArrayLike, integer_bits: int, result_bits: int) -> Int:
     headroom_a = count_leading_zeros(x)
     near_a = saturating_shift_left(x, headroom_a - 1)
     near_a = saturating_shift_left(high_mul(near_a, 1518500250), 1)
-    power_a = np.minimum(_signed_shift(integer_bits - headroom_a, unit) + quarter, (1 << 31) - 1)
+    power_a = np.minimum(saturating_shift_left(integer_bits - headroom_a, unit) + quarter, (1 << 31) - 1)
 
     headroom_b = count_leading_zeros(high_mul(x, 1518500250)) - 1
     near_b = saturating_shift_left(x, headroom_b)
-    power_b = np.maximum(_signed_shift(integer_bits - headroom_b, unit) - quarter, -(1 << 31))
+    power_b = np.maximum(saturating_shift_left(integer_bits - headroom_b, unit) - quarter, -(1 << 31))
 
     near = np.minimum(near_a, near_b)
     power = np.maximum(power_a, power_b)
@@ -182,10 +179,6 @@ def log_of_at_least_1(x: ArrayLike, integer_bits: int, result_bits: int) -> Int:
     denominator = high_mul(mean, 1057819769 + double + high_mul(square, 127690142)) + high_mul(double, 638450708)
     quotient = high_mul(rescale(numerator, 0, accumulator_bits), one_over_one_plus_x(denominator))
     return rescale(high_mul(power, 1488522236) + quotient, accumulator_bits, result_bits)
-
-
-def _signed_shift(x: Int, exponent: int) -> Int:
-    return saturating_shift_left(x, exponent)
 
 
 def inverse_sqrt_multiplier(x: ArrayLike) -> tuple[Int, Int]:
@@ -219,9 +212,9 @@ def byte_table(
     dtype = numpy_dtype(source.type)
     low, high = integer_range(source.type)
     q = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
-    inverse = np.float32(1) / np.float32(target.quantization.scale)
     x = np.float32(source.quantization.scale) * (q - np.float32(source.quantization.zero_point))
     with np.errstate(all="ignore"):
+        inverse = np.float32(1) / np.float32(target.quantization.scale)
         level = round_half_away(function(x) * inverse) + np.float32(target.quantization.zero_point)
     # A NaN becomes the least value, as the conversion instruction of x86 has it.
     return np.clip(np.nan_to_num(np.trunc(level), nan=low), low, high).astype(dtype)
@@ -270,30 +263,18 @@ def interpolate(x: Array, table: NDArray[np.int16]) -> NDArray[np.int16]:
     return (base + ((slope * (wide & 0x7F) + 64) >> 7)).astype(np.int16)
 
 
-def table_multiplier(scale: float, powers_of_two: tuple[int, ...]) -> tuple[int, int]:
+def table_multiplier(scale: float, exact: tuple[int, ...]) -> tuple[int, int]:
     """(multiplier, right shift) that bring int16 values of this scale to 1 / (3 * 4096), the step of `table_logistic`
-    and `table_tanh`. A scale of 2**-12 times one of ``powers_of_two`` (exponents) is met exactly."""
-    # float32 throughout, as TFLite's CheckedLog2 decides what counts as a power of two.
-    log2 = np.log(np.float32(scale)) * (np.float32(1) / np.log(np.float32(2)))
-    rounded = round_half_away(log2)
-    exponent = 12 + int(rounded)
-    if abs(log2 - rounded) < np.float32(1e-3) and exponent in powers_of_two:
-        return 3 << exponent, 0
+    and `table_tanh`. The scales 2**-12 * 2**e of the exponents ``exact`` are met without rounding."""
+    log2 = checked_log2(scale)
+    if log2 is not None and log2 + 12 in exact:
+        return 3 << (log2 + 12), 0
     multiplier = scale * 4096.0 * 3.0
     shift = 0
     while multiplier <= 32767.0 / 2.0 and shift <= 30:
         shift += 1
         multiplier *= 2.0
-    return int(multiplier), shift
-
-
-def is_power_of_two(scale: float, exponent: int) -> bool:
-    """Whether a scale is 2**exponent, nearly: TFLite's CheckedLog2."""
-    if not scale > 0:
-        return False
-    log2 = np.log(np.float32(scale)) * (np.float32(1) / np.log(np.float32(2)))
-    rounded = round_half_away(log2)
-    return bool(abs(log2 - rounded) < np.float32(1e-3)) and int(rounded) == exponent
+    return int(min(multiplier, 2.0**31 - 1)), shift
 
 
 def table_logistic(x: Array, multiplier: int, shift: int) -> NDArray[np.int16]:

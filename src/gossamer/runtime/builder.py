@@ -75,7 +75,10 @@ _KNOWN_CODES = frozenset(int(code) for code in BuiltinOperator)
 
 def _missing(code: int, version: int, resolver: OpResolver) -> str:
     if code not in _KNOWN_CODES:
-        return f"Op builtin_code out of range: {code}. Are you using an old runtime with a newer model?\nRegistration failed."
+        return (
+            f"Op builtin_code out of range: {code}. Are you using old TFLite binary with newer model?\n"
+            "Registration failed."
+        )
     name = BuiltinOperator(code).name
     known = [v for v in range(1, 33) if resolver.find_builtin(BuiltinOperator(code), v) is not None]
     if known:

@@ -76,7 +76,7 @@ class Field:
 
     Kinds: ``scalar`` (of a `Scalar`), ``enum`` (of a `Scalar`, converted by ``enum``), ``string``, ``table`` and
     ``tables`` (of a `Table` class), ``union`` (of a `Union`; ``slot`` holds the type code, ``slot + 1`` the table),
-    ``numbers`` (a short vector of a `Scalar`, read as a tuple), ``array`` (a vector of a `Scalar`, read as a NumPy
+    ``strings`` (a vector of texts, read as a tuple), ``numbers`` (a short vector of a `Scalar`, read as a tuple), ``array`` (a vector of a `Scalar`, read as a NumPy
     view), ``data`` (bytes, read as a uint8 view and never copied). ``align``: alignment of a vector, in bytes.
     """
 
@@ -110,6 +110,11 @@ def enum(enumeration: type, scalar: Scalar, default: int = 0) -> Any:
 def string() -> Any:
     """UTF-8 text; absent reads as the empty string."""
     return Field("string", None, "")
+
+
+def strings() -> Any:
+    """A vector of texts, read as a tuple."""
+    return Field("strings", None, ())
 
 
 def table(cls: type[Table]) -> Any:

@@ -1,0 +1,83 @@
+"""What elementwise operators share: their prepare functions, and fused activations as C++ computes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.dtypes import type_name
+from gossamer.ops._broadcast import broadcast_shape
+from gossamer.ops.op_def import Context, InvokeContext, PrepareContext
+from gossamer.quantization import activation_range, quantized_activation_range
+from gossamer.schema.enums import TensorType
+
+Array = NDArray[Any]
+
+
+def require_output_type(ctx: Context, expected: TensorType) -> None:
+    """Raise unless output 0 has this type."""
+    got = ctx.output().type
+    ctx.require(got == expected, f"output must be {type_name(expected)}, got {type_name(got)}")
+
+
+def require_same_types(ctx: Context) -> TensorType:
+    """The one type of all inputs. Raises if they differ."""
+    types = [tensor.type for tensor in ctx.inputs if tensor is not None]
+    ctx.require(
+        len(set(types)) == 1, f"inputs must have the same type, got {' and '.join(type_name(one) for one in types)}"
+    )
+    return types[0]
+
+
+def prepare_unary(ctx: PrepareContext) -> None:
+    """One input, one output of the same type and shape."""
+    require_output_type(ctx, ctx.input(0).type)
+    ctx.set_shape(0, ctx.input(0).shape)
+
+
+def prepare_binary(ctx: PrepareContext, output_type: TensorType | None = None) -> None:
+    """Two inputs of one type that broadcast; the output has their type unless told otherwise."""
+    input_type = require_same_types(ctx)
+    require_output_type(ctx, input_type if output_type is None else output_type)
+    ctx.set_shape(0, broadcast_shape(ctx, ctx.input(0).shape, ctx.input(1).shape))
+
+
+def fused_activation(x: Array, activation: int) -> Array:
+    """The clamp of a fused activation in the type of ``x``, as TFLite's arithmetic kernels have it.
+
+    Floats are clamped to the finite range of their type even without an activation: infinity becomes the largest
+    number; NaN stays. A bound of -1 wraps in unsigned types. Activations that are no clamp do nothing.
+    """
+    low, high = activation_range(activation)
+    if x.dtype.kind == "f":
+        info = np.finfo(x.dtype)
+        return np.clip(x, max(x.dtype.type(low), info.min), min(x.dtype.type(high), info.max))
+    if low != -np.inf:
+        x = np.maximum(x, np.array(int(low)).astype(x.dtype))
+    if high != np.inf:
+        x = np.minimum(x, np.array(int(high)).astype(x.dtype))
+    return x
+
+
+def quantized_limits(ctx: PrepareContext, activation: int) -> tuple[int, int]:
+    """The integers that a fused activation clamps output 0 to. Raises through ``ctx`` for a useless scale."""
+    output = ctx.output()
+    try:
+        return quantized_activation_range(activation, output.type, output.quantization)
+    except ValueError as error:
+        ctx.fail(str(error))
+
+
+def require_symmetric(ctx: Context, *tensors: Any) -> None:
+    """Raise unless all zero points are 0, as int16 kernels need."""
+    points = [tensor.quantization.zero_point for tensor in tensors]
+    ctx.require(not any(points), f"int16 needs zero points of 0, got {', '.join(map(str, points))}")
+
+
+def require_nonzero(ctx: InvokeContext, divisor: Array, zero: int = 0) -> None:
+    """Raise if an element of the divisor is ``zero``."""
+    if np.any(divisor == zero):
+        where = np.unravel_index(int(np.argmax(divisor == zero)), divisor.shape)
+        ctx.fail(f"division by 0: input 1 is {zero} at {[int(i) for i in where]}")

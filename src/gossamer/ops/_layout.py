@@ -1,0 +1,127 @@
+"""What the operators that move elements have in common: the types they take, checks of axes, shapes and operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.dtypes import type_name
+from gossamer.ops.op_def import Context, Shape, TensorInfo
+from gossamer.quantization import INT32_MAX
+from gossamer.schema.enums import TensorType
+
+INDEX_TYPES = (TensorType.INT32, TensorType.INT64)
+FLOAT8_TYPES = (TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)
+
+WHOLE_BYTE_TYPES = (
+    *(TensorType.UINT8, TensorType.INT8, TensorType.BOOL, *FLOAT8_TYPES),
+    *(TensorType.INT16, TensorType.UINT16, TensorType.FLOAT16, TensorType.BFLOAT16),
+    *(TensorType.FLOAT32, TensorType.INT32, TensorType.UINT32),
+    *(TensorType.INT64, TensorType.UINT64, TensorType.FLOAT64, TensorType.COMPLEX64),
+)
+"""Types of 8, 16, 32 and 64 bits: what kernels take that only look at the size of an element."""
+
+NUMBER_TYPES = (*WHOLE_BYTE_TYPES, TensorType.COMPLEX128, TensorType.INT4, TensorType.UINT4, TensorType.INT2)
+"""Types of a fixed size."""
+
+ANY_TYPES = (*NUMBER_TYPES, TensorType.STRING)
+"""What kernels take that copy whole tensors."""
+
+QUANTIZED_TYPES = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+
+
+def require_type(ctx: Context, name: str, tensor: TensorInfo, expected: int) -> None:
+    """Raise unless the tensor has this type."""
+    ctx.require(
+        tensor.type == expected, f"{name} must be {type_name(expected)} here, got {type_name(tensor.type)}"
+    )
+
+
+def require_output_type(ctx: Context, position: int = 0) -> None:
+    """Raise unless every output has the type of the input at ``position``."""
+    expected = ctx.input(position).type
+    for output in ctx.outputs:
+        require_type(ctx, "output", output, expected)
+
+
+def require_same_quantization(ctx: Context, a: TensorInfo, b: TensorInfo) -> None:
+    """Raise unless two tensors have one scale and zero point: the operator copies integers and cannot rescale."""
+    p, q = a.quantization, b.quantization
+    if (p.scale, p.zero_point) != (q.scale, q.zero_point):
+        ctx.fail(
+            f'"{a.name}" and "{b.name}" must have the same scale and zero point, '
+            f"got ({p.scale:g}, {p.zero_point}) and ({q.scale:g}, {q.zero_point})"
+        )
+
+
+def require_symmetric_int16(ctx: Context, *tensors: TensorInfo) -> None:
+    """Raise for an int16 tensor whose zero point is not 0."""
+    for tensor in tensors:
+        if tensor.type == TensorType.INT16 and tensor.quantization.zero_point:
+            ctx.fail(f'int16 "{tensor.name}" must have zero point 0, got {tensor.quantization.zero_point}')
+
+
+def require_rank(ctx: Context, name: str, tensor: TensorInfo, low: int, high: int | None = None) -> None:
+    """Raise unless the tensor has ``low`` dimensions, or ``low`` to ``high``."""
+    rank = len(tensor.shape)
+    allowed = str(low) if high is None else f"{low} to {high}"
+    if not low <= rank <= (low if high is None else high):
+        ctx.fail(f"{name} must have {allowed} dimensions, got {rank} {list(tensor.shape)}")
+
+
+def require_shape(ctx: Context, name: str, tensor: TensorInfo, shape: Shape) -> None:
+    """Raise unless the tensor has exactly this shape."""
+    ctx.require(tensor.shape == shape, f"{name} must have shape {list(shape)}, got {list(tensor.shape)}")
+
+
+def elements(shape: Sequence[int]) -> int:
+    """Number of elements of a shape."""
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def require_single(ctx: Context, name: str, tensor: TensorInfo) -> None:
+    """Raise unless the tensor has one element."""
+    ctx.require(elements(tensor.shape) == 1, f"{name} must have one element, got shape {list(tensor.shape)}")
+
+
+def normalized_axis(ctx: Context, axis: int, rank: int, name: str = "axis") -> int:
+    """The axis counted from the front. Raises for one outside -rank .. rank - 1."""
+    if not -rank <= axis < rank:
+        allowed = f"in [{-rank}, {rank - 1}]" if rank else "absent: the tensor is a scalar"
+        ctx.fail(f"{name} {axis} is out of range, must be {allowed}")
+    return axis + rank if axis < 0 else axis
+
+
+def integers(values: NDArray[Any]) -> list[int]:
+    """The elements as Python integers, which neither wrap nor overflow."""
+    return [int(value) for value in values.reshape(-1)]
+
+
+def checked_shape(ctx: Context, shape: Sequence[int]) -> Shape:
+    """The shape as a tuple. Raises for a negative dimension and for more elements than TFLite can count."""
+    size = 1
+    for dimension in shape:
+        if dimension < 0:
+            ctx.fail(f"output shape {list(shape)} has a negative dimension")
+        size *= max(dimension, 1)
+    if size > INT32_MAX:
+        ctx.fail(f"output shape {list(shape)} is too large: more than {INT32_MAX} elements")
+    return tuple(shape)
+
+
+def require_indices_in_range(ctx: Context, name: str, indices: NDArray[Any], size: int) -> None:
+    """Raise for an index outside [0, size): TFLite does not count from the end."""
+    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= size):
+        bad = indices[(indices < 0) | (indices >= size)].reshape(-1)[0]
+        ctx.fail(f"{name} {int(bad)} is out of range [0, {size})")
+
+
+def add_at(target: NDArray[Any], indices: Any, updates: NDArray[Any]) -> None:
+    """``target[indices] += updates`` where indices repeat: in order, integers wrapping, booleans as OR."""
+    np.add.at(target, indices, updates)

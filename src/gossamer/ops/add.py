@@ -1,0 +1,62 @@
+"""ADD: x + y, element by element, with broadcasting and a fused activation.
+
+Floats are clamped to the activation, or without one to their finite range: overflow gives the largest number, not
+infinity. int32, int64 and unquantised int16 wrap, then are clamped.
+
+uint8, int8 and quantised int16 (TFLite's ``reference_integer_ops::Add``): both operands are shifted left (8 bits by 20,
+16 bits by 15), brought to the common scale ``2 * max(scale_x, scale_y)`` by multipliers below 1, added in 32 bits, and
+brought to the output's scale and zero point; the activation clamps in quantised values. int16 is quantised if the
+output has quantization parameters, and needs zero points of 0. With ``pot_scale_int16`` (the default of old models) and
+scales that are all powers of two, the operand of smaller scale is shifted right with rounding instead, and the sum
+saturates; the other operand must then have the output's scale.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._elementwise import fused_activation, prepare_binary
+from gossamer.ops._rescale import Rescaling, prepare_sum
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import AddOptions
+
+_TYPES = (
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.INT32,
+    TensorType.INT64,
+    TensorType.INT16,
+    TensorType.INT8,
+    TensorType.UINT8,
+)
+
+op = OpDef(
+    "ADD",
+    inputs=("x", "y"),
+    outputs=("output",),
+    versions=versions("1.5.0", "1.14.0", "2.4.0", "2.6.0", "2.13.0", "2.23.0"),
+    reference_version=5,
+    types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
+    options=AddOptions,
+    in_place=InPlace.INPUT_0 | InPlace.INPUT_1,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Rescaling | None:
+    prepare_binary(ctx)
+    output = ctx.output()
+    if output.type in (TensorType.INT8, TensorType.UINT8) or (output.type == TensorType.INT16 and output.quantization):
+        return prepare_sum(ctx, ctx.options.fused_activation_function, ctx.options.pot_scale_int16)
+    return None
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, y = ctx.value(0), ctx.value(1)
+    rescaling = ctx.data
+    if rescaling is None:
+        return fused_activation(np.add(x, y), ctx.options.fused_activation_function)
+    result: Array = rescaling.output(rescaling.first(x) + rescaling.second(y))
+    return result

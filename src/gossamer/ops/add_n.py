@@ -1,0 +1,42 @@
+"""ADD_N: the sum of two or more tensors of one shape and type, float32 or int32 (wrapping), added from first to last."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+
+import numpy as np
+
+from gossamer.ops._elementwise import require_output_type, require_same_types
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import AddNOptions
+
+_TYPES = (TensorType.FLOAT32, TensorType.INT32)
+
+op = OpDef(
+    "ADD_N",
+    inputs=("inputs*",),
+    outputs=("sum",),
+    versions=versions("1.14.0"),
+    types={"inputs": _TYPES, "sum": _TYPES},
+    options=AddNOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    ctx.require(len(ctx.inputs) >= 2, f"needs 2 or more inputs, got {len(ctx.inputs)}")
+    require_output_type(ctx, require_same_types(ctx))
+    shape = ctx.input(0).shape
+    for position in range(1, len(ctx.inputs)):
+        other = ctx.input(position).shape
+        ctx.require(other == shape, f"input {position} must have the shape of input 0 {list(shape)}, got {list(other)}")
+    # TFLite's partial sums, one for each thread; it runs one thread unless told otherwise.
+    ctx.temporary(ctx.input(0).type, (math.prod(shape),))
+    ctx.set_shape(0, shape)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return reduce(np.add, (ctx.value(position) for position in range(len(ctx.inputs))))

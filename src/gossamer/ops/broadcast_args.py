@@ -1,0 +1,47 @@
+"""BROADCAST_ARGS: the shape that tensors of two given shapes broadcast to.
+
+Two vectors of one type, int32 or int64; the shorter counts as having ones in front. Where one size is 1 the other is
+taken, otherwise they must be equal. If both are constant the output is too (TFLite's BROADCAST_ARGS).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._layout import INDEX_TYPES, require_output_type, require_rank, require_type
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+
+op = OpDef(
+    "BROADCAST_ARGS",
+    inputs=("shape1", "shape2"),
+    outputs=("output",),
+    versions=versions("2.6.0"),
+    types={"shape1": INDEX_TYPES, "shape2": INDEX_TYPES, "output": INDEX_TYPES},
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    a, b = ctx.input(0), ctx.input(1)
+    require_rank(ctx, "shape1", a, 1)
+    require_rank(ctx, "shape2", b, 1)
+    require_type(ctx, "shape2", b, a.type)
+    require_output_type(ctx)
+    first, second = ctx.constant(0), ctx.constant(1)
+    if first is not None and second is not None:
+        ctx.set_constant(0, _broadcast(ctx, first, second))
+    else:
+        ctx.set_shape(0, (max(a.shape[0], b.shape[0]),))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return _broadcast(ctx, ctx.value(0), ctx.value(1))
+
+
+def _broadcast(ctx: Context, a: Array, b: Array) -> Array:
+    rank = max(a.size, b.size)
+    first, second = (np.concatenate([np.ones(rank - shape.size, shape.dtype), shape]) for shape in (a, b))
+    if ((first != second) & (first != 1) & (second != 1)).any():
+        ctx.fail(f"shapes {a.tolist()} and {b.tolist()} do not broadcast")
+    return np.where(first == 1, second, first)

@@ -1,0 +1,47 @@
+"""DEPTH_TO_SPACE: channels become blocks of ``block_size`` x ``block_size`` pixels; undoes SPACE_TO_DEPTH.
+
+NHWC; the channels are a multiple of ``block_size`` squared. Input channel ``(y * block_size + x) * C + c`` goes to pixel
+(y, x) of the block, channel c (TFLite's DEPTH_TO_SPACE).
+"""
+
+from __future__ import annotations
+
+from gossamer.ops._layout import checked_shape, require_output_type, require_rank
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import DepthToSpaceOptions
+
+TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT32, TensorType.INT64)
+
+op = OpDef(
+    "DEPTH_TO_SPACE",
+    inputs=("input",),
+    outputs=("output",),
+    versions=versions("2.1.0", "2.5.0"),
+    types={"input": TYPES, "output": TYPES},
+    options=DepthToSpaceOptions,
+    reference_version=1,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    require_rank(ctx, "input", ctx.input(0), 4)
+    require_output_type(ctx)
+    block = ctx.options.block_size
+    ctx.require(block > 0, f"block_size must be at least 1, got {block}")
+    n, height, width, channels = ctx.input(0).shape
+    ctx.require(
+        channels % (block * block) == 0,
+        f"{channels} channels must be a multiple of block_size squared, {block * block}",
+    )
+    ctx.set_shape(0, checked_shape(ctx, [n, height * block, width * block, channels // (block * block)]))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    block = ctx.options.block_size
+    n, height, width, _ = ctx.input(0).shape
+    channels = ctx.output().shape[3]
+    pixels = ctx.value(0).reshape(n, height, width, block, block, channels)
+    return pixels.transpose(0, 1, 3, 2, 4, 5).reshape(n, height * block, width * block, channels)

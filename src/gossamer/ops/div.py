@@ -1,0 +1,106 @@
+"""DIV: x / y, element by element, with broadcasting and a fused activation.
+
+float32 is clamped to the activation, or without one to its finite range: 1 / 0 gives the largest number, 0 / 0 is NaN.
+int32 truncates towards zero; -2**31 / -1 saturates. A divisor of zero among integers is refused when it turns up.
+
+uint8, int8 and int16 (TFLite's ``DivElementwise``): with ``a = x - zero_x`` and ``b = y - zero_y``, both negated where b
+is negative, 1 / b is found by Newton's method in fixed point, a is shifted left as far as it goes and multiplied by it,
+and the quotient is brought back by the multiplier ``scale_x / (scale_y * scale_out)`` and all shifts at once; then
+the output's zero point and the clamp. The divisor must not be quantized per channel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops._elementwise import fused_activation, prepare_binary, quantized_limits, require_nonzero
+from gossamer.ops._fixed_point import count_leading_zeros, real_scale, reciprocal
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import (
+    quantize_multiplier,
+    rounding_divide_by_pot,
+    saturating_rounding_doubling_high_mul,
+)
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import DivOptions
+
+_QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
+_TYPES = (TensorType.FLOAT32, TensorType.INT32, *_QUANTIZED)
+
+op = OpDef(
+    "DIV",
+    inputs=("x", "y"),
+    outputs=("output",),
+    versions=versions("1.6.0", "2.3.0"),
+    types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
+    options=DivOptions,
+    in_place=InPlace.INPUT_0 | InPlace.INPUT_1,
+)
+
+
+@dataclass(frozen=True)
+class _Quantized:
+    zero_points: tuple[int, int, int]
+    multiplier: int
+    shift: int
+    low: int
+    high: int
+    dtype: np.dtype[Any]
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> _Quantized | None:
+    prepare_binary(ctx)
+    x, y, output = ctx.input(0), ctx.input(1), ctx.output()
+    if output.type != TensorType.FLOAT32:
+        ctx.require(not y.quantization.per_channel, f"y has {y.quantization.scales.size} scales, must have one")
+    if output.type not in _QUANTIZED:
+        return None
+    low, high = quantized_limits(ctx, ctx.options.fused_activation_function)
+    divisor_scale = real_scale(ctx, y, "y") * real_scale(ctx, output, "output")
+    ctx.require(divisor_scale > 0, "the product of the scales of y and output is too small for float32")
+    multiplier, shift = quantize_multiplier(float(real_scale(ctx, x, "x") / divisor_scale))
+    zero_points = x.quantization.zero_point, y.quantization.zero_point, output.quantization.zero_point
+    return _Quantized(zero_points, multiplier, shift, low, high, numpy_dtype(output.type))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, y = ctx.value(0), ctx.value(1)
+    if ctx.data is not None:
+        require_nonzero(ctx, y, ctx.data.zero_points[1])
+        return _divide_quantized(x, y, ctx.data)
+    if x.dtype == np.int32:
+        require_nonzero(ctx, y)
+        wide = x.astype(np.int64)
+        magnitude = np.abs(wide) // np.abs(y.astype(np.int64))
+        quotient = np.where((wide < 0) != (y < 0), -magnitude, magnitude)
+        return fused_activation(np.minimum(quotient, (1 << 31) - 1).astype(np.int32), _activation(ctx))
+    return fused_activation(np.divide(x, y), _activation(ctx))
+
+
+def _activation(ctx: InvokeContext) -> int:
+    return int(ctx.options.fused_activation_function)
+
+
+def _divide_quantized(x: Array, y: Array, quantized: _Quantized) -> Array:
+    zero_x, zero_y, zero_output = quantized.zero_points
+    dividend, divisor = x.astype(np.int64) - zero_x, y.astype(np.int64) - zero_y
+    dividend = np.where(divisor < 0, -dividend, dividend)
+    inverse, inverse_shift = reciprocal(np.abs(divisor), 31)
+    headroom = _leading_sign_bits(dividend)
+    quotient = saturating_rounding_doubling_high_mul(dividend << headroom, inverse)
+    shift = quantized.shift - inverse_shift - headroom
+    result = saturating_rounding_doubling_high_mul(quotient, quantized.multiplier)
+    # Shifts that are not to the right, or past all bits, C++ leaves undefined; they come out as arithmetic has them.
+    result = rounding_divide_by_pot(result, np.clip(-shift, 0, 62)) << np.clip(shift, 0, 31)
+    return np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high).astype(quantized.dtype)
+
+
+def _leading_sign_bits(x: Array) -> Array:
+    """Bits after the sign bit that repeat it, of 32-bit integers."""
+    return count_leading_zeros(np.where(x < 0, ~x, x)) - 1

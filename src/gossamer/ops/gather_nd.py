@@ -1,0 +1,67 @@
+"""GATHER_ND: slices of ``params`` at coordinates.
+
+The last dimension of ``indices``, at most the rank of ``params``, holds coordinates of the leading dimensions of
+``params``; the output is ``indices.shape[:-1] + params.shape[indices.shape[-1]:]``. Coordinates out of range, negative
+ones too, are refused, and so are empty params unless ``indices`` is empty (TFLite's GATHER_ND).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._layout import FLOAT8_TYPES, checked_shape, require_indices_in_range, require_output_type
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import GatherNdOptions
+
+TYPES = (
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.BFLOAT16,
+    TensorType.UINT8,
+    TensorType.INT8,
+    TensorType.INT16,
+    TensorType.INT32,
+    TensorType.INT64,
+    TensorType.BOOL,
+    TensorType.STRING,
+    *FLOAT8_TYPES,
+)
+
+op = OpDef(
+    "GATHER_ND",
+    inputs=("params", "indices"),
+    outputs=("output",),
+    versions=versions("1.14.0", "2.3.0", "2.5.0", "2.13.0", "2.16.0", "2.23.0"),
+    types={
+        "params": TYPES,
+        "indices": (TensorType.INT16, TensorType.INT32, TensorType.INT64),
+        "output": TYPES,
+    },
+    options=GatherNdOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    params, indices = ctx.input(0).shape, ctx.input(1).shape
+    require_output_type(ctx)
+    ctx.require(params, "params must not be a scalar")
+    ctx.require(indices, "indices must not be a scalar")
+    ctx.require(
+        indices[-1] <= len(params),
+        f"the last dimension of indices {list(indices)} must be at most {len(params)}, the rank of params",
+    )
+    ctx.set_shape(0, checked_shape(ctx, [*indices[:-1], *params[indices[-1] :]]))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    params, indices = ctx.value(0), ctx.value(1)
+    ctx.require(params.size or not indices.size, f"cannot gather from empty params {list(params.shape)}")
+    coordinates = tuple(np.moveaxis(indices, -1, 0))
+    for axis, values in enumerate(coordinates):
+        require_indices_in_range(ctx, f"index of dimension {axis}", values, params.shape[axis])
+    if not coordinates:
+        return np.broadcast_to(params, indices.shape[:-1] + params.shape)
+    return np.asarray(params[(*coordinates, ...)])

@@ -1,0 +1,69 @@
+"""LOGISTIC: 1 / (1 + exp(-x)), element by element; also called sigmoid.
+
+The output has the input's type and shape. float32, float16 and bfloat16: computed in float32; exactly 1 above 16.619,
+exp(x) below -9, as TFLite's reference kernel has it.
+
+uint8 and int8: the output's scale must be 1/256. A table of 256 entries, the float32 function between the two
+quantizations. int16: the output's scale must be 2**-15, all zero points 0; x is brought to steps of 1 / (3 * 4096) and
+interpolated in a table of 256 sigmoids (TFLite's reference_integer_ops::Logistic).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gossamer.ops._elementwise import prepare_unary, require_scale, require_symmetric
+from gossamer.ops._fixed_point import byte_table, look_up, table_logistic, table_multiplier
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+
+_TYPES = (
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.BFLOAT16,
+    TensorType.UINT8,
+    TensorType.INT8,
+    TensorType.INT16,
+)
+
+op = OpDef(
+    "LOGISTIC",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.14.0", "1.14.0", "2.3.0"),
+    types={"x": _TYPES, "output": _TYPES},
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Any:
+    prepare_unary(ctx)
+    x, output = ctx.input(0), ctx.output()
+    if x.type in (TensorType.UINT8, TensorType.INT8):
+        require_scale(ctx, "input", x)
+        ctx.require(output.quantization.scale == 1 / 256, f"output needs a scale of 1/256, got {_scale(output)}")
+        return byte_table(x, output, lambda real: np.float32(1) / (np.float32(1) + np.exp(-real)))
+    if x.type == TensorType.INT16:
+        scale = require_scale(ctx, "input", x)
+        require_symmetric(ctx, x, output)
+        ctx.require(output.quantization.scale == 2**-15, f"int16 output needs a scale of 2**-15, got {_scale(output)}")
+        return table_multiplier(scale, exact=(0,))
+    return None
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x = ctx.value(0)
+    if x.dtype == np.int16:
+        return table_logistic(x, *ctx.data)
+    if ctx.data is not None:
+        return look_up(x, ctx.data)
+    real = x.astype(np.float32)
+    result = np.where(real < -9, np.exp(real), 1 / (1 + np.exp(-real)))
+    return np.where(real > np.float32(16.619047), np.float32(1), result).astype(x.dtype)
+
+
+def _scale(tensor: Any) -> float:
+    return float(tensor.quantization.scale)

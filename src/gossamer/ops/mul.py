@@ -1,0 +1,123 @@
+"""MUL: x * y, element by element, with broadcasting and a fused activation.
+
+Floats are clamped to the activation, or without one to their finite range: overflow gives the largest number, not
+infinity. int32, int64, uint32 and unquantised int16 wrap, then are clamped. complex64 takes no activation.
+
+uint8, int8 and int16 with a quantized output (TFLite's ``reference_integer_ops::Mul``): ``(x - zero_x) * (y - zero_y)``
+in 32 bits, times ``scale_x * scale_y / scale_out`` (a float32 product, made a 32-bit multiplier and a shift), plus the
+output's zero point, clamped. int16 needs zero points of 0. int16 inputs may have an 8-bit output: then both are taken
+as fractions of 2**15, their product is rounded to 16 and then to 8 bits, and scales do not matter.
+
+Two constants give a constant: the product is made when the model is prepared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops._broadcast import broadcast_shape
+from gossamer.ops._elementwise import (
+    fused_activation,
+    quantized_limits,
+    require_output_type,
+    require_same_types,
+    require_symmetric,
+)
+from gossamer.ops._fixed_point import high_mul, real_scale
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
+from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.schema.options import MulOptions
+
+_TYPES = (
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.INT32,
+    TensorType.INT64,
+    TensorType.UINT32,
+    TensorType.INT16,
+    TensorType.INT8,
+    TensorType.UINT8,
+    TensorType.COMPLEX64,
+)
+
+op = OpDef(
+    "MUL",
+    inputs=("x", "y"),
+    outputs=("output",),
+    versions=versions("1.5.0", "1.14.0", "1.15.0", "2.3.0", "2.6.0", "2.11.0", "2.13.0", "2.23.0"),
+    reference_version=7,
+    types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
+    options=MulOptions,
+    in_place=InPlace.INPUT_0 | InPlace.INPUT_1,
+)
+
+
+@dataclass(frozen=True)
+class _Quantized:
+    zero_points: tuple[int, int, int]
+    multiplier: int
+    shift: int
+    low: int
+    high: int
+    dtype: np.dtype[Any]
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> _Quantized | None:
+    input_type = require_same_types(ctx)
+    output = ctx.output()
+    eight_bits = output.type in (TensorType.INT8, TensorType.UINT8)
+    if not (input_type == TensorType.INT16 and eight_bits):
+        require_output_type(ctx, input_type)
+    activation = ctx.options.fused_activation_function
+    ctx.require(
+        input_type != TensorType.COMPLEX64 or activation == ActivationFunctionType.NONE,
+        "complex64 takes no fused activation",
+    )
+    shape = broadcast_shape(ctx, ctx.input(0).shape, ctx.input(1).shape)
+    quantized = None
+    if eight_bits or (output.type == TensorType.INT16 and output.quantization):
+        quantized = _prepare_quantized(ctx, activation)
+    x, y = ctx.constant(0), ctx.constant(1)
+    if x is not None and y is not None:
+        with np.errstate(all="ignore"):
+            ctx.set_constant(0, np.asarray(_multiply(x, y, activation, quantized)))
+    else:
+        ctx.set_shape(0, shape)
+    return quantized
+
+
+def _prepare_quantized(ctx: PrepareContext, activation: int) -> _Quantized:
+    x, y, output = ctx.input(0), ctx.input(1), ctx.output()
+    low, high = quantized_limits(ctx, activation)
+    multiplier, shift = 0, 0
+    if x.type == output.type:
+        scales = real_scale(ctx, x, "x") * real_scale(ctx, y, "y")
+        multiplier, shift = quantize_multiplier(float(scales / real_scale(ctx, output, "output")))
+    if output.type == TensorType.INT16:
+        require_symmetric(ctx, x, y, output)
+    zero_points = x.quantization.zero_point, y.quantization.zero_point, output.quantization.zero_point
+    return _Quantized(zero_points, multiplier, shift, low, high, numpy_dtype(output.type))
+
+
+def _multiply(x: Array, y: Array, activation: int, quantized: _Quantized | None) -> Array:
+    if quantized is None:
+        product = np.multiply(x, y)
+        return product if product.dtype.kind == "c" else fused_activation(product, activation)
+    zero_x, zero_y, zero_output = quantized.zero_points
+    if x.dtype == np.int16 and quantized.dtype != np.int16:
+        result = rounding_divide_by_pot(high_mul(x, y, bits=16), 8)
+    else:
+        product = (x.astype(np.int64) - zero_x) * (y.astype(np.int64) - zero_y)
+        result = multiply_by_quantized_multiplier(product, quantized.multiplier, quantized.shift)
+    return np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high).astype(quantized.dtype)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return _multiply(ctx.value(0), ctx.value(1), ctx.options.fused_activation_function, ctx.data)

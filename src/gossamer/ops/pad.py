@@ -1,0 +1,31 @@
+"""PAD: rows of zeros before and after the elements along each dimension.
+
+``paddings`` [rank, 2] says how many before and after; none negative. At most 5 dimensions. A quantized output is
+padded with its zero point, which is what 0.0 is there; uint8 always counts as quantized. A third input, the value to
+pad with, is taken as PADV2 takes it. The output is dynamic if the paddings are not constant (TFLite's PAD).
+"""
+
+from __future__ import annotations
+
+from gossamer.ops._pad import PADDING_TYPES, TYPES, pad, prepare_pad
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.options import PadOptions
+
+op = OpDef(
+    "PAD",
+    inputs=("input", "paddings", "constant_values?"),
+    outputs=("output",),
+    versions=versions("1.5.0", "1.14.0", "2.4.0", "2.6.0", "2.20.0", "2.23.0"),
+    types={"input": TYPES, "paddings": PADDING_TYPES, "constant_values": TYPES, "output": TYPES},
+    options=PadOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_pad(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return pad(ctx)

@@ -1,0 +1,30 @@
+"""PADV2: as PAD, with a value of your own instead of zero.
+
+``constant_values`` has one element of the input's type; if the tensors are quantized, it has the output's scale and
+zero point and its integer is copied. Left out, the padding is zero as in PAD.
+"""
+
+from __future__ import annotations
+
+from gossamer.ops._pad import PADDING_TYPES, TYPES, pad, prepare_pad
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.options import PadV2Options
+
+op = OpDef(
+    "PADV2",
+    inputs=("input", "paddings", "constant_values?"),
+    outputs=("output",),
+    versions=versions("1.9.0", "1.14.0", "2.4.0", "2.6.0", "2.20.0", "2.23.0"),
+    types={"input": TYPES, "paddings": PADDING_TYPES, "constant_values": TYPES, "output": TYPES},
+    options=PadV2Options,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_pad(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return pad(ctx)

@@ -1,0 +1,33 @@
+"""RELU: max(x, 0), element by element.
+
+float32, float16, uint8, int8 and int16 (zero points 0); the output has the input's type and shape. A quantized
+output has its own scale and zero point; there is no upper bound but the type's. The arithmetic is `_relu`'s.
+"""
+
+from __future__ import annotations
+
+import math
+
+from gossamer.ops._relu import QuantizedClamp, clamped, prepare_clamp
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+
+TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+
+op = OpDef(
+    "RELU",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.5.0", "2.1.0", "2.5.0"),
+    types={"x": TYPES, "output": TYPES},
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> QuantizedClamp | None:
+    return prepare_clamp(ctx, 0.0, math.inf)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return clamped(ctx, 0.0, math.inf)

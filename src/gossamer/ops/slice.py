@@ -1,0 +1,56 @@
+"""SLICE: a box of the input: ``size`` elements from ``begin`` on along each dimension.
+
+``begin`` and ``size`` are int32 or int64 vectors with one entry for each dimension; a size of -1 means all that is
+left. The box must lie inside the input.
+
+The output's shape: if ``begin`` and ``size`` are constant it follows from them, unless the stored shape signatures of
+both input and output leave dimensions open; if they are not constant, the shape stored in the file is believed where
+it is complete (and checked when the model runs). Otherwise the output is dynamic (TFLite's SLICE).
+"""
+
+from __future__ import annotations
+
+from gossamer.ops._layout import ANY_TYPES, INDEX_TYPES, integers, require_output_type, require_shape
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.schema.options import SliceOptions
+
+op = OpDef(
+    "SLICE",
+    inputs=("input", "begin", "size"),
+    outputs=("output",),
+    versions=versions("1.14.0", "1.14.0", "1.14.0", "2.4.0", "2.5.0", "2.14.0", "2.21.0", "2.23.0"),
+    types={"input": ANY_TYPES, "begin": INDEX_TYPES, "size": INDEX_TYPES, "output": ANY_TYPES},
+    options=SliceOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    source, output = ctx.input(0), ctx.output()
+    require_output_type(ctx)
+    require_shape(ctx, "begin", ctx.input(1), (len(source.shape),))
+    require_shape(ctx, "size", ctx.input(2), (len(source.shape),))
+    begin, size = ctx.constant(1), ctx.constant(2)
+    stored = bool(output.shape) and -1 not in output.shape_signature
+    if begin is not None and size is not None and (stored or -1 not in source.shape_signature):
+        ctx.set_shape(0, [box.stop - box.start for box in _box(ctx, source.shape, begin, size)])
+    elif stored:
+        ctx.set_shape(0, output.shape)
+    else:
+        ctx.set_dynamic(0)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    value = ctx.value(0)
+    return value[_box(ctx, value.shape, ctx.value(1), ctx.value(2))]
+
+
+def _box(ctx: Context, shape: Shape, begin: Array, size: Array) -> tuple[slice, ...]:
+    box = []
+    for axis, (extent, first, length) in enumerate(zip(shape, integers(begin), integers(size), strict=True)):
+        last = extent if length == -1 else first + length
+        if not 0 <= first <= last <= extent:
+            ctx.fail(f"begin {first} and size {length} of dimension {axis} reach outside its size {extent}")
+        box.append(slice(first, last))
+    return tuple(box)

@@ -1,0 +1,68 @@
+"""SPACE_TO_BATCH_ND: the pixels at each position inside a block become images of their own, after padding.
+
+Input [N, H, W, C] or [N, H, C]; ``block_shape`` (int32) and ``paddings`` [., 2] (int32) speak of the one or two middle
+dimensions. Each padded dimension is a multiple of its block. Output batch ``(y * block_w + x) * N + n`` holds the pixels
+(y, x) of the blocks of image n. 8- and 16-bit tensors are padded with the output's zero point, others with 0; the
+quantized ones keep scale and zero point. Dynamic if ``block_shape`` or ``paddings`` is not constant (TFLite's
+SPACE_TO_BATCH_ND).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.dtypes import element_bits
+from gossamer.ops._blocks import prepare_blocks
+from gossamer.ops._layout import WHOLE_BYTE_TYPES, checked_shape, elements, integers
+from gossamer.ops._pad import padding_pairs
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import SpaceToBatchNDOptions
+
+op = OpDef(
+    "SPACE_TO_BATCH_ND",
+    inputs=("input", "block_shape", "paddings"),
+    outputs=("output",),
+    versions=versions("1.6.0", "1.14.0", "2.3.0", "2.12.0"),
+    types={
+        "input": WHOLE_BYTE_TYPES,
+        "block_shape": (TensorType.INT32,),
+        "paddings": (TensorType.INT32,),
+        "output": WHOLE_BYTE_TYPES,
+    },
+    options=SpaceToBatchNDOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_blocks(ctx, "paddings", _output_shape)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    value, block, paddings = ctx.value(0), ctx.value(1), ctx.value(2)
+    shape = _output_shape(ctx, block, paddings)
+    pads = [(0, 0), *padding_pairs(ctx, paddings), (0, 0)]
+    narrow = element_bits(ctx.output().type) <= 16
+    fill = value.dtype.type(ctx.output().quantization.zero_point if narrow else 0)
+    padded = np.pad(value, pads, constant_values=fill)
+    blocks = integers(block)
+    split = [value.shape[0]]
+    for size, step in zip(shape[1:-1], blocks, strict=True):
+        split += [size, step]
+    spatial = len(blocks)
+    # [N, H/b, b, W/b, b, C] -> [b, b, N, H/b, W/b, C]
+    order = [*range(2, 2 * spatial + 1, 2), 0, *range(1, 2 * spatial, 2), 2 * spatial + 1]
+    return padded.reshape([*split, value.shape[-1]]).transpose(order).reshape(shape)
+
+
+def _output_shape(ctx: Context, block: Array, paddings: Array) -> Shape:
+    source, blocks = ctx.input(0).shape, integers(block)
+    ctx.require(min(blocks) >= 1, f"block_shape {blocks} must be at least 1")
+    sizes = []
+    for size, step, (before, after) in zip(source[1:-1], blocks, padding_pairs(ctx, paddings), strict=True):
+        whole = before + size + after
+        ctx.require(whole % step == 0, f"padded size {whole} must be a multiple of its block {step}")
+        sizes.append(whole // step)
+    return checked_shape(ctx, [source[0] * elements(blocks), *sizes, source[-1]])

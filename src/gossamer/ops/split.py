@@ -1,0 +1,62 @@
+"""SPLIT: the input cut into ``num_splits`` equal parts along an axis.
+
+The axis is the first input, one int32, negative from the end; its dimension must be a multiple of the number of
+outputs. The outputs are dynamic if the axis is not constant (TFLite's SPLIT).
+"""
+
+from __future__ import annotations
+
+from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_output_type, require_single
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import SplitOptions
+
+TYPES = (
+    TensorType.FLOAT32,
+    TensorType.UINT8,
+    TensorType.INT8,
+    TensorType.INT16,
+    TensorType.INT32,
+    TensorType.INT64,
+    *FLOAT8_TYPES,
+)
+
+op = OpDef(
+    "SPLIT",
+    inputs=("axis", "input"),
+    outputs=("part", "parts*"),
+    versions=versions("1.5.0", "1.14.0", "1.14.0", "2.3.0", "2.23.0"),
+    types={"axis": (TensorType.INT32,), "input": TYPES},
+    options=SplitOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    parts = len(ctx.outputs)
+    ctx.require(ctx.options.num_splits == parts, f"num_splits {ctx.options.num_splits} but {parts} outputs")
+    require_output_type(ctx, 1)
+    require_single(ctx, "axis", ctx.input(0))
+    axis = ctx.constant(0)
+    for position in range(parts):
+        if axis is None:
+            ctx.set_dynamic(position)
+        else:
+            ctx.set_shape(position, _part(ctx, axis)[1])
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> tuple[Array, ...]:
+    value = ctx.value(1)
+    axis, shape = _part(ctx, ctx.value(0))
+    ahead = (slice(None),) * axis
+    size = shape[axis]
+    return tuple(value[(*ahead, slice(i * size, (i + 1) * size))] for i in range(len(ctx.outputs)))
+
+
+def _part(ctx: Context, axis_value: Array) -> tuple[int, Shape]:
+    shape = ctx.input(1).shape
+    axis = normalized_axis(ctx, integers(axis_value)[0], len(shape))
+    parts = len(ctx.outputs)
+    ctx.require(shape[axis] % parts == 0, f"dimension {axis} of {list(shape)} does not split into {parts} equal parts")
+    return axis, (*shape[:axis], shape[axis] // parts, *shape[axis + 1 :])

@@ -1,0 +1,48 @@
+"""SQUARED_DIFFERENCE: (x - y)**2, element by element, with broadcasting.
+
+float32 as is; int32 wraps. int8 is quantised (TFLite's ``squared_difference.cc``): both operands are shifted left by 7
+and brought to the common scale ``s = 2 * max(scale_x, scale_y)`` by multipliers below 1; the square of their difference
+has the scale ``s**2 / 2**14`` and is brought to the output's scale and zero point, and saturates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._elementwise import prepare_binary
+from gossamer.ops._rescale import Rescaling, prepare_rescaling, require_zero_points_in_range
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.schema.options import SquaredDifferenceOptions
+
+_TYPES = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT8)
+
+op = OpDef(
+    "SQUARED_DIFFERENCE",
+    inputs=("x", "y"),
+    outputs=("output",),
+    versions=versions("1.13.1", "2.5.0"),
+    types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
+    options=SquaredDifferenceOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Rescaling | None:
+    prepare_binary(ctx)
+    if ctx.output().type != TensorType.INT8:
+        return None
+    require_zero_points_in_range(ctx)
+    return prepare_rescaling(ctx, 7, ActivationFunctionType.NONE, squared=True)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, y = ctx.value(0), ctx.value(1)
+    rescaling = ctx.data
+    if rescaling is None:
+        difference = np.subtract(x, y)
+        return np.multiply(difference, difference)
+    difference = rescaling.first(x) - rescaling.second(y)
+    result: Array = rescaling.output(difference * difference)
+    return result

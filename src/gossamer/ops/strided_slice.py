@@ -1,0 +1,176 @@
+"""STRIDED_SLICE: ``input[begin:end:strides]`` with NumPy's rules, given as vectors and masks.
+
+Entry i of ``begin``, ``end`` and ``strides`` (int32 vectors, at most 31 entries) speaks of one dimension, in order;
+dimensions without an entry are taken whole. Bit i of a mask changes entry i:
+
+- ``ellipsis_mask`` (one bit at most): the entry stands for as many whole dimensions as the other entries leave over,
+  at least one; entries left without a dimension are ignored.
+- ``new_axis_mask``: no dimension of the input, a new dimension of size 1. The ellipsis has precedence.
+- ``begin_mask``, ``end_mask``: begin or end at the first or last element, whichever the stride's sign asks for.
+- ``shrink_axis_mask``: only the element at ``begin``, and the dimension is dropped.
+
+Negative begins and ends count from the end; both are then clamped to the dimension. With the option ``offset``, ``end``
+counts from ``begin``, so the output's shape, ``ceil(end / stride)``, does not depend on ``begin``.
+
+The output is dynamic unless strides and end, and without ``offset`` begin, are constant. If the input and all three are
+constant the output is too (TFLite's STRIDED_SLICE). An index that ``shrink_axis_mask`` selects outside the input, which
+leaves TFLite's output undefined, is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gossamer.ops._layout import (
+    WHOLE_BYTE_TYPES,
+    checked_shape,
+    elements,
+    integers,
+    require_output_type,
+    require_rank,
+    require_shape,
+)
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.quantization import INT32_MIN
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import StridedSliceOptions
+
+MAX_ENTRIES = 31
+TYPES = (*WHOLE_BYTE_TYPES, TensorType.STRING)
+
+op = OpDef(
+    "STRIDED_SLICE",
+    inputs=("input", "begin", "end", "strides"),
+    outputs=("output",),
+    versions=versions("1.6.0", "1.14.0", "2.1.0", "2.2.0", "2.5.0", "2.6.0", "2.14.0", "2.14.0"),
+    types={
+        "input": TYPES,
+        "begin": (TensorType.INT32,),
+        "end": (TensorType.INT32,),
+        "strides": (TensorType.INT32,),
+        "output": TYPES,
+    },
+    options=StridedSliceOptions,
+    reference_version=4,
+)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One dimension of the input with the new axes put in: its size, and the entry that speaks of it (-1: whole)."""
+
+    size: int
+    entry: int
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    for position, name in enumerate(op.inputs[1:], 1):
+        require_rank(ctx, name, ctx.input(position), 1)
+        require_shape(ctx, name, ctx.input(position), ctx.input(1).shape)
+    entries = ctx.input(1).shape[0]
+    ctx.require(entries <= MAX_ENTRIES, f"begin may have {MAX_ENTRIES} entries, got {entries}")
+    ctx.require(
+        ctx.options.ellipsis_mask & (ctx.options.ellipsis_mask - 1) == 0,
+        f"ellipsis_mask may have one bit, got {ctx.options.ellipsis_mask:#b}",
+    )
+    require_output_type(ctx)
+    value, begin, end, strides = (ctx.constant(position) for position in range(4))
+    if strides is None or end is None or (begin is None and not ctx.options.offset):
+        ctx.set_dynamic(0)
+    elif begin is None:
+        ctx.set_shape(0, _offset_shape(ctx, end, strides))
+    elif value is None:
+        ranges = _ranges(ctx, begin, end, strides)
+        ctx.set_shape(0, _offset_shape(ctx, end, strides) if ctx.options.offset else _shape(ctx, ranges))
+    else:
+        ctx.set_constant(0, _selected(ctx, value, begin, end, strides))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return _selected(ctx, ctx.value(0), ctx.value(1), ctx.value(2), ctx.value(3))
+
+
+def _axes(ctx: Context) -> list[_Axis]:
+    options = ctx.options
+    sizes = list(ctx.input(0).shape)
+    entries = ctx.input(1).shape[0]
+    axes: list[_Axis] = []
+    for entry in range(entries):
+        if options.ellipsis_mask >> entry & 1:
+            for _ in range(max(1, len(sizes) - _remaining(ctx, entry, entries))):
+                if sizes:
+                    axes.append(_Axis(sizes.pop(0), -1))
+        elif options.new_axis_mask >> entry & 1:
+            axes.append(_Axis(1, -1))
+        elif sizes:
+            axes.append(_Axis(sizes.pop(0), entry))
+    return axes + [_Axis(size, -1) for size in sizes]
+
+
+def _remaining(ctx: Context, entry: int, entries: int) -> int:
+    # Dimensions that the entries behind this one speak of.
+    return sum(1 for later in range(entry + 1, entries) if not ctx.options.new_axis_mask >> later & 1)
+
+
+def _shrinks(ctx: Context, axis: _Axis) -> bool:
+    return axis.entry >= 0 and bool(ctx.options.shrink_axis_mask >> axis.entry & 1)
+
+
+def _stride(ctx: Context, axis: _Axis, strides: Array) -> int:
+    stride = int(strides[axis.entry])
+    ctx.require(stride != 0 and stride != INT32_MIN, f"stride of entry {axis.entry} must not be {stride}")
+    return stride
+
+
+def _ranges(ctx: Context, begin: Array, end: Array, strides: Array) -> list[tuple[_Axis, range]]:
+    options = ctx.options
+    ranges = []
+    for axis in _axes(ctx):
+        if axis.entry < 0:
+            ranges.append((axis, range(axis.size)))
+            continue
+        stride = _stride(ctx, axis, strides)
+        low, high = (0, axis.size) if stride > 0 else (-1, axis.size - 1)
+        first = int(begin[axis.entry])
+        first = min(max(first + axis.size if first < 0 else first, low), high)
+        if options.begin_mask >> axis.entry & 1:
+            first = 0 if stride > 0 else axis.size - 1
+        if _shrinks(ctx, axis):
+            last = first + 1 if first < axis.size else first
+        elif options.end_mask >> axis.entry & 1:
+            last = axis.size if stride > 0 else -1
+        else:
+            last = int(end[axis.entry]) + (first if options.offset else 0)
+            last = min(max(last + axis.size if last < 0 else last, low), high)
+        ranges.append((axis, range(first, last, stride)))
+    return ranges
+
+
+def _shape(ctx: Context, ranges: list[tuple[_Axis, range]]) -> Shape:
+    shape = [len(steps) for axis, steps in ranges if not _shrinks(ctx, axis)]
+    for axis, steps in ranges:
+        if _shrinks(ctx, axis) and not steps and elements(shape):
+            ctx.fail(f"entry {axis.entry} (shrink_axis_mask) selects an index outside a dimension of size {axis.size}")
+    return checked_shape(ctx, shape)
+
+
+def _offset_shape(ctx: Context, end: Array, strides: Array) -> Shape:
+    shape = []
+    for axis in _axes(ctx):
+        if axis.entry < 0:
+            shape.append(axis.size)
+        elif not _shrinks(ctx, axis):
+            shape.append(len(range(0, int(end[axis.entry]), _stride(ctx, axis, strides))))
+    return checked_shape(ctx, shape)
+
+
+def _selected(ctx: Context, value: Array, begin: Array, end: Array, strides: Array) -> Array:
+    ranges = _ranges(ctx, begin, end, strides)
+    shape = _shape(ctx, ranges)
+    slices = []
+    for _, steps in ranges:
+        # A stop of -1 would count from the end.
+        slices.append(slice(steps.start, steps.stop if steps.stop >= 0 else None, steps.step) if steps else slice(0))
+    return value.reshape([axis.size for axis, _ in ranges])[tuple(slices)].reshape(shape)

@@ -1,0 +1,53 @@
+"""SUB: x - y, element by element, with broadcasting and a fused activation.
+
+Floats are clamped to the activation, or without one to their finite range: overflow gives the largest number, not
+infinity. int32 and int64 wrap, then are clamped.
+
+uint8, int8 and int16 are quantised, as in ADD: shifted left (8 bits by 20, 16 bits by 15), brought to the common scale
+``2 * max(scale_x, scale_y)``, subtracted in 32 bits, brought to the output's scale and zero point and clamped
+(TFLite's ``reference_ops::Sub``). Zero points must be values of the type; for int16 they must be 0. With
+``pot_scale_int16`` (the default of old models) and scales that are all powers of two, the operand of smaller scale is
+shifted right with rounding instead; the other must then have the output's scale.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._elementwise import fused_activation, prepare_binary
+from gossamer.ops._rescale import Rescaling, prepare_sum, require_zero_points_in_range
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import SubOptions
+
+_QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
+_TYPES = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, *_QUANTIZED)
+
+op = OpDef(
+    "SUB",
+    inputs=("x", "y"),
+    outputs=("output",),
+    versions=versions("1.6.0", "1.14.0", "2.3.0", "2.4.0", "2.4.0"),
+    types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
+    options=SubOptions,
+    in_place=InPlace.INPUT_0 | InPlace.INPUT_1,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Rescaling | None:
+    prepare_binary(ctx)
+    if ctx.output().type not in _QUANTIZED:
+        return None
+    require_zero_points_in_range(ctx)
+    return prepare_sum(ctx, ctx.options.fused_activation_function, ctx.options.pot_scale_int16)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, y = ctx.value(0), ctx.value(1)
+    rescaling = ctx.data
+    if rescaling is None:
+        return fused_activation(np.subtract(x, y), ctx.options.fused_activation_function)
+    result: Array = rescaling.output(rescaling.first(x) - rescaling.second(y))
+    return result

@@ -1,0 +1,61 @@
+"""TANH: the hyperbolic tangent, element by element.
+
+The output has the input's type and shape. float32, float16 and bfloat16 are computed in float32.
+
+uint8 and int8: a table of 256 entries, the float32 function between the two quantizations. int16: the output's scale
+must be 2**-15, all zero points 0; 2 * sigmoid(2x) - 1 from a table of 256 sigmoids, interpolated, in steps of
+1 / (3 * 4096) (TFLite's reference_integer_ops::Tanh).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gossamer.ops._elementwise import prepare_unary, require_scale, require_symmetric
+from gossamer.ops._fixed_point import byte_table, look_up, table_multiplier, table_tanh
+from gossamer.ops._rescale import checked_log2
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+
+_TYPES = (
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.BFLOAT16,
+    TensorType.UINT8,
+    TensorType.INT8,
+    TensorType.INT16,
+)
+
+op = OpDef(
+    "TANH",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.14.0", "1.14.0", "2.3.0"),
+    types={"x": _TYPES, "output": _TYPES},
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Any:
+    prepare_unary(ctx)
+    x, output = ctx.input(0), ctx.output()
+    if x.type not in (TensorType.UINT8, TensorType.INT8, TensorType.INT16):
+        return None
+    scale, output_scale = require_scale(ctx, "input", x), require_scale(ctx, "output", output)
+    if x.type == TensorType.INT16:
+        require_symmetric(ctx, x, output)
+        ctx.require(checked_log2(output_scale) == -15, f"int16 output needs a scale of 2**-15, got {output_scale}")
+        return table_multiplier(scale, exact=(0, 1))
+    return byte_table(x, output, np.tanh)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x = ctx.value(0)
+    if x.dtype == np.int16:
+        return table_tanh(x, *ctx.data)
+    if ctx.data is not None:
+        return look_up(x, ctx.data)
+    return np.tanh(x.astype(np.float32)).astype(x.dtype)

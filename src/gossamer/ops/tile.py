@@ -1,0 +1,67 @@
+"""TILE: the input repeated ``multipliers[i]`` times along each dimension i.
+
+``multipliers``, int32 or int64, has one entry for each dimension, none negative. The output is dynamic if they are not
+constant, and constant if the input is too (TFLite's TILE).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._layout import (
+    INDEX_TYPES,
+    WHOLE_BYTE_TYPES,
+    checked_shape,
+    elements,
+    integers,
+    require_output_type,
+)
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import TileOptions
+
+TYPES = (*WHOLE_BYTE_TYPES, TensorType.STRING)
+
+op = OpDef(
+    "TILE",
+    inputs=("input", "multipliers"),
+    outputs=("output",),
+    versions=versions("1.10.1", "2.2.0", "2.8.0"),
+    types={"input": TYPES, "multipliers": INDEX_TYPES, "output": TYPES},
+    options=TileOptions,
+    reference_version=2,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    require_output_type(ctx)
+    shape, multipliers = ctx.input(0).shape, ctx.input(1)
+    ctx.require(
+        elements(multipliers.shape) == len(shape),
+        f"multipliers must have {len(shape)} elements, one for each dimension of {list(shape)}, got {list(multipliers.shape)}",
+    )
+    value, factors = ctx.constant(0), ctx.constant(1)
+    if factors is None:
+        ctx.set_dynamic(0)
+    elif value is None:
+        ctx.set_shape(0, checked_shape(ctx, [size * n for size, n in zip(shape, _factors(ctx, factors), strict=True)]))
+    else:
+        ctx.set_constant(0, _tiled(ctx, value, factors))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return _tiled(ctx, ctx.value(0), ctx.value(1))
+
+
+def _factors(ctx: Context, multipliers: Array) -> list[int]:
+    factors = integers(multipliers)
+    ctx.require(min(factors, default=0) >= 0, f"multipliers must not be negative, got {factors}")
+    return factors
+
+
+def _tiled(ctx: Context, value: Array, multipliers: Array) -> Array:
+    factors = _factors(ctx, multipliers)
+    checked_shape(ctx, [size * n for size, n in zip(value.shape, factors, strict=True)])
+    return np.tile(value, factors)

@@ -1,0 +1,63 @@
+"""UNPACK: the slices of the input along an axis, one output each, without that axis.
+
+``num`` outputs for a dimension of ``num``; the input must not be empty. Elements are copied, so the outputs have the
+input's quantization. (TFLite's UNPACK, TensorFlow's unstack.)
+"""
+
+from __future__ import annotations
+
+from gossamer.ops._layout import (
+    FLOAT8_TYPES,
+    elements,
+    normalized_axis,
+    require_output_type,
+    require_same_quantization,
+)
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import UnpackOptions
+
+TYPES = (
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.BFLOAT16,
+    TensorType.UINT8,
+    TensorType.INT8,
+    TensorType.INT16,
+    TensorType.INT32,
+    TensorType.BOOL,
+    *FLOAT8_TYPES,
+)
+
+op = OpDef(
+    "UNPACK",
+    inputs=("input",),
+    outputs=("value", "values*"),
+    versions=versions("1.11.0", "1.14.0", "2.2.0", "2.3.0", "2.22.0", "2.23.0"),
+    types={"input": TYPES},
+    options=UnpackOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> int:
+    """Returns the axis."""
+    source, count = ctx.input(0), len(ctx.outputs)
+    ctx.require(elements(source.shape), f"input must not be empty, got {list(source.shape)}")
+    axis = normalized_axis(ctx, ctx.options.axis, len(source.shape))
+    ctx.require(
+        ctx.options.num == count == source.shape[axis],
+        f"num {ctx.options.num}, {count} outputs and dimension {axis} of {list(source.shape)} must be equal",
+    )
+    require_output_type(ctx)
+    for position in range(count):
+        require_same_quantization(ctx, source, ctx.output(position))
+        ctx.set_shape(position, (*source.shape[:axis], *source.shape[axis + 1 :]))
+    return axis
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> tuple[Array, ...]:
+    value, ahead = ctx.value(0), (slice(None),) * ctx.data
+    # The Ellipsis keeps an array where a plain index would give a scalar.
+    return tuple(value[(*ahead, i, ...)] for i in range(len(ctx.outputs)))

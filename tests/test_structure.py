@@ -1,0 +1,105 @@
+"""What the architecture promises: imports run one way, public names are exact, every operator has its tests."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gossamer
+from gossamer.ops import all_ops, module_name
+
+SRC = Path(gossamer.__file__).parent
+TESTS = Path(__file__).parent
+MODULES = sorted(SRC.rglob("*.py"))
+
+# A package may import itself and these. "schema" stands under everything.
+ALLOWED = {
+    "errors": set(),
+    "config": set(),
+    "schema": {"errors"},
+    "dtypes": {"schema"},
+    "quantization": {"schema", "dtypes", "errors"},
+    "model": {"schema", "dtypes", "quantization", "errors", "config"},
+    "planner": {"errors", "config"},
+    "ops": {"schema", "dtypes", "quantization", "errors", "config", "model"},
+    "resolver": {"ops", "schema", "errors"},
+    "runtime": {"resolver", "ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
+    "interpreter": {"runtime", "resolver"},
+}
+
+
+def package_of(path: Path) -> str:
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} if node.module != "gossamer" else {f"gossamer.{a.name}" for a in node.names}
+    return names
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))
+def test_imports_run_one_way(path: Path) -> None:
+    package = package_of(path)
+    imported = {name.split(".")[1] for name in imports_of(path) if name.startswith("gossamer.")}
+    if package in ALLOWED:
+        assert imported - ALLOWED[package] - {package} == set()
+    if package not in ("tools", "__main__"):
+        assert "tools" not in imported
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))
+def test_llvm_stays_in_codegen(path: Path) -> None:
+    imported = {name.split(".")[0] for name in imports_of(path)}
+    assert package_of(path) == "codegen" or "llvmlite" not in imported
+
+
+@pytest.mark.parametrize("op", list(all_ops()), ids=lambda op: op.name)
+def test_every_operator_has_its_file_its_words_and_its_tests(op: gossamer.ops.op_def.OpDef) -> None:
+    stem = module_name(op.name, custom=op.custom).rpartition(".")[2]
+    module = sys.modules[module_name(op.name, custom=op.custom)]
+    assert module.__doc__ is not None
+    assert module.__doc__.startswith(op.name)
+    assert op.reference_function is not None
+    assert op.prepare_function is not None
+    assert (TESTS / "ops" / f"test_{stem}.py").exists()
+
+
+def test_public_names() -> None:
+    assert set(gossamer.__all__) == {
+        "ArenaError",
+        "CompileError",
+        "GossamerError",
+        "Interpreter",
+        "InterpreterWithCustomOps",
+        "InvokeError",
+        "ModelError",
+        "MutableOpResolver",
+        "OpResolver",
+        "OpResolverType",
+        "PrepareError",
+        "SignatureRunner",
+        "UnsupportedOpError",
+        "__version__",
+        "load_delegate",
+    }
+    assert all(hasattr(gossamer, name) for name in gossamer.__all__)
+
+
+def test_import_takes_nothing_that_a_first_interpreter_does_not_need() -> None:
+    heavy = ("llvmlite", "click", "rich", "flatbuffers", "ml_dtypes", "PIL", "soundfile", "gossamer.tools")
+    code = f"import sys, gossamer; print([name for name in {heavy!r} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_environment_is_read_in_one_place() -> None:
+    readers = {path.name for path in MODULES if "environ" in path.read_text() or "getenv" in path.read_text()}
+    assert readers <= {"config.py"}
