@@ -56,12 +56,12 @@ class BuiltinOpResolver(OpResolver):
     def find_builtin(self, code: BuiltinOperator, version: int) -> OpDef | None:
         """See `OpResolver.find_builtin`."""
         op = find_op(code.name)
-        return op if op is not None and 1 <= version <= self.max_version(op) else None
+        return op if op is not None and op.versions[0].number <= version <= self.max_version(op) else None
 
     def find_custom(self, name: str, version: int) -> OpDef | None:
         """See `OpResolver.find_custom`."""
         op = find_op(name, custom=True)
-        return op if op is not None and 1 <= version <= self.max_version(op) else None
+        return op if op is not None and op.versions[0].number <= version <= self.max_version(op) else None
 
 
 class MutableOpResolver(OpResolver):
@@ -93,9 +93,9 @@ class MutableOpResolver(OpResolver):
         elif isinstance(other, BuiltinOpResolver):
             for op in all_ops():
                 if op.custom:
-                    self.add_custom(op.name, op, 1, other.max_version(op))
+                    self.add_custom(op.name, op, op.min_version, other.max_version(op))
                 else:
-                    self.add_builtin(op.code, op, 1, other.max_version(op))
+                    self.add_builtin(op.code, op, op.min_version, other.max_version(op))
         else:
             raise TypeError(f"add_all takes a BuiltinOpResolver or a MutableOpResolver, got {type(other).__name__}")
 

@@ -5,8 +5,8 @@ Run with the peer (`ai_edge_litert`) installed; writes `litert_offsets.json` bes
     python tests/planner/litert_offsets.py MODEL.tflite... [--out FILE | --print]
 
 LiteRT's Python API shows neither allocation types, nor temporaries, nor in-place flags. A delegate sees all of them,
-so this one looks at the graph, claims nothing, and keeps the pointers. It declares kTfLiteDelegateFlagsAllowDynamicTensors,
-so that applying it does not plan anything, and the plan is the one of an interpreter without delegates.
+so this one looks at the graph, claims nothing, and keeps the pointers. It declares that it allows dynamic tensors, so
+that applying it does not plan anything, and the plan is the one of an interpreter without delegates.
 
 LiteRT 2.3 refuses some old models (person_detect) whose biases are quantized along a dimension that they do not have;
 these are recorded with that dimension set to 0, which no plan depends on.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -225,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
     text = dumps({path.name: observe(path.read_bytes()) for path in arguments.models})
     if arguments.print:
-        print(text, end="")
+        sys.stdout.write(text)
     else:
         arguments.out.write_text(text)
 

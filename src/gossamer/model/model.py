@@ -112,7 +112,7 @@ class Model(tables.Model):
         return self.operator_codes[operator.opcode_index]
 
     def builtin_code(self, operator: Operator) -> int:
-        """The builtin code of an operator, a `BuiltinOperator` if known. Raises `ModelError` as `operator_code` does."""
+        """The builtin code of an operator, a `BuiltinOperator` if known. Raises `ModelError` as `operator_code`."""
         return resolved_code(self.operator_code(operator))
 
     def operator_name(self, operator: Operator) -> str:

@@ -43,8 +43,6 @@ SHORT = 8
 u32_at = Struct("<I").unpack_from
 i32_at = Struct("<i").unpack_from
 u16_at = Struct("<H").unpack_from
-_new = object.__new__
-_set_values = vars(Table)["__dict__"].__set__
 
 
 class _Damage(Exception):
@@ -180,9 +178,9 @@ def read_tables(reading: _Reading, cls: type[Table], at: int) -> tuple[Any, ...]
     if start + 4 * n > reading.limit or at & 3:
         raise _vector_damage(reading, n, at)
     if n > SHORT:
-        whole = reading.known.get((cls, at))
+        whole: tuple[Any, ...] | None = reading.known.get((cls, at))
         if whole is not None:
-            return whole  # type: ignore[no-any-return]
+            return whole
         reading.spend(4 * n, at)
     kind = reading.kinds[cls]
     known, decoders = kind.known, kind.decoders
@@ -264,7 +262,8 @@ def _numbers(scalar: Scalar) -> Callable[[_Reading, int], tuple[Any, ...]]:
         if at & 3 or at + 4 + n * size > reading.limit:
             raise _vector_damage(reading, n, at)
         if n <= SHORT:
-            return unpack[n](reading.data, at + 4)
+            values: tuple[Any, ...] = unpack[n](reading.data, at + 4)
+            return values
         known: tuple[Any, ...] | None = reading.known.get((code, at))
         if known is None:
             reading.spend(n * size, at)
@@ -299,6 +298,40 @@ def _vector_damage(reading: _Reading, n: int, at: int) -> _Damage:
     return reading.ends_outside(f"vector of {n} elements", at)
 
 
+def _locate(error: Exception, reading: _Reading, pos: int, references: list[tuple[str, int]], extent: int) -> _Damage:
+    """The damage with the name of the field that it was found in put before its path."""
+    if pos + extent > reading.limit:
+        return reading.ends_outside(f"table of {extent} bytes", pos)
+    for name, offset in references:
+        target = pos + offset + u32_at(reading.data, pos + offset)[0]
+        if isinstance(error, _Damage):
+            found = error.at == target
+        else:
+            found = target + 4 > reading.limit
+            if found:
+                error = _Damage(f"offset points to byte {target}, outside the file ({reading.limit} bytes)", pos)
+        if found:
+            error.path.insert(0, f".{name}")  # type: ignore[attr-defined]
+            break
+    if not isinstance(error, _Damage):
+        error = reading.ends_outside("table", pos)
+    error.at = pos
+    return error
+
+
+_NAMES: dict[str, Any] = {
+    "locate": _locate,
+    "Damage": _Damage,
+    "StructError": StructError,
+    "new": object.__new__,
+    "set_values": vars(Table)["__dict__"].__set__,
+    "read_data": read_data,
+    "read_string": read_string,
+    "read_strings": read_strings,
+    "read_table": read_table,
+    "read_tables": read_tables,
+    "read_union": read_union,
+}
 _DECODED: dict[tuple[type[Table], bytes], Decode] = {}
 _READ_NUMBERS = {scalar.code: _numbers(scalar) for scalar in (boolean, i32, i64, u16, u32)}
 _READ_ARRAY: dict[str, Callable[[_Reading, int], Any]] = {}
@@ -341,11 +374,7 @@ def generate(cls: type[Table], slots: tuple[int, ...], pos: int = 0) -> tuple[st
     entries: list[str] = []
     checks: list[str] = []
     references: list[tuple[str, int]] = []
-    names: dict[str, Any] = {
-        "cls": cls, "new": _new, "set_values": _set_values, "Damage": _Damage, "StructError": StructError,
-        "read_string": read_string, "read_strings": read_strings, "read_table": read_table, "read_tables": read_tables, "read_union": read_union,
-        "read_data": read_data, "locate": _locate, "references": references,
-    }  # fmt: skip
+    names: dict[str, Any] = {**_NAMES, "cls": cls, "references": references}
 
     def fetch(offset: int, scalar: Scalar, variable: str, field: Field) -> None:
         if offset & (min(scalar.size, 4) - 1):
@@ -440,24 +469,3 @@ def _fetches(inline: list[tuple[int, str, str]], names: dict[str, Any]) -> tuple
         names[f"unpack_{n}"] = Struct(form).unpack_from
         lines.append(f"{', '.join(variables)}, = unpack_{n}(reading.data, pos)")
     return lines, max([4, *(end for _, _, end in runs)])
-
-
-def _locate(error: Exception, reading: _Reading, pos: int, references: list[tuple[str, int]], extent: int) -> _Damage:
-    """The damage with the name of the field that it was found in put before its path."""
-    if pos + extent > reading.limit:
-        return reading.ends_outside(f"table of {extent} bytes", pos)
-    for name, offset in references:
-        target = pos + offset + u32_at(reading.data, pos + offset)[0]
-        if isinstance(error, _Damage):
-            found = error.at == target
-        else:
-            found = target + 4 > reading.limit
-            if found:
-                error = _Damage(f"offset points to byte {target}, outside the file ({reading.limit} bytes)", pos)
-        if found:
-            error.path.insert(0, f".{name}")  # type: ignore[attr-defined]
-            break
-    if not isinstance(error, _Damage):
-        error = reading.ends_outside("table", pos)
-    error.at = pos
-    return error

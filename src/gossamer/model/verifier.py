@@ -38,7 +38,6 @@ from gossamer.schema.tables import (
 )
 
 if TYPE_CHECKING:
-
     from gossamer.schema.fields import Table
     from gossamer.schema.tables import (
         DimensionMetadata,

@@ -10,9 +10,10 @@ import math
 import os
 import warnings
 from collections.abc import Callable
+from operator import is_
 from struct import Struct
 from struct import error as StructError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,10 +21,12 @@ from gossamer.errors import ModelError
 from gossamer.model.model import NO_OFFSET, Model, resolved_code
 from gossamer.schema.enums import BuiltinOperator
 from gossamer.schema.fields import Field, Scalar, Table, u8, u32
-from gossamer.schema.tables import FILE_IDENTIFIER, Buffer, Operator, OperatorCode
+from gossamer.schema.tables import FILE_IDENTIFIER, Buffer, Operator, OperatorCode, SubGraph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+T = TypeVar("T", bound=Table)
 
 MAX_FLATBUFFER = (1 << 31) - 1
 """Bytes that the offsets of a FlatBuffer reach."""
@@ -115,20 +118,17 @@ def _serialized(model: Model, external: bool) -> bytes:
             )
         return operator
 
+    def stored_subgraph(subgraph: SubGraph) -> SubGraph:
+        operators = tuple(map(stored_operator, subgraph.operators))
+        return subgraph if all(map(is_, operators, subgraph.operators)) else _without(subgraph, operators=operators)
+
     def laid_out() -> Model:
-        changes: dict[str, Any] = {}
-        if model.has("buffers"):
-            changes["buffers"] = tuple(stored_buffer(i, buffer) for i, buffer in enumerate(model.buffers))
-        if model.has("subgraphs"):
-            changes["subgraphs"] = tuple(
-                subgraph.replace(operators=tuple(stored_operator(operator) for operator in subgraph.operators))
-                if subgraph.has("operators")
-                else subgraph
-                for subgraph in model.subgraphs
-            )
-        if model.has("operator_codes"):
-            changes["operator_codes"] = tuple(_both_codes(code) for code in model.operator_codes)
-        return model.replace(**changes)
+        vectors = {
+            "buffers": tuple(stored_buffer(i, buffer) for i, buffer in enumerate(model.buffers)),
+            "subgraphs": tuple(map(_once(stored_subgraph), model.subgraphs)),
+            "operator_codes": tuple(map(_once(_both_codes), model.operator_codes)),
+        }
+        return _without(model, **{name: vector for name, vector in vectors.items() if model.has(name)})
 
     content = write_root(laid_out(), FILE_IDENTIFIER)
     if not outside.parts:
@@ -141,11 +141,23 @@ def _serialized(model: Model, external: bool) -> bytes:
     return content + outside.content()
 
 
-def _without(table: Any, *names: str, **changes: Any) -> Any:
+def _once(change: Callable[[T], T]) -> Callable[[T], T]:
+    """The same function, which answers the same object the same way, so that what is shared stays shared."""
+    known: dict[int, T] = {}
+
+    def changed(table: T) -> T:
+        if id(table) not in known:
+            known[id(table)] = change(table)
+        return known[id(table)]
+
+    return changed
+
+
+def _without(table: T, *names: str, **changes: Any) -> T:
     """A copy with some fields absent and others set, which still knows what the reader left out."""
-    values = {name: value for name, value in vars(table).items() if name not in names}
     copy = type(table)()
-    vars(copy).update({**values, **changes})
+    vars(copy).update({name: value for name, value in vars(table).items() if name not in names})
+    vars(copy).update(changes)
     return copy
 
 
@@ -351,9 +363,15 @@ class _Writing:
 
     def array(self, value: Any, field: Field) -> int:
         """Bytes and arrays of numbers; the values must survive the conversion to the type of the field."""
-        array = np.frombuffer(value, np.uint8) if isinstance(value, (bytes, bytearray, memoryview)) else np.asarray(value)
+        array = (
+            np.frombuffer(value, np.uint8) if isinstance(value, (bytes, bytearray, memoryview)) else np.asarray(value)
+        )
         stored = np.ascontiguousarray(array, field.of.dtype).reshape(-1)
-        if stored.dtype != array.dtype and field.of.dtype.kind in "iu" and not np.array_equal(stored, array.reshape(-1)):
+        if (
+            stored.dtype != array.dtype
+            and field.of.dtype.kind in "iu"
+            and not np.array_equal(stored, array.reshape(-1))
+        ):
             raise ValueError(f"{array.dtype} values do not fit {field.of.dtype}")
         align = max(field.of.size, field.align)
         key = ("a", stored.__array_interface__["data"][0], stored.nbytes, align)
@@ -394,7 +412,9 @@ def _inline(cls: type[Table], slot: int) -> tuple[Field, Scalar, int]:
 
 def _is_default(value: Any, default: Any) -> bool:
     """Equal to the default in every bit: -0.0 is not 0.0."""
-    return bool(value == default) and (not isinstance(value, float) or math.copysign(1, value) == math.copysign(1, default))
+    return bool(value == default) and (
+        not isinstance(value, float) or math.copysign(1, value) == math.copysign(1, default)
+    )
 
 
 def _misfit(layout: _Layout, values: dict[int, Any]) -> str:

@@ -20,6 +20,7 @@ from gossamer.schema.enums import Padding
 Slices = tuple[slice, ...]
 
 INT16_MAX = (1 << 15) - 1
+ALL: Slices = (slice(None),)
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,28 @@ def image_windows(ctx: Context, image: Shape, filter_size: Shape, options: Any) 
     return windows[0], windows[1]
 
 
+def volume_windows(ctx: Context, volume: Shape, filter_size: Shape, options: Any) -> tuple[Window, ...]:
+    """The windows of Conv3DOptions over depth, height and width."""
+    strides = (options.stride_d, options.stride_h, options.stride_w)
+    dilations = (options.dilation_d_factor, options.dilation_h_factor, options.dilation_w_factor)
+    axes = ("depth", "height", "width")
+    return tuple(
+        window(ctx, *sizes, options.padding)
+        for sizes in zip(axes, volume, filter_size, strides, dilations, strict=True)
+    )
+
+
+def check_volume_options(ctx: Context, options: Any) -> None:
+    """Raise for what no volume could have, before its size is known."""
+    for name in ("stride_d", "stride_h", "stride_w", "dilation_d_factor", "dilation_h_factor", "dilation_w_factor"):
+        value = getattr(options, name)
+        ctx.require(value > 0, f"{name} must be at least 1, got {value}")
+
+
 def check_sizes(ctx: Context, name: str, shape: Shape, rank: int, *, empty: Collection[int] = ()) -> None:
     """Raise unless a shape has this rank and no dimension of size 0, but for those in ``empty``."""
     ctx.require(len(shape) == rank, f"{name} must have {rank} dimensions, got {len(shape)} {list(shape)}")
     for dimension, size in enumerate(shape):
-        ctx.require(size > 0 or dimension in empty, f"{name} {list(shape)} must not be empty along dimension {dimension}")
+        ctx.require(
+            size > 0 or dimension in empty, f"{name} {list(shape)} must not be empty along dimension {dimension}"
+        )

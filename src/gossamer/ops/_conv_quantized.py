@@ -9,6 +9,7 @@ double precision, one for each filter scale, except for uint8, where float32(inp
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +18,13 @@ from numpy.typing import NDArray
 
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._convolution import exact_type
+from gossamer.ops._elementwise import quantized_limits, require_scale
 from gossamer.ops.op_def import PrepareContext, TensorInfo
 from gossamer.quantization import (
     integer_range,
     multiply_by_quantized_multiplier,
     multiply_by_quantized_multiplier_64,
     quantize_multipliers,
-    quantized_activation_range,
 )
 from gossamer.schema.enums import TensorType
 
@@ -97,11 +98,10 @@ def requantization(
 ) -> Requantization:
     """The epilogue of a convolution to ``channels`` outputs. Raises through ``ctx`` for scales that TFLite refuses."""
     output = ctx.output()
-    for name, tensor in (("input", x), ("output", output)):
-        ctx.require(tensor.quantization, f"{name} must be quantized: it is {type_name(tensor.type)} without a scale")
+    input_scale = np.float64(require_scale(ctx, "input", x))
+    output_scale = np.float64(require_scale(ctx, "output", output))
     scales = check_filter_scales(ctx, filter, channels)
     with np.errstate(all="ignore"):
-        input_scale, output_scale = np.float64(x.quantization.scale), np.float64(output.quantization.scale)
         if x.type == TensorType.UINT8:
             product = np.float32(input_scale) * np.float32(scales[0])
             if bias is not None:
@@ -117,10 +117,7 @@ def requantization(
         else:
             reals = input_scale * scales.astype(np.float64) / output_scale
     multipliers, shifts = quantize_multipliers(reals)
-    try:
-        low, high = quantized_activation_range(activation, output.type, output.quantization)
-    except ValueError as error:
-        ctx.fail(str(error))
+    low, high = quantized_limits(ctx, activation)
     zero = x.quantization.zero_point
     least, greatest = integer_range(x.type)
     return Requantization(
@@ -154,6 +151,19 @@ def check_filter_scales(ctx: PrepareContext, filter: TensorInfo, channels: int) 
             f"which must be that of the {channels} output channels",
         )
     return quantization.scales
+
+
+def check_types(
+    ctx: PrepareContext, x: TensorInfo, filter: TensorInfo, filter_types: Mapping[TensorType, Sequence[TensorType]]
+) -> None:
+    """The filter has a type that goes with the input's, the output has the input's."""
+    allowed = filter_types[x.type]
+    if filter.type not in allowed:
+        names = " or ".join(type_name(t) for t in allowed)
+        ctx.fail(f"filter must be {names} with {type_name(x.type)} input, got {type_name(filter.type)}")
+    output = ctx.output()
+    if output.type != x.type:
+        ctx.fail(f"output must be {type_name(x.type)} like the input, got {type_name(output.type)}")
 
 
 def check_bias(ctx: PrepareContext, bias: TensorInfo, input_type: TensorType, channels: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gossamer.ops._conv_geometry import Window, taps
+from gossamer.ops._conv_geometry import ALL, Window, taps
 from gossamer.ops.op_def import Shape
 
 Array = NDArray[Any]
@@ -38,14 +38,13 @@ def convolve(x: Array, filter: Array, windows: Sequence[Window]) -> Array:
     Filter ``o`` belongs to group ``o // (O / groups)`` and meets that group's channels only.
     """
     batches, outputs, depth = x.shape[0], filter.shape[0], filter.shape[-1]
-    groups = x.shape[-1] // depth
+    groups = x.shape[-1] // depth  # their axis comes first from here on
     places = tuple(window.output for window in windows)
     met = [window.taps() for window in windows]
     for axis, window in enumerate(windows, 1):
         if len(met[axis - 1]) < window.filter:
             filter = filter.take(met[axis - 1], axis)
     matrices = filter.reshape(groups, outputs // groups, -1).swapaxes(1, 2).astype(x.dtype)
-    # [groups, N, *elements, C / groups]
     x = np.moveaxis(x.reshape(*x.shape[:-1], groups, depth), -2, 0)
     result = np.zeros((batches, *places, outputs), x.dtype)
     if result.size == 0 or not all(met):
@@ -77,7 +76,7 @@ def _patches(x: Array, windows: Sequence[Window], met: Sequence[Sequence[int]]) 
     patches = np.zeros((groups, batches, *places, *(len(axis) for axis in met), depth), x.dtype)
     for index, elements, at in taps(*windows):
         position = tuple(axis[tap] for axis, tap in zip(positions, index, strict=True))
-        patches[(slice(None), slice(None), *at, *position)] = x[(slice(None), slice(None), *elements)]
+        patches[ALL + ALL + at + position] = x[ALL + ALL + elements]
     return patches.reshape(groups, batches, *places, -1)
 
 
@@ -98,10 +97,10 @@ def convolve_depthwise(x: Array, filter: Array, windows: Sequence[Window]) -> Ar
     filter = filter.astype(x.dtype)
     result = np.zeros((x.shape[0], *(window.output for window in windows), channels), x.dtype)
     for index, elements, at in taps(*windows):
-        met = x[(slice(None), *elements)]
+        met = x[ALL + elements]
         if multiplier > 1:
             met = np.repeat(met, multiplier, axis=-1)
-        result[(slice(None), *at)] += met * filter[index]
+        result[ALL + at] += met * filter[index]
     return result
 
 
@@ -113,7 +112,7 @@ def convolve_transposed(x: Array, filter: Array, windows: Sequence[Window]) -> A
     matrices = np.moveaxis(filter, 0, -1).astype(x.dtype)
     result = np.zeros((batches, *(window.input for window in windows), outputs), x.dtype)
     for index, elements, at in taps(*windows):
-        met = x[(slice(None), *at)]
+        met = x[ALL + at]
         product = met.reshape(-1, depth) @ matrices[index]
-        result[(slice(None), *elements)] += product.reshape(*met.shape[:-1], outputs)
+        result[ALL + elements] += product.reshape(*met.shape[:-1], outputs)
     return result

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gossamer.dtypes import type_name
 from gossamer.ops._broadcast import broadcast_shape
-from gossamer.ops.op_def import Context, InvokeContext, PrepareContext
+from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, TensorInfo
 from gossamer.quantization import activation_range, quantized_activation_range
 from gossamer.schema.enums import TensorType
-
-Array = NDArray[Any]
 
 
 def require_output_type(ctx: Context, expected: TensorType) -> None:
@@ -31,9 +28,40 @@ def require_same_types(ctx: Context) -> TensorType:
     return types[0]
 
 
+def require_scale(ctx: Context, name: str, tensor: TensorInfo) -> float:
+    """The scale of a per-tensor quantization. Raises if the tensor has none that can be divided by: its integers stand
+    for nothing then."""
+    scale = tensor.quantization.scale
+    if not 0 < scale < math.inf:
+        scales = tensor.quantization.scales
+        got = "none" if scales.size == 0 else f"{scales.size} scales" if scales.size > 1 else f"scale {scale}"
+        ctx.fail(f"{name} of type {type_name(tensor.type)} needs one finite scale above 0, got {got}")
+    return scale
+
+
+def require_symmetric(ctx: Context, *tensors: TensorInfo) -> None:
+    """Raise unless all zero points are 0, as int16 kernels need."""
+    points = [tensor.quantization.zero_point for tensor in tensors]
+    ctx.require(not any(points), f"int16 needs zero points of 0, got {', '.join(map(str, points))}")
+
+
+def require_nonzero(ctx: InvokeContext, divisor: Array, zero: int = 0) -> None:
+    """Raise if an element of the divisor, input 1, is ``zero``."""
+    if np.any(divisor == zero):
+        where = np.unravel_index(int(np.argmax(divisor == zero)), divisor.shape)
+        ctx.fail(f"division by 0: input 1 is {zero} at {[int(i) for i in where]}")
+
+
 def prepare_unary(ctx: PrepareContext) -> None:
     """One input, one output of the same type and shape."""
     require_output_type(ctx, ctx.input(0).type)
+    ctx.set_shape(0, ctx.input(0).shape)
+
+
+def prepare_complex_part(ctx: PrepareContext) -> None:
+    """One complex input, one output of the same shape and of the type of its parts."""
+    complex64 = ctx.input(0).type == TensorType.COMPLEX64
+    require_output_type(ctx, TensorType.FLOAT32 if complex64 else TensorType.FLOAT64)
     ctx.set_shape(0, ctx.input(0).shape)
 
 
@@ -53,10 +81,11 @@ def fused_activation(x: Array, activation: int) -> Array:
     low, high = activation_range(activation)
     if x.dtype.kind == "f":
         info = np.finfo(x.dtype)
-        return np.clip(x, max(x.dtype.type(low), info.min), min(x.dtype.type(high), info.max))
-    if low != -np.inf:
+        result: Array = np.clip(x, max(x.dtype.type(low), info.min), min(x.dtype.type(high), info.max))
+        return result
+    if low != -math.inf:
         x = np.maximum(x, np.array(int(low)).astype(x.dtype))
-    if high != np.inf:
+    if high != math.inf:
         x = np.minimum(x, np.array(int(high)).astype(x.dtype))
     return x
 
@@ -68,16 +97,3 @@ def quantized_limits(ctx: PrepareContext, activation: int) -> tuple[int, int]:
         return quantized_activation_range(activation, output.type, output.quantization)
     except ValueError as error:
         ctx.fail(str(error))
-
-
-def require_symmetric(ctx: Context, *tensors: Any) -> None:
-    """Raise unless all zero points are 0, as int16 kernels need."""
-    points = [tensor.quantization.zero_point for tensor in tensors]
-    ctx.require(not any(points), f"int16 needs zero points of 0, got {', '.join(map(str, points))}")
-
-
-def require_nonzero(ctx: InvokeContext, divisor: Array, zero: int = 0) -> None:
-    """Raise if an element of the divisor is ``zero``."""
-    if np.any(divisor == zero):
-        where = np.unravel_index(int(np.argmax(divisor == zero)), divisor.shape)
-        ctx.fail(f"division by 0: input 1 is {zero} at {[int(i) for i in where]}")

@@ -204,9 +204,12 @@ def inverse_sqrt_multiplier(x: ArrayLike) -> tuple[Int, Int]:
     return np.where(at_most_1, (1 << 31) - 1, guess), np.where(at_most_1, 0, -np.maximum(right_shift, 0))
 
 
-def byte_table(
-    source: TensorInfo, target: TensorInfo, function: Callable[[NDArray[np.float32]], NDArray[np.float32]]
-) -> Array:
+def in_double(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A float32 function computed in float64 and rounded: as near to C's as one gets, NumPy's own differ more."""
+    return lambda x: function(x.astype(np.float64)).astype(np.float32)
+
+
+def byte_table(source: TensorInfo, target: TensorInfo, function: Callable[[Array], Array]) -> Array:
     """``function`` of every value of an 8-bit tensor, quantized for ``target`` of the same type: 256 entries in the
     order of the bytes, as `look_up` takes them. TFLite's LUTPopulate, in float32."""
     dtype = numpy_dtype(source.type)

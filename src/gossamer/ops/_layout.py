@@ -35,9 +35,7 @@ QUANTIZED_TYPES = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
 
 def require_type(ctx: Context, name: str, tensor: TensorInfo, expected: int) -> None:
     """Raise unless the tensor has this type."""
-    ctx.require(
-        tensor.type == expected, f"{name} must be {type_name(expected)} here, got {type_name(tensor.type)}"
-    )
+    ctx.require(tensor.type == expected, f"{name} must be {type_name(expected)} here, got {type_name(tensor.type)}")
 
 
 def require_output_type(ctx: Context, position: int = 0) -> None:

@@ -18,7 +18,7 @@ from gossamer.ops._layout import (
     require_type,
 )
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape
-from gossamer.quantization import INT32_MAX, INT32_MIN, integer_range
+from gossamer.quantization import INT32_MAX, integer_range
 from gossamer.schema.enums import TensorType
 
 MAX_RANK = 5

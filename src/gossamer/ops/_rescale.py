@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops._elementwise import quantized_limits, require_symmetric
-from gossamer.ops._fixed_point import real_scale
+from gossamer.ops._elementwise import quantized_limits, require_scale, require_symmetric
 from gossamer.ops.op_def import PrepareContext
 from gossamer.quantization import (
     Int,
@@ -98,7 +97,7 @@ class Rescaling:
 def prepare_rescaling(ctx: PrepareContext, left_shift: int, activation: int, *, squared: bool = False) -> Rescaling:
     """Rescaling of a sum or a difference, or (``squared``) of the square of one, whose scale is squared too."""
     x, y, output = ctx.input(0), ctx.input(1), ctx.output()
-    scales = float(real_scale(ctx, x, "input 0")), float(real_scale(ctx, y, "input 1"))
+    scales = require_scale(ctx, "input 0", x), require_scale(ctx, "input 1", y)
     common = 2 * max(scales)
     unit = common * common / (1 << 2 * left_shift) if squared else common / (1 << left_shift)
     low, high = quantized_limits(ctx, activation)
@@ -106,7 +105,7 @@ def prepare_rescaling(ctx: PrepareContext, left_shift: int, activation: int, *, 
         OperandScale(x.quantization.zero_point, left_shift, *quantize_multiplier(scales[0] / common)),
         OperandScale(y.quantization.zero_point, left_shift, *quantize_multiplier(scales[1] / common)),
         OutputScale(
-            *quantize_multiplier(unit / float(real_scale(ctx, output, "output"))),
+            *quantize_multiplier(unit / require_scale(ctx, "output", output)),
             output.quantization.zero_point,
             low,
             high,
@@ -125,9 +124,9 @@ def prepare_sum(ctx: PrepareContext, activation: int, power_of_two: bool) -> Res
     if output.type != TensorType.INT16:
         return prepare_rescaling(ctx, 20, activation)
     require_symmetric(ctx, x, y, output)
-    first = checked_log2(real_scale(ctx, x, "input 0"))
-    second = checked_log2(real_scale(ctx, y, "input 1"))
-    result = checked_log2(real_scale(ctx, output, "output"))
+    first = checked_log2(require_scale(ctx, "input 0", x))
+    second = checked_log2(require_scale(ctx, "input 1", y))
+    result = checked_log2(require_scale(ctx, "output", output))
     if not power_of_two or first is None or second is None or result is None:
         return prepare_rescaling(ctx, 15, activation)
     ctx.require(
@@ -141,11 +140,11 @@ def prepare_sum(ctx: PrepareContext, activation: int, power_of_two: bool) -> Res
     )
 
 
-def checked_log2(scale: np.float32) -> int | None:
+def checked_log2(scale: float) -> int | None:
     """log2 of a scale if it is whole within 0.001, in float32 as TFLite's CheckedLog2; else ``None``."""
-    log2 = np.log(scale) * (np.float32(1) / np.log(np.float32(2)))
+    log2 = np.log(np.float32(scale)) * (np.float32(1) / np.log(np.float32(2)))
     whole = np.rint(log2)
-    return int(whole) if abs(log2 - whole) < np.float32(1e-3) else None
+    return int(whole) if np.abs(log2 - whole) < np.float32(1e-3) else None
 
 
 def require_zero_points_in_range(ctx: PrepareContext) -> None:

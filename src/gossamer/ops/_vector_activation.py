@@ -46,32 +46,34 @@ def logistic(x: Floats) -> Floats:
     odd = square * _EXP[3] + _EXP[1]
     exponential = np.ldexp(square * (r * odd + even) + (r + np.float32(1)), np.nan_to_num(m).astype(np.int32))
     power: Floats = exponential * exponential
-    return np.where(x < _LOGISTIC_LOW, np.float32(0), power / (np.float32(1) + power))
+    result: Floats = np.where(x < _LOGISTIC_LOW, np.float32(0), power / (np.float32(1) + power))
+    return result
 
 
 def activate(x: Floats, activation: int) -> Floats:
     """A fused activation as the vector kernels apply it; NONE returns ``x`` itself."""
     if activation == ActivationFunctionType.TANH:
         return tanh(x)
+    result = x
     if activation == ActivationFunctionType.SIGN_BIT:
-        return np.signbit(x).astype(np.float32)
-    if activation == ActivationFunctionType.RELU:
-        return np.maximum(x, np.float32(0))
-    if activation == ActivationFunctionType.RELU_N1_TO_1:
-        return np.clip(x, np.float32(-1), np.float32(1))
-    if activation == ActivationFunctionType.RELU6:
-        return np.clip(x, np.float32(0), np.float32(6))
-    return x
+        result = np.signbit(x).astype(np.float32)
+    elif activation == ActivationFunctionType.RELU:
+        result = np.maximum(x, np.float32(0))
+    elif activation == ActivationFunctionType.RELU_N1_TO_1:
+        result = np.clip(x, np.float32(-1), np.float32(1))
+    elif activation == ActivationFunctionType.RELU6:
+        result = np.clip(x, np.float32(0), np.float32(6))
+    return result
 
 
 def check_activation(ctx: Context, activation: int) -> None:
     """Raise through ``ctx`` for an activation that TFLite does not know."""
-    if activation not in ActivationFunctionType.__members__.values():
+    if activation not in tuple(ActivationFunctionType):
         ctx.fail(f"fused_activation_function must be 0 to 5, got {int(activation)}")
 
 
 def _polynomial(x: Floats, coefficients: NDArray[Any]) -> Floats:
-    result = coefficients[0] * x + coefficients[1]
+    result: Floats = coefficients[0] * x + coefficients[1]
     for coefficient in coefficients[2:]:
         result = result * x + coefficient
     return result

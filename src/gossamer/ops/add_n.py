@@ -1,4 +1,7 @@
-"""ADD_N: the sum of two or more tensors of one shape and type, float32 or int32 (wrapping), added from first to last."""
+"""ADD_N: the sum of two or more tensors of one shape and type, added from first to last.
+
+float32 overflows to infinity, int32 wraps.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """BATCH_TO_SPACE_ND: images of a batch interleaved into blocks of pixels, then cropped; undoes SPACE_TO_BATCH_ND.
 
 Input [N, H, W, C] or [N, H, C]; ``block_shape`` (int32) and ``crops`` [., 2] (int32) speak of the one or two middle
-dimensions. N is a multiple of the product of the blocks; batch ``(y * block_w + x) * M + m`` holds the pixels (y, x) of the
-blocks of output image m. Crops are not negative and leave the sizes not negative. Dynamic if ``block_shape`` or ``crops`` is
-not constant (TFLite's BATCH_TO_SPACE_ND).
+dimensions. N is a multiple of the product of the blocks; batch ``(y * block_w + x) * M + m`` holds the pixels (y, x)
+of the blocks of output image m. Crops are not negative and leave the sizes not negative. Dynamic if ``block_shape``
+or ``crops`` is not constant (TFLite's BATCH_TO_SPACE_ND).
 """
 
 from __future__ import annotations
@@ -46,15 +46,18 @@ def reference(ctx: InvokeContext) -> Array:
         order += [spatial + 1 + axis, axis]
     whole = [size * step for size, step in zip(value.shape[1:-1], blocks, strict=True)]
     image = parts.transpose([*order, 2 * spatial + 1]).reshape([shape[0], *whole, shape[-1]])
-    kept = [slice(first, first + size) for first, size in zip(crops[::2], shape[1:-1], strict=True)]
-    return image[(slice(None), *kept)]
+    kept = tuple(slice(first, first + size) for first, size in zip(crops[::2], shape[1:-1], strict=True))
+    cropped: Array = image[(slice(None),) + kept]
+    return cropped
 
 
 def _output_shape(ctx: Context, block: Array, crops: Array) -> Shape:
     source, blocks, margins = ctx.input(0).shape, integers(block), integers(crops)
     ctx.require(min(blocks) >= 1, f"block_shape {blocks} must be at least 1")
     ctx.require(min(margins) >= 0, f"crops must not be negative, got {crops.tolist()}")
-    ctx.require(source[0] % elements(blocks) == 0, f"batch {source[0]} must be a multiple of {elements(blocks)}, the block")
+    ctx.require(
+        source[0] % elements(blocks) == 0, f"batch {source[0]} must be a multiple of {elements(blocks)}, the block"
+    )
     sizes = []
     for size, step, before, after in zip(source[1:-1], blocks, margins[::2], margins[1::2], strict=True):
         ctx.require(before + after <= size * step, f"crops {before} and {after} exceed the size {size * step}")

@@ -1,8 +1,8 @@
 """BROADCAST_TO: the input repeated to fill a shape, by NumPy's rules.
 
-``shape`` is an int32 or int64 vector, at least as long as the input's rank; aligned at the end, every dimension of the
-input is 1 or equal. No strings. The output is dynamic if the shape is not constant (TFLite's BROADCAST_TO). There is no
-version 1.
+``shape`` is an int32 or int64 vector, at least as long as the input's rank; aligned at the end, every dimension of
+the input is 1 or equal. No strings. The output is dynamic if the shape is not constant (TFLite's BROADCAST_TO).
+There is no version 1.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def prepare(ctx: PrepareContext) -> int:
     foldable = len(known) == len(tensors)
     if not first.shape:
         _require_scalars(ctx, tensors, foldable)
-        ctx.set_constant(0, _joined(ctx, [value.reshape(1) for value in known], 0))
+        ctx.set_constant(0, np.concatenate([value.reshape(1) for value in known]))
         return 0
     axis = normalized_axis(ctx, ctx.options.axis, len(first.shape))
     shape = _joined_shape(ctx, tensors, axis)
@@ -91,7 +91,9 @@ def prepare(ctx: PrepareContext) -> int:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     values = [ctx.value(position) for position in range(len(ctx.inputs))]
-    return _joined(ctx, [value.reshape(1) for value in values] if not values[0].shape else values, ctx.data)
+    if not values[0].shape:
+        return np.concatenate([value.reshape(1) for value in values])
+    return _joined(ctx, values, ctx.data)
 
 
 def _require_scalars(ctx: Context, tensors: Sequence[TensorInfo], foldable: bool) -> None:
@@ -99,7 +101,9 @@ def _require_scalars(ctx: Context, tensors: Sequence[TensorInfo], foldable: bool
     ctx.require(foldable, "scalars can only be concatenated if all of them are constant")
     ctx.require(tensors[0].type != TensorType.INT4, "int4 scalars are not supported")
     for tensor in tensors:
-        ctx.require(not tensor.shape, f'input "{tensor.name}" must be a scalar as the first is, got {list(tensor.shape)}')
+        ctx.require(
+            not tensor.shape, f'input "{tensor.name}" must be a scalar as the first is, got {list(tensor.shape)}'
+        )
 
 
 def _joined_shape(ctx: Context, tensors: Sequence[TensorInfo], axis: int) -> tuple[int, ...]:

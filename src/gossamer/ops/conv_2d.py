@@ -12,35 +12,30 @@ Types (input and output alike / filter / bias):
 - float32 / float32 / float32. RELU, RELU6 and RELU_N1_TO_1 clamp; TFLite ignores TANH and SIGN_BIT here.
 - uint8 / uint8 / int32, one filter scale: `_conv_quantized`.
 - int8 / int8 or int4 / int32, one filter scale or one for each filter, filter zero points 0.
-- int16 / int8 or int4 / int64, or int32 where ``quantized_bias_type`` says so; zero points 0. TFLite reads an int32 bias
-  as int64 where ``quantized_bias_type`` is not set; here its values count.
-- float32 / int8, int4 or uint8 / float32, hybrid. Where the filter's scales differ among themselves, or with groups, each
-  sample is quantized asymmetrically and the result is ``sum * filter_scale[o] * sample_scale + bias``. Else each sample
-  is quantized symmetrically and the result is ``sum * (sample_scale * filter_scale) + bias``. A uint8 filter holds
-  the bits of int8 values: early converters wrote them so. Filter zero points are ignored.
-
-TFLite's kernels for int8 that do not follow the reference round differently in rare cases; this is the reference.
+- int16 / int8 or int4 / int64, or int32 where ``quantized_bias_type`` says so; zero points 0. TFLite reads an int32
+  bias as int64 where ``quantized_bias_type`` is not set; here its values count.
+- float32 / int8, int4 or uint8 / float32, hybrid: `_hybrid` quantizes each sample. Where the filter's scales differ
+  among themselves, or there are groups, it does so asymmetrically, and the result is ``sum * filter_scale[o] *
+  sample_scale + bias``; else symmetrically, and it is ``sum * (sample_scale * filter_scale) + bias``. A uint8 filter
+  holds the bits of int8 values. Filter zero points are ignored.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gossamer.ops._activation import clamp
-from gossamer.ops._conv_geometry import INT16_MAX, Window, window
-from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, requantization
+from gossamer.ops._conv_geometry import Window, check_sizes, image_windows
+from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
 from gossamer.ops._convolution import convolve, exact_type
+from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
-from gossamer.ops.op_def import InvokeContext, OpDef, PrepareContext, TensorInfo, versions
-from gossamer.quantization import activation_range
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Conv2DOptions
-
-Array = NDArray[Any]
 
 FILTER_TYPES = {
     TensorType.FLOAT32: (TensorType.FLOAT32, TensorType.INT8, TensorType.INT4, TensorType.UINT8),
@@ -66,38 +61,99 @@ op = OpDef(
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """``epilogue`` of integer inputs; ``scales`` of a hybrid filter: [1] or [O], the latter quantizing asymmetrically."""
+    """``requantize`` is there for integer inputs, ``scales`` for hybrid filters: [O] or [1]. ``per_channel`` tells of a
+    hybrid filter that its samples are quantized asymmetrically."""
 
     windows: tuple[Window, Window]
-    epilogue: Requantization | None
+    requantize: Requantization | None
     scales: NDArray[np.float32] | None
+    per_channel: bool
 
 
 @op.prepare
 def prepare(ctx: PrepareContext) -> Data:
-    x, filter, bias, output = ctx.input(0), ctx.input(1), ctx.input(2), ctx.output()
+    x, filter, bias = ctx.input(0), ctx.input(1), ctx.input(2)
     options = ctx.options
     check_sizes(ctx, "input", x.shape, 4, empty=(0,))
     check_sizes(ctx, "filter", filter.shape, 4)
-    channels, height, width, depth = filter.shape
+    channels, depth = filter.shape[0], filter.shape[3]
     groups, rest = divmod(x.shape[3], depth)
-    ctx.require(rest == 0, f"input has {x.shape[3]} channels, not a multiple of the filter's depth {depth}")
+    ctx.require(rest == 0, f"input has {x.shape[3]} channels, which is not a multiple of the filter's depth, {depth}")
     ctx.require(channels % groups == 0, f"{channels} filters cannot be shared out among {groups} groups of channels")
-    ctx.require_type("filter", filter, FILTER_TYPES[x.type])
-    if output.type != x.type:
-        ctx.fail(f"output must have the input's type, {type_name(x.type)}, got {type_name(output.type)}")
+    check_types(ctx, x, filter, FILTER_TYPES)
     check_bias(ctx, bias, x.type, channels)
     wide = check_int16(ctx, x, bias, options.quantized_bias_type)
-    epilogue, scales = None, None
     if x.type in (TensorType.INT8, TensorType.INT16):
-        ctx.require(not filter.quantization.zero_points.any(), "filter zero points must be 0")
+        ctx.require(not filter.quantization.zero_points.any(), "the zero points of the filter must be 0")
+    windows = image_windows(ctx, x.shape, filter.shape[1:3], options)
+    shape = (x.shape[0], windows[0].output, windows[1].output, channels)
+    hybrid = x.type == TensorType.FLOAT32 and filter.type != TensorType.FLOAT32
+    requantize, scales, uneven = None, None, False
     if x.type != TensorType.FLOAT32:
         activation = options.fused_activation_function
-        epilogue = requantization(ctx, x, filter, bias, channels, activation, wide=wide)
-    windows = image_windows(ctx, x.shape, (height, width), options)
-    shape = (x.shape[0], windows[0].output, windows[1].output, channels)
-    if x.type == TensorType.FLOAT32 and filter.type != TensorType.FLOAT32:
-        scales = _hybrid_scales(ctx, filter, groups)
-    _request_temporaries(ctx, shape, groups, scales)
+        requantize = requantization(ctx, x, filter, bias, channels, activation, wide=wide)
+    elif hybrid:
+        scales, uneven = _hybrid_scales(ctx, filter)
+    _request_scratch(ctx, shape, groups, hybrid, uneven)
     ctx.set_shape(0, shape)
-    return Data(windows, epilogue, scales)
+    return Data(windows, requantize, scales, uneven or groups > 1)
+
+
+def _hybrid_scales(ctx: PrepareContext, filter: TensorInfo) -> tuple[NDArray[np.float32], bool]:
+    """The scales of a hybrid filter, and whether they differ. A filter without any counts as scaled by 0."""
+    scales = filter.quantization.scales
+    if scales.size < 2 or filter.type == TensorType.UINT8 or (scales == scales[0]).all():
+        return (scales[:1] if scales.size else np.zeros(1, np.float32)), False
+    dimension, channels = filter.quantization.dimension, filter.shape[0]
+    if not (0 <= dimension < 4 and scales.size == filter.shape[dimension] == channels):
+        ctx.fail(f"filter {list(filter.shape)} must have one scale or {channels}, along dimension 0, got {scales.size}")
+    return scales, True
+
+
+def _request_scratch(ctx: PrepareContext, shape: Shape, groups: int, hybrid: bool, uneven: bool) -> None:
+    """What TFLite's optimized kernel asks for: im2col, and for hybrid filters the quantized input, a scale for each
+    position, accumulators; where filter scales differ also the zero points, and the filter's sums to keep."""
+    x, filter = ctx.input(0), ctx.input(1)
+    channels, *window, depth = filter.shape
+    pointwise = (ctx.options.stride_h, ctx.options.stride_w, *window) == (1, 1, 1, 1)
+    if not pointwise or (ctx.options.dilation_h_factor, ctx.options.dilation_w_factor) != (1, 1):
+        patches = (*shape[:3], window[0] * window[1] * depth)
+        ctx.require(math.prod(patches) < 1 << 31, f"its im2col matrix {list(patches)} exceeds 2**31 elements")
+        ctx.temporary(TensorType.INT8 if hybrid else x.type, patches)
+    if hybrid:
+        positions = (math.prod(x.shape[:3]) * groups,)
+        ctx.temporary(TensorType.INT8, x.shape)
+        ctx.temporary(TensorType.FLOAT32, positions)
+        ctx.temporary(TensorType.INT32, (channels, math.prod(shape[:3])))
+        if uneven:
+            ctx.temporary(TensorType.INT32, positions)
+            ctx.temporary(TensorType.INT32, (channels,), persistent=True)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    data: Data = ctx.data
+    x, filter, bias = ctx.value(0), ctx.value(1), ctx.value(2).reshape(-1)
+    if data.requantize is not None:
+        x, filter = data.requantize.operands(x, filter, 0)
+        return data.requantize.finish(convolve(x, filter, data.windows), bias)
+    if data.scales is None:
+        sums = convolve(x, filter, data.windows)
+    else:
+        sums = _hybrid_sums(x, filter.view(np.int8), data.scales, data)
+    return fused_activation(sums + bias, ctx.options.fused_activation_function)
+
+
+def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, data: Data) -> Array:
+    """The sums in real numbers."""
+    per_sample = (-1, 1, 1, 1)
+    rows = x.reshape(x.shape[0], math.prod(x.shape[1:]))
+    kind = exact_type(255, filter, 0)
+    if data.per_channel:
+        levels, scales, points = quantize_asymmetric(rows)
+        centred = levels.reshape(x.shape) - points.reshape(per_sample)
+        real: Array = convolve(centred.astype(kind), filter, data.windows).astype(np.float32)
+        return real * filter_scales * scales.reshape(per_sample)
+    levels, scales = quantize_symmetric(rows)
+    real = convolve(levels.reshape(x.shape).astype(kind), filter, data.windows).astype(np.float32)
+    return real * (scales * filter_scales).reshape(per_sample)

@@ -1,7 +1,8 @@
 """DEPTH_TO_SPACE: channels become blocks of ``block_size`` x ``block_size`` pixels; undoes SPACE_TO_DEPTH.
 
-NHWC; the channels are a multiple of ``block_size`` squared. Input channel ``(y * block_size + x) * C + c`` goes to pixel
-(y, x) of the block, channel c (TFLite's DEPTH_TO_SPACE).
+NHWC; the channels are a multiple of ``block_size`` squared. Input channel ``(y * block_size + x) * C + c`` goes to
+pixel (y, x) of the block, channel c (TFLite's DEPTH_TO_SPACE). float16 goes in LiteRT only
+through XNNPACK.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, ver
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DepthToSpaceOptions
 
-TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT32, TensorType.INT64)
+TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8, TensorType.INT8, TensorType.INT32, TensorType.INT64)
 
 op = OpDef(
     "DEPTH_TO_SPACE",
@@ -40,8 +41,8 @@ def prepare(ctx: PrepareContext) -> None:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
-    block = ctx.options.block_size
+    block: int = ctx.options.block_size
     n, height, width, _ = ctx.input(0).shape
     channels = ctx.output().shape[3]
-    pixels = ctx.value(0).reshape(n, height, width, block, block, channels)
-    return pixels.transpose(0, 1, 3, 2, 4, 5).reshape(n, height * block, width * block, channels)
+    pixels: Array = ctx.value(0).reshape(n, height, width, block, block, channels).transpose(0, 1, 3, 2, 4, 5)
+    return pixels.reshape(n, height * block, width * block, channels)

@@ -1,11 +1,11 @@
 """DIV: x / y, element by element, with broadcasting and a fused activation.
 
-float32 is clamped to the activation, or without one to its finite range: 1 / 0 gives the largest number, 0 / 0 is NaN.
+float32 and float16 are clamped to the activation, or without one to their finite range: 1 / 0 gives the largest number, 0 / 0 is NaN. LiteRT takes float16 through XNNPACK alone.
 int32 truncates towards zero; -2**31 / -1 saturates. A divisor of zero among integers is refused when it turns up.
 
-uint8, int8 and int16 (TFLite's ``DivElementwise``): with ``a = x - zero_x`` and ``b = y - zero_y``, both negated where b
-is negative, 1 / b is found by Newton's method in fixed point, a is shifted left as far as it goes and multiplied by it,
-and the quotient is brought back by the multiplier ``scale_x / (scale_y * scale_out)`` and all shifts at once; then
+uint8, int8 and int16 (TFLite's ``DivElementwise``): with ``a = x - zero_x`` and ``b = y - zero_y``, both negated where
+b is negative, 1 / b is found by Newton's method in fixed point, a is shifted left as far as it goes and multiplied by
+it, and the quotient is brought back by the multiplier ``scale_x / (scale_y * scale_out)`` and all shifts at once; then
 the output's zero point and the clamp. The divisor must not be quantized per channel.
 """
 
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops._elementwise import fused_activation, prepare_binary, quantized_limits, require_nonzero
-from gossamer.ops._fixed_point import count_leading_zeros, real_scale, reciprocal
+from gossamer.ops._elementwise import fused_activation, prepare_binary, quantized_limits, require_nonzero, require_scale
+from gossamer.ops._fixed_point import count_leading_zeros, reciprocal
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import (
     quantize_multiplier,
@@ -29,7 +29,7 @@ from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DivOptions
 
 _QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
-_TYPES = (TensorType.FLOAT32, TensorType.INT32, *_QUANTIZED)
+_TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT32, *_QUANTIZED)
 
 op = OpDef(
     "DIV",
@@ -56,14 +56,14 @@ class _Quantized:
 def prepare(ctx: PrepareContext) -> _Quantized | None:
     prepare_binary(ctx)
     x, y, output = ctx.input(0), ctx.input(1), ctx.output()
-    if output.type != TensorType.FLOAT32:
+    if output.type in (TensorType.INT32, *_QUANTIZED):
         ctx.require(not y.quantization.per_channel, f"y has {y.quantization.scales.size} scales, must have one")
     if output.type not in _QUANTIZED:
         return None
     low, high = quantized_limits(ctx, ctx.options.fused_activation_function)
-    divisor_scale = real_scale(ctx, y, "y") * real_scale(ctx, output, "output")
+    divisor_scale = np.float32(require_scale(ctx, "y", y)) * np.float32(require_scale(ctx, "output", output))
     ctx.require(divisor_scale > 0, "the product of the scales of y and output is too small for float32")
-    multiplier, shift = quantize_multiplier(float(real_scale(ctx, x, "x") / divisor_scale))
+    multiplier, shift = quantize_multiplier(float(np.float32(require_scale(ctx, "x", x)) / divisor_scale))
     zero_points = x.quantization.zero_point, y.quantization.zero_point, output.quantization.zero_point
     return _Quantized(zero_points, multiplier, shift, low, high, numpy_dtype(output.type))
 

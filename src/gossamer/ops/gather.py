@@ -1,9 +1,9 @@
 """GATHER: slices of the input along an axis, at given positions.
 
 ``output = input[..., positions, ...]``: the dimension ``axis`` is replaced by the dimensions of ``positions``. With
-``batch_dims`` = b (negative: counted from the rank of ``positions``) the first b dimensions of both are walked together,
-and only the other dimensions of ``positions`` appear. b <= axis. Positions lie in [0, size); negative ones are refused.
-Strings only from a vector. If both inputs are constant the output is too (TFLite's GATHER).
+``batch_dims`` = b (negative: counted from the rank of ``positions``) the first b dimensions of both are walked
+together, and only the other dimensions of ``positions`` appear. b <= axis. Positions lie in [0, size); negative ones
+are refused. Strings only from a vector. If both inputs are constant the output is too (TFLite's GATHER).
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def prepare(ctx: PrepareContext) -> tuple[int, int]:
         )
     ctx.require(
         source.shape[:batch_dims] == positions.shape[:batch_dims],
-        f"input {list(source.shape)} and positions {list(positions.shape)} must agree in the first {batch_dims} dimensions",
+        f"input {list(source.shape)} and positions {list(positions.shape)} must agree in the first {batch_dims} "
+        "dimensions, the batch",
     )
     shape = (*source.shape[:axis], *positions.shape[batch_dims:], *source.shape[axis + 1 :])
     value, indices = ctx.constant(0), ctx.constant(1)
@@ -88,9 +89,9 @@ def reference(ctx: InvokeContext) -> Array:
 
 def _gathered(ctx: Context, value: Array, positions: Array, axis: int, batch_dims: int) -> Array:
     require_indices_in_range(ctx, "position", positions, value.shape[axis])
-    if batch_dims == 0:
-        return np.take(value, positions, axis)
     head, inner = value.shape[:axis], value.shape[axis + 1 :]
+    if batch_dims == 0:
+        return value.take(positions.reshape(-1), axis).reshape((*head, *positions.shape, *inner))
     batches, outer = elements(head[:batch_dims]), elements(head[batch_dims:])
     coordinates = positions.reshape(batches, 1, elements(positions.shape[batch_dims:]))
     blocks = value.reshape(batches, outer, value.shape[axis], elements(inner))

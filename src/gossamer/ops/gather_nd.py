@@ -64,4 +64,5 @@ def reference(ctx: InvokeContext) -> Array:
         require_indices_in_range(ctx, f"index of dimension {axis}", values, params.shape[axis])
     if not coordinates:
         return np.broadcast_to(params, indices.shape[:-1] + params.shape)
-    return np.asarray(params[(*coordinates, ...)])
+    # The Ellipsis keeps an array where plain indices would give a scalar.
+    return np.asarray(params[coordinates + (...,)])

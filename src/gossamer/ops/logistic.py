@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary, require_scale, require_symmetric
-from gossamer.ops._fixed_point import byte_table, look_up, table_logistic, table_multiplier
+from gossamer.ops._fixed_point import byte_table, in_double, look_up, table_logistic, table_multiplier
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 
@@ -44,7 +44,7 @@ def prepare(ctx: PrepareContext) -> Any:
     if x.type in (TensorType.UINT8, TensorType.INT8):
         require_scale(ctx, "input", x)
         ctx.require(output.quantization.scale == 1 / 256, f"output needs a scale of 1/256, got {_scale(output)}")
-        return byte_table(x, output, lambda real: np.float32(1) / (np.float32(1) + np.exp(-real)))
+        return byte_table(x, output, lambda real: 1 / (1 + in_double(np.exp)(-real)))
     if x.type == TensorType.INT16:
         scale = require_scale(ctx, "input", x)
         require_symmetric(ctx, x, output)

@@ -25,9 +25,10 @@ from gossamer.ops._elementwise import (
     quantized_limits,
     require_output_type,
     require_same_types,
+    require_scale,
     require_symmetric,
 )
-from gossamer.ops._fixed_point import high_mul, real_scale
+from gossamer.ops._fixed_point import high_mul
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
 from gossamer.schema.enums import ActivationFunctionType, TensorType
@@ -97,8 +98,8 @@ def _prepare_quantized(ctx: PrepareContext, activation: int) -> _Quantized:
     low, high = quantized_limits(ctx, activation)
     multiplier, shift = 0, 0
     if x.type == output.type:
-        scales = real_scale(ctx, x, "x") * real_scale(ctx, y, "y")
-        multiplier, shift = quantize_multiplier(float(scales / real_scale(ctx, output, "output")))
+        scales = np.float32(require_scale(ctx, "x", x)) * np.float32(require_scale(ctx, "y", y))
+        multiplier, shift = quantize_multiplier(float(scales / np.float32(require_scale(ctx, "output", output))))
     if output.type == TensorType.INT16:
         require_symmetric(ctx, x, y, output)
     zero_points = x.quantization.zero_point, y.quantization.zero_point, output.quantization.zero_point

@@ -148,6 +148,11 @@ class OpDef:
         return BuiltinOperator.CUSTOM if self.custom else BuiltinOperator[self.name]
 
     @property
+    def min_version(self) -> int:
+        """The lowest version."""
+        return self.versions[0].number
+
+    @property
     def max_version(self) -> int:
         """The highest version."""
         return self.versions[-1].number

@@ -1,7 +1,7 @@
 """PACK: tensors of one shape stacked along a new axis.
 
-All inputs have the same type, shape and quantization, as has the output; ``axis`` of the output, negative from its end,
-counts the inputs. (TFLite's PACK, TensorFlow's stack.)
+All inputs have the same type, shape and quantization, as has the output; ``axis`` of the output, negative from its
+end, counts the inputs. (TFLite's PACK, TensorFlow's stack.)
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """SPACE_TO_BATCH_ND: the pixels at each position inside a block become images of their own, after padding.
 
-Input [N, H, W, C] or [N, H, C]; ``block_shape`` (int32) and ``paddings`` [., 2] (int32) speak of the one or two middle
-dimensions. Each padded dimension is a multiple of its block. Output batch ``(y * block_w + x) * N + n`` holds the pixels
-(y, x) of the blocks of image n. 8- and 16-bit tensors are padded with the output's zero point, others with 0; the
-quantized ones keep scale and zero point. Dynamic if ``block_shape`` or ``paddings`` is not constant (TFLite's
-SPACE_TO_BATCH_ND).
+Input [N, H, W, C] or [N, H, C]; ``block_shape`` (int32) and ``paddings`` [., 2] (int32) speak of the one or two
+middle dimensions. Each padded dimension is a multiple of its block. Output batch ``(y * block_w + x) * N + n`` holds
+the pixels (y, x) of the blocks of image n. 8- and 16-bit tensors are padded with the output's zero point, others
+with 0; the quantized ones keep scale and zero point. Dynamic if ``block_shape`` or ``paddings`` is not constant
+(TFLite's SPACE_TO_BATCH_ND).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def reference(ctx: InvokeContext) -> Array:
     shape = _output_shape(ctx, block, paddings)
     pads = [(0, 0), *padding_pairs(ctx, paddings), (0, 0)]
     narrow = element_bits(ctx.output().type) <= 16
-    fill = value.dtype.type(ctx.output().quantization.zero_point if narrow else 0)
+    fill = np.asarray(ctx.output().quantization.zero_point if narrow else 0).astype(value.dtype)
     padded = np.pad(value, pads, constant_values=fill)
     blocks = integers(block)
     split = [value.shape[0]]
@@ -54,7 +54,8 @@ def reference(ctx: InvokeContext) -> Array:
     spatial = len(blocks)
     # [N, H/b, b, W/b, b, C] -> [b, b, N, H/b, W/b, C]
     order = [*range(2, 2 * spatial + 1, 2), 0, *range(1, 2 * spatial, 2), 2 * spatial + 1]
-    return padded.reshape([*split, value.shape[-1]]).transpose(order).reshape(shape)
+    result: Array = padded.reshape([*split, value.shape[-1]]).transpose(order).reshape(shape)
+    return result
 
 
 def _output_shape(ctx: Context, block: Array, paddings: Array) -> Shape:

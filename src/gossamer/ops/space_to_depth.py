@@ -1,7 +1,7 @@
 """SPACE_TO_DEPTH: blocks of ``block_size`` x ``block_size`` pixels become channels.
 
-NHWC; height and width are multiples of the block size. The channels of the block's pixels stand one after the other, row
-by row: output channel ``(y * block_size + x) * C + c`` (TFLite's SPACE_TO_DEPTH).
+NHWC; height and width are multiples of the block size. The channels of the block's pixels stand one after the other,
+row by row: output channel ``(y * block_size + x) * C + c`` (TFLite's SPACE_TO_DEPTH).
 """
 
 from __future__ import annotations
@@ -39,5 +39,6 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> Array:
     block = ctx.options.block_size
     n, height, width, channels = ctx.output().shape
-    pixels = ctx.value(0).reshape(n, height, block, width, block, channels // (block * block))
-    return pixels.transpose(0, 1, 3, 2, 4, 5).reshape(n, height, width, channels)
+    pixels: Array = ctx.value(0).reshape(n, height, block, width, block, channels // (block * block))
+    result: Array = pixels.transpose(0, 1, 3, 2, 4, 5).reshape(n, height, width, channels)
+    return result

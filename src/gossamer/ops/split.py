@@ -1,7 +1,8 @@
 """SPLIT: the input cut into ``num_splits`` equal parts along an axis.
 
 The axis is the first input, one int32, negative from the end; its dimension must be a multiple of the number of
-outputs. The outputs are dynamic if the axis is not constant (TFLite's SPLIT).
+outputs. The outputs are dynamic if the axis is not constant (TFLite's SPLIT). float16 goes in LiteRT only
+through XNNPACK.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from gossamer.schema.options import SplitOptions
 
 TYPES = (
     TensorType.FLOAT32,
+    TensorType.FLOAT16,
     TensorType.UINT8,
     TensorType.INT8,
     TensorType.INT16,
@@ -51,7 +53,7 @@ def reference(ctx: InvokeContext) -> tuple[Array, ...]:
     axis, shape = _part(ctx, ctx.value(0))
     ahead = (slice(None),) * axis
     size = shape[axis]
-    return tuple(value[(*ahead, slice(i * size, (i + 1) * size))] for i in range(len(ctx.outputs)))
+    return tuple(value[ahead + (slice(i * size, (i + 1) * size),)] for i in range(len(ctx.outputs)))
 
 
 def _part(ctx: Context, axis_value: Array) -> tuple[int, Shape]:

@@ -1,7 +1,7 @@
 """SPLIT_V: the input cut into parts of given sizes along an axis.
 
-``size_splits`` has one entry for each output; one of them may be -1 and takes what the others leave. The sizes must add
-up to the dimension. The outputs are dynamic unless ``size_splits`` and the axis are constant (TFLite's SPLIT_V).
+``size_splits`` has one entry for each output; one of them may be -1 and takes what the others leave. The sizes must
+add up to the dimension. The outputs are dynamic unless ``size_splits`` and the axis are constant (TFLite's SPLIT_V).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def reference(ctx: InvokeContext) -> tuple[Array, ...]:
     ahead = (slice(None),) * axis
     parts, first = [], 0
     for length in lengths:
-        parts.append(value[(*ahead, slice(first, first + length))])
+        parts.append(value[ahead + (slice(first, first + length),)])
         first += length
     return tuple(parts)
 

@@ -1,6 +1,6 @@
 """SQUARED_DIFFERENCE: (x - y)**2, element by element, with broadcasting.
 
-float32 as is; int32 wraps. int8 is quantised (TFLite's ``squared_difference.cc``): both operands are shifted left by 7
+float32 and float16 as they are (LiteRT takes float16 through XNNPACK alone); int32 wraps. int8 is quantised (TFLite's ``squared_difference.cc``): both operands are shifted left by 7
 and brought to the common scale ``s = 2 * max(scale_x, scale_y)`` by multipliers below 1; the square of their difference
 has the scale ``s**2 / 2**14`` and is brought to the output's scale and zero point, and saturates.
 """
@@ -15,7 +15,7 @@ from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, ver
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import SquaredDifferenceOptions
 
-_TYPES = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT8)
+_TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT32, TensorType.INT8)
 
 op = OpDef(
     "SQUARED_DIFFERENCE",

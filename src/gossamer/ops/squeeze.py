@@ -7,7 +7,7 @@ SQUEEZE).
 from __future__ import annotations
 
 from gossamer.ops._layout import ANY_TYPES, normalized_axis, require_output_type, require_rank
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Shape, versions
 from gossamer.schema.options import SqueezeOptions
 
 MAX_RANK = 8
@@ -25,7 +25,7 @@ op = OpDef(
 
 
 @op.prepare
-def prepare(ctx: PrepareContext) -> tuple[int, ...]:
+def prepare(ctx: PrepareContext) -> Shape:
     """Returns the output's shape."""
     require_rank(ctx, "input", ctx.input(0), 0, MAX_RANK)
     require_output_type(ctx)
@@ -41,4 +41,5 @@ def prepare(ctx: PrepareContext) -> tuple[int, ...]:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
-    return ctx.value(0).reshape(ctx.data)
+    shape: Shape = ctx.data
+    return ctx.value(0).reshape(shape)

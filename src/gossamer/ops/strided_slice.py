@@ -9,12 +9,12 @@ dimensions without an entry are taken whole. Bit i of a mask changes entry i:
 - ``begin_mask``, ``end_mask``: begin or end at the first or last element, whichever the stride's sign asks for.
 - ``shrink_axis_mask``: only the element at ``begin``, and the dimension is dropped.
 
-Negative begins and ends count from the end; both are then clamped to the dimension. With the option ``offset``, ``end``
-counts from ``begin``, so the output's shape, ``ceil(end / stride)``, does not depend on ``begin``.
+Negative begins and ends count from the end; both are then clamped to the dimension. With the option ``offset``,
+``end`` counts from ``begin``, so the output's shape, ``ceil(end / stride)``, does not depend on ``begin``.
 
-The output is dynamic unless strides and end, and without ``offset`` begin, are constant. If the input and all three are
-constant the output is too (TFLite's STRIDED_SLICE). An index that ``shrink_axis_mask`` selects outside the input, which
-leaves TFLite's output undefined, is refused.
+The output is dynamic unless strides and end, and without ``offset`` begin, are constant. If the input and all three
+are constant the output is too (TFLite's STRIDED_SLICE). An index that ``shrink_axis_mask`` selects outside the
+input, which leaves TFLite's output undefined, is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from gossamer.ops._layout import (
     WHOLE_BYTE_TYPES,
     checked_shape,
     elements,
-    integers,
     require_output_type,
     require_rank,
     require_shape,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary, require_scale, require_symmetric
-from gossamer.ops._fixed_point import byte_table, look_up, table_multiplier, table_tanh
+from gossamer.ops._fixed_point import byte_table, in_double, look_up, table_multiplier, table_tanh
 from gossamer.ops._rescale import checked_log2
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
@@ -48,7 +48,7 @@ def prepare(ctx: PrepareContext) -> Any:
         require_symmetric(ctx, x, output)
         ctx.require(checked_log2(output_scale) == -15, f"int16 output needs a scale of 2**-15, got {output_scale}")
         return table_multiplier(scale, exact=(0, 1))
-    return byte_table(x, output, np.tanh)
+    return byte_table(x, output, in_double(np.tanh))
 
 
 @op.reference

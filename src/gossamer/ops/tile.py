@@ -39,7 +39,8 @@ def prepare(ctx: PrepareContext) -> None:
     shape, multipliers = ctx.input(0).shape, ctx.input(1)
     ctx.require(
         elements(multipliers.shape) == len(shape),
-        f"multipliers must have {len(shape)} elements, one for each dimension of {list(shape)}, got {list(multipliers.shape)}",
+        f"multipliers must have {len(shape)} elements, one for each dimension of {list(shape)}, "
+        f"got {elements(multipliers.shape)}",
     )
     value, factors = ctx.constant(0), ctx.constant(1)
     if factors is None:

@@ -49,7 +49,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     require_shape(ctx, "perm", ctx.input(1), (len(ctx.input(0).shape),))
-    return ctx.value(0).transpose(_axes(ctx, ctx.value(1)))
+    moved: Array = ctx.value(0).transpose(_axes(ctx, ctx.value(1)))
+    return moved
 
 
 def _axes(ctx: Context, perm: Array) -> list[int]:

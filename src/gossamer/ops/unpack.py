@@ -60,4 +60,4 @@ def prepare(ctx: PrepareContext) -> int:
 def reference(ctx: InvokeContext) -> tuple[Array, ...]:
     value, ahead = ctx.value(0), (slice(None),) * ctx.data
     # The Ellipsis keeps an array where a plain index would give a scalar.
-    return tuple(value[(*ahead, i, ...)] for i in range(len(ctx.outputs)))
+    return tuple(value[ahead + (i, ...)] for i in range(len(ctx.outputs)))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from gossamer.errors import ArenaError
 from gossamer.planner import libstdcxx
 from gossamer.planner.lifetimes import GraphInfo, Lifetimes, lifetimes
-from gossamer.planner.planner import NEVER, AllocationType, BufferRequest, Plan
+from gossamer.planner.planner import NEVER, AllocationType, BufferRequest, Placement, Plan
 
 ALIGNMENT = 64
 """Bytes to which LiteRT aligns tensors and arenas."""
@@ -66,13 +68,11 @@ class SimpleMemoryArena:
         self.high_water = max(self.high_water, best + size)
         return best
 
-    def commit(self) -> bool:
-        """Grow the block to the high-water mark; whether it grew. Raises `ArenaError` past the address space."""
+    def commit(self) -> None:
+        """Grow the block to the high-water mark. Raises `ArenaError` past the address space."""
         if self.high_water > sys.maxsize:
-            raise ArenaError(f"the tensors need {self.high_water} bytes at once; at most {sys.maxsize} can be addressed")
-        grew = self.high_water > self.size
+            raise ArenaError(f"the tensors need {self.high_water} bytes; at most {sys.maxsize} can be addressed")
         self.size = max(self.size, self.high_water)
-        return grew
 
     def release(self) -> None:
         """Give the block back. The plan stays, and `commit` brings the block back."""
@@ -100,11 +100,11 @@ class SimpleMemoryArena:
         self._set_active([a for a in allocations if a[2] <= node <= a[3]])
 
     # TFLite walks all active allocations for each new one. Most live for two or three nodes, so here they are listed
-    # under the nodes they live at; the few that live long are in a list of their own, to bound the memory of the index.
+    # under the nodes they live at; the few that live long are in a list of their own, to bound the size of the index.
 
     def _set_active(self, allocations: Iterable[Allocation]) -> None:
         self._long: list[Allocation] = []
-        self._alive_at: dict[int, list[Allocation]] = {}
+        self._alive_at: defaultdict[int, list[Allocation]] = defaultdict(list)
         self._last_node = -1
         for allocation in allocations:
             self._add(allocation)
@@ -115,34 +115,30 @@ class SimpleMemoryArena:
             insort(self._long, allocation)
             return
         for node in range(first, last + 1):
-            self._alive_at.setdefault(node, []).append(allocation)
-        self._last_node = max(self._last_node, last)
+            self._alive_at[node].append(allocation)
+        if last > self._last_node:
+            self._last_node = last
 
     def _overlapping(self, first_node: int, last_node: int) -> list[Allocation]:
-        found = [a for a in self._long if a[2] <= last_node and a[3] >= first_node]
-        alive_at = self._alive_at
-        found += alive_at.get(first_node, ())
-        for node in range(first_node + 1, min(last_node, self._last_node) + 1):
-            found += [a for a in alive_at.get(node, ()) if a[2] == node]
+        # Some come more than once, which is cheaper than finding out, and changes nothing.
+        found = [a for a in self._long if a[2] <= last_node and first_node <= a[3]]
+        for node in range(first_node, min(last_node, self._last_node) + 1):
+            found += self._alive_at.get(node, ())
         return found
 
-    def _active(self) -> Iterator[Allocation]:
-        yield from self._long
-        for node, allocations in self._alive_at.items():
-            yield from (a for a in allocations if a[2] == node)
+    def _active(self) -> set[Allocation]:
+        return {*self._long, *chain.from_iterable(self._alive_at.values())}
 
 
 class ArenaPlanner:
     """Gives the tensors of a graph their places in two arenas: one for an invocation, one for what stays.
 
     `plan_allocations` works out lifetimes once the nodes are prepared (again whenever the nodes change), and
-    `execute_allocations` the offsets of a range of nodes: of all nodes, or as far as shapes are known. ``offsets`` holds,
-    for each tensor, its first byte in the arena that its allocation type names, or `UNALLOCATED`.
+    `execute_allocations` the offsets of a range of nodes: of all of them, or as far as shapes are known. ``offsets``
+    holds, for each tensor, its first byte in the arena that its allocation type names, or `UNALLOCATED`.
     """
 
-    def __init__(
-        self, graph: GraphInfo, *, preserve_all_tensors: bool = False, alignment: int = ALIGNMENT
-    ) -> None:
+    def __init__(self, graph: GraphInfo, *, preserve_all_tensors: bool = False, alignment: int = ALIGNMENT) -> None:
         self.graph = graph
         self.preserve_all_tensors = preserve_all_tensors
         self.arena = SimpleMemoryArena(alignment)
@@ -162,15 +158,15 @@ class ArenaPlanner:
         graph = self.graph
         self.reset_allocations()
         self._lifetimes = lifetimes(graph, self.preserve_all_tensors)
-        self._needed = [list(dict.fromkeys(t for t in node.outputs if t >= 0)) for node in graph.nodes] or [[]]
-        first = (t for tensors in (graph.variables, graph.inputs, self._needed[0]) for t in tensors if t >= 0)
-        self._needed[0] = list(dict.fromkeys(first))
+        self._needed = [_distinct(node.outputs) for node in graph.nodes] or [[]]
+        self._needed[0] = _distinct([*graph.variables, *graph.inputs, *self._needed[0]])
 
     def execute_allocations(self, first_node: int, last_node: int) -> list[int]:
-        """Place the tensors that are new at these nodes, the nodes' temporaries among them; the indices of those placed.
+        """Place the tensors that are new at these nodes, temporaries among them; the indices of those placed.
 
-        A tensor that has memory is placed again only if it needs more. Both arenas grow to what is needed: if one did,
-        whoever holds its block must move it. Raises `ArenaError` when tensors have vanished since the last call.
+        Both nodes are included. A tensor that has memory is placed again only if it needs more bytes. Where an arena's
+        ``size`` has grown, whoever holds its block must move it. Raises `ArenaError` when tensors have vanished since
+        the last call, or need more bytes than can be addressed.
         """
         tensors = self.graph.tensors
         self._grow(len(tensors))
@@ -222,12 +218,8 @@ class ArenaPlanner:
                 self.offsets[tensor] = UNALLOCATED
         if self._last_active_node > node:
             # TFLite hands over what lives in the persistent arena as well, so its bytes stay free in this one.
-            everything = (
-                (offset, offset + size, *span)
-                for offset, size, span in zip(self.offsets, self._sizes, self._spans)
-                if size
-            )
-            self.arena.set_active(everything, node)
+            allocated = zip(self.offsets, self._sizes, self._spans, strict=True)
+            self.arena.set_active([(offset, offset + size, *span) for offset, size, span in allocated if size], node)
         else:
             self.arena.purge_after(node)
         self._last_active_node = node
@@ -246,15 +238,18 @@ class ArenaPlanner:
         """The tensors that have a place in one of the arenas, as a `Plan`; its size is the arena's high-water mark."""
         arena, name = (self.arena, "arena") if kind == _ARENA_RW else (self.persistent_arena, "persistent arena")
         life = self._lifetimes
-        requests, offsets = [], []
-        for index, (tensor, offset) in enumerate(zip(self.graph.tensors, self.offsets)):
+        placements: list[Placement] = []
+        for index, offset in enumerate(self.offsets):
+            tensor = self.graph.tensors[index]
             if offset == UNALLOCATED or tensor.allocation_type != kind:
                 continue
             owner = life.owners.get(index)
-            last_use = NEVER if kind == _PERSISTENT else life.last_use[index if owner is None else owner]
-            requests.append(BufferRequest(index, tensor.bytes, life.first_use[index], last_use, owner))
-            offsets.append(offset)
-        return Plan(name, arena.high_water, tuple(requests), tuple(offsets), arena.alignment)
+            if owner is None:
+                request = BufferRequest(index, self._sizes[index], *self._spans[index])
+            else:
+                request = BufferRequest(index, tensor.bytes, life.first_use[index], self._spans[owner][1], owner)
+            placements.append(Placement(offset, request))
+        return Plan(name, arena.high_water, tuple(placements), arena.alignment)
 
     def _grow(self, count: int) -> None:
         new = count - len(self.offsets)
@@ -267,7 +262,7 @@ class ArenaPlanner:
             uses += [NEVER] * (count - len(uses))
 
     def _in_order(self, pending: Sequence[int], first_node: int, last_node: int) -> list[int]:
-        # First what lives from first to last, by index; then the largest first, and the earlier of equals.
+        # First what lives from the first node to the end, by index; then the largest first, and the earlier of equals.
         first_use, last_use = self._lifetimes.first_use, self._lifetimes.last_use
         tensors = self.graph.tensors
         keys = [
@@ -276,10 +271,11 @@ class ArenaPlanner:
             else (0, -tensors[tensor].bytes, first_use[tensor])
             for tensor in pending
         ]
-        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-        if len(ranks) == len(pending):
-            return [tensor for _, tensor in sorted(zip(keys, pending))]
-        rank_of = {tensor: ranks[key] for tensor, key in zip(pending, keys)}
+        ordered = sorted(set(keys))
+        if len(ordered) == len(pending):
+            return [tensor for _, tensor in sorted(zip(keys, pending, strict=True))]
+        ranks = {key: rank for rank, key in enumerate(ordered)}
+        rank_of = {tensor: ranks[key] for tensor, key in zip(pending, keys, strict=True)}
         needed = self._needed[first_node : last_node + 1]
         visited = (tensor for tensors in needed for tensor in libstdcxx.unordered_set(tensors))
         items = [(rank_of[tensor], tensor) for tensor in visited if tensor in rank_of]
@@ -310,3 +306,9 @@ class ArenaPlanner:
         for index in pending:
             if index in owners and tensors[index].allocation_type == _ARENA_RW:
                 self.offsets[index] = self.offsets[owners[index]]
+
+
+def _distinct(tensors: Sequence[int]) -> list[int]:
+    if len(tensors) > 1:
+        tensors = list(dict.fromkeys(tensors))
+    return [tensor for tensor in tensors if tensor >= 0]

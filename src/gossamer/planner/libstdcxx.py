@@ -1,8 +1,8 @@
 """The order in which LiteRT's Linux builds visit tensors that its planner calls equal.
 
-TFLite collects the tensors of a node in a std::unordered_set and sorts them with std::sort, which is not stable. Tensors
-of one node with equal bytes, such as the two accumulators of SVDF, therefore lie in an order that TFLite's source does
-not give: it follows from GNU's C++ library. Builds with another library (macOS, Windows) may swap such tensors.
+TFLite collects the tensors of a node in a std::unordered_set and sorts them with std::sort, which is not stable.
+Tensors of one node with equal bytes, such as the two accumulators of SVDF, therefore lie in an order that TFLite's
+source does not give: it follows from GNU's C++ library. Builds with another one (macOS, Windows) may swap them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def sort(items: list[tuple[int, Item]]) -> None:
         first, last, depth = segments.pop()
         while last - first > _RUN:
             if depth == 0:
-                # std::sort turns to heapsort here, which only an adversary's sizes reach: no order of equals is promised.
+                # std::sort turns to heapsort here. Only an adversary's sizes come this far, so equals may be swapped.
                 items[first:last] = sorted(items[first:last], key=_key)
                 break
             depth -= 1

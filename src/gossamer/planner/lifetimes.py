@@ -113,7 +113,7 @@ def _owners(graph: GraphInfo) -> dict[int, int]:
         output = tensors[node.outputs[0]]
         flags = int(node.in_place)  # the & of an IntFlag is slow
         changes = not flags & _DATA_UNMODIFIED
-        for tensor, bit in zip(node.inputs, _INPUT_SHARED):
+        for tensor, bit in zip(node.inputs, _INPUT_SHARED, strict=False):
             if tensor < 0 or not flags & bit or tensor in graph_inputs:
                 continue
             source = tensors[tensor]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -32,33 +32,48 @@ class AllocationType(IntEnum):
 class BufferRequest(NamedTuple):
     """A buffer of ``size`` bytes that must hold from node ``first_use`` to node ``last_use``, both included.
 
-    ``index`` is the name of the buffer, usually a tensor index. ``shares`` names a buffer, alive all the while, in
-    whose bytes this one lies on purpose.
+    ``buffer`` is its number, usually a tensor index. ``shares`` is the number of another buffer, alive all the while,
+    in whose bytes this one lies on purpose.
     """
 
-    index: int
+    buffer: int
     size: int
     first_use: int
     last_use: int = NEVER
     shares: int | None = None
 
 
+class Placement(NamedTuple):
+    """A request and its first byte in the arena."""
+
+    offset: int
+    request: BufferRequest
+
+    @property
+    def end(self) -> int:
+        """The byte after the last."""
+        return self.offset + self.request.size
+
+    def __str__(self) -> str:
+        last = "the end" if self.request.last_use == NEVER else f"node {self.request.last_use}"
+        return (
+            f"buffer {self.request.buffer} (bytes {self.offset} to {self.end}, node {self.request.first_use} to {last})"
+        )
+
+
 @dataclass(frozen=True)
 class Plan:
-    """Where the buffers of one arena lie: ``offsets[i]`` is the first byte of ``requests[i]``, ``size`` all bytes."""
+    """Where the buffers of one arena lie. ``size`` is the bytes of the arena, ``alignment`` that of every offset."""
 
     arena: str
     size: int
-    requests: tuple[BufferRequest, ...]
-    offsets: tuple[int, ...]
+    placements: tuple[Placement, ...]
     alignment: int = 1
 
-    def offset(self, index: int) -> int:
-        """The offset in bytes of the buffer called ``index``; `KeyError` if the plan does not hold it."""
-        for request, offset in zip(self.requests, self.offsets):
-            if request.index == index:
-                return offset
-        raise KeyError(index)
+    @property
+    def offsets(self) -> dict[int, int]:
+        """The offset in bytes of each buffer, by its number."""
+        return {request.buffer: offset for offset, request in self.placements}
 
     def check(self) -> None:
         """Raise `ArenaError`, naming the buffers, unless this plan can be run.
@@ -66,57 +81,47 @@ class Plan:
         Every buffer must lie within the arena, be aligned, and be alone in its bytes while it lives; one that shares
         must lie within the buffer that it names, in bytes and in time.
         """
-        if len(self.offsets) != len(self.requests):
-            raise ArenaError(f"{self.arena}: {len(self.requests)} buffers but {len(self.offsets)} offsets")
-        placed = {request.index: (request, offset) for request, offset in zip(self.requests, self.offsets)}
-        if len(placed) != len(self.requests):
-            raise ArenaError(f"{self.arena}: a buffer occurs twice in the plan")
-        for request, offset in placed.values():
-            if offset < 0 or offset + request.size > self.size:
-                raise ArenaError(f"{self._span(request, offset)} lies outside the {self.size} bytes of the arena")
-            if offset % self.alignment:
-                raise ArenaError(f"{self._span(request, offset)} is not aligned to {self.alignment} bytes")
+        placed = {placement.request.buffer: placement for placement in self.placements}
+        if len(placed) != len(self.placements):
+            raise self._error("a buffer occurs twice")
+        for placement in self.placements:
+            request = placement.request
+            if placement.offset < 0 or placement.end > self.size:
+                raise self._error(f"{placement} lies outside the arena of {self.size} bytes")
+            if placement.offset % self.alignment:
+                raise self._error(f"{placement} is not aligned to {self.alignment} bytes")
             if request.last_use < request.first_use:
-                raise ArenaError(f"{self._span(request, offset)} is freed before it is used")
+                raise self._error(f"{placement} is freed before it is used")
             if request.shares is not None:
-                if request.shares not in placed:
-                    raise ArenaError(f"{self._span(request, offset)} shares buffer {request.shares}, which has no place")
-                owner, start = placed[request.shares]
-                within = start <= offset and offset + request.size <= start + owner.size
-                alive = owner.first_use <= request.first_use and request.last_use <= owner.last_use
-                if owner.shares is not None or not within or not alive:
-                    raise ArenaError(f"{self._span(request, offset)} is not within {self._span(owner, start)}")
+                owner = placed.get(request.shares)
+                if owner is None or owner.request.shares is not None:
+                    raise self._error(f"{placement} shares buffer {request.shares}, which has no bytes of its own")
+                inside = owner.offset <= placement.offset and placement.end <= owner.end
+                if not inside or not _covers(owner.request, request):
+                    raise self._error(f"{placement} is not within {owner}, which it shares")
         self._check_alone()
 
     def _check_alone(self) -> None:
-        # Buffers enter in order of first use. What is alive never overlaps, so only the neighbours of a newcomer can.
-        live: list[tuple[int, int, int]] = []  # (offset, end, position), by offset
-        leaving: list[tuple[int, tuple[int, int, int]]] = []  # a heap of (last use, the same)
-        order = sorted(
-            (request.first_use, position)
-            for position, request in enumerate(self.requests)
-            if request.shares is None and request.size
-        )
-        for first_use, position in order:
-            while leaving and leaving[0][0] < first_use:
+        # Buffers enter in order of first use. What is alive never overlaps, so a newcomer can only meet its neighbours.
+        live: list[Placement] = []  # by offset
+        leaving: list[tuple[int, Placement]] = []  # a heap, by last use
+        for placement in sorted(self.placements, key=lambda placement: placement.request.first_use):
+            request = placement.request
+            if request.shares is not None or not request.size:
+                continue
+            while leaving and leaving[0][0] < request.first_use:
                 live.remove(heappop(leaving)[1])
-            offset = self.offsets[position]
-            entry = (offset, offset + self.requests[position].size, position)
-            at = bisect(live, entry)
+            at = bisect(live, placement)
             for other in live[max(at - 1, 0) : at + 1]:
-                if entry[0] < other[1] and other[0] < entry[1]:
-                    first, second = sorted((other[2], position))
-                    raise ArenaError(
-                        f"{self._span(self.requests[first], self.offsets[first])} overlaps "
-                        f"{self._span(self.requests[second], self.offsets[second])}"
-                    )
-            live.insert(at, entry)
-            heappush(leaving, (self.requests[position].last_use, entry))
+                if placement.offset < other.end and other.offset < placement.end:
+                    raise self._error(f"{other} overlaps {placement}")
+            live.insert(at, placement)
+            heappush(leaving, (request.last_use, placement))
 
     def lower_bound(self) -> int:
         """The most bytes alive at once: no planner can do with less. Shared bytes count once, padding does not."""
         change: dict[int, int] = {}
-        for request in self.requests:
+        for _, request in self.placements:
             if request.shares is None:
                 change[request.first_use] = change.get(request.first_use, 0) + request.size
                 change[request.last_use + 1] = change.get(request.last_use + 1, 0) - request.size
@@ -126,47 +131,47 @@ class Plan:
             most = max(most, live)
         return most
 
-    def describe(self, names: Mapping[int, str] | Sequence[str] = ()) -> str:
-        """The plan as a table for people, by offset and time; ``names`` gives names to buffer indices."""
+    def describe(self, names: Mapping[int, str] | None = None) -> str:
+        """The plan as a table for people, by offset; ``names`` gives names to buffer numbers."""
         rows = [("buffer", "offset", "bytes", "nodes", "")]
-        for offset, request in sorted(zip(self.offsets, self.requests)):
-            last = "end" if request.last_use == NEVER else str(request.last_use)
-            notes = [] if request.shares is None else [f"in the bytes of {request.shares}"]
-            known = request.index in names if isinstance(names, Mapping) else request.index < len(names)
-            if known:
-                notes.insert(0, names[request.index])
+        for offset, request in sorted(self.placements):
+            last = "end" if request.last_use == NEVER else request.last_use
+            notes = [names[request.buffer]] if names and request.buffer in names else []
+            if request.shares is not None:
+                notes.append(f"in the bytes of {request.shares}")
             nodes = f"{request.first_use}..{last}"
-            rows.append((str(request.index), str(offset), str(request.size), nodes, ", ".join(notes)))
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = [f"{self.arena}: {self.size} bytes for {len(self.requests)} buffers; at least {self.lower_bound()} needed"]
-        for row in rows:
-            cells = [cell.rjust(width) for cell, width in zip(row[:4], widths)]
-            lines.append("  ".join([*cells, row[4]]).rstrip())
-        return "\n".join(lines)
+            rows.append((str(request.buffer), str(offset), str(request.size), nodes, ", ".join(notes)))
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        title = (
+            f"{self.arena}: {self.size} bytes for {len(self.placements)} buffers, at least {self.lower_bound()} needed"
+        )
+        table = ["  ".join([*map(str.rjust, row[:4], widths), row[4]]).rstrip() for row in rows]
+        return "\n".join([title, *table])
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values: bytes, and nodes in execution order; ``last_use`` is None for "to the end"."""
+        buffers = [
+            {
+                "buffer": request.buffer,
+                "offset": offset,
+                "bytes": request.size,
+                "first_use": request.first_use,
+                "last_use": None if request.last_use == NEVER else request.last_use,
+                "shares": request.shares,
+            }
+            for offset, request in self.placements
+        ]
         return {
             "arena": self.arena,
             "bytes": self.size,
             "lower_bound": self.lower_bound(),
             "alignment": self.alignment,
-            "buffers": [
-                {
-                    "index": request.index,
-                    "offset": offset,
-                    "bytes": request.size,
-                    "first_use": request.first_use,
-                    "last_use": None if request.last_use == NEVER else request.last_use,
-                    "shares": request.shares,
-                }
-                for request, offset in zip(self.requests, self.offsets)
-            ],
+            "buffers": buffers,
         }
 
-    def _span(self, request: BufferRequest, offset: int) -> str:
-        last = "the end" if request.last_use == NEVER else f"node {request.last_use}"
-        return (
-            f"{self.arena}: buffer {request.index} (bytes {offset} to {offset + request.size}, "
-            f"node {request.first_use} to {last})"
-        )
+    def _error(self, problem: str) -> ArenaError:
+        return ArenaError(f"{self.arena}: {problem}")
+
+
+def _covers(owner: BufferRequest, request: BufferRequest) -> bool:
+    return owner.first_use <= request.first_use and request.last_use <= owner.last_use

@@ -13,7 +13,8 @@ that are present in the file; the others read as the default of the schema, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -76,8 +77,9 @@ class Field:
 
     Kinds: ``scalar`` (of a `Scalar`), ``enum`` (of a `Scalar`, converted by ``enum``), ``string``, ``table`` and
     ``tables`` (of a `Table` class), ``union`` (of a `Union`; ``slot`` holds the type code, ``slot + 1`` the table),
-    ``strings`` (a vector of texts, read as a tuple), ``numbers`` (a short vector of a `Scalar`, read as a tuple), ``array`` (a vector of a `Scalar`, read as a NumPy
-    view), ``data`` (bytes, read as a uint8 view and never copied). ``align``: alignment of a vector, in bytes.
+    ``strings`` (a vector of texts, read as a tuple), ``numbers`` (a short vector of a `Scalar`, read as a tuple),
+    ``array`` (a vector of a `Scalar`, read as a NumPy view), ``data`` (bytes, read as a uint8 view and never copied).
+    ``align``: alignment of a vector, in bytes.
     """
 
     __slots__ = ("align", "default", "enum", "kind", "name", "of", "slot")
@@ -160,8 +162,7 @@ class _Declared:
 
 def _declare(cls: type[Table]) -> None:
     """Gives the fields of a table their names and slots, and the class its defaults as plain attributes."""
-    parent = cls.__base__
-    fields = [] if parent is None or parent is Table else list(parent.FIELDS)
+    fields = [field for base in cls.__bases__ if base is not Table and issubclass(base, Table) for field in base.FIELDS]
     slot = sum(field.slots for field in fields)
     for name, field in list(vars(cls).items()):
         if isinstance(field, Field):
@@ -189,8 +190,13 @@ class Table:
     unknown_slots: tuple[int, ...] = ()
     """Vtable slots of fields from a newer schema that the reader found in the file and left out."""
 
-    unknown_members: dict[str, int] = {}
+    unknown_members: Mapping[str, int] = MappingProxyType({})
     """Type codes of union members from a newer schema, by field; the field itself reads ``None``."""
+
+    def __init_subclass__(cls) -> None:
+        if cls.__base__ is not Table:  # or the fields of the parent would be taken for its own
+            cls.FIELDS = _Declared("FIELDS")  # type: ignore[assignment]
+            cls.FIELD = _Declared("FIELD")  # type: ignore[assignment]
 
     def __init__(self, **values: Any) -> None:
         for name in values:

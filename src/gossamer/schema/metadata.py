@@ -7,8 +7,24 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from gossamer.schema.fields import Array, Table, Union, array, data, enum, f32, i8, i32, numbers, string, strings, table
-from gossamer.schema.fields import u32, union, vector
+from gossamer.schema.fields import (
+    Array,
+    Table,
+    Union,
+    array,
+    data,
+    enum,
+    f32,
+    i8,
+    i32,
+    numbers,
+    string,
+    strings,
+    table,
+    u32,
+    union,
+    vector,
+)
 
 METADATA_IDENTIFIER = b"M001"
 

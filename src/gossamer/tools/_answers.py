@@ -108,6 +108,10 @@ class Detection:
 
     def show(self) -> RenderableType:
         """Class, label, score, edges."""
+        from rich.text import Text
+
+        if not self.boxes:
+            return Text(f"  no boxes with a score of {self.threshold:g} or more; {self.found} below\n")
         form = "{:.0f}" if self.pixels else "{:.4f}"
         rows = [
             (box.index, box.label, f"{box.score:.4f}", *map(form.format, (box.left, box.top, box.right, box.bottom)))
@@ -297,9 +301,9 @@ def _detect(
     offset = 1 if question.labels.get(0) == "???" else 0
     boxes = []
     for i in np.argsort(-scores[:found, 0], kind="stable"):
-        score, index = float(scores[i, 0]), int(classes[i, 0])
+        score, index = float(scores[i, 0]), int(np.nan_to_num(classes[i, 0]))
         if score >= question.threshold:
-            top, left, bottom, right = (float(v) for v in places[i])
+            top, left, bottom, right = np.nan_to_num(places[i]).tolist()
             if picture is not None:
                 left, top = picture.to_pixels(left, top)
                 right, bottom = picture.to_pixels(right, bottom)
@@ -327,7 +331,9 @@ def _segment(output: Array, question: Question) -> Segmentation | None:
         return None
     mask = mask.astype(np.int64)
     numbers, counts = np.unique(mask, return_counts=True)
-    areas = [(int(n), name_of(question.labels, int(n)), float(c) / mask.size) for n, c in zip(numbers, counts, strict=True)]
+    areas = [
+        (int(n), name_of(question.labels, int(n)), float(c) / mask.size) for n, c in zip(numbers, counts, strict=True)
+    ]
     areas.sort(key=lambda area: (-area[2], area[0]))
     return Segmentation(mask, areas)
 
@@ -337,10 +343,11 @@ def _bodies(output: Array) -> Array | None:
     if output.dtype.kind != "f":
         return None
     if output.shape == (1, 1, 17, 3):
-        return output[0]
+        body: Array = output[0]
+        return body
     if output.ndim == 3 and output.shape[0] == 1 and output.shape[2] == 56:
-        bodies = output[0, :, :51].reshape(-1, 17, 3)
-        return bodies[output[0, :, 55] > 0]
+        bodies: Array = output[0, output[0, :, 55] > 0, :51].reshape(-1, 17, 3)
+        return bodies
     return None
 
 

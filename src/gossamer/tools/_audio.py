@@ -39,34 +39,25 @@ class Window:
 
 def read_sound(path: str, port: Port, options: Options) -> list[Window]:
     """The windows of a sound for an input. Raises `Failure` if it is no sound or the input takes none."""
-    sizes = [0 if known < 0 else size for size, known in zip(port.shape, port.signature, strict=True)]
-    channels = sizes[2] if len(sizes) == 3 and sizes[2] in (1, 2) else 1
-    axis = 0 if len(sizes) == 1 or (len(sizes) == 2 and sizes[1] == 1 and sizes[0] > 1) else 1
-    least, greatest = port.real_range if port.is_quantized else (-1.0, 1.0)
-    if (
-        port.dtype.kind not in "fi"
-        or port.dtype.kind == "i" and (port.dtype.itemsize > 2 or port.dtype.itemsize == 1 and not port.is_quantized)
-        or port.dtype.kind == "i" and (abs(least + 1) > 0.1 or abs(greatest - 1) > 0.1)
-        or len(sizes) not in (1, 2, 3)
-        or any(size > 1 for position, size in enumerate(sizes) if position != axis and size != channels)
-        or len(sizes) == 3 and sizes[2] != channels
-    ):
+    found = _axis_and_channels(port)
+    if found is None:
         raise Failure(
-            f"{path}: sound does not fit the input {port.describe()}: samples need a float32 or int16 input [N], [1, N] "
-            "or [1, N, channels]. If it takes features of a frontend, compute them and give a .npy file."
+            f"{path}: sound does not fit the input {port.describe()}: samples need a float32 or int16 input [N], "
+            "[1, N] or [1, N, channels]. If it takes features of a frontend, compute them and give a .npy file."
         )
+    axis, channels = found
     samples, rate = _samples(path)
     if options.rate is not None and options.rate != rate:
         samples, rate = resampled(samples, rate, options.rate), options.rate
     samples = _mixed(samples, channels)
-    length = sizes[axis] or len(samples)
+    length = port.shape[axis] if port.signature[axis] >= 0 else len(samples)
     hop = length if options.hop is None else max(1, round(options.hop * rate))
     starts = [0, *range(hop, len(samples), hop)] if length < len(samples) else [0]
     windows = []
     for start in starts:
         part = samples[start : start + length]
         filled = np.concatenate([part, np.zeros((length - len(part), channels), part.dtype)])
-        shape = [1] * len(sizes)
+        shape = [1] * len(port.shape)
         shape[axis] = length
         if channels > 1:
             shape[2] = channels
@@ -74,6 +65,22 @@ def read_sound(path: str, port: Port, options: Options) -> list[Window]:
         if start + length >= len(samples):
             break
     return windows
+
+
+def _axis_and_channels(port: Port) -> tuple[int, int] | None:
+    # The axis of the samples and the number of channels; None if the input does not look like sound.
+    kind, size = port.dtype.kind, port.dtype.itemsize
+    if kind != "f" and (kind != "i" or size > 2 or (size == 1 and not port.is_quantized)):
+        return None
+    if port.is_quantized and not np.allclose(port.real_range, (-1, 1), atol=0.1):
+        return None
+    sizes = [0 if known < 0 else size for size, known in zip(port.shape, port.signature, strict=True)]
+    if len(sizes) not in (1, 2, 3) or (len(sizes) == 3 and sizes[2] not in (1, 2)):
+        return None
+    column = len(sizes) == 2 and sizes[1] == 1 and sizes[0] != 1
+    axis = 0 if len(sizes) == 1 or column else 1
+    others = [size for position, size in enumerate(sizes[:2]) if position != axis]
+    return None if max(others, default=1) > 1 else (axis, sizes[2] if len(sizes) == 3 else 1)
 
 
 def _samples(path: str) -> tuple[NDArray[np.float64], int]:

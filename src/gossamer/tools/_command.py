@@ -35,9 +35,9 @@ class Failure(click.ClickException):
 class Tool(click.Command):
     """A command whose foreseen failures are one line on stderr and an exit code; ``GOSSAMER_DEBUG=1`` shows where."""
 
-    def __init__(self, *args: Any, example: str = "", **settings: Any) -> None:
-        epilog = f"\b\nExample: {example}\n\n{EXIT_CODES}"
-        super().__init__(*args, epilog=epilog, **settings)
+    def __init__(self, name: str | None, example: str = "", **settings: Any) -> None:
+        settings["epilog"] = f"\b\nExample: {example}\n\n{EXIT_CODES}"
+        super().__init__(name, **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Raises `Failure` for errors that a user can mend."""
@@ -115,12 +115,20 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str |
     from rich.table import Table
     from rich.text import Text
 
-    result = Table(box=box.SIMPLE_HEAD, title=title and Text(title), title_justify="left", title_style="bold")
+    named = any(name.lstrip(">") for name in columns)
+    result = Table(box=box.SIMPLE_HEAD, show_header=named, title=title and Text(title), title_justify="left")
     for name in columns:
         result.add_column(Text(name.lstrip(">")), justify="right" if name.startswith(">") else "left", overflow="fold")
     for row in rows:
         result.add_row(*(Text(str(cell)) for cell in row))
     return result
+
+
+def affine(scale: float, zero_point: int) -> str:
+    """The real number that a quantized value q stands for: ``0.5 * (q - 3)``."""
+    if zero_point == 0:
+        return f"{scale:g} * q"
+    return f"{scale:g} * (q {'-' if zero_point > 0 else '+'} {abs(zero_point)})"
 
 
 def plural(count: int, noun: str) -> str:

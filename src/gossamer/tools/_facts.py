@@ -1,13 +1,17 @@
-"""What a model says of itself that a tool can use: labels, normalization, sampling rate, who makes its outputs."""
+"""What a model says of itself that a tool can use: labels, normalization, sampling rate, who makes its output."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gossamer.errors import ModelError
 from gossamer.model import Model
+from gossamer.model.metadata import labels as stored_labels
+from gossamer.model.metadata import model_metadata
+from gossamer.schema.metadata import AudioProperties, NormalizationOptions, SubGraphMetadata
 from gossamer.tools._images import Normalization
-from gossamer.tools._labels import Labels, parse_labels
+from gossamer.tools._labels import Labels, numbered
 from gossamer.tools._session import Session
 
 _PASS_ON = ("DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST")
@@ -16,32 +20,57 @@ _PASS_ON = ("DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST")
 
 @dataclass(frozen=True)
 class Facts:
-    """Labels of the first output, normalization by input, sampling rate, and the operator that makes the first output."""
+    """Facts of the subgraph that a session runs; ``fault`` says why the metadata could not be read.
+
+    ``normalization`` is by position of the input; ``maker`` is the operator that makes the first output.
+    """
 
     labels: Labels
     normalization: Mapping[int, Normalization]
     rate: int | None
     maker: str
+    fault: str | None = None
 
 
 def read_facts(session: Session) -> Facts:
-    """The facts of the subgraph that a session runs."""
-    import zipfile
-    labels: Labels = {}
+    """The facts in the metadata, the appended files and the operators of a model."""
+    model = session.model
+    made = maker(model, session.subgraph, session.outputs[0].index) if session.outputs else ""
     try:
-        with zipfile.ZipFile(session.path) as z:
-            names=[n for n in z.namelist() if n.endswith('.txt')]
-            if len(names)==1: labels=parse_labels(z.read(names[0]), names[0])
-    except zipfile.BadZipFile: pass
-    made = maker(session.model, session.subgraph, session.outputs[0].index) if session.outputs else ""
-    return Facts(labels, {}, None, made)
+        metadata = model_metadata(model)
+        labels = numbered(stored_labels(model) or [])
+    except ModelError as error:
+        return Facts({}, {}, None, made, str(error))
+    parts = metadata.subgraph_metadata if metadata is not None else ()
+    part = parts[session.subgraph] if session.subgraph < len(parts) else SubGraphMetadata()
+    normalization: dict[int, Normalization] = {}
+    rate = None
+    inputs = model.subgraphs[session.subgraph].inputs
+    for port in session.inputs:
+        place = inputs.index(port.index)
+        if place >= len(part.input_tensor_metadata):
+            continue
+        stored = part.input_tensor_metadata[place]
+        for unit in stored.process_units:
+            options = unit.options
+            if (
+                isinstance(options, NormalizationOptions)
+                and options.mean.size
+                and options.std.size
+                and options.std.all()
+            ):
+                normalization[port.position] = options.mean.tolist(), options.std.tolist()
+        content = stored.content.content_properties if stored.content is not None else None
+        if isinstance(content, AudioProperties) and content.sample_rate:
+            rate = content.sample_rate
+    return Facts(labels, normalization, rate, made)
 
 
 def maker(model: Model, subgraph: int, tensor: int) -> str:
     """The name of the operator that makes a tensor, looking through those that only reshape or convert it."""
     operators = model.subgraphs[subgraph].operators
     makers = {output: operator for operator in operators for output in operator.outputs}
-    for _ in range(len(operators)):
+    for _ in operators:
         operator = makers.get(tensor)
         if operator is None:
             return ""

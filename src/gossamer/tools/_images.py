@@ -56,13 +56,13 @@ class Layout:
         """
         sizes = [0 if known < 0 else size for size, known in zip(port.shape, port.signature, strict=True)]
         first = len(sizes) - 3
-        if first == 1 and sizes[0] > 1 or first not in (-1, 0, 1):
+        if first not in (-1, 0, 1) or (first == 1 and sizes[0] > 1):
             return None
         if first >= 0 and sizes[-1] in (1, 3, 4):
             return Layout(sizes[-3], sizes[-2], sizes[-1], (first, first + 1, first + 2))
         if first >= 0 and sizes[first] in (1, 3, 4):
             return Layout(sizes[-2], sizes[-1], sizes[first], (first + 1, first + 2, first))
-        if first == 0 and sizes[0] == 0 or first == -1 and min(sizes) > 1:
+        if (first == 0 and sizes[0] == 0) or (first == -1 and min(sizes) > 1):
             return Layout(sizes[-2], sizes[-1], 1, (first + 1, first + 2, None))
         return None
 
@@ -100,7 +100,7 @@ class Picture:
 
 
 def read_picture(path: str, port: Port, options: Options) -> tuple[Picture, NDArray[Any]]:
-    """The picture in a file, and the tensor made of it. Raises `Failure` if it is no picture or the input takes none."""
+    """The picture in a file and the tensor made of it. Raises `Failure` if it is no picture or fits no input."""
     layout = Layout.of(port)
     if layout is None:
         raise Failure(f"{path}: a picture does not fit the input {port.describe()}; give a .npy file of that shape.")

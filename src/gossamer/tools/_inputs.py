@@ -7,6 +7,7 @@ commas for any other (real numbers, also for a quantized input), or ``zeros``.
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ Array = NDArray[Any]
 
 ARRAY_SUFFIXES = (".npy", ".npz")
 TEXT_SUFFIXES = (".csv", ".txt")
-_FILE_SUFFIXES = (*_images.SUFFIXES, *_audio.SUFFIXES, *ARRAY_SUFFIXES, *TEXT_SUFFIXES)
+FILE_SUFFIXES = (*_images.SUFFIXES, *_audio.SUFFIXES, *ARRAY_SUFFIXES, *TEXT_SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def _read(argument: str, port: Port, options: Options) -> _Read:
     if argument == "zeros":
         zero = port.zero_point if port.is_quantized else 0
         return _Read([np.full(_least_shape(port), zero, port.dtype)], [argument])
-    if not os.path.exists(argument) and suffix not in _FILE_SUFFIXES:
+    if not os.path.exists(argument) and suffix not in FILE_SUFFIXES:
         numbers = _numbers(argument.split(","))
         if numbers is not None:
             return _Read([fit(numbers, port, argument)], [argument])
@@ -193,13 +194,13 @@ def _read_text(argument: str, port: Port) -> _Read:
     text = Path(argument).read_text(encoding="utf-8") if os.path.isfile(argument) else argument
     shape = port.signature
     free = [axis for axis, known in enumerate(shape) if known < 0]
-    count = int(np.prod([known for known in shape if known >= 0], dtype=np.int64))
+    count = math.prod(known for known in shape if known >= 0)
     lines = [text.rstrip("\r\n")] if count == 1 and not free else text.splitlines()
     if free:
         # One free dimension takes as many lines as there are; others are 1.
         count = max(1, len(lines) // max(count, 1)) * count
         shape = tuple((count if axis == free[0] else 1) if axis in free else known for axis, known in enumerate(shape))
-    if len(lines) != int(np.prod(shape, dtype=np.int64)):
+    if len(lines) != math.prod(shape):
         raise Failure(
             f"{argument!r}: {plural(len(lines), 'line')} of text, the input {port.describe()} takes "
             f"{plural(count, 'string')}, one on a line."
@@ -236,7 +237,8 @@ def _read_npz(path: str, ports: Sequence[Port]) -> dict[int, _Read]:
             position = int(name.removeprefix("arr_"))
         if position is None or position >= len(ports):
             raise Failure(
-                f"{path}: {name!r} is no input of the model{did_you_mean(name, names)} Its inputs are {', '.join(names)}."
+                f"{path}: {name!r} is no input of the model{did_you_mean(name, names)} "
+                f"Its inputs are {', '.join(names)}."
             )
         reads[position] = _Read([fit(array, ports[position], f"{path}:{name}")], [f"{path}:{name}"])
     return reads
@@ -253,12 +255,11 @@ def fit(array: Array, port: Port, where: str) -> Array:
     if values.ndim < len(shape):
         # Leading ones, as for a batch, or a flat list for a shape of as many elements.
         values = values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
-        if not _fits(values.shape, shape) and array.ndim == 1 and min(shape, default=0) >= 0:
-            if values.size == int(np.prod(shape, dtype=np.int64)):
-                values = values.reshape(shape)
+        if not _fits(values.shape, shape) and array.ndim == 1 and min(shape) >= 0 and array.size == math.prod(shape):
+            values = values.reshape(shape)
     if not _fits(values.shape, shape):
         wanted = ", ".join("?" if known < 0 else str(known) for known in shape)
-        raise Failure(f"{where}: shape {list(array.shape)}, the input \"{port.name}\" is [{wanted}].")
+        raise Failure(f'{where}: shape {list(array.shape)}, the input "{port.name}" is [{wanted}].')
     return np.ascontiguousarray(values).reshape(values.shape)
 
 
@@ -271,14 +272,16 @@ def _in_type(array: Array, port: Port, where: str) -> Array:
         return array
     if port.is_text:
         if array.dtype.kind in "SU":
-            return np.array([v.encode() if isinstance(v, str) else v for v in array.reshape(-1).tolist()], object).reshape(
-                array.shape
-            )
+            return np.array(
+                [v.encode() if isinstance(v, str) else v for v in array.reshape(-1).tolist()], object
+            ).reshape(array.shape)
     elif port.is_quantized and array.dtype.kind == "f":
         if not np.isfinite(array).all():
             raise Failure(f"{where}: NaN or infinite values cannot be quantized for the input {port.describe()}.")
         return port.quantize(array)
-    elif array.dtype.kind in "fiub" and port.dtype.kind in "fiub" and not (port.is_quantized and port.dtype.itemsize < 4):
+    elif (
+        array.dtype.kind in "fiub" and port.dtype.kind in "fiub" and not (port.is_quantized and port.dtype.itemsize < 4)
+    ):
         with np.errstate(over="ignore", invalid="ignore"):
             converted = array.astype(port.dtype)
             same = converted == array
@@ -289,6 +292,4 @@ def _in_type(array: Array, port: Port, where: str) -> Array:
         changed = array[~same].reshape(-1)[0]
         raise Failure(f"{where}: {changed} is no {port.type_name}, which the input {port.describe()} takes.")
     also = " as they are, or real numbers (float32)" if port.is_quantized else ""
-    raise Failure(
-        f"{where}: values are {array.dtype.name}, the input {port.describe()} takes {port.type_name}{also}."
-    )
+    raise Failure(f"{where}: values are {array.dtype.name}, the input {port.describe()} takes {port.type_name}{also}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gossamer.tools._command import Failure, existing_file
@@ -12,26 +12,27 @@ Labels = Mapping[int, str]
 
 
 def read_labels(path: str) -> Labels:
-    """The labels in a file. Raises `Failure` if it is not UTF-8 text."""
+    """The labels in a file. Raises `Failure` if there is none, or it is not UTF-8 text."""
     existing_file(path, "label file")
-    return parse_labels(Path(path).read_bytes(), path)
-
-
-def parse_labels(raw: bytes, where: str) -> Labels:
-    """Labels by class number: the line's own number if every line begins with one ("17  cat"), else that of the line."""
     try:
-        lines = raw.decode("utf-8-sig").splitlines()
+        return numbered(Path(path).read_text(encoding="utf-8-sig").rstrip().splitlines())
     except UnicodeDecodeError as error:
-        raise Failure(f"{where}: labels must be UTF-8 text ({error}).") from None
-    while lines and not lines[-1].strip():
-        lines.pop()
-    numbered = [re.fullmatch(r"\s*(\d+)\s*[:,\s]\s*(\S.*)", line) for line in lines if line.strip()]
-    pairs = [(int(match[1]), match[2].strip()) for match in numbered if match]
-    numbers = [number for number, _ in pairs]
-    # "3 of clubs" among other labels is a label; numbers that rise without a gap in kind are numbers.
-    if pairs and len(pairs) == len(numbered) and all(a < b for a, b in zip(numbers, numbers[1:], strict=False)):
-        return dict(pairs)
-    return {number: line.strip() for number, line in enumerate(lines)}
+        raise Failure(f"{path}: labels must be UTF-8 text, one label on a line ({error}).") from None
+
+
+def numbered(lines: Sequence[str]) -> Labels:
+    """Labels by class number: the number that a line begins with ("17  cat"), or that of the line.
+
+    Numbers count as such only if every line has one and they rise: "3 of clubs" is a label.
+    """
+    pairs: list[tuple[int, str]] = []
+    for line in lines:
+        match = re.fullmatch(r"\s*(\d+)\s*[:,\s]\s*(\S.*)", line)
+        number = int(match[1]) if match else -1
+        if match is None or (pairs and number <= pairs[-1][0]):
+            return {position: text.strip() for position, text in enumerate(lines)}
+        pairs.append((number, match[2].strip()))
+    return dict(pairs)
 
 
 def name_of(labels: Labels, number: int) -> str:

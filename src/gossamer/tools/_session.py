@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer import Interpreter, OpResolverType, SignatureRunner
+from gossamer.errors import ModelError
 from gossamer.model import Model
-from gossamer.tools._command import Failure, did_you_mean, existing_file
+from gossamer.model.metadata import model_metadata
+from gossamer.tools._command import Failure, affine, did_you_mean, existing_file
 
 Array = NDArray[Any]
 
@@ -57,7 +59,7 @@ class Port:
 
     def describe(self) -> str:
         """Name, type, shape and quantization, as messages show them."""
-        quantized = f", quantized {self.scale:g} * (q - {self.zero_point})" if self.is_quantized else ""
+        quantized = f", quantized {affine(self.scale, self.zero_point)}" if self.is_quantized else ""
         shape = ", ".join("?" if n < 0 else str(n) for n in self.signature)
         return f'"{self.name}" {self.type_name} [{shape}]{quantized}'
 
@@ -65,22 +67,37 @@ class Port:
         """The real numbers that the values of this port stand for, float32; others as they are."""
         if not self.is_quantized:
             return values
-        return np.float32(self.scale) * (values.astype(np.int64) - self.zero_point).astype(np.float32)
+        real: Array = np.float32(self.scale) * (values.astype(np.int64) - self.zero_point).astype(np.float32)
+        return real
 
     def quantize(self, values: Array) -> Array:
         """The nearest integers of a quantized port for real numbers, saturated."""
         info = np.iinfo(self.dtype)
         scaled = np.rint(values.astype(np.float64) / self.scale) + self.zero_point
-        return np.clip(scaled, info.min, info.max).astype(self.dtype)
+        integers: Array = np.clip(scaled, info.min, info.max).astype(self.dtype)
+        return integers
 
 
 def _aliases(model: Model) -> dict[int, list[str]]:
-    # What the signatures of the first subgraph call its tensors.
+    # What signatures and metadata call the inputs and outputs of the first subgraph.
     names: dict[int, list[str]] = {}
     for signature in model.signature_defs:
         if signature.subgraph_index == 0:
             for entry in (*signature.inputs, *signature.outputs):
                 names.setdefault(entry.tensor_index, []).append(entry.name)
+    try:
+        metadata = model_metadata(model)
+    except ModelError:
+        return names  # the run goes on without; `read_facts` says why
+    if metadata is not None and metadata.subgraph_metadata:
+        part, subgraph = metadata.subgraph_metadata[0], model.subgraphs[0]
+        for indices, tensors in (
+            (subgraph.inputs, part.input_tensor_metadata),
+            (subgraph.outputs, part.output_tensor_metadata),
+        ):
+            for index, tensor in zip(indices, tensors, strict=False):
+                if tensor.name:
+                    names.setdefault(index, []).append(tensor.name)
     return names
 
 
@@ -134,7 +151,9 @@ class Session:
         self.outputs = [_port(i, n, [d["name"]], d) for i, (n, d) in enumerate(runner.get_output_details().items())]
 
     def prepare(self, shapes: Sequence[Sequence[int]] | None = None) -> None:
-        """Resize inputs to these shapes where they differ, and allocate."""
+        """Resize inputs to these shapes where they differ, and allocate. A signature does so at each `call`."""
+        if self._runner is not None:
+            return
         current = [tuple(d["shape"].tolist()) for d in self.interpreter.get_input_details()]
         for port, old, new in zip(self.inputs, current, shapes or current, strict=True):
             if tuple(new) != old:

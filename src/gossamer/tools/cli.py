@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-from gossamer.tools._command import EXIT_CODES
+from gossamer import __version__
+from gossamer.tools._command import EXIT_CODES, did_you_mean
 
 _FOLDER = Path(__file__).parent
 
@@ -30,8 +31,7 @@ class Tools(click.Group):
         """Import the module of a tool; ``None`` if there is none."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command = import_module(f"gossamer.tools.{cmd_name.replace('-', '_')}").command
-        assert isinstance(command, click.Command)
+        command: click.Command = import_module(f"gossamer.tools.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -44,8 +44,6 @@ class Tools(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, but an unknown name is answered with the nearest one."""
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
-            from gossamer.tools._command import did_you_mean
-
             names = self.list_commands(ctx)
             ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], names)} The commands are {', '.join(names)}.")
         return super().resolve_command(ctx, args)
@@ -59,11 +57,7 @@ def _summary(name: str) -> str:
 
 def _version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        try:
-            number = metadata.version("gossamer")
-        except metadata.PackageNotFoundError:
-            number = "unknown (not installed)"
-        click.echo(f"gossamer {number}")
+        click.echo(f"gossamer {__version__}")
         ctx.exit()
 
 

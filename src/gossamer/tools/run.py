@@ -167,14 +167,12 @@ def _run(session: Session, call: _inputs.Call, task: str | None, question: _answ
     return _Run(call, outputs, seconds, found, _answers.answer(found, session.outputs, outputs, question, call.picture))
 
 
-def _notes(
-    calls: Sequence[_inputs.Call], ports: Sequence[Port], facts: Facts, asked: object
-) -> list[str]:
+def _notes(calls: Sequence[_inputs.Call], ports: Sequence[Port], facts: Facts, asked: object) -> list[str]:
     # What was taken for granted, for the user to judge.
-    notes = []
-    if asked is None and any(call.picture for call in calls):
-        if any(port.dtype.kind == "f" and port.position not in facts.normalization for port in ports):
-            notes.append("pixels scaled to -1..1, as the model does not say; --mean 0 --std 255 gives 0..1")
+    notes = [] if facts.fault is None else [f"the model's labels and metadata are left out: {facts.fault}"]
+    guessed = any(port.dtype.kind == "f" and port.position not in facts.normalization for port in ports)
+    if guessed and asked is None and any(call.picture for call in calls):
+        notes.append("pixels scaled to -1..1, as the model does not say; --mean 0 --std 255 gives 0..1")
     return notes
 
 
@@ -203,7 +201,7 @@ def _save(path: str, ports: Sequence[Port], runs: Sequence[_Run]) -> None:
             arrays[name] = _storable(values)
     # np.savez takes names as keyword arguments and keeps "file" for itself.
     if "file" in arrays:
-        raise Failure(f"--save {path}: an output is called \"file\", which .npz cannot hold; use .npy.")
+        raise Failure(f'--save {path}: an output is called "file", which .npz cannot hold; use .npy.')
     np.savez(path, allow_pickle=False, **arrays)
 
 

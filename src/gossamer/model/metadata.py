@@ -1,0 +1,260 @@
+"""What a model says about itself: TFLite metadata, labels, appended files, runtime version, offline memory plans.
+
+Metadata entries are buffers with a name. Associated files are a zip archive behind the FlatBuffer, which `zipfile`
+opens by the path of the model.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gossamer.errors import ModelError
+from gossamer.model.model import Model
+from gossamer.model.reader import read_root
+from gossamer.model.writer import write_root
+from gossamer.schema.metadata import METADATA_IDENTIFIER, AssociatedFile, AssociatedFileType, ModelMetadata
+from gossamer.schema.tables import Buffer, Metadata
+
+if TYPE_CHECKING:
+    import zipfile
+
+    from numpy.typing import NDArray
+
+MODEL_METADATA = "TFLITE_METADATA"
+MIN_RUNTIME_VERSION = "min_runtime_version"
+CONVERSION_METADATA = "CONVERSION_METADATA"
+OFFLINE_ALLOCATION = "OfflineMemoryAllocation"
+
+MAX_FILE = 256 << 20
+"""Bytes that one associated file may unpack to; a larger one is refused, since a small archive can claim any size."""
+
+_MIN_RUNTIME_BYTES = 16
+
+
+def model_metadata(model: Model) -> ModelMetadata | None:
+    """The TFLite metadata of a model, ``None`` if it has none. Raises `ModelError` if they are damaged."""
+    data = model.metadata_data(MODEL_METADATA)
+    if data is None or not data.size:
+        return None
+    try:
+        return read_root(ModelMetadata, data.data, METADATA_IDENTIFIER)
+    except ModelError as error:
+        raise ModelError(f"metadata {MODEL_METADATA!r}: {error}") from None
+
+
+def with_model_metadata(model: Model, metadata: ModelMetadata) -> Model:
+    """A copy of a model with these TFLite metadata. Raises `ModelError` if they cannot be stored."""
+    return with_metadata(model, MODEL_METADATA, write_root(metadata, METADATA_IDENTIFIER))
+
+
+def with_metadata(model: Model, name: str, data: bytes | NDArray[Any]) -> Model:
+    """A copy of a model whose metadata entry of a name holds these bytes; the entry is added if there is none."""
+    content = np.frombuffer(bytes(data), np.uint8)
+    # The buffer of the old entry may serve others too, so the new one gets its own.
+    buffers = [*(model.buffers or (Buffer(),)), Buffer(data=content)]
+    entry = Metadata(name=name, buffer=len(buffers) - 1)
+    place = next((i for i, old in enumerate(model.metadata) if old.name == name), len(model.metadata))
+    if place < len(model.metadata):
+        old = model.metadata[place].buffer
+        if 0 < old < len(model.buffers) and _uses(model, old) == 1:
+            buffers[old] = buffers.pop()
+            entry = Metadata(name=name, buffer=old)
+    entries = [*model.metadata[:place], entry, *model.metadata[place + 1 :]]
+    return model.replace(buffers=tuple(buffers), metadata=tuple(entries))
+
+
+def _uses(model: Model, buffer: int) -> int:
+    return sum(entry.buffer == buffer for entry in model.metadata) + sum(
+        tensor.buffer == buffer for subgraph in model.subgraphs for tensor in subgraph.tensors
+    )
+
+
+def min_runtime_version(model: Model) -> str | None:
+    """The oldest runtime that knows every operator version of a model, as its converter found; ``None`` if not said."""
+    data = model.metadata_data(MIN_RUNTIME_VERSION)
+    if data is None:
+        return None
+    text = data[:_MIN_RUNTIME_BYTES].tobytes().split(b"\0", 1)[0]
+    return text.decode("utf-8", "replace") or None
+
+
+def with_min_runtime_version(model: Model, version: str) -> Model:
+    """A copy of a model that names the oldest runtime for it. Raises `ValueError` for more than 15 bytes."""
+    text = version.encode()
+    if len(text) >= _MIN_RUNTIME_BYTES:
+        raise ValueError(f"min_runtime_version {version!r} has {len(text)} bytes, at most {_MIN_RUNTIME_BYTES - 1} fit")
+    return with_metadata(model, MIN_RUNTIME_VERSION, text.ljust(_MIN_RUNTIME_BYTES, b"\0"))
+
+
+def conversion_metadata(model: Model) -> bytes | None:
+    """What the converter noted, as it is stored (a FlatBuffer of its own); ``None`` if there is nothing."""
+    data = model.metadata_data(CONVERSION_METADATA)
+    return None if data is None else data.tobytes()
+
+
+@dataclass(frozen=True)
+class OfflineAllocation:
+    """Arena offsets decided before run time, in bytes: one for each tensor of a subgraph; -1 leaves it open."""
+
+    offsets: tuple[int, ...]
+    subgraph: int = 0
+    version: int = 1
+
+
+def offline_allocation(model: Model) -> OfflineAllocation | None:
+    """The offline memory plan of a model, ``None`` if it has none. Raises `ModelError` if it does not fit the model."""
+    data = model.metadata_data(OFFLINE_ALLOCATION)
+    if data is None:
+        return None
+    if data.size < 12 or data.size % 4:
+        raise ModelError(f"metadata {OFFLINE_ALLOCATION!r} has {data.size} bytes; it is a vector of at least 3 int32")
+    version, subgraph, count, *offsets = np.frombuffer(data.tobytes(), "<i4").tolist()
+    if count != len(offsets):
+        raise ModelError(f"metadata {OFFLINE_ALLOCATION!r} says {count} offsets and holds {len(offsets)}")
+    allocation = OfflineAllocation(tuple(offsets), subgraph, version)
+    _check_allocation(model, allocation)
+    return allocation
+
+
+def with_offline_allocation(model: Model, allocation: OfflineAllocation) -> Model:
+    """A copy of a model with an offline memory plan. Raises `ModelError` if the plan does not fit the model."""
+    _check_allocation(model, allocation)
+    values = [allocation.version, allocation.subgraph, len(allocation.offsets), *allocation.offsets]
+    return with_metadata(model, OFFLINE_ALLOCATION, np.array(values, "<i4").tobytes())
+
+
+def _check_allocation(model: Model, allocation: OfflineAllocation) -> None:
+    what = f"metadata {OFFLINE_ALLOCATION!r}"
+    if not 0 <= allocation.subgraph < len(model.subgraphs):
+        raise ModelError(f"{what} is for subgraph {allocation.subgraph}; the model has {len(model.subgraphs)}")
+    count = len(model.subgraphs[allocation.subgraph].tensors)
+    if len(allocation.offsets) != count:
+        raise ModelError(f"{what} has {len(allocation.offsets)} offsets for the {count} tensors of its subgraph")
+    for i, offset in enumerate(allocation.offsets):
+        if not -1 <= offset < 1 << 31:
+            raise ModelError(f"{what} has offset {offset} for tensor {i}; allowed are -1 and above")
+
+
+def labels(model: Model) -> list[str] | None:
+    """The labels of a model's first labelled output, one per index; ``None`` if it has none.
+
+    They are looked for where the metadata say; failing that, a single appended ``.txt`` file is taken for them.
+    Raises `ModelError` for damaged metadata and for a label file that is named but not there.
+    """
+    for file in _label_files(model_metadata(model)):
+        return _lines(read_file(model, file.name))
+    texts = [name for name in file_names(model) if name.lower().endswith(".txt")]
+    return _lines(read_file(model, texts[0])) if len(texts) == 1 else None
+
+
+def _label_files(metadata: ModelMetadata | None) -> Iterator[AssociatedFile]:
+    for subgraph in metadata.subgraph_metadata if metadata is not None else ():
+        for tensor in subgraph.output_tensor_metadata:
+            for file in tensor.associated_files:
+                if file.type in (AssociatedFileType.TENSOR_AXIS_LABELS, AssociatedFileType.TENSOR_VALUE_LABELS):
+                    yield file
+
+
+def _lines(content: bytes) -> list[str]:
+    return content.decode("utf-8-sig", "replace").rstrip().splitlines()
+
+
+def file_names(model: Model) -> tuple[str, ...]:
+    """The names of the files appended to a model."""
+    archive = _archive(model.source)
+    return tuple(archive.namelist()) if archive is not None else ()
+
+
+def read_file(model: Model, name: str) -> bytes:
+    """The content of a file appended to a model.
+
+    Raises `ModelError` if there is no such file, it is damaged, or it claims more than 256 MiB.
+    """
+    archive = _archive(model.source)
+    if archive is None or name not in archive.namelist():
+        raise ModelError(f"the model has no file {name!r}; it has {', '.join(file_names(model)) or 'none'}")
+    return _content(archive, name)
+
+
+def associated_files(model: Model) -> dict[str, bytes]:
+    """The files appended to a model by their names. Raises `ModelError` as `read_file`."""
+    archive = _archive(model.source)
+    return {name: _content(archive, name) for name in archive.namelist()} if archive is not None else {}
+
+
+def append_files(model: bytes, files: Mapping[str, bytes]) -> bytes:
+    """The bytes of a model with files behind it, in the place of those of the same names that it already has."""
+    import zipfile
+
+    archive = _archive(memoryview(model))
+    start = len(model)
+    if archive is not None:
+        files = {**{name: _content(archive, name) for name in archive.namelist()}, **files}
+        start = min((entry.header_offset for entry in archive.infolist()), default=archive.start_dir)
+    stream = io.BytesIO()
+    stream.write(model[:start])
+    with zipfile.ZipFile(stream, "a", zipfile.ZIP_STORED) as target:
+        for name, content in files.items():
+            target.writestr(zipfile.ZipInfo(name), content)  # a fixed date: equal files give equal bytes
+    return stream.getvalue()
+
+
+def _archive(source: memoryview | None) -> Any:
+    """The zip archive at the end of some bytes, ``None`` if there is none."""
+    if source is None or bytes(source[-65557:]).rfind(b"PK\5\6") < 0:
+        return None
+    import zipfile
+
+    try:
+        return zipfile.ZipFile(io.BufferedReader(_Bytes(source)))
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        return None  # the four bytes may as well be a weight
+
+
+def _content(archive: zipfile.ZipFile, name: str) -> bytes:
+    import zipfile
+    import zlib
+
+    size = archive.getinfo(name).file_size
+    if size > MAX_FILE:
+        raise ModelError(f"appended file {name!r} claims {size} bytes, allowed are {MAX_FILE}")
+    try:
+        with archive.open(name) as file:
+            return file.read(MAX_FILE + 1)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        raise ModelError(f"appended file {name!r} is damaged: {error}") from None
+
+
+class _Bytes(io.RawIOBase):
+    """A read-only stream over mapped bytes, which are not copied."""
+
+    def __init__(self, source: memoryview) -> None:
+        self._source = source
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        base = (0, self._at, len(self._source))[whence]
+        if base + offset < 0:
+            raise ValueError(f"seek to {base + offset}")
+        self._at = base + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, target: Any, /) -> int:
+        count = max(0, min(len(target), len(self._source) - self._at))
+        target[:count] = self._source[self._at : self._at + count]
+        self._at += count
+        return count

@@ -1,0 +1,105 @@
+"""Rectangles and the suppression of those that overlap better ones."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from gossamer.ops._layout import integers, require_rank, require_shape
+from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
+from gossamer.schema.enums import TensorType
+
+FLOAT = (TensorType.FLOAT32,)
+SUPPRESSION_TYPES = {
+    "boxes": FLOAT,
+    "scores": FLOAT,
+    "max_output_size": (TensorType.INT32,),
+    "iou_threshold": FLOAT,
+    "score_threshold": FLOAT,
+    "sigma": FLOAT,
+    "indices": (TensorType.INT32,),
+    "selected_scores": FLOAT,
+    "count": (TensorType.INT32,),
+}
+
+
+def overlaps(box: Array, others: Array) -> Array:
+    """Intersection over union of a box [ymin, xmin, ymax, xmax] with each of ``others`` [n, 4], in float32; 0 where
+    one of the two has no area."""
+    zero = np.float32(0)
+    area = (box[2] - box[0]) * (box[3] - box[1])
+    areas = (others[:, 2] - others[:, 0]) * (others[:, 3] - others[:, 1])
+    height = np.maximum(np.minimum(box[2], others[:, 2]) - np.maximum(box[0], others[:, 0]), zero)
+    width = np.maximum(np.minimum(box[3], others[:, 3]) - np.maximum(box[1], others[:, 1]), zero)
+    common = height * width
+    ratio: Array = np.where((area <= 0) | (areas <= 0), zero, common / (area + areas - common))
+    return ratio
+
+
+def prepare_suppression(ctx: PrepareContext) -> None:
+    """Check the operands of NON_MAX_SUPPRESSION_V4 and V5 and set the shapes of the outputs: the last is a scalar, the
+    others vectors of max_output_size, dynamic if that is not constant."""
+    boxes = ctx.input(0)
+    require_rank(ctx, "boxes", boxes, 2)
+    require_shape(ctx, "boxes", boxes, (boxes.shape[0], 4))
+    require_shape(ctx, "scores", ctx.input(1), (boxes.shape[0],))
+    for position, name in enumerate(ctx.op.inputs[2:], 2):
+        require_rank(ctx, name, ctx.input(position), 0)
+    limit = ctx.constant(2)
+    for position in range(len(ctx.outputs) - 1):
+        if limit is None:
+            ctx.set_dynamic(position)
+        else:
+            size = integers(limit)[0]
+            ctx.require(size >= 0, f"max_output_size must not be negative, got {size}")
+            ctx.set_shape(position, (size,))
+    ctx.set_shape(len(ctx.outputs) - 1, ())
+
+
+def suppressed(ctx: InvokeContext, sigma: float) -> tuple[Array, Array, Array]:
+    """(indices, scores, count) of the boxes that stay, best first, filled up with zeros to max_output_size.
+
+    Candidates with a score over the threshold wait in a queue, the best score first, equal ones in order. The best is
+    compared with the selected boxes it has not met, the latest first: an overlap of ``iou_threshold`` or more drops it;
+    otherwise, with a ``sigma`` over 0, its score shrinks by ``exp(-0.5 / sigma * overlap ** 2)``. If its score did not
+    change it is selected. In either case it returns to the queue, unless its score fell to the threshold; a selected
+    box meets itself there, which drops it, but for a box without area.
+    """
+    limit = integers(ctx.value(2))[0]
+    ctx.require(limit >= 0, f"max_output_size must not be negative, got {limit}")
+    corners, scores = ctx.value(0), ctx.value(1)
+    boxes = np.concatenate([np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])], 1)
+    iou_threshold, score_threshold = np.float32(ctx.value(3)), np.float32(ctx.value(4))
+    decay = np.float32(-0.5 / sigma) if sigma > 0 else None
+    candidates = np.flatnonzero(scores > score_threshold)
+    # (negated score, index, how many selected boxes it has met)
+    queue = [(-float(scores[i]), int(i), 0) for i in candidates]
+    heapq.heapify(queue)
+    selected: list[int] = []
+    selected_scores: list[float] = []
+    limit_here = min(limit, len(queue))
+    while queue and len(selected) < limit_here:
+        negated, index, met = heapq.heappop(queue)
+        score = np.float32(-negated)
+        keep = True
+        for overlap in overlaps(boxes[index], boxes[selected[met:]][::-1]) if len(selected) > met else ():
+            if overlap >= iou_threshold:
+                keep = False
+                break
+            if decay is not None:
+                score = score * np.exp(decay * overlap * overlap)
+            if score <= score_threshold:
+                break
+        if not keep:
+            continue
+        met = len(selected)
+        if score == np.float32(-negated):
+            selected.append(index)
+            selected_scores.append(float(score))
+        if score > score_threshold:
+            heapq.heappush(queue, (-float(score), index, met))
+    indices, kept_scores = np.zeros(limit, np.int32), np.zeros(limit, np.float32)
+    indices[: len(selected)] = selected
+    kept_scores[: len(selected)] = selected_scores
+    return indices, kept_scores, np.array(len(selected), np.int32)

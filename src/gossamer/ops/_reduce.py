@@ -1,0 +1,126 @@
+"""What the reductions share: axes, output shapes, scratch tensors.
+
+``axes`` is an int32 tensor of any number of axes, negative ones counted from the end, repeated ones counted once; those
+of a scalar are ignored. With the option ``keep_dims`` a reduced dimension becomes 1, otherwise it goes. No axes reduce
+nothing. If the axes are not constant, the output's shape is known when they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops._elementwise import require_output_type
+from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape
+from gossamer.schema.enums import TensorType
+
+BYTES = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+"""The types that are quantized, in MEAN and SUM always."""
+
+_ACCUMULATORS = {
+    TensorType.INT32: TensorType.INT64,
+    TensorType.INT64: TensorType.INT64,
+    TensorType.UINT8: TensorType.INT32,
+    TensorType.INT8: TensorType.INT32,
+    TensorType.INT16: TensorType.INT32,
+    TensorType.BOOL: TensorType.BOOL,
+}
+
+
+def resolved_axes(ctx: Context, axes: Array, rank: int) -> tuple[int, ...]:
+    """The axes in ascending order, each once. Raises through ``ctx`` for one that the input does not have."""
+    if rank == 0:
+        return ()
+    resolved = set()
+    for axis in axes.reshape(-1).tolist():
+        if not -rank <= axis < rank:
+            ctx.fail(f"axis {axis} is not within an input of {rank} dimensions")
+        resolved.add(axis % rank)
+    return tuple(sorted(resolved))
+
+
+def reduced_shape(shape: Shape, axes: tuple[int, ...], keep_dims: bool) -> Shape:
+    """The output's shape."""
+    if keep_dims:
+        return tuple(1 if i in axes else size for i, size in enumerate(shape))
+    return tuple(size for i, size in enumerate(shape) if i not in axes)
+
+
+def reduced_elements(shape: Shape, axes: tuple[int, ...]) -> int:
+    """How many inputs make an output."""
+    return math.prod(shape[axis] for axis in axes)
+
+
+def prepare_reduction(ctx: PrepareContext, *, accumulator: bool = False, fold: bool = False) -> tuple[int, ...] | None:
+    """Check the operands and set the output; the axes, if they are constant.
+
+    Requests TFLite's scratch tensors: an index, the axes, an ``accumulator`` of the output's size, the shape if the
+    input is constant. With ``fold``, only the index: the kernel runs in prepare.
+    """
+    x, axes = ctx.input(0), ctx.constant(1)
+    require_output_type(ctx, x.type)
+    if x.type == TensorType.INT16:
+        points = x.quantization.zero_point, ctx.output().quantization.zero_point
+        ctx.require(points == (0, 0), f"int16 needs zero points of 0, got {points[0]} and {points[1]}")
+    rank = len(x.shape)
+    ctx.temporary(TensorType.INT32, (rank,))
+    if axes is None:
+        ctx.set_dynamic(0)
+        resolved = None
+    else:
+        resolved = resolved_axes(ctx, axes, rank)
+        output_shape = reduced_shape(x.shape, resolved, ctx.options.keep_dims)
+        ctx.set_shape(0, output_shape)
+        if not fold:
+            ctx.temporary(TensorType.INT32, (axes.size,))
+            if accumulator:
+                ctx.temporary(_ACCUMULATORS.get(x.type, x.type), (math.prod(output_shape),))
+    if not fold and ctx.constant(0) is not None:
+        ctx.temporary(TensorType.INT32, (rank,))
+    return resolved
+
+
+def axes_of(ctx: InvokeContext) -> tuple[int, ...]:
+    """The axes to reduce, checked."""
+    return resolved_axes(ctx, ctx.value(1), ctx.value(0).ndim)
+
+
+def prepare_selection(ctx: PrepareContext) -> None:
+    """Prepare of REDUCE_MAX and REDUCE_MIN: quantized values are compared as they are, so input and output must have
+    one quantization."""
+    x, output = ctx.input(0), ctx.output()
+    prepare_reduction(ctx)
+    if x.type in BYTES:
+        before = x.quantization.scale, x.quantization.zero_point
+        after = output.quantization.scale, output.quantization.zero_point
+        ctx.require(before == after, f"input and output must have one scale and zero point, got {before} and {after}")
+
+
+def select(ctx: InvokeContext, ufunc: np.ufunc, empty: Callable[[TensorType], float]) -> Array:
+    """Reduce with a ufunc that has no neutral element; ``empty`` gives the result of reducing nothing."""
+    x, axes, keep_dims = ctx.value(0), axes_of(ctx), ctx.options.keep_dims
+    if x.size == 0:
+        return np.full(reduced_shape(x.shape, axes, keep_dims), empty(ctx.input(0).type), x.dtype)
+    return np.asarray(ufunc.reduce(x, axis=axes, keepdims=keep_dims))
+
+
+def least(tensor_type: TensorType) -> float:
+    """The least finite value of a type."""
+    return _limits(tensor_type)[0]
+
+
+def greatest(tensor_type: TensorType) -> float:
+    """The greatest finite value of a type."""
+    return _limits(tensor_type)[1]
+
+
+def _limits(tensor_type: TensorType) -> tuple[float, float]:
+    dtype = numpy_dtype(tensor_type)
+    if dtype.kind == "b":
+        return False, True
+    if dtype.kind == "f":
+        return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)

@@ -1,0 +1,53 @@
+"""Reductions of the rows of a tensor by segment id, in any order: the UNSORTED_SEGMENT operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gossamer.ops._layout import checked_shape, elements, integers, require_output_type
+from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape
+from gossamer.schema.enums import TensorType
+
+TYPES = {
+    "data": (TensorType.FLOAT32, TensorType.INT32),
+    "segment_ids": (TensorType.INT32,),
+    "num_segments": (TensorType.INT32,),
+    "output": (TensorType.FLOAT32, TensorType.INT32),
+}
+
+
+def prepare_segments(ctx: PrepareContext) -> None:
+    """Check operands and set the output's shape, if ids and number of segments are constant."""
+    require_output_type(ctx)
+    ids, segments = ctx.input(1), ctx.input(2)
+    ctx.require(segments.shape in ((), (1,)), f"num_segments must be a scalar, got {list(segments.shape)}")
+    ctx.require(
+        ctx.input(0).shape[: len(ids.shape)] == ids.shape,
+        f"segment_ids {list(ids.shape)} must be the first dimensions of data {list(ctx.input(0).shape)}",
+    )
+    known_ids, known_segments = ctx.constant(1), ctx.constant(2)
+    if known_ids is None or known_segments is None or ctx.input(0).is_dynamic:
+        ctx.set_dynamic(0)
+    else:
+        ctx.set_shape(0, _shape(ctx, known_ids, known_segments))
+
+
+def reduced(ctx: InvokeContext, function: Any, initial: Any) -> Array:
+    """``function`` (a ufunc) over the rows of each segment in order, from ``initial``; negative ids are left out."""
+    data, ids = ctx.value(0), ctx.value(1)
+    shape = _shape(ctx, ids, ctx.value(2))
+    result = np.full(shape, initial, data.dtype)
+    rows = data.reshape(ids.size, elements(shape[1:])) if data.size else data.reshape(ids.size, 0)
+    kept = ids.reshape(-1) >= 0
+    function.at(result.reshape(shape[0], elements(shape[1:])), ids.reshape(-1)[kept], rows[kept])
+    return result
+
+
+def _shape(ctx: Context, ids: Array, num_segments: Array) -> Shape:
+    segments = integers(num_segments)[0]
+    ctx.require(segments >= 0, f"num_segments must not be negative, got {segments}")
+    greatest = int(ids.max(initial=-1))
+    ctx.require(greatest < segments, f"segment id {greatest} must be less than num_segments {segments}")
+    return checked_shape(ctx, [segments, *ctx.input(0).shape[ids.ndim :]])

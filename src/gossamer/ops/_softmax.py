@@ -1,0 +1,52 @@
+"""Arithmetic of SOFTMAX and LOG_SOFTMAX on 8-bit values: differences to the greatest value of a row, and their exps.
+
+A difference times the real multiplier beta * scale * 2**26 is a fixed-point number with five integer bits. Differences
+beyond about -31 in real terms count as minus infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.ops._fixed_point import Int, exp_on_negative_values, wrap_int32
+from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
+
+INPUT_BITS = 5
+SUM_BITS = 12
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Tables with an entry for each difference 0, -1, ... -255: ``rescaled`` with five integer bits, ``exps`` of it
+    with none, 0 where the difference is under ``least``."""
+
+    multiplier: int
+    shift: int
+    least: int
+    rescaled: Int
+    exps: Int
+
+    def sum(self, steps: Int) -> Int:
+        """Sums of exps along the last axis, with 12 integer bits; they wrap as 32-bit sums do. Steps are minus the
+        differences."""
+        return wrap_int32(rounding_divide_by_pot(self.exps, SUM_BITS)[steps].sum(axis=-1, keepdims=True))
+
+
+def prepare_differences(scale: float, beta: float) -> Differences:
+    """The tables for an input scale and a positive beta: TFLite's PreprocessSoftmaxScaling and CalculateInputRadius."""
+    multiplier, shift = quantize_multiplier(min(beta * scale * (1 << (31 - INPUT_BITS)), 2.0**31 - 1))
+    least = -math.floor(((1 << INPUT_BITS) - 1) * 2.0 ** (31 - INPUT_BITS - shift))
+    steps = np.arange(256)
+    rescaled = multiply_by_quantized_multiplier(-np.minimum(steps, -least), multiplier, shift)
+    exps = np.where(-steps >= least, exp_on_negative_values(rescaled, INPUT_BITS), 0)
+    return Differences(multiplier, shift, least, rescaled, exps)
+
+
+def steps_from_greatest(x: NDArray[np.integer]) -> Int:
+    """How far each value lies under the greatest of its row, along the last axis, which is not empty."""
+    wide = x.astype(np.int64)
+    return wide.max(axis=-1, keepdims=True) - wide

@@ -1,0 +1,63 @@
+"""AVERAGE_POOL_2D: the mean of each window of an NHWC image, of its elements inside the image only.
+
+Output [N, H', W', C] of input [N, H, W, C]; `_conv_geometry` has the sizes and where the windows lie. A VALID window
+that does not fit at all is an error (TFLite gives an empty output).
+
+float32: sum / count, clamped to RELU, RELU6 or RELU_N1_TO_1; TANH and SIGN_BIT are ignored. uint8, int8, int16: the
+mean of the integers rounded to nearest, halves away from zero, and clamped to the fused activation at the output's
+scale. Input and output are taken to have the same scale and zero point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops._elementwise import fused_activation, quantized_limits
+from gossamer.ops._pool import Windows, counts, prepare_pool, reduce_windows
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import Pool2DOptions
+
+TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+
+op = OpDef(
+    "AVERAGE_POOL_2D",
+    inputs=("input",),
+    outputs=("output",),
+    versions=versions("1.5.0", "1.14.0", "2.3.0"),
+    types={"input": TYPES, "output": TYPES},
+    options=Pool2DOptions,
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """``limits``: the integers that the activation clamps to."""
+
+    windows: Windows
+    limits: tuple[int, int] | None
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Data:
+    windows = prepare_pool(ctx)
+    if ctx.input(0).type == TensorType.FLOAT32:
+        return Data(windows, None)
+    return Data(windows, quantized_limits(ctx, ctx.options.fused_activation_function))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    data: Data = ctx.data
+    number = counts(data.windows)
+    if data.limits is None:
+        sums = reduce_windows(ctx.value(0), data.windows, np.add, 0, np.float32)
+        return fused_activation(sums / number.astype(np.float32), ctx.options.fused_activation_function)
+    sums = reduce_windows(ctx.value(0), data.windows, np.add, 0, np.int64)
+    means = np.sign(sums) * ((np.abs(sums) + number // 2) // number)
+    low, high = data.limits
+    clamped: Array = np.minimum(np.maximum(means, low), high)
+    return clamped.astype(numpy_dtype(ctx.output().type))

@@ -1,0 +1,49 @@
+"""DEQUANTIZE: scale * (q - zero point) in float32; float16 and the float8 types are only widened.
+
+The input is uint8, int8, int16 (zero point 0), int4, uint4, int2, float16, float8_e4m3fn or float8_e5m2, the output
+float32 of its shape. With several scales (uint8, int8, int4, uint4 and int2 only), each index along
+``quantized_dimension`` has its own scale, and its own zero point or the only one. Integers without quantization give 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.dtypes import type_name
+from gossamer.ops._per_channel import require_channels
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import dequantize
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import DequantizeOptions
+
+_FLOATS = (TensorType.FLOAT16, TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)
+_PER_CHANNEL = (TensorType.UINT8, TensorType.INT8, TensorType.INT4, TensorType.UINT4, TensorType.INT2)
+
+op = OpDef(
+    "DEQUANTIZE",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.13.1", "1.14.0", "1.15.0", "2.2.0", "2.7.0", "2.18.0", "2.21.0", "2.22.0", "2.23.0"),
+    types={"x": (*_PER_CHANNEL, TensorType.INT16, *_FLOATS), "output": (TensorType.FLOAT32,)},
+    options=DequantizeOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    x = ctx.input(0)
+    if x.quantization.per_channel:
+        if x.type not in _PER_CHANNEL:
+            ctx.fail(f"{type_name(x.type)} must have one scale, got {x.quantization.scales.size}")
+        require_channels(ctx, "input", x, x.shape)
+    point = x.quantization.zero_point
+    ctx.require(x.type != TensorType.INT16 or point == 0, f"int16 needs a zero point of 0, got {point}")
+    ctx.set_shape(0, x.shape)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x = ctx.value(0)
+    if ctx.input(0).type in _FLOATS:
+        return x.astype(np.float32)
+    return dequantize(x, ctx.input(0).quantization)

@@ -1,0 +1,59 @@
+"""DYNAMIC_UPDATE_SLICE: the operand with a box of it replaced by ``update``.
+
+``start_indices`` (int32 or int64, one for each dimension) says where the box begins; a start that would let the
+update reach outside is moved to where it fits, so no start is refused. The update is no larger than the operand in
+any dimension. At most 8 dimensions. The planner may use the operand's buffer for the output (TFLite's
+DYNAMIC_UPDATE_SLICE).
+"""
+
+from __future__ import annotations
+
+from gossamer.ops._layout import (
+    INDEX_TYPES,
+    NUMBER_TYPES,
+    integers,
+    require_output_type,
+    require_rank,
+    require_shape,
+    require_type,
+)
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.options import DynamicUpdateSliceOptions
+
+MAX_RANK = 8
+
+op = OpDef(
+    "DYNAMIC_UPDATE_SLICE",
+    inputs=("operand", "update", "start_indices"),
+    outputs=("output",),
+    versions=versions("2.9.0", "2.17.0", "2.19.0", "2.20.0", "2.21.0", "2.22.0"),
+    types={"operand": NUMBER_TYPES, "update": NUMBER_TYPES, "start_indices": INDEX_TYPES, "output": NUMBER_TYPES},
+    options=DynamicUpdateSliceOptions,
+    in_place=InPlace.INPUT_0,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    operand, update = ctx.input(0), ctx.input(1)
+    require_rank(ctx, "operand", operand, 0, MAX_RANK)
+    require_shape(ctx, "start_indices", ctx.input(2), (len(operand.shape),))
+    require_type(ctx, "update", update, operand.type)
+    require_output_type(ctx)
+    fits = len(update.shape) == len(operand.shape) and all(
+        a <= b for a, b in zip(update.shape, operand.shape, strict=True)
+    )
+    ctx.require(fits, f"update {list(update.shape)} does not fit into operand {list(operand.shape)}")
+    ctx.set_shape(0, operand.shape)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    operand, update = ctx.value(0), ctx.value(1)
+    box = []
+    for start, size, room in zip(integers(ctx.value(2)), update.shape, operand.shape, strict=True):
+        first = min(max(start, 0), room - size)
+        box.append(slice(first, first + size))
+    result: Array = operand.copy()
+    result[tuple(box)] = update
+    return result

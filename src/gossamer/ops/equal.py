@@ -1,0 +1,35 @@
+"""EQUAL: ``x == y``, element by element, with broadcasting; bool comes out.
+
+uint8, int8 and quantised int16 are rescaled to real values first, with rounding (see ``_comparison.py``); other types,
+among them int16 without quantization, are compared as they are. Strings compare byte by byte. NaN equals nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._comparison import NUMBERS, Rescaled, compare, prepare_comparison
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import EqualOptions
+
+_TYPES = (*NUMBERS, TensorType.BOOL, TensorType.STRING)
+
+op = OpDef(
+    "EQUAL",
+    inputs=("x", "y"),
+    outputs=("output",),
+    versions=versions("1.14.0", "1.14.0", "2.3.0", "2.13.0", "2.21.0"),
+    types={"x": _TYPES, "y": _TYPES, "output": (TensorType.BOOL,)},
+    options=EqualOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Rescaled | None:
+    return prepare_comparison(ctx, rescale_int16=True)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return compare(ctx, np.equal)

@@ -1,0 +1,39 @@
+"""EXP: e**x, element by element. LiteRT takes float16 through XNNPACK alone.
+
+int8 and int16 are quantised and go through a table of float32 results (TFLite's LUTPopulate): int8 with an entry for
+each value, int16, whose zero points must be 0, with 513 entries and interpolation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import ExpOptions
+
+_TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT8, TensorType.INT16)
+
+op = OpDef(
+    "EXP",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.7.0", "2.12.0"),
+    types={"x": _TYPES, "output": _TYPES},
+    options=ExpOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Array | None:
+    """The table of quantised types."""
+    if prepare_float_or_quantized(ctx):
+        return function_table(ctx.input(0), ctx.output(), np.exp)
+    return None
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x = ctx.value(0)
+    return np.exp(x) if ctx.data is None else apply_table(x, ctx.data)

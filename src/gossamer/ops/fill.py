@@ -1,0 +1,54 @@
+"""FILL: a tensor of a given shape, all of one value.
+
+``dims`` is an int32 or int64 vector of sizes, none negative; ``value`` a scalar with the output's quantization. The
+output is dynamic if ``dims`` is not constant (TFLite's FILL).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._layout import (
+    INDEX_TYPES,
+    WHOLE_BYTE_TYPES,
+    checked_shape,
+    integers,
+    require_output_type,
+    require_rank,
+    require_same_quantization,
+    require_symmetric_int16,
+)
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import FillOptions
+
+TYPES = (*WHOLE_BYTE_TYPES, TensorType.STRING)
+
+op = OpDef(
+    "FILL",
+    inputs=("dims", "value"),
+    outputs=("output",),
+    versions=versions("1.13.0", "2.3.0", "2.5.0", "2.12.0", "2.23.0"),
+    types={"dims": INDEX_TYPES, "value": TYPES, "output": TYPES},
+    options=FillOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    value = ctx.input(1)
+    require_rank(ctx, "dims", ctx.input(0), 1)
+    require_rank(ctx, "value", value, 0)
+    require_output_type(ctx, 1)
+    require_same_quantization(ctx, value, ctx.output())
+    require_symmetric_int16(ctx, value)
+    dims = ctx.constant(0)
+    if dims is None:
+        ctx.set_dynamic(0)
+    else:
+        ctx.set_shape(0, checked_shape(ctx, integers(dims)))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return np.broadcast_to(ctx.value(1), checked_shape(ctx, integers(ctx.value(0))))

@@ -1,0 +1,95 @@
+"""GELU: x * P(X <= x) for a standard normal X, element by element.
+
+0.5 * x * erfc(-x / sqrt(2)); with the option ``approximate`` 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x**3))).
+float32, and float16 with every step rounded to float16; the output has the input's type and shape.
+
+uint8, int8 and int16 take tables of the float32 function between the two quantizations: 256 entries, or 513 that are
+interpolated.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+
+from gossamer.ops._elementwise import prepare_unary, require_scale
+from gossamer.ops._fixed_point import byte_table, interpolate, interpolation_table, look_up
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import GeluOptions
+
+_TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+
+op = OpDef(
+    "GELU",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("2.9.0", "2.9.0", "2.23.0"),
+    reference_version=2,
+    types={"x": _TYPES, "output": _TYPES},
+    options=GeluOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Array | None:
+    prepare_unary(ctx)
+    x, output = ctx.input(0), ctx.output()
+    if x.type in (TensorType.FLOAT32, TensorType.FLOAT16):
+        return None
+    scales = require_scale(ctx, "input", x), require_scale(ctx, "output", output)
+    function = _approximate_entry if ctx.options.approximate else _exact_entry
+    if x.type != TensorType.INT16:
+        return byte_table(x, output, function)
+    points = x.quantization.zero_point, output.quantization.zero_point
+    return interpolation_table(function, (scales[0], points[0]), (scales[1], points[1]))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x = ctx.value(0)
+    if ctx.data is not None:
+        return interpolate(x, ctx.data) if x.dtype == np.int16 else look_up(x, ctx.data)
+    real = x.dtype.type
+    if ctx.options.approximate:
+        inner = real(_SQRT_2_OVER_PI) * (x + real(0.044715) * (x * x * x))
+        return real(0.5) * x * (real(1) + np.tanh(inner))
+    return real(0.5) * x * _erfc(x * real(-math.sqrt(0.5))).astype(x.dtype)
+
+
+_SQRT_2_OVER_PI = np.float32(math.sqrt(2 / math.pi))
+
+
+def _exact_entry(x: Array) -> Array:
+    erfc = [math.erfc(value) for value in (x * np.float32(-math.sqrt(0.5))).tolist()]
+    return np.float32(0.5) * x * np.array(erfc, np.float32)
+
+
+def _approximate_entry(x: Array) -> Array:
+    inner = _SQRT_2_OVER_PI * (x + np.float32(0.044715) * x * x * x)
+    return np.float32(0.5) * x * (np.float32(1) + np.tanh(inner.astype(np.float64)).astype(np.float32))
+
+
+_ERFC_IS_0 = 10.5
+"""From here on erfc is less than half of the least float32."""
+
+
+@cache
+def _scaled_erfc() -> Chebyshev:
+    """A polynomial in t = 1 / (1 + x / 2) for exp(x * x) * erfc(x), to about 1e-10 from 0 to `_ERFC_IS_0`."""
+    end = 1 / (1 + _ERFC_IS_0 / 2)
+
+    def scaled_erfc(t: Array) -> Array:
+        return np.array([math.exp(x * x) * math.erfc(x) for x in 2 / t - 2])
+
+    return Chebyshev.interpolate(scaled_erfc, 16, domain=[end, 1])
+
+
+def _erfc(x: Array) -> Array:
+    """1 - erf(x) in float64."""
+    size = np.minimum(np.abs(x.astype(np.float64)), _ERFC_IS_0)
+    tail = _scaled_erfc()(1 / (1 + size / 2)) * np.exp(-size * size)
+    return np.where(x < 0, 2 - tail, tail)

@@ -1,0 +1,64 @@
+"""L2_NORMALIZATION: x divided by the square root of the sum of its squares along the last axis.
+
+The input has at least one dimension; the output has its type and shape; a fused activation is refused. float32: the
+norm is at least 1e-6.
+
+uint8 and int8 (TFLite's reference L2Normalization): the output's scale is 1/128 and its zero point 128 or 0. The sum of
+the squares of q - zero point is an int32; its inverse square root comes from five Newton steps in fixed point, 1 for
+sums of 0 and 1; the output is round(128 * (q - zero point) * inverse) + zero point, clamped. The uint8 kernel
+multiplies by 128 before the rounding multiplication, the int8 kernel joins it to the shift.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._elementwise import prepare_unary
+from gossamer.ops._fixed_point import high_mul, inverse_sqrt_multiplier, wrap_int32
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, rounding_divide_by_pot
+from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.schema.options import L2NormOptions
+
+_TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8)
+
+op = OpDef(
+    "L2_NORMALIZATION",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.5.0", "1.14.0"),
+    types={"x": _TYPES, "output": _TYPES},
+    options=L2NormOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_unary(ctx)
+    ctx.require(ctx.input(0).shape, "x must have at least 1 dimension, got a scalar")
+    activation = ctx.options.fused_activation_function
+    ctx.require(activation == ActivationFunctionType.NONE, f"has no fused activation, got {activation!r}")
+    output = ctx.output()
+    if output.type != TensorType.FLOAT32:
+        expected = 128 if output.type == TensorType.UINT8 else 0
+        scale, point = output.quantization.scale, output.quantization.zero_point
+        ctx.require(
+            scale == 1 / 128 and point == expected,
+            f"output needs a scale of 1/128 and a zero point of {expected}, got {scale} and {point}",
+        )
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, output = ctx.value(0), ctx.output()
+    if output.type == TensorType.FLOAT32:
+        norm = np.sqrt(np.square(x).sum(axis=-1, keepdims=True))
+        result: Array = x / np.maximum(norm, np.float32(1e-6))
+        return result
+    q = x.astype(np.int64) - ctx.input(0).quantization.zero_point
+    multiplier, shift = inverse_sqrt_multiplier(wrap_int32(np.square(q).sum(axis=-1, keepdims=True)))
+    if output.type == TensorType.UINT8:
+        levels = rounding_divide_by_pot(high_mul(128 * q, multiplier), -shift) + 128
+    else:
+        levels = multiply_by_quantized_multiplier(q, multiplier, shift + 7)
+    return np.clip(levels, *integer_range(output.type)).astype(x.dtype)

@@ -1,0 +1,67 @@
+"""LEAKY_RELU: x where x > 0, alpha * x elsewhere; the option ``alpha`` is 0 unless given, and may be negative.
+
+float32, float16, uint8, int8 and int16 (zero points 0); the output has the input's type and shape.
+
+Quantized (TFLite's QuantizeLeakyRelu): q - zero point is rescaled by scale / output scale where it is at least 0, else
+by scale * alpha / output scale, both quotients in float32, then moved to the output's zero point and clamped to the
+type. A negative alpha scales by its magnitude, and the result is negated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gossamer.ops._elementwise import prepare_unary, require_symmetric
+from gossamer.ops._fixed_point import scale_ratio
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import integer_range, multiply_by_quantized_multiplier
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import LeakyReluOptions
+
+_TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+
+op = OpDef(
+    "LEAKY_RELU",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.13.1", "2.3.0"),
+    types={"x": _TYPES, "output": _TYPES},
+    options=LeakyReluOptions,
+)
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """(multiplier, shift) of both branches; ``sign`` is that of alpha."""
+
+    identity: tuple[int, int]
+    alpha: tuple[int, int]
+    sign: int
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Multipliers | None:
+    prepare_unary(ctx)
+    x, output = ctx.input(0), ctx.output()
+    if x.type in (TensorType.FLOAT32, TensorType.FLOAT16):
+        return None
+    if x.type == TensorType.INT16:
+        require_symmetric(ctx, x, output)
+    multiplier, shift = scale_ratio(ctx, x, output, ctx.options.alpha)
+    return Multipliers(scale_ratio(ctx, x, output), (abs(multiplier), shift), -1 if multiplier < 0 else 1)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x = ctx.value(0)
+    if ctx.data is None:
+        return np.where(x > 0, x, x * x.dtype.type(ctx.options.alpha))
+    multipliers: Multipliers = ctx.data
+    low, high = integer_range(ctx.output().type)
+    q = x.astype(np.int64) - ctx.input(0).quantization.zero_point
+    identity = multiply_by_quantized_multiplier(q, *multipliers.identity)
+    leaked = multipliers.sign * multiply_by_quantized_multiplier(q, *multipliers.alpha)
+    levels = np.where(q >= 0, identity, leaked) + ctx.output().quantization.zero_point
+    return np.clip(levels, low, high).astype(x.dtype)

@@ -1,0 +1,35 @@
+"""LESS: ``x < y``, element by element, with broadcasting; bool comes out.
+
+uint8 and int8 are rescaled to real values first, with rounding (see ``_comparison.py``). int16 is compared as it is,
+quantised or not. Nothing holds of NaN.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._comparison import NUMBERS, Rescaled, compare, prepare_comparison
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import LessOptions
+
+_TYPES = (*NUMBERS, TensorType.BFLOAT16)
+
+op = OpDef(
+    "LESS",
+    inputs=("x", "y"),
+    outputs=("output",),
+    versions=versions("1.14.0", "1.14.0", "2.13.0"),
+    types={"x": _TYPES, "y": _TYPES, "output": (TensorType.BOOL,)},
+    options=LessOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Rescaled | None:
+    return prepare_comparison(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return compare(ctx, np.less)

@@ -1,0 +1,63 @@
+"""MAX_POOL_2D: the greatest element of each window of an NHWC image.
+
+Output [N, H', W', C] of input [N, H, W, C]; `_conv_geometry` has the sizes and where the windows lie. A VALID window
+that does not fit at all is an error (TFLite gives an empty output).
+
+float32: NaN loses against every number, and the least result is the least finite number; RELU, RELU6 and
+RELU_N1_TO_1 clamp, TANH and SIGN_BIT are ignored. uint8, int8, int16: clamped to the fused activation at the output's
+scale. Input and output are taken to have the same scale and zero point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gossamer.ops._elementwise import fused_activation, quantized_limits
+from gossamer.ops._pool import Windows, prepare_pool, reduce_windows
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import integer_range
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import Pool2DOptions
+
+TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+
+op = OpDef(
+    "MAX_POOL_2D",
+    inputs=("input",),
+    outputs=("output",),
+    versions=versions("1.5.0", "1.14.0", "2.3.0"),
+    types={"input": TYPES, "output": TYPES},
+    options=Pool2DOptions,
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """``limits``: the integers that the activation clamps to."""
+
+    windows: Windows
+    limits: tuple[int, int] | None
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Data:
+    windows = prepare_pool(ctx)
+    if ctx.input(0).type == TensorType.FLOAT32:
+        return Data(windows, None)
+    return Data(windows, quantized_limits(ctx, ctx.options.fused_activation_function))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    data: Data = ctx.data
+    x = ctx.value(0)
+    if data.limits is None:
+        greatest = reduce_windows(x, data.windows, np.fmax, np.finfo(np.float32).min, np.float32)
+        return fused_activation(greatest, ctx.options.fused_activation_function)
+    least, _ = integer_range(ctx.input(0).type)
+    greatest = reduce_windows(x, data.windows, np.maximum, least, x.dtype)
+    low, high = data.limits
+    clamped: Array = np.minimum(np.maximum(greatest.astype(np.int64), low), high)
+    return clamped.astype(x.dtype)

@@ -1,0 +1,64 @@
+"""POW: x**y, element by element, with broadcasting, of float32 or int32.
+
+int32 refuses negative exponents when they turn up. Results come from float64 ``pow``; one that does not fit is -2**31,
+as x86 converts it.
+
+An exponent of one element and another shape than x is taken as an integer n if it is at least 1 and within 1e-5 of it
+(TFLite's ``BroadcastPow4D``): x**n is then made by squaring and multiplying, int32 wrapping and float32 clamped to its
+finite range at every step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._elementwise import fused_activation, prepare_binary
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.schema.options import PowOptions
+
+_TYPES = (TensorType.FLOAT32, TensorType.INT32)
+
+op = OpDef(
+    "POW",
+    inputs=("x", "y"),
+    outputs=("output",),
+    versions=versions("1.10.0"),
+    types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
+    options=PowOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_binary(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, y = ctx.value(0), ctx.value(1)
+    if y.dtype == np.int32 and np.any(y < 0):
+        ctx.fail(f"exponents of int32 must not be negative, got {int(y.min())}")
+    if y.size == 1 and x.shape != y.shape:
+        exponent = y.reshape(-1)[0]
+        nearest = _whole(float(exponent))
+        if nearest >= 1 and abs(exponent - y.dtype.type(nearest)) < 1e-5:
+            return _integer_power(x, nearest).reshape(np.broadcast_shapes(x.shape, y.shape))
+    if x.dtype == np.float32:
+        return np.power(x, y)
+    exact = np.rint(np.power(x.astype(np.float64), y.astype(np.float64)))
+    fits = np.abs(exact) < 2.0**31
+    return np.where(fits, exact, -(2.0**31)).astype(np.int32)
+
+
+def _whole(exponent: float) -> int:
+    """The nearest int32, halves away from zero; 0 if there is none."""
+    return int(np.copysign(np.floor(abs(exponent) + 0.5), exponent)) if abs(exponent) < 2**31 - 1 else 0
+
+
+def _integer_power(x: Array, exponent: int) -> Array:
+    if exponent == 1:
+        return x
+    root = _integer_power(x, exponent // 2)
+    power = fused_activation(root * root, ActivationFunctionType.NONE)
+    return fused_activation(x * power, ActivationFunctionType.NONE) if exponent % 2 else power

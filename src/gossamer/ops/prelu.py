@@ -1,0 +1,71 @@
+"""PRELU: x where x >= 0, alpha * x elsewhere; alpha broadcasts to the shape of x.
+
+float32, uint8, int8, and int16 with zero points 0. alpha has the type of x; for int16 it may also be int8 (TFLite reads
+any alpha of an int16 PRELU as int8 bytes, even one declared int16; here an int16 alpha is int16).
+
+Quantized (TFLite's reference_ops::Prelu): x - zero point is rescaled by scale / output scale where it is at least 0,
+else its product with alpha - alpha's zero point by scale * alpha scale / output scale; both quotients are computed in
+float32. The result is moved to the output's zero point and clamped to the type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gossamer.dtypes import type_name
+from gossamer.ops._broadcast import broadcast_shape
+from gossamer.ops._elementwise import require_output_type, require_scale
+from gossamer.ops._fixed_point import scale_ratio, wrap_int32
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import integer_range, multiply_by_quantized_multiplier
+from gossamer.schema.enums import TensorType
+
+_TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+
+op = OpDef(
+    "PRELU",
+    inputs=("x", "alpha"),
+    outputs=("output",),
+    versions=versions("1.8.0"),
+    types={"x": _TYPES, "alpha": _TYPES, "output": _TYPES},
+)
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """(multiplier, shift) of both branches."""
+
+    identity: tuple[int, int]
+    alpha: tuple[int, int]
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Multipliers | None:
+    x, alpha, output = ctx.input(0), ctx.input(1), ctx.output()
+    require_output_type(ctx, x.type)
+    if alpha.type != x.type and (x.type, alpha.type) != (TensorType.INT16, TensorType.INT8):
+        ctx.fail(f"alpha must be of x's type {type_name(x.type)}, got {type_name(alpha.type)}")
+    shape = broadcast_shape(ctx, x.shape, alpha.shape)
+    if shape != x.shape:
+        ctx.fail(f"alpha {list(alpha.shape)} must broadcast to x {list(x.shape)}, together they give {list(shape)}")
+    ctx.set_shape(0, x.shape)
+    if x.type in (TensorType.FLOAT32, TensorType.FLOAT16):
+        return None
+    alpha_scale = require_scale(ctx, "alpha", alpha)
+    return Multipliers(scale_ratio(ctx, x, output), scale_ratio(ctx, x, output, alpha_scale))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, alpha = ctx.value(0), ctx.value(1)
+    if ctx.data is None:
+        return np.where(x >= 0, x, x * alpha)
+    low, high = integer_range(ctx.output().type)
+    q = x.astype(np.int64) - ctx.input(0).quantization.zero_point
+    slope = alpha.astype(np.int64) - ctx.input(1).quantization.zero_point
+    identity = multiply_by_quantized_multiplier(q, *ctx.data.identity)
+    leaked = multiply_by_quantized_multiplier(wrap_int32(q * slope), *ctx.data.alpha)
+    levels = np.where(q >= 0, identity, leaked) + ctx.output().quantization.zero_point
+    return np.clip(levels, low, high).astype(x.dtype)

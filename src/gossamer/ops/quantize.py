@@ -1,0 +1,103 @@
+"""QUANTIZE: floats to the integers of the output's quantization, or integers from one quantization to another.
+
+The output must have a quantization. float32 to uint8, int8, int16, int4 or uint4: round(x / scale) + zero point in
+float32, halves away from zero, clamped to the type; NaN gives the least value. With several scales (uint8, int8, int16
+only), each index along ``quantized_dimension`` has its own scale, and its own zero point or the only one.
+
+Integer to integer: q - zero point times input scale / output scale (in double precision) in the 32-bit arithmetic of
+MultiplyByQuantizedMultiplier, moved to the output's zero point and clamped. uint8 and int8 go to uint8, int8 or int16;
+int16 to int8, int16 (zero points 0) or int32; int32 to int8 or int16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.ops._elementwise import require_scale, require_symmetric
+from gossamer.ops._per_channel import require_channels
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import (
+    Quantization,
+    integer_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    round_half_away,
+)
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import QuantizeOptions
+
+_BYTES = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+_OUTPUTS = {
+    TensorType.FLOAT32: (*_BYTES, TensorType.INT4, TensorType.UINT4),
+    TensorType.UINT8: _BYTES,
+    TensorType.INT8: _BYTES,
+    TensorType.INT16: (TensorType.INT8, TensorType.INT16, TensorType.INT32),
+    TensorType.INT32: (TensorType.INT8, TensorType.INT16),
+}
+
+op = OpDef(
+    "QUANTIZE",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.14.0", "1.15.0", "2.7.0", "2.21.0", "2.21.0", "2.21.0"),
+    types={
+        "x": tuple(_OUTPUTS),
+        "output": (*_BYTES, TensorType.INT4, TensorType.UINT4, TensorType.INT32),
+    },
+    options=QuantizeOptions,
+)
+
+
+@dataclass(frozen=True)
+class Rescaling:
+    """Multiplier from integers to integers."""
+
+    multiplier: int
+    shift: int
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Rescaling | None:
+    x, output = ctx.input(0), ctx.output()
+    if output.type not in _OUTPUTS[x.type]:
+        allowed = ", ".join(type_name(one) for one in _OUTPUTS[x.type])
+        ctx.fail(f"{type_name(x.type)} can become {allowed}; the output is {type_name(output.type)}")
+    ctx.require(output.quantization, "output needs quantization")
+    ctx.set_shape(0, x.shape)
+    if x.type == TensorType.FLOAT32:
+        if output.quantization.per_channel:
+            if output.type not in _BYTES:
+                ctx.fail(f"{type_name(output.type)} must have one scale, got {output.quantization.scales.size}")
+            require_channels(ctx, "output", output, x.shape)
+        else:
+            require_scale(ctx, "output", output)
+        return None
+    if x.type == output.type == TensorType.INT16:
+        require_symmetric(ctx, x, output)
+    ratio = require_scale(ctx, "input", x) / require_scale(ctx, "output", output)
+    return Rescaling(*quantize_multiplier(ratio))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, output = ctx.value(0), ctx.output()
+    low, high = integer_range(output.type)
+    if ctx.data is None:
+        levels = _levels(x, output.quantization)
+        return np.clip(np.nan_to_num(levels, nan=low), low, high).astype(numpy_dtype(output.type))
+    q = x.astype(np.int64) - ctx.input(0).quantization.zero_point
+    levels = multiply_by_quantized_multiplier(q, ctx.data.multiplier, ctx.data.shift) + output.quantization.zero_point
+    return np.clip(levels, low, high).astype(numpy_dtype(output.type))
+
+
+def _levels(x: Array, quantization: Quantization) -> Array:
+    if not quantization.per_channel:
+        return round_half_away(x / np.float32(quantization.scale)).astype(np.float64) + quantization.zero_point
+    shape = [1] * x.ndim
+    shape[quantization.dimension] = -1
+    scaled = round_half_away(x / quantization.scales.reshape(shape)).astype(np.float64)
+    levels: Array = scaled + quantization.zero_points.reshape(shape)
+    return levels

@@ -1,0 +1,66 @@
+"""RANGE: the numbers from ``start`` by steps of ``delta`` up to, not including, ``limit``.
+
+Three scalars of one type; ``delta`` is not 0 and points from start to limit. There are ``ceil(|limit - start| /
+|delta|)`` numbers, float32 computed as ``ceil(|(limit - start) / delta|)`` in float32; float32 values are added up
+one by one, rounding each time. If all inputs are constant the output is too, otherwise it is dynamic (TFLite's
+RANGE).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gossamer.ops._layout import checked_shape, require_output_type, require_rank, require_type
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import INT32_MAX
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import RangeOptions
+
+TYPES = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64)
+
+op = OpDef(
+    "RANGE",
+    inputs=("start", "limit", "delta"),
+    outputs=("output",),
+    versions=versions("1.13.0", "2.14.0"),
+    types={"start": TYPES, "limit": TYPES, "delta": TYPES, "output": TYPES},
+    options=RangeOptions,
+    reference_version=1,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    for position, name in enumerate(op.inputs):
+        require_rank(ctx, name, ctx.input(position), 0)
+        require_type(ctx, name, ctx.input(position), ctx.input(0).type)
+    require_output_type(ctx)
+    start, limit, delta = (ctx.constant(position) for position in range(3))
+    if start is None or limit is None or delta is None:
+        ctx.set_dynamic(0)
+    else:
+        ctx.set_constant(0, _numbers(ctx, start, limit, delta))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return _numbers(ctx, ctx.value(0), ctx.value(1), ctx.value(2))
+
+
+def _numbers(ctx: Context, start: Array, limit: Array, delta: Array) -> Array:
+    first, last, step = start.item(), limit.item(), delta.item()
+    if not ((step > 0 and first <= last) or (step < 0 and first >= last)):
+        ctx.fail(f"no steps of delta {step} lead from start {first} to limit {last}")
+    if start.dtype == np.float32:
+        with np.errstate(all="ignore"):
+            steps = float(np.abs((limit - start) / delta))
+        ctx.require(steps < INT32_MAX, f"{steps} numbers are too many")
+        count = math.ceil(steps)
+    else:
+        count = -(-abs(last - first) // abs(step))
+    checked_shape(ctx, [count])
+    terms = np.full(count, delta, start.dtype)
+    terms[:1] = start
+    return np.cumsum(terms, dtype=start.dtype)

@@ -1,0 +1,45 @@
+"""REDUCE_MAX: the greatest value along some axes (see `_reduce` for axes and shapes).
+
+NaN is passed over where there is a number. Quantized values are compared as they are: input and output must have one
+scale and zero point, and int16 zero points of 0. Booleans are false < true. The greatest of nothing is the least finite
+value of the type.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._reduce import least, prepare_selection, select
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import ReducerOptions
+
+_TYPES = (
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.INT32,
+    TensorType.INT64,
+    TensorType.UINT8,
+    TensorType.INT8,
+    TensorType.INT16,
+    TensorType.BOOL,
+)
+
+op = OpDef(
+    "REDUCE_MAX",
+    inputs=("x", "axes"),
+    outputs=("output",),
+    versions=versions("1.11.0", "1.14.0", "2.5.0"),
+    types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
+    options=ReducerOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_selection(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return select(ctx, np.fmax, least)

@@ -1,0 +1,104 @@
+"""REDUCE_PROD: the product along some axes (see `_reduce` for axes and shapes).
+
+float32, int32, int64, unquantized uint8, int8 and int16 (which wrap), booleans (true if all are), and quantized int8
+and int16 (zero points 0). The product of nothing is 1.
+
+Quantized (TFLite's QuantizedReduceProd): the values less the zero point are multiplied one after the other, in the
+order of memory; after each product, and once more at the end, the result is rescaled by input scale / output scale **
+(1 / n), n the number of factors, in the 16-bit-significand arithmetic for 64-bit integers. Then the output's zero point
+is added and the result clamped.
+
+A product of constants with at most 8 results is computed in prepare, and is a constant to the operators after it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.ops._elementwise import require_scale
+from gossamer.ops._reduce import (
+    BYTES,
+    axes_of,
+    prepare_reduction,
+    reduced_elements,
+    reduced_shape,
+    resolved_axes,
+)
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import integer_range, multiply_by_quantized_multiplier_64, quantize_multiplier
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import ReducerOptions
+
+_TYPES = (
+    TensorType.FLOAT32,
+    TensorType.INT32,
+    TensorType.INT64,
+    TensorType.UINT8,
+    TensorType.INT8,
+    TensorType.INT16,
+    TensorType.BOOL,
+)
+
+op = OpDef(
+    "REDUCE_PROD",
+    inputs=("x", "axes"),
+    outputs=("output",),
+    versions=versions("1.11.0", "2.6.0"),
+    types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
+    options=ReducerOptions,
+)
+
+_MOST_FOLDED = 8
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    x, output = ctx.input(0), ctx.output()
+    if x.quantization:
+        if x.type not in (TensorType.INT8, TensorType.INT16):
+            ctx.fail(f"quantized values must be int8 or int16, got {type_name(x.type)}")
+        require_scale(ctx, "input", x)
+        require_scale(ctx, "output", output)
+    elif x.type in BYTES:
+        ctx.require(not output.quantization, f"output is quantized, but the input, {type_name(x.type)}, is not")
+    value, axes = ctx.constant(0), ctx.constant(1)
+    if value is None or axes is None:
+        prepare_reduction(ctx, accumulator=True)
+        return
+    resolved = resolved_axes(ctx, axes, value.ndim)
+    fold = math.prod(reduced_shape(value.shape, resolved, ctx.options.keep_dims)) <= _MOST_FOLDED
+    prepare_reduction(ctx, accumulator=True, fold=fold)
+    if fold:
+        with np.errstate(all="ignore"):
+            ctx.set_constant(0, _product(ctx, value, resolved))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return _product(ctx, ctx.value(0), axes_of(ctx))
+
+
+def _product(ctx: Context, x: Array, axes: tuple[int, ...]) -> Array:
+    if ctx.input(0).quantization:
+        return _quantized_product(ctx, x, axes)
+    return np.asarray(np.multiply.reduce(x, axis=axes, dtype=x.dtype, keepdims=ctx.options.keep_dims))
+
+
+def _quantized_product(ctx: Context, x: Array, axes: tuple[int, ...]) -> Array:
+    output = ctx.output()
+    shape = reduced_shape(x.shape, axes, ctx.options.keep_dims)
+    if x.size == 0:
+        return np.zeros(shape, x.dtype)
+    n = reduced_elements(x.shape, axes)
+    root = output.quantization.scale ** (1.0 / n)
+    multiplier, shift = quantize_multiplier(ctx.input(0).quantization.scale / root)
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    factors = x.transpose(*axes, *kept).reshape(n, -1).astype(np.int64) - ctx.input(0).quantization.zero_point
+    product = factors[0]
+    for factor in factors[1:]:
+        product = multiply_by_quantized_multiplier_64(product * factor, multiplier, shift)
+    levels = multiply_by_quantized_multiplier_64(product, multiplier, shift) + output.quantization.zero_point
+    return np.clip(levels, *integer_range(output.type)).reshape(shape).astype(numpy_dtype(output.type))

@@ -1,0 +1,100 @@
+"""RESIZE_BILINEAR: an image at another size, each pixel a weighted mean of the four around its place in the input.
+
+NHWC; the second input is the new (height, width), int32, at least 1. Output pixel i lies at ``i * scale`` of the
+input, ``scale = in / out``; with ``half_pixel_centers`` at ``(i + 0.5) * scale - 0.5``; with ``align_corners``
+(never both) ``scale = (in - 1) / (out - 1)`` if out > 1. Its neighbours are ``max(floor, 0)`` and ``min(ceil, in -
+1)``; the weights are the distances to the first of them, so beyond the edge, where both are the same pixel, one
+weight is negative.
+
+- float32, uint8: in float32, ``a*(1-dy)*(1-dx) + b*dy*(1-dx) + c*(1-dy)*dx + d*dy*dx``, where a, b, c, d are upper
+  left, lower left, upper right, lower right; uint8 adds 0.5 and truncates.
+- int8, int16: the same with positions in 1/1024: ``scale = (1024 * in + out / 2) / out`` in integers, the centre
+  shift ``scale / 2 - 512``; the sum of products is divided by 2**20, halves away from zero.
+
+The integers of input and output are on one scale; quantization is not looked at. The output is dynamic if the size
+is not constant. (TFLite's reference kernels ResizeBilinear and ResizeBilinearInteger.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._resize import prepare_resize, resized_shape
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import ResizeBilinearOptions
+
+TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+ONE = 1024  # position 1.0 in the integer kernels
+
+op = OpDef(
+    "RESIZE_BILINEAR",
+    inputs=("input", "size"),
+    outputs=("output",),
+    versions=versions("1.7.0", "1.14.0", "2.2.0", "2.5.0"),
+    types={"input": TYPES, "size": (TensorType.INT32,), "output": TYPES},
+    options=ResizeBilinearOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    ctx.require(
+        not (ctx.options.half_pixel_centers and ctx.options.align_corners),
+        "half_pixel_centers and align_corners exclude each other",
+    )
+    prepare_resize(ctx, 1)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    value = ctx.value(0)
+    shape = resized_shape(ctx, ctx.value(1), 1)
+    if 0 in shape:
+        return np.zeros(shape, value.dtype)
+    integer = value.dtype in (np.int8, np.int16)
+    sample = _integer_samples if integer else _float_samples
+    aligned, centred = ctx.options.align_corners, ctx.options.half_pixel_centers
+    top, bottom, dy = sample(value.shape[1], shape[1], aligned, centred)
+    left, right, dx = sample(value.shape[2], shape[2], aligned, centred)
+    dy, dx = dy[:, None, None], dx[:, None]
+    one = np.int64(ONE) if integer else np.float32(1)
+    wide = value.astype(np.int64 if integer else np.float32)
+    upper, lower = wide[:, top], wide[:, bottom]
+    total: Array = (
+        upper[:, :, left] * (one - dy) * (one - dx)
+        + lower[:, :, left] * dy * (one - dx)
+        + upper[:, :, right] * (one - dy) * dx
+        + lower[:, :, right] * dy * dx
+    )
+    if integer:
+        # C division truncates: move halves away from zero, then divide magnitudes.
+        total = np.sign(total) * ((np.abs(total) + (1 << 19)) >> 20)
+    elif value.dtype == np.uint8:
+        total = np.trunc(total + np.float32(0.5))
+    return total.astype(value.dtype)
+
+
+def _float_samples(size: int, new_size: int, aligned: bool, centred: bool) -> tuple[Array, Array, Array]:
+    # First and second neighbour and the distance to the first.
+    scale = np.float32(size) / np.float32(new_size)
+    if aligned and new_size > 1:
+        scale = np.float32(size - 1) / np.float32(new_size - 1)
+    place = np.arange(new_size, dtype=np.float32)
+    place = (place + np.float32(0.5)) * scale - np.float32(0.5) if centred else place * scale
+    # Rounding may put the last place just beyond the last pixel.
+    first = np.clip(np.floor(place), 0, size - 1).astype(np.int64)
+    second = np.minimum(np.ceil(place), size - 1).astype(np.int64)
+    return first, second, place - first.astype(np.float32)
+
+
+def _integer_samples(size: int, new_size: int, aligned: bool, centred: bool) -> tuple[Array, Array, Array]:
+    scale = (ONE * size + new_size // 2) // new_size
+    if aligned and new_size > 1:
+        scale = (ONE * (size - 1) + (new_size - 1) // 2) // (new_size - 1)
+    place = np.arange(new_size, dtype=np.int64) * scale
+    if centred:
+        place += scale // 2 - ONE // 2
+    first = np.clip(place // ONE, 0, size - 1)
+    second = np.minimum((place + ONE - 1) // ONE, size - 1)
+    return first, second, place - ONE * first

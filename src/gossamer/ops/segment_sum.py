@@ -1,0 +1,55 @@
+"""SEGMENT_SUM: sums of the rows of ``data`` that have the same segment id.
+
+``segment_ids`` is an int32 vector, one id for each row, starting at 0 and rising by 0 or 1. The output has a row for
+each id, added in order (int32 wraps). Unless both inputs are constant it is dynamic. TFLite's reference resolver
+lacks it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._layout import add_at, checked_shape, require_output_type, require_shape
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import SegmentSumOptions
+
+TYPES = (TensorType.FLOAT32, TensorType.INT32)
+
+op = OpDef(
+    "SEGMENT_SUM",
+    inputs=("data", "segment_ids"),
+    outputs=("output",),
+    versions=versions("2.2.0"),
+    types={"data": TYPES, "segment_ids": (TensorType.INT32,), "output": TYPES},
+    options=SegmentSumOptions,
+    reference_version=0,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    data = ctx.input(0)
+    require_output_type(ctx)
+    ctx.require(data.shape, "data must not be a scalar")
+    require_shape(ctx, "segment_ids", ctx.input(1), data.shape[:1])
+    ids = ctx.constant(1)
+    if ids is None or not data.is_constant:
+        ctx.set_dynamic(0)
+    else:
+        ctx.set_shape(0, _shape(ctx, ids))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    data, ids = ctx.value(0), ctx.value(1)
+    result = np.zeros(_shape(ctx, ids), data.dtype)
+    add_at(result, ids, data)
+    return result
+
+
+def _shape(ctx: Context, ids: Array) -> Shape:
+    steps = np.diff(ids.astype(np.int64))
+    if ids.size and (ids[0] != 0 or steps.min(initial=0) < 0 or steps.max(initial=0) > 1):
+        ctx.fail(f"segment_ids must start at 0 and rise by 0 or 1, got {ids[:16].tolist()}")
+    return checked_shape(ctx, [int(ids[-1]) + 1 if ids.size else 0, *ctx.input(0).shape[1:]])

@@ -1,0 +1,31 @@
+"""SIN: sin(x) of radians, element by element; float16 is computed in float32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._elementwise import prepare_unary
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+
+_TYPES = (TensorType.FLOAT32, TensorType.FLOAT16)
+
+op = OpDef(
+    "SIN",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.9.0", "2.23.0"),
+    reference_version=1,
+    types={"x": _TYPES, "output": _TYPES},
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_unary(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x = ctx.value(0)
+    return np.asarray(np.sin(x.astype(np.float32))).astype(x.dtype)

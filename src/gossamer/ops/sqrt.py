@@ -1,0 +1,45 @@
+"""SQRT: the square root, element by element; NaN below 0. LiteRT takes float16 through XNNPACK alone.
+
+int8 and int16 are quantised (TFLite's ``SqrtEvalQuantized``): the real value, its root and the quotient by the output's
+scale are taken in float32, the quotient is truncated, the zero point added and the sum saturated. A negative real value
+is refused when it turns up. int16 needs zero points of 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._function_table import prepare_float_or_quantized
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import dequantize
+from gossamer.schema.enums import TensorType
+
+_TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT8, TensorType.INT16)
+
+op = OpDef(
+    "SQRT",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.10.0", "2.21.0"),
+    types={"x": _TYPES, "output": _TYPES},
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_float_or_quantized(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x = ctx.value(0)
+    if x.dtype.kind == "f":
+        return np.sqrt(x)
+    real = dequantize(x, ctx.input(0).quantization)
+    if np.any(real < 0):
+        ctx.fail(f"is only defined for values of at least 0, got {np.min(real)}")
+    target = ctx.output().quantization
+    info = np.iinfo(x.dtype)
+    level = np.trunc(np.sqrt(real) / np.float32(target.scale)).astype(np.float64)
+    result: Array = np.clip(level + target.zero_point, info.min, info.max).astype(x.dtype)
+    return result

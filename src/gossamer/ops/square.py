@@ -1,0 +1,31 @@
+"""SQUARE: x * x of float32 and float16, element by element. LiteRT takes float16 through XNNPACK alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._elementwise import prepare_unary
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import SquareOptions
+
+_TYPES = (TensorType.FLOAT32, TensorType.FLOAT16)
+
+op = OpDef(
+    "SQUARE",
+    inputs=("x",),
+    outputs=("output",),
+    versions=versions("1.12.0"),
+    types={"x": _TYPES, "output": _TYPES},
+    options=SquareOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_unary(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return np.square(ctx.value(0))

@@ -1,0 +1,30 @@
+"""STABLEHLO_ADD: x + y, element by element, of two tensors of one shape and type.
+
+Floats overflow to infinity, integers wrap; for booleans it is or. Quantization plays no part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops._stablehlo_elementwise import NUMBERS_AND_BOOL, prepare_same_shapes
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+
+op = OpDef(
+    "STABLEHLO_ADD",
+    inputs=("x", "y"),
+    outputs=("output",),
+    versions=versions("2.16.0"),
+    types={"x": NUMBERS_AND_BOOL, "y": NUMBERS_AND_BOOL, "output": NUMBERS_AND_BOOL},
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_same_shapes(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, y = ctx.value(0), ctx.value(1)
+    return np.add(x, y)

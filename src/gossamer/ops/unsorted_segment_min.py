@@ -1,0 +1,36 @@
+"""UNSORTED_SEGMENT_MIN: least elements of the elements with the same segment id, in any order.
+
+``segment_ids`` covers the first dimensions of ``data``; the output is [num_segments, the other dimensions]. Negative
+ids are left out, ids of ``num_segments`` or more refused. An empty segment has the greatest number of the type.
+Dynamic unless ids and ``num_segments`` are constant (TFLite's UNSORTED_SEGMENT_MIN).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops._segments import TYPES, prepare_segments, reduced
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.options import UnsortedSegmentMinOptions
+
+op = OpDef(
+    "UNSORTED_SEGMENT_MIN",
+    inputs=("data", "segment_ids", "num_segments"),
+    outputs=("output",),
+    versions=versions("2.11.0"),
+    types=TYPES,
+    options=UnsortedSegmentMinOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    prepare_segments(ctx)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    dtype = numpy_dtype(ctx.input(0).type)
+    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return reduced(ctx, np.minimum, limits.max)

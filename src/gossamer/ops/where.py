@@ -1,0 +1,50 @@
+"""WHERE: the coordinates of the elements that are not zero.
+
+An int64 matrix, one row for each such element in the input's order, one column for each dimension; scalars are
+refused. The number of rows is known when the model is prepared if the input is constant, otherwise the output is
+dynamic (TFLite's WHERE).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import WhereOptions
+
+op = OpDef(
+    "WHERE",
+    inputs=("condition",),
+    outputs=("output",),
+    versions=versions("1.14.0", "2.8.0"),
+    types={
+        "condition": (
+            TensorType.BOOL,
+            TensorType.FLOAT32,
+            TensorType.INT64,
+            TensorType.INT32,
+            TensorType.INT8,
+            TensorType.UINT8,
+            TensorType.UINT32,
+        ),
+        "output": (TensorType.INT64,),
+    },
+    options=WhereOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    rank = len(ctx.input(0).shape)
+    ctx.require(rank, "condition must not be a scalar")
+    condition = ctx.constant(0)
+    if condition is None:
+        ctx.set_dynamic(0)
+    else:
+        ctx.set_shape(0, (int(np.count_nonzero(condition)), rank))
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    return np.argwhere(ctx.value(0)).astype(np.int64)

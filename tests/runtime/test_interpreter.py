@@ -1,0 +1,343 @@
+"""The API of `tf.lite.Interpreter`: arguments, details, views and copies, and every documented error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gossamer
+from gossamer import Interpreter, OpResolverType
+from gossamer.schema import TensorType
+from tests.runtime.graphs import ModelMaker, adder
+
+
+@pytest.fixture
+def interpreter() -> Interpreter:
+    made = Interpreter(model_content=adder())
+    made.allocate_tensors()
+    return made
+
+
+def test_five_lines(interpreter: Interpreter) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), x + 2)
+
+
+def test_from_a_path_and_from_any_buffer(tmp_path: Path) -> None:
+    path = tmp_path / "adder.tflite"
+    path.write_bytes(adder())
+    sources = [{"model_path": path}, {"model_path": str(path)}]
+    sources += [{"model_content": kind(adder())} for kind in (bytes, bytearray, memoryview)]
+    for source in sources:
+        made = Interpreter(**source)
+        assert made.get_input_details()[0]["name"] == "x"
+
+
+def test_input_details(interpreter: Interpreter) -> None:
+    (details,) = interpreter.get_input_details()
+    assert list(details) == [
+        "name",
+        "index",
+        "shape",
+        "shape_signature",
+        "dtype",
+        "quantization",
+        "quantization_parameters",
+        "sparsity_parameters",
+    ]
+    assert details["name"] == "x"
+    assert details["index"] == 0
+    assert details["dtype"] is np.float32
+    assert details["shape"].dtype == np.int32
+    np.testing.assert_array_equal(details["shape"], [2, 3])
+    np.testing.assert_array_equal(details["shape_signature"], [-1, 3])
+    assert details["quantization"] == (0.0, 0)
+    parameters = details["quantization_parameters"]
+    assert list(parameters) == ["scales", "zero_points", "quantized_dimension", "block_size"]
+    assert parameters["scales"].dtype == np.float32
+    assert parameters["zero_points"].dtype == np.int32
+    assert details["sparsity_parameters"] == {}
+
+
+def test_tensor_details_of_every_tensor(interpreter: Interpreter) -> None:
+    assert [details["name"] for details in interpreter.get_tensor_details()] == ["x", "one", "middle", "y"]
+    with pytest.raises(ValueError, match="subgraph_index is out of range: 3 for the model, which has 1 subgraphs"):
+        interpreter.get_tensor_details(3)
+
+
+def test_op_details(interpreter: Interpreter) -> None:
+    first, second = interpreter._get_ops_details()
+    assert first["op_name"] == second["op_name"] == "ADD"
+    np.testing.assert_array_equal(first["inputs"], [0, 1])
+    np.testing.assert_array_equal(second["outputs"], [3])
+    assert first["operand_types"] == [np.float32, np.float32]
+    with pytest.raises(ValueError, match="Invalid node index"):
+        interpreter._get_op_details(2)
+
+
+def test_get_tensor_copies_and_tensor_views(interpreter: Interpreter) -> None:
+    copy = interpreter.get_tensor(0)
+    copy[...] = 7
+    np.testing.assert_array_equal(interpreter.get_tensor(0), np.zeros((2, 3)))
+    access = interpreter.tensor(0)
+    access()[...] = 5
+    np.testing.assert_array_equal(interpreter.get_tensor(0), np.full((2, 3), 5))
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.tensor(3)(), np.full((2, 3), 7))
+
+
+@pytest.mark.parametrize("hold", [lambda view: view, lambda view: view[:1], lambda view: view.T])
+@pytest.mark.parametrize("call", ["invoke", "allocate_tensors", "resize_tensor_input"])
+def test_a_held_view_forbids_what_could_move_memory(interpreter: Interpreter, hold, call) -> None:
+    view = hold(interpreter.tensor(0)())
+    arguments = (0, [4, 3]) if call == "resize_tensor_input" else ()
+    with pytest.raises(RuntimeError, match="There is at least 1 reference to internal data"):
+        getattr(interpreter, call)(*arguments)
+    assert view.base is not None
+    del view
+    getattr(interpreter, call)(*arguments)
+
+
+def test_views_of_constants_are_read_only(interpreter: Interpreter) -> None:
+    assert not interpreter.tensor(1)().flags.writeable
+    with pytest.raises(ValueError, match="is a constant of the model"):
+        interpreter.set_tensor(1, np.ones(1, np.float32))
+
+
+def test_resize(interpreter: Interpreter) -> None:
+    interpreter.resize_tensor_input(0, [4, 3])
+    with pytest.raises(RuntimeError, match="Invoke called on model that is not ready"):
+        interpreter.invoke()
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.ones((4, 3), np.float32))
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(3), np.full((4, 3), 3))
+    np.testing.assert_array_equal(interpreter.get_output_details()[0]["shape"], [4, 3])
+
+
+def test_resize_to_the_same_shape_keeps_the_interpreter_ready(interpreter: Interpreter) -> None:
+    interpreter.set_tensor(0, np.ones((2, 3), np.float32))
+    interpreter.resize_tensor_input(0, [2, 3])
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(3), np.full((2, 3), 3))
+
+
+def test_resize_to_nothing(interpreter: Interpreter) -> None:
+    interpreter.resize_tensor_input(0, [0, 3])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert interpreter.get_tensor(3).shape == (0, 3)
+
+
+def test_resize_strict(interpreter: Interpreter) -> None:
+    interpreter.resize_tensor_input(0, [5, 3], strict=True)
+    with pytest.raises(RuntimeError, match="Attempting to resize dimension 1 of tensor 0 with value 3 to 4"):
+        interpreter.resize_tensor_input(0, [5, 4], strict=True)
+    with pytest.raises(RuntimeError, match="ResizeInputTensorStrict only allows mutating unknown dimensions"):
+        interpreter.resize_tensor_input(0, [5], strict=True)
+
+
+def test_resize_errors(interpreter: Interpreter) -> None:
+    with pytest.raises(ValueError, match=r"Shape should be 1D instead of 2\."):
+        interpreter.resize_tensor_input(0, [[1]])
+    with pytest.raises(RuntimeError, match="Invalid tensor index 99"):
+        interpreter.resize_tensor_input(99, [1])
+    with pytest.raises(RuntimeError, match="Attempting to resize a fixed-size tensor"):
+        interpreter.resize_tensor_input(1, [5])
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        interpreter.resize_tensor_input(0, [-2, 3])
+
+
+def test_a_size_beyond_memory_is_an_error_and_not_an_allocation() -> None:
+    interpreter = Interpreter(model_content=adder())
+    interpreter.resize_tensor_input(0, [1 << 30, 3])
+    with pytest.raises(RuntimeError):
+        interpreter.resize_tensor_input(0, [1 << 30, 1 << 30])
+        interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(0, [1, 3])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+
+
+def test_before_allocation() -> None:
+    interpreter = Interpreter(model_content=adder())
+    with pytest.raises(ValueError, match=r"Tensor data is null\. Run allocate_tensors\(\) first"):
+        interpreter.get_tensor(0)
+    with pytest.raises(ValueError, match=r"Cannot set tensor: Tensor is unallocated\. Try calling allocate_tensors"):
+        interpreter.set_tensor(0, np.zeros((2, 3), np.float32))
+    with pytest.raises(RuntimeError, match=r"Invoke called on model that is not ready\."):
+        interpreter.invoke()
+    with pytest.raises(RuntimeError, match="There is no memory plan yet"):
+        interpreter.memory_plan()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.zeros((2, 3)), "Got value of type FLOAT64 but expected type FLOAT32 for input 0, name: x"),
+        ([[1, 2, 3], [4, 5, 6]], "Got value of type INT64 but expected type FLOAT32"),
+        (np.zeros((2, 3), "S1"), "Got value of type STRING but expected type FLOAT32"),
+        (np.zeros(3, np.float32), r"Dimension mismatch\. Got 1 but expected 2 for input 0\."),
+        (np.zeros((2, 4), np.float32), r"Dimension mismatch\. Got 4 but expected 3 for dimension 1 of input 0\."),
+        (np.zeros((2, 0), np.float32), r"Dimension mismatch\. Got 0 but expected 3 for dimension 1 of input 0\."),
+    ],
+)
+def test_set_tensor_errors(interpreter: Interpreter, value, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        interpreter.set_tensor(0, value)
+
+
+@pytest.mark.parametrize("index", [77, -1])
+def test_bad_tensor_index(interpreter: Interpreter, index: int) -> None:
+    for call in (interpreter.get_tensor, interpreter.tensor(index).__call__):
+        with pytest.raises(ValueError, match=f"Invalid tensor index {index} exceeds max tensor index 3"):
+            call(index) if call == interpreter.get_tensor else call()
+
+
+def test_bad_subgraph_index(interpreter: Interpreter) -> None:
+    with pytest.raises(ValueError, match="Invalid subgraph index 5 exceeds max subgraph index 0"):
+        interpreter.get_tensor(0, 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "`model_path` or `model_content` must be specified."),
+        ({"model_content": b""}, "`model_path` or `model_content` must be specified."),
+        ({"model_path": "a", "model_content": b"x"}, "Can't both provide `model_path` and `model_content`"),
+        ({"model_path": "no/such.tflite"}, "Could not open 'no/such.tflite'"),
+        ({"model_content": b"garbage"}, "The model is not a valid Flatbuffer buffer"),
+        ({"model_content": adder(), "num_threads": 0}, "num_threads should >= 1"),
+        ({"model_content": adder(), "num_threads": "2"}, "type of num_threads should be int"),
+        ({"model_content": adder(), "experimental_op_resolver_type": 5}, "Unrecognized passed in op resolver type: 5"),
+    ],
+)
+def test_constructor_errors(arguments, message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        Interpreter(**arguments)
+    assert message in str(error.value)
+
+
+def test_a_version_that_is_not_registered() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((1,)), make.tensor((1,))
+    make.op("ADD", [x, x], [y], version=99)
+    make.io([x], [y])
+    with pytest.raises(ValueError) as error:
+        Interpreter(model_content=make.model())
+    assert str(error.value).startswith(
+        "Didn't find op for builtin opcode 'ADD' version '99'. An older version of this builtin might be supported. "
+        "Are you using an old TFLite binary with a newer model?\nRegistration failed."
+    )
+    assert "ADD up to version 6" in str(error.value)
+
+
+def test_an_unresolved_custom_operator_fails_when_allocated() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((1,)), make.tensor((1,))
+    make.op("MyOp", [x], [y], custom=True)
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    with pytest.raises(RuntimeError) as error:
+        interpreter.allocate_tensors()
+    assert "Encountered unresolved custom op: MyOp." in str(error.value)
+    assert "Node number 0 (MyOp) failed to prepare." in str(error.value)
+
+
+def test_a_flex_operator_fails_when_allocated() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((1,)), make.tensor((1,))
+    make.op("FlexSin", [x], [y], custom=True)
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    with pytest.raises(RuntimeError, match="Select TensorFlow op"):
+        interpreter.allocate_tensors()
+
+
+def test_a_custom_operator_of_ones_own() -> None:
+    op = gossamer.ops.op_def.OpDef("Twice", ("x",), ("y",), (gossamer.ops.op_def.Version(1, ""),), custom=True)
+    op.prepare(lambda ctx: ctx.set_shape(0, ctx.input(0).shape))
+    op.reference(lambda ctx: ctx.value(0) * np.float32(2))
+    make = ModelMaker()
+    x, y = make.tensor((2,)), make.tensor((2,))
+    make.op("Twice", [x], [y], custom=True)
+    make.io([x], [y])
+    interpreter = gossamer.InterpreterWithCustomOps(
+        custom_op_registerers=[lambda resolver: resolver.add_custom("Twice", op)], model_content=make.model()
+    )
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.array([1, 2], np.float32))
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(y), [2, 4])
+
+
+def test_an_inconsistent_graph_fails_when_allocated() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((1,)), make.tensor((1,))
+    make.op("RELU", [77], [y])
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    with pytest.raises(RuntimeError, match=r"AllocateTensors\(\) called on inconsistent model\.(.|\n)*77"):
+        interpreter.allocate_tensors()
+
+
+def test_preserve_all_tensors_keeps_intermediates_and_the_result() -> None:
+    with pytest.warns(UserWarning, match="experimental_preserve_all_tensors"):
+        interpreter = Interpreter(model_content=adder(), experimental_preserve_all_tensors=True)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.ones((2, 3), np.float32))
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(2), np.full((2, 3), 2))
+    np.testing.assert_array_equal(interpreter.get_tensor(3), np.full((2, 3), 3))
+    interpreter.memory_plan().check()
+
+
+@pytest.mark.parametrize("resolver", list(OpResolverType))
+def test_every_resolver_type_runs(resolver: OpResolverType) -> None:
+    interpreter = Interpreter(model_content=adder(), experimental_op_resolver_type=resolver)
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(3), np.full((2, 3), 2))
+
+
+def test_quantization_in_details() -> None:
+    from gossamer.schema import QuantizationParameters
+
+    make = ModelMaker()
+    record = QuantizationParameters(
+        scale=np.array([0.5, 0.25], np.float32), zero_point=np.zeros(2, np.int64), quantized_dimension=1
+    )
+    x = make.tensor((1, 2), TensorType.INT8, quantization=record)
+    y = make.tensor((1, 2), TensorType.INT8, quantization=record)
+    make.op("RESHAPE", [x], [y])
+    make.io([x], [y])
+    for compress, zero_points in ((False, [0, 0]), (True, [0])):
+        interpreter = Interpreter(
+            model_content=make.model(), experimental_compress_quantization_zero_points=compress
+        )
+        details = interpreter.get_input_details()[0]
+        assert details["quantization"] == (0.0, 0)
+        np.testing.assert_array_equal(details["quantization_parameters"]["scales"], [0.5, 0.25])
+        np.testing.assert_array_equal(details["quantization_parameters"]["zero_points"], zero_points)
+        assert details["quantization_parameters"]["quantized_dimension"] == 1
+        assert interpreter.experimental_compress_quantization_zero_points is compress
+
+
+def test_load_delegate() -> None:
+    with pytest.raises(OSError, match="cannot open shared object file"):
+        gossamer.load_delegate("/no/such/library.so")
+    with pytest.raises(ValueError, match="Failed to load delegate from libedgetpu"):
+        gossamer.load_delegate("libedgetpu.so.1")
+    with pytest.raises(ValueError, match="experimental_delegates"):
+        Interpreter(model_content=adder(), experimental_delegates=[object()])
+
+
+def test_the_names_of_tflite_runtime() -> None:
+    import gossamer.interpreter as tflite
+
+    assert tflite.Interpreter is gossamer.Interpreter
+    assert tflite.load_delegate is gossamer.load_delegate
