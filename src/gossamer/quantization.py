@@ -186,7 +186,7 @@ def integer_range(tensor_type: int) -> tuple[int, int]:
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
-_REAL_RANGE = {
+_REAL_RANGE: dict[int, tuple[float, float]] = {
     ActivationFunctionType.RELU: (0.0, math.inf),
     ActivationFunctionType.RELU6: (0.0, 6.0),
     ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
@@ -194,8 +194,9 @@ _REAL_RANGE = {
 
 
 def activation_range(activation: int) -> tuple[float, float]:
-    """The real range that a fused activation clamps to; (-inf, inf) for none and for those that are no clamp."""
-    return _REAL_RANGE.get(ActivationFunctionType(activation), (-math.inf, math.inf))
+    """The real range that a fused activation clamps to; (-inf, inf) for none, for those that are no clamp and for
+    unknown ones, which TFLite takes for none."""
+    return _REAL_RANGE.get(activation, (-math.inf, math.inf))
 
 
 def quantized_activation_range(activation: int, tensor_type: int, quantization: Quantization) -> tuple[int, int]:

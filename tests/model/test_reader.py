@@ -271,6 +271,28 @@ def test_the_generated_decoder_can_be_read() -> None:
     )
 
 
+def test_layouts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder costs a compilation, so a file must not ask for any number of them."""
+    monkeypatch.setattr("gossamer.model.reader.MAX_LAYOUTS", 3)
+    monkeypatch.setattr("gossamer.model.reader._DECODED", {})
+    with pytest.raises(ModelError, match="more than 3 different vtables"):
+        read_model(write_model(add_model()))
+
+
+def test_half_a_union_is_checked_too() -> None:
+    content = write_root(Operator(builtin_options=Conv2DOptions()), b"TEST")
+    slot = 4 + 2 * Operator.FIELD["builtin_options"].slot
+    (root,) = struct.unpack_from("<I", content)
+    vtable = root - struct.unpack_from("<i", content, root)[0]
+    no_tag = bytearray(content)
+    struct.pack_into("<H", no_tag, vtable + slot, 0)
+    assert read_root(Operator, memoryview(bytes(no_tag)), b"TEST") == Operator()
+    (field,) = struct.unpack_from("<H", content, vtable + slot + 2)
+    struct.pack_into("<I", no_tag, root + field, 1 << 20)
+    with pytest.raises(ModelError, match=r"builtin_options: offset points to byte .*, outside the file"):
+        read_root(Operator, memoryview(bytes(no_tag)), b"TEST")
+
+
 def test_cutting_a_file_anywhere_is_noticed() -> None:
     content = write_model(add_model())
     for length in range(len(content)):

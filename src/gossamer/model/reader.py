@@ -77,14 +77,14 @@ class _Kinds(dict[type[Table], _Kind]):
 class _Reading:
     """One pass over one FlatBuffer: its bytes, what was decoded, and how many bytes may still be decoded."""
 
-    __slots__ = ("data", "kinds", "known", "layouts", "left", "limit", "strange", "whole")
+    __slots__ = ("budget", "data", "kinds", "known", "layouts", "left", "limit", "strange", "whole")
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
         self.limit = len(data)
         self.whole = np.frombuffer(data, np.uint8)
-        # A file without overlaps is decoded once; the second helping is for tables read under two types.
-        self.left = 2 * self.limit + 1024
+        # A file without overlaps is decoded once; the rest is for the odd table that is read under two types.
+        self.budget = self.left = 2 * self.limit + (1 << 16)
         self.kinds = _Kinds()
         self.known: dict[tuple[Any, int], Any] = {}
         self.layouts = 0
@@ -94,7 +94,7 @@ class _Reading:
         """Counts decoded bytes. Raises `_Damage` when they are more than a file without overlaps can hold."""
         self.left -= count
         if self.left < 0:
-            raise _Damage(f"overlaps other data: more than {2 * self.limit + 1024} bytes decoded by byte {at}", at)
+            raise _Damage(f"overlaps other data: more than {self.budget} bytes decoded by byte {at}", at)
 
     def ends_outside(self, what: str, at: int) -> _Damage:
         return _Damage(f"{what} at byte {at} ends outside the file ({self.limit} bytes)", at)
@@ -228,6 +228,8 @@ def read_strings(reading: _Reading, at: int) -> tuple[str, ...]:
 def read_union(reading: _Reading, members: tuple[type[Table], ...], name: str, code: int, pos: int) -> Any:
     if 0 < code <= len(members):
         return read_table(reading, members[code - 1], pos)
+    if pos >= reading.limit:
+        raise _Damage(f"offset points to byte {pos}, outside the file ({reading.limit} bytes)", pos)
     if code:
         reading.strange[name] = code
     return None
@@ -393,10 +395,9 @@ def generate(cls: type[Table], slots: tuple[int, ...], pos: int = 0) -> tuple[st
         offset, variable = slot(field.slot), f"v{field.slot}"
         if field.kind == "union":
             tag, offset = offset, slot(field.slot + 1)
-            if not tag or not offset:
-                continue
-            fetch(tag, u8, f"{variable}_code", field)
-        elif not offset:
+            if tag:
+                fetch(tag, u8, f"{variable}_code", field)
+        if not offset:
             continue
         if field.kind == "scalar":
             fetch(offset, field.of, variable, field)
@@ -415,7 +416,8 @@ def generate(cls: type[Table], slots: tuple[int, ...], pos: int = 0) -> tuple[st
                 value = f"read_{field.kind}(reading, of_{field.slot}, {target})"
             elif field.kind == "union":
                 names[f"of_{field.slot}"] = field.of.members
-                value = f"read_union(reading, of_{field.slot}, {field.name!r}, {variable}_code, {target})"
+                code = f"{variable}_code" if tag else "0"
+                value = f"read_union(reading, of_{field.slot}, {field.name!r}, {code}, {target})"
             elif field.kind == "numbers":
                 names[f"numbers_{field.slot}"] = _READ_NUMBERS[field.of.code]
                 value = f"numbers_{field.slot}(reading, {target})"

@@ -29,6 +29,7 @@ from gossamer.schema.options import (
     StablehloScatterOptions,
     StablehloSortOptions,
     StablehloWhileOptions,
+    UniqueOptions,
     WhileOptions,
 )
 from gossamer.schema.tables import (
@@ -388,6 +389,13 @@ def options_class(code: int) -> type[Table] | None:
 
 
 @cache
+def _type_fields(options: type[Table]) -> tuple[str, ...]:
+    """The options that TFLite converts to one of its own types; that of UNIQUE it only compares."""
+    fields = options.FIELDS if options is not UniqueOptions else ()
+    return tuple(field.name for field in fields if field.enum is TensorType)
+
+
+@cache
 def _options_by_name() -> dict[str, type[Table]]:
     return {member.__name__.upper(): member for member in (*BuiltinOptions.members, *BuiltinOptions2.members)}
 
@@ -463,6 +471,13 @@ def _verify_options(
         for name in ("name", "composite_attributes"):
             if not options.has(name):
                 _refuse(f"'stablehlo.composite' missing required option '{name}'.", place, "the field is absent")
+    for name in _type_fields(type(options)):  # type: ignore[arg-type] # mypy asks the table, not its class, for a hash
+        if not isinstance(getattr(options, name), TensorType):
+            _refuse(
+                f"Unsupported data type {getattr(options, name)} in tensor",
+                f"{place}.{name}",
+                "written by a newer converter?",
+            )
     if type(options) in _CALLED:
         for name in _CALLED[type(options)]:
             value = getattr(options, name)

@@ -24,6 +24,37 @@ SUPPRESSION_TYPES = {
 }
 
 
+class _Scored:
+    """An index with a score, ordered by the score alone.
+
+    Python's heapq moves elements exactly as the heaps of C++'s standard library (libstdc++) do, so where scores are
+    equal the order is TFLite's, as long as nothing else is compared.
+    """
+
+    __slots__ = ("index", "key", "met")
+
+    def __init__(self, key: float, index: int, met: int = 0) -> None:
+        self.key = key
+        self.index = index
+        self.met = met
+
+    def __lt__(self, other: _Scored) -> bool:
+        return self.key < other.key
+
+
+def best_classes(scores: Array, count: int) -> list[int]:
+    """Indices of the ``count`` highest scores, best first; equal ones in the order of std::partial_sort."""
+    if count == 1:
+        return [int(scores.argmax())]
+    items = [_Scored(float(score), index) for index, score in enumerate(scores)]
+    heap = items[:count]
+    heapq.heapify(heap)
+    for item in items[count:]:
+        if heap[0] < item:
+            heapq.heapreplace(heap, item)
+    return [heapq.heappop(heap).index for _ in range(count)][::-1]
+
+
 def overlaps(box: Array, others: Array) -> Array:
     """Intersection over union of a box [ymin, xmin, ymax, xmax] with each of ``others`` [n, 4], in float32; 0 where
     one of the two has no area."""
@@ -60,9 +91,9 @@ def prepare_suppression(ctx: PrepareContext) -> None:
 def suppressed(ctx: InvokeContext, sigma: float) -> tuple[Array, Array, Array]:
     """(indices, scores, count) of the boxes that stay, best first, filled up with zeros to max_output_size.
 
-    Candidates with a score over the threshold wait in a queue, the best score first, equal ones in order. The best is
-    compared with the selected boxes it has not met, the latest first: an overlap of ``iou_threshold`` or more drops it;
-    otherwise, with a ``sigma`` over 0, its score shrinks by ``exp(-0.5 / sigma * overlap ** 2)``. If its score did not
+    Candidates with a score over the threshold wait in a queue, the best score first, equal ones as a C++
+    priority_queue has them. The best is compared with the selected boxes it has not met, the latest first: an overlap
+    of ``iou_threshold`` or more drops it; otherwise, with a ``sigma`` over 0, its score shrinks by ``exp(-0.5 / sigma * overlap ** 2)``. If its score did not
     change it is selected. In either case it returns to the queue, unless its score fell to the threshold; a selected
     box meets itself there, which drops it, but for a box without area.
     """
@@ -73,17 +104,17 @@ def suppressed(ctx: InvokeContext, sigma: float) -> tuple[Array, Array, Array]:
     iou_threshold, score_threshold = np.float32(ctx.value(3)), np.float32(ctx.value(4))
     decay = np.float32(-0.5 / sigma) if sigma > 0 else None
     candidates = np.flatnonzero(scores > score_threshold)
-    # (negated score, index, how many selected boxes it has met)
-    queue = [(-float(scores[i]), int(i), 0) for i in candidates]
-    heapq.heapify(queue)
+    queue: list[_Scored] = []
+    for candidate in candidates:
+        heapq.heappush(queue, _Scored(-float(scores[candidate]), int(candidate)))
     selected: list[int] = []
     selected_scores: list[float] = []
     limit_here = min(limit, len(queue))
     while queue and len(selected) < limit_here:
-        negated, index, met = heapq.heappop(queue)
-        score = np.float32(-negated)
+        best = heapq.heappop(queue)
+        score = np.float32(-best.key)
         keep = True
-        for overlap in overlaps(boxes[index], boxes[selected[met:]][::-1]) if len(selected) > met else ():
+        for overlap in overlaps(boxes[best.index], boxes[selected[best.met :][::-1]]):
             if overlap >= iou_threshold:
                 keep = False
                 break
@@ -94,11 +125,11 @@ def suppressed(ctx: InvokeContext, sigma: float) -> tuple[Array, Array, Array]:
         if not keep:
             continue
         met = len(selected)
-        if score == np.float32(-negated):
-            selected.append(index)
+        if score == np.float32(-best.key):
+            selected.append(best.index)
             selected_scores.append(float(score))
         if score > score_threshold:
-            heapq.heappush(queue, (-float(score), index, met))
+            heapq.heappush(queue, _Scored(-float(score), best.index, met))
     indices, kept_scores = np.zeros(limit, np.int32), np.zeros(limit, np.float32)
     indices[: len(selected)] = selected
     kept_scores[: len(selected)] = selected_scores

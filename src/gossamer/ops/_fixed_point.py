@@ -19,6 +19,7 @@ from gossamer.ops._elementwise import require_scale
 from gossamer.ops._rescale import checked_log2
 from gossamer.ops.op_def import Context, TensorInfo
 from gossamer.quantization import integer_range, quantize_multiplier, round_half_away, rounding_divide_by_pot
+from gossamer.schema.enums import TensorType
 
 Int = NDArray[np.int64]
 Array = NDArray[Any]
@@ -64,7 +65,7 @@ def rescale(x: ArrayLike, integer_bits: int, new_integer_bits: int, bits: int = 
     return rounding_divide_by_pot(np.asarray(x, np.int64), new_integer_bits - integer_bits)
 
 
-def rounding_half_sum(a: Int, b: ArrayLike) -> Int:
+def rounding_half_sum(a: Int, b: int) -> Int:
     """(a + b) / 2, halves away from zero."""
     total = a + b
     return np.where(total >= 0, (total + 1) >> 1, -((1 - total) >> 1))
@@ -77,7 +78,7 @@ def count_leading_zeros(x: ArrayLike) -> Int:
 
 
 def _constant(value: int, bits: int) -> int:
-    return int(rounding_divide_by_pot(np.int64(value), 32 - bits))  # type: ignore[arg-type]
+    return int(rounding_divide_by_pot(np.int64(value), 32 - bits))
 
 
 def _exp_between_minus_quarter_and_0(x: Int, bits: int) -> Int:
@@ -204,6 +205,12 @@ def inverse_sqrt_multiplier(x: ArrayLike) -> tuple[Int, Int]:
     return np.where(at_most_1, (1 << 31) - 1, guess), np.where(at_most_1, 0, -np.maximum(right_shift, 0))
 
 
+def saturated(levels: Array, tensor_type: int) -> Array:
+    """Levels clamped to an integer type, in its dtype."""
+    result: Array = np.clip(levels, *integer_range(tensor_type)).astype(numpy_dtype(tensor_type))
+    return result
+
+
 def in_double(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """A float32 function computed in float64 and rounded: as near to C's as one gets, NumPy's own differ more."""
     return lambda x: function(x.astype(np.float64)).astype(np.float32)
@@ -212,20 +219,19 @@ def in_double(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 def byte_table(source: TensorInfo, target: TensorInfo, function: Callable[[Array], Array]) -> Array:
     """``function`` of every value of an 8-bit tensor, quantized for ``target`` of the same type: 256 entries in the
     order of the bytes, as `look_up` takes them. TFLite's LUTPopulate, in float32."""
-    dtype = numpy_dtype(source.type)
-    low, high = integer_range(source.type)
-    q = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
+    q = np.arange(256, dtype=np.uint8).view(numpy_dtype(source.type)).astype(np.float32)
     x = np.float32(source.quantization.scale) * (q - np.float32(source.quantization.zero_point))
     with np.errstate(all="ignore"):
         inverse = np.float32(1) / np.float32(target.quantization.scale)
         level = round_half_away(function(x) * inverse) + np.float32(target.quantization.zero_point)
     # A NaN becomes the least value, as the conversion instruction of x86 has it.
-    return np.clip(np.nan_to_num(np.trunc(level), nan=low), low, high).astype(dtype)
+    return saturated(np.nan_to_num(np.trunc(level), nan=-np.inf), source.type)
 
 
 def look_up(x: Array, table: Array) -> Array:
     """The entries of a 256-entry table in the order of the bytes."""
-    return table[x.view(np.uint8)]
+    values: Array = table[x.view(np.uint8)]
+    return values
 
 
 def interpolation_table(
@@ -254,7 +260,7 @@ def interpolation_table(
         interpolated = round_half_away((exact[1:] + sample[:-1]) / real(2))
         sample[:-1] -= round_half_away((interpolated - middle) / real(2))
         sample[-1] = round_half_away(function(np.asarray([end], dtype)) * inverse)[0]
-    return np.clip(sample, -32768, 32767).astype(np.int16)
+    return saturated(sample, TensorType.INT16)
 
 
 def interpolate(x: Array, table: NDArray[np.int16]) -> NDArray[np.int16]:
@@ -263,7 +269,8 @@ def interpolate(x: Array, table: NDArray[np.int16]) -> NDArray[np.int16]:
     index = (wide >> 7) + 256
     base = table[index].astype(np.int32)
     slope = (table[index + 1] - table[index]).astype(np.int32)
-    return (base + ((slope * (wide & 0x7F) + 64) >> 7)).astype(np.int16)
+    result: NDArray[np.int16] = (base + ((slope * (wide & 0x7F) + 64) >> 7)).astype(np.int16)
+    return result
 
 
 def table_multiplier(scale: float, exact: tuple[int, ...]) -> tuple[int, int]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gossamer.ops._elementwise import require_scale
-from gossamer.ops._fixed_point import wrap_int32
+from gossamer.ops._fixed_point import saturated, wrap_int32
 from gossamer.ops._reduce import BYTES, axes_of, prepare_reduction, reduced_elements, reduced_shape
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
-from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
 
 @dataclass(frozen=True)
@@ -51,4 +51,4 @@ def quantized_sum(ctx: InvokeContext, *, mean: bool) -> Array:
     total = np.add.reduce(x, axis=axes, dtype=np.int64, keepdims=keep_dims)
     centred = wrap_int32(total - ctx.input(0).quantization.zero_point * n)
     levels = multiply_by_quantized_multiplier(centred, rescaling.multiplier, rescaling.shift)
-    return np.clip(levels + output.quantization.zero_point, *integer_range(output.type)).astype(x.dtype)
+    return saturated(levels + output.quantization.zero_point, output.type)

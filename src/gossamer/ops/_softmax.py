@@ -49,4 +49,5 @@ def prepare_differences(scale: float, beta: float) -> Differences:
 def steps_from_greatest(x: NDArray[np.integer]) -> Int:
     """How far each value lies under the greatest of its row, along the last axis, which is not empty."""
     wide = x.astype(np.int64)
-    return wide.max(axis=-1, keepdims=True) - wide
+    steps: Int = wide.max(axis=-1, keepdims=True) - wide
+    return steps

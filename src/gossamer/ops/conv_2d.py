@@ -15,9 +15,10 @@ Types (input and output alike / filter / bias):
 - int16 / int8 or int4 / int64, or int32 where ``quantized_bias_type`` says so; zero points 0. TFLite reads an int32
   bias as int64 where ``quantized_bias_type`` is not set; here its values count.
 - float32 / int8, int4 or uint8 / float32, hybrid: `_hybrid` quantizes each sample. Where the filter's scales differ
-  among themselves, or there are groups, it does so asymmetrically, and the result is ``sum * filter_scale[o] *
-  sample_scale + bias``; else symmetrically, and it is ``sum * (sample_scale * filter_scale) + bias``. A uint8 filter
-  holds the bits of int8 values. Filter zero points are ignored.
+  among themselves, or there are groups (which need a scale for each filter), it does so asymmetrically, and the result
+  is ``sum * filter_scale[o] * sample_scale + bias``; else symmetrically, and it is ``sum * (sample_scale *
+  filter_scale) + bias``. A uint8 filter holds the bits of int8 values; it counts as having a single scale and takes no
+  groups. Filter zero points are ignored.
 """
 
 from __future__ import annotations
@@ -88,31 +89,36 @@ def prepare(ctx: PrepareContext) -> Data:
     windows = image_windows(ctx, x.shape, filter.shape[1:3], options)
     shape = (x.shape[0], windows[0].output, windows[1].output, channels)
     hybrid = x.type == TensorType.FLOAT32 and filter.type != TensorType.FLOAT32
-    requantize, scales, uneven = None, None, False
+    requantize, scales, per_channel = None, None, False
     if x.type != TensorType.FLOAT32:
         activation = options.fused_activation_function
         requantize = requantization(ctx, x, filter, bias, channels, activation, wide=wide)
     elif hybrid:
-        scales, uneven = _hybrid_scales(ctx, filter)
-    _request_scratch(ctx, shape, groups, hybrid, uneven)
+        scales, per_channel = _hybrid_scales(ctx, filter, groups)
+    _request_scratch(ctx, shape, groups, hybrid, per_channel)
     ctx.set_shape(0, shape)
-    return Data(windows, requantize, scales, uneven or groups > 1)
+    return Data(windows, requantize, scales, per_channel)
 
 
-def _hybrid_scales(ctx: PrepareContext, filter: TensorInfo) -> tuple[NDArray[np.float32], bool]:
-    """The scales of a hybrid filter, and whether they differ. A filter without any counts as scaled by 0."""
-    scales = filter.quantization.scales
-    if scales.size < 2 or filter.type == TensorType.UINT8 or (scales == scales[0]).all():
+def _hybrid_scales(ctx: PrepareContext, filter: TensorInfo, groups: int) -> tuple[NDArray[np.float32], bool]:
+    """The scales of a hybrid filter, and whether they count one by one. A filter without any is scaled by 0."""
+    scales, dimension, channels = filter.quantization.scales, filter.quantization.dimension, filter.shape[0]
+    even = scales.size < 2 or filter.type == TensorType.UINT8 or bool((scales == scales[0]).all())
+    if even and groups == 1:
         return (scales[:1] if scales.size else np.zeros(1, np.float32)), False
-    dimension, channels = filter.quantization.dimension, filter.shape[0]
-    if not (0 <= dimension < 4 and scales.size == filter.shape[dimension] == channels):
-        ctx.fail(f"filter {list(filter.shape)} must have one scale or {channels}, along dimension 0, got {scales.size}")
+    if filter.type == TensorType.UINT8:
+        ctx.fail("a uint8 filter cannot have groups with float32 input; int8 and int4 can")
+    if dimension != 0 or scales.size != channels:
+        ctx.fail(
+            f"filter {list(filter.shape)} must have {channels} scales along dimension 0, "
+            f"got {scales.size} along dimension {dimension}"
+        )
     return scales, True
 
 
-def _request_scratch(ctx: PrepareContext, shape: Shape, groups: int, hybrid: bool, uneven: bool) -> None:
+def _request_scratch(ctx: PrepareContext, shape: Shape, groups: int, hybrid: bool, per_channel: bool) -> None:
     """What TFLite's optimized kernel asks for: im2col, and for hybrid filters the quantized input, a scale for each
-    position, accumulators; where filter scales differ also the zero points, and the filter's sums to keep."""
+    position, accumulators; where filter scales count one by one also the zero points, and the filter's sums to keep."""
     x, filter = ctx.input(0), ctx.input(1)
     channels, *window, depth = filter.shape
     pointwise = (ctx.options.stride_h, ctx.options.stride_w, *window) == (1, 1, 1, 1)
@@ -125,7 +131,7 @@ def _request_scratch(ctx: PrepareContext, shape: Shape, groups: int, hybrid: boo
         ctx.temporary(TensorType.INT8, x.shape)
         ctx.temporary(TensorType.FLOAT32, positions)
         ctx.temporary(TensorType.INT32, (channels, math.prod(shape[:3])))
-        if uneven:
+        if per_channel:
             ctx.temporary(TensorType.INT32, positions)
             ctx.temporary(TensorType.INT32, (channels,), persistent=True)
 

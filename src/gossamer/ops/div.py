@@ -1,6 +1,8 @@
 """DIV: x / y, element by element, with broadcasting and a fused activation.
 
-float32 and float16 are clamped to the activation, or without one to their finite range: 1 / 0 gives the largest number, 0 / 0 is NaN. LiteRT takes float16 through XNNPACK alone.
+Floats are clamped to the activation, or without one to their finite range: 1 / 0 gives the largest number, 0 / 0 is
+NaN. LiteRT takes float16 through XNNPACK alone.
+
 int32 truncates towards zero; -2**31 / -1 saturates. A divisor of zero among integers is refused when it turns up.
 
 uint8, int8 and int16 (TFLite's ``DivElementwise``): with ``a = x - zero_x`` and ``b = y - zero_y``, both negated where

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 
 from gossamer.ops._elementwise import prepare_unary, require_scale
-from gossamer.ops._fixed_point import byte_table, interpolate, interpolation_table, look_up
+from gossamer.ops._fixed_point import byte_table, in_double, interpolate, interpolation_table, look_up
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import GeluOptions
@@ -56,8 +56,8 @@ def reference(ctx: InvokeContext) -> Array:
     real = x.dtype.type
     if ctx.options.approximate:
         inner = real(_SQRT_2_OVER_PI) * (x + real(0.044715) * (x * x * x))
-        return real(0.5) * x * (real(1) + np.tanh(inner))
-    return real(0.5) * x * _erfc(x * real(-math.sqrt(0.5))).astype(x.dtype)
+        return np.asarray(real(0.5) * x * (real(1) + np.tanh(inner)))
+    return np.asarray(real(0.5) * x * _erfc(x * real(-math.sqrt(0.5))).astype(x.dtype))
 
 
 _SQRT_2_OVER_PI = np.float32(math.sqrt(2 / math.pi))
@@ -65,12 +65,12 @@ _SQRT_2_OVER_PI = np.float32(math.sqrt(2 / math.pi))
 
 def _exact_entry(x: Array) -> Array:
     erfc = [math.erfc(value) for value in (x * np.float32(-math.sqrt(0.5))).tolist()]
-    return np.float32(0.5) * x * np.array(erfc, np.float32)
+    return np.asarray(np.float32(0.5) * x * np.array(erfc, np.float32))
 
 
 def _approximate_entry(x: Array) -> Array:
     inner = _SQRT_2_OVER_PI * (x + np.float32(0.044715) * x * x * x)
-    return np.float32(0.5) * x * (np.float32(1) + np.tanh(inner.astype(np.float64)).astype(np.float32))
+    return np.asarray(np.float32(0.5) * x * (np.float32(1) + in_double(np.tanh)(inner)))
 
 
 _ERFC_IS_0 = 10.5
@@ -85,11 +85,12 @@ def _scaled_erfc() -> Chebyshev:
     def scaled_erfc(t: Array) -> Array:
         return np.array([math.exp(x * x) * math.erfc(x) for x in 2 / t - 2])
 
-    return Chebyshev.interpolate(scaled_erfc, 16, domain=[end, 1])
+    polynomial: Chebyshev = Chebyshev.interpolate(scaled_erfc, 16, domain=[end, 1])
+    return polynomial
 
 
 def _erfc(x: Array) -> Array:
     """1 - erf(x) in float64."""
     size = np.minimum(np.abs(x.astype(np.float64)), _ERFC_IS_0)
     tail = _scaled_erfc()(1 / (1 + size / 2)) * np.exp(-size * size)
-    return np.where(x < 0, 2 - tail, tail)
+    return np.asarray(np.where(x < 0, 2 - tail, tail))

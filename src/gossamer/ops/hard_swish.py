@@ -15,9 +15,9 @@ import numpy as np
 
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import prepare_unary, require_scale
-from gossamer.ops._fixed_point import Int, high_mul, look_up
+from gossamer.ops._fixed_point import Int, high_mul, look_up, saturated
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import integer_range, quantize_multiplier, rounding_divide_by_pot
+from gossamer.quantization import quantize_multiplier, rounding_divide_by_pot
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import HardSwishOptions
 
@@ -43,14 +43,13 @@ def prepare(ctx: PrepareContext) -> Array | None:
     ratio = float(fine_scale / np.float32(require_scale(ctx, "output", output)))
     multiplier, exponent = _multiplier_16(ratio)
     ctx.require(exponent <= 0, f"the output's scale is too small: input scale / 128 / output scale is {ratio}, not < 1")
-    dtype = numpy_dtype(x.type)
-    q = np.arange(256, dtype=np.uint8).view(dtype).astype(np.int64) - x.quantization.zero_point
+    q = np.arange(256, dtype=np.uint8).view(numpy_dtype(x.type)).astype(np.int64) - x.quantization.zero_point
     fine = _wrap_16(_wrap_16(q) << 7)
     relu_ish = _relu_ish(fine, *_multiplier_16(float(fine_scale / np.float32(3 / 32768))))
     product = relu_ish * high_mul(fine, multiplier, bits=16)
     truncated = np.where(product >= 0, product >> 15, -(-product >> 15))
     levels = _wrap_16(rounding_divide_by_pot(truncated, -exponent) + output.quantization.zero_point)
-    return np.clip(levels, *integer_range(x.type)).astype(dtype)
+    return saturated(levels, x.type)
 
 
 def _multiplier_16(real: float) -> tuple[int, int]:
@@ -67,7 +66,8 @@ def _relu_ish(fine: Int, multiplier: int, exponent: int) -> Int:
         scaled = np.clip(high_mul(shifted, multiplier, bits=16) << 1, -(1 << 15), (1 << 15) - 1)
     else:
         scaled = rounding_divide_by_pot(high_mul(fine, multiplier, bits=16), -exponent)
-    return (scaled + (1 << 15)) >> 1
+    result: Int = (scaled + (1 << 15)) >> 1
+    return result
 
 
 def _wrap_16(x: Int) -> Int:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary
-from gossamer.ops._fixed_point import high_mul, inverse_sqrt_multiplier, wrap_int32
+from gossamer.ops._fixed_point import high_mul, inverse_sqrt_multiplier, saturated, wrap_int32
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, rounding_divide_by_pot
+from gossamer.quantization import multiply_by_quantized_multiplier, rounding_divide_by_pot
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import L2NormOptions
 
@@ -61,4 +61,4 @@ def reference(ctx: InvokeContext) -> Array:
         levels = rounding_divide_by_pot(high_mul(128 * q, multiplier), -shift) + 128
     else:
         levels = multiply_by_quantized_multiplier(q, multiplier, shift + 7)
-    return np.clip(levels, *integer_range(output.type)).astype(x.dtype)
+    return saturated(levels, output.type)

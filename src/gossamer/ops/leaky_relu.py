@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary, require_symmetric
-from gossamer.ops._fixed_point import scale_ratio
+from gossamer.ops._fixed_point import saturated, scale_ratio
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import integer_range, multiply_by_quantized_multiplier
+from gossamer.quantization import multiply_by_quantized_multiplier
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import LeakyReluOptions
 
@@ -59,9 +59,8 @@ def reference(ctx: InvokeContext) -> Array:
     if ctx.data is None:
         return np.where(x > 0, x, x * x.dtype.type(ctx.options.alpha))
     multipliers: Multipliers = ctx.data
-    low, high = integer_range(ctx.output().type)
     q = x.astype(np.int64) - ctx.input(0).quantization.zero_point
     identity = multiply_by_quantized_multiplier(q, *multipliers.identity)
     leaked = multipliers.sign * multiply_by_quantized_multiplier(q, *multipliers.alpha)
     levels = np.where(q >= 0, identity, leaked) + ctx.output().quantization.zero_point
-    return np.clip(levels, low, high).astype(x.dtype)
+    return saturated(levels, ctx.output().type)

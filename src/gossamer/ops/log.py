@@ -1,4 +1,6 @@
-"""LOG: the natural logarithm, element by element; -infinity at 0, NaN below. LiteRT takes float16 through XNNPACK alone.
+"""LOG: the natural logarithm, element by element; -infinity at 0, NaN below.
+
+LiteRT takes float16 through XNNPACK alone.
 
 int8 and int16 are quantised and go through a table of float32 results (TFLite's LUTPopulate): int8 with an entry for
 each value, int16, whose zero points must be 0, with 513 entries and interpolation. At 0 and below they give the least

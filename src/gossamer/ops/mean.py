@@ -51,6 +51,7 @@ def reference(ctx: InvokeContext) -> Array:
     n = reduced_elements(x.shape, axes)
     total = np.asarray(np.add.reduce(x, axis=axes, dtype=np.float64 if is_float else np.int64, keepdims=keep_dims))
     if is_float:
-        return (total / n).astype(x.dtype)
+        mean: Array = (total / n).astype(x.dtype)
+        return mean
     quotient = np.abs(total) // n
     return np.where(total < 0, -quotient, quotient).astype(x.dtype)

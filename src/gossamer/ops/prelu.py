@@ -17,9 +17,9 @@ import numpy as np
 from gossamer.dtypes import type_name
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._elementwise import require_output_type, require_scale
-from gossamer.ops._fixed_point import scale_ratio, wrap_int32
+from gossamer.ops._fixed_point import saturated, scale_ratio, wrap_int32
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import integer_range, multiply_by_quantized_multiplier
+from gossamer.quantization import multiply_by_quantized_multiplier
 from gossamer.schema.enums import TensorType
 
 _TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
@@ -62,10 +62,9 @@ def reference(ctx: InvokeContext) -> Array:
     x, alpha = ctx.value(0), ctx.value(1)
     if ctx.data is None:
         return np.where(x >= 0, x, x * alpha)
-    low, high = integer_range(ctx.output().type)
     q = x.astype(np.int64) - ctx.input(0).quantization.zero_point
     slope = alpha.astype(np.int64) - ctx.input(1).quantization.zero_point
     identity = multiply_by_quantized_multiplier(q, *ctx.data.identity)
     leaked = multiply_by_quantized_multiplier(wrap_int32(q * slope), *ctx.data.alpha)
     levels = np.where(q >= 0, identity, leaked) + ctx.output().quantization.zero_point
-    return np.clip(levels, low, high).astype(x.dtype)
+    return saturated(levels, ctx.output().type)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.dtypes import type_name
 from gossamer.ops._elementwise import require_scale, require_symmetric
+from gossamer.ops._fixed_point import saturated
 from gossamer.ops._per_channel import require_channels
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import (
     Quantization,
-    integer_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     round_half_away,
@@ -84,20 +84,19 @@ def prepare(ctx: PrepareContext) -> Rescaling | None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     x, output = ctx.value(0), ctx.output()
-    low, high = integer_range(output.type)
     if ctx.data is None:
-        levels = _levels(x, output.quantization)
-        return np.clip(np.nan_to_num(levels, nan=low), low, high).astype(numpy_dtype(output.type))
+        return saturated(np.nan_to_num(_levels(x, output.quantization), nan=-np.inf), output.type)
     q = x.astype(np.int64) - ctx.input(0).quantization.zero_point
     levels = multiply_by_quantized_multiplier(q, ctx.data.multiplier, ctx.data.shift) + output.quantization.zero_point
-    return np.clip(levels, low, high).astype(numpy_dtype(output.type))
+    return saturated(levels, output.type)
 
 
 def _levels(x: Array, quantization: Quantization) -> Array:
     if not quantization.per_channel:
-        return round_half_away(x / np.float32(quantization.scale)).astype(np.float64) + quantization.zero_point
+        scaled = round_half_away(x / np.float32(quantization.scale))
+        return scaled.astype(np.float64) + np.float64(quantization.zero_point)
     shape = [1] * x.ndim
     shape[quantization.dimension] = -1
-    scaled = round_half_away(x / quantization.scales.reshape(shape)).astype(np.float64)
-    levels: Array = scaled + quantization.zero_points.reshape(shape)
+    scaled = round_half_away(x / quantization.scales.reshape(shape))
+    levels: Array = scaled.astype(np.float64) + quantization.zero_points.reshape(shape)
     return levels

@@ -17,8 +17,9 @@ import math
 
 import numpy as np
 
-from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.dtypes import type_name
 from gossamer.ops._elementwise import require_scale
+from gossamer.ops._fixed_point import saturated
 from gossamer.ops._reduce import (
     BYTES,
     axes_of,
@@ -28,7 +29,7 @@ from gossamer.ops._reduce import (
     resolved_axes,
 )
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import integer_range, multiply_by_quantized_multiplier_64, quantize_multiplier
+from gossamer.quantization import multiply_by_quantized_multiplier_64, quantize_multiplier
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
 
@@ -101,4 +102,4 @@ def _quantized_product(ctx: Context, x: Array, axes: tuple[int, ...]) -> Array:
     for factor in factors[1:]:
         product = multiply_by_quantized_multiplier_64(product * factor, multiplier, shift)
     levels = multiply_by_quantized_multiplier_64(product, multiplier, shift) + output.quantization.zero_point
-    return np.clip(levels, *integer_range(output.type)).reshape(shape).astype(numpy_dtype(output.type))
+    return saturated(levels, output.type).reshape(shape)

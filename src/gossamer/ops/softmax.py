@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._elementwise import require_scale, require_symmetric
-from gossamer.ops._fixed_point import count_leading_zeros, high_mul, interpolate, interpolation_table, reciprocal
+from gossamer.ops._fixed_point import (
+    count_leading_zeros,
+    high_mul,
+    interpolate,
+    interpolation_table,
+    reciprocal,
+    saturated,
+)
 from gossamer.ops._softmax import SUM_BITS, Differences, prepare_differences, steps_from_greatest
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import (
@@ -96,17 +103,17 @@ def reference(ctx: InvokeContext) -> Array:
     real = logits.astype(np.float32)
     exps = np.exp((real - real.max(axis=-1, keepdims=True)) * np.float32(ctx.options.beta))
     total = exps.sum(axis=-1, keepdims=True)
-    return (exps.astype(logits.dtype).astype(np.float32) / total).astype(logits.dtype)
+    result: Array = (exps.astype(logits.dtype).astype(np.float32) / total).astype(logits.dtype)
+    return result
 
 
 def _softmax_8(logits: Array, differences: Differences, output_type: TensorType) -> Array:
-    low, high = integer_range(output_type)
     steps = steps_from_greatest(logits)
     scale, over_unit = reciprocal(differences.sum(steps), SUM_BITS)
     # Rows whose sum has overflowed would shift by more than gemmlowp allows; TFLite aborts there.
     exponent = np.minimum(over_unit + 31 - 8 * numpy_dtype(output_type).itemsize, 31)
-    levels = rounding_divide_by_pot(high_mul(scale, differences.exps[steps]), exponent) + low
-    return np.clip(levels, low, high).astype(numpy_dtype(output_type))
+    levels = rounding_divide_by_pot(high_mul(scale, differences.exps[steps]), exponent) + integer_range(output_type)[0]
+    return saturated(levels, output_type)
 
 
 @cache
@@ -134,4 +141,4 @@ def _softmax_16(logits: Array, rescaling: Rescaling) -> Array:
     inverse = interpolate(np.clip(fraction - (1 << 16) - (1 << 15), -32768, 32767), _reciprocal_table())
     right_shift = 31 - headroom
     rounding = np.int64(1) << (right_shift - 1)
-    return np.clip((exps * inverse + rounding) >> right_shift, 0, 32767).astype(np.int16)
+    return saturated(np.maximum((exps * inverse + rounding) >> right_shift, 0), TensorType.INT16)

@@ -1,8 +1,10 @@
 """SQUARED_DIFFERENCE: (x - y)**2, element by element, with broadcasting.
 
-float32 and float16 as they are (LiteRT takes float16 through XNNPACK alone); int32 wraps. int8 is quantised (TFLite's ``squared_difference.cc``): both operands are shifted left by 7
-and brought to the common scale ``s = 2 * max(scale_x, scale_y)`` by multipliers below 1; the square of their difference
-has the scale ``s**2 / 2**14`` and is brought to the output's scale and zero point, and saturates.
+Floats are as they are (LiteRT takes float16 through XNNPACK alone); int32 wraps.
+
+int8 is quantised (TFLite's ``squared_difference.cc``): both operands are shifted left by 7 and brought to the common
+scale ``s = 2 * max(scale_x, scale_y)`` by multipliers below 1; the square of their difference has the scale
+``s**2 / 2**14`` and is brought to the output's scale and zero point, and saturates.
 """
 
 from __future__ import annotations

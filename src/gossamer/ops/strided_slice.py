@@ -80,8 +80,7 @@ def prepare(ctx: PrepareContext) -> None:
     elif begin is None:
         ctx.set_shape(0, _offset_shape(ctx, end, strides))
     elif value is None:
-        ranges = _ranges(ctx, begin, end, strides)
-        ctx.set_shape(0, _offset_shape(ctx, end, strides) if ctx.options.offset else _shape(ctx, ranges))
+        ctx.set_shape(0, _shape(ctx, _ranges(ctx, begin, end, strides)))
     else:
         ctx.set_constant(0, _selected(ctx, value, begin, end, strides))
 

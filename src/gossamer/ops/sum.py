@@ -3,21 +3,21 @@
 float32 and float16 are summed in double precision. int32 and int64 wrap; a sum of booleans is true if one of them is.
 The sum of nothing is 0 (level 0 if quantized).
 
-uint8, int8 and int16 (zero points 0) are always quantized. uint8 follows `_mean`, TFLite's reference kernel. That kernel
-takes int8 and int16 for uint8, by mistake, and gives nonsense; here these types follow the kernel of the builtin resolver:
-round(sum * ratio - input zero point * ratio * n) + output zero point, clamped, all in float32, the ratio that of the
-input's scale to the output's.
+uint8, int8 and int16 (zero points 0) are always quantized. uint8 follows `_mean`, TFLite's reference kernel. That
+kernel takes int8 and int16 for uint8, by mistake, and gives nonsense; here these types follow the kernel of the builtin
+resolver: round(sum * ratio - input zero point * ratio * n) + output zero point, clamped, all in float32, the ratio that
+of the input's scale to the output's.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._fixed_point import wrap_int32
+from gossamer.ops._fixed_point import saturated, wrap_int32
 from gossamer.ops._mean import Rescaling, prepare_sum, quantized_sum
 from gossamer.ops._reduce import axes_of, reduced_elements, reduced_shape
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import integer_range, round_half_away
+from gossamer.quantization import round_half_away
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
 
@@ -69,4 +69,4 @@ def _signed_sum(ctx: InvokeContext, x: Array) -> Array:
     point = np.float32(-ctx.input(0).quantization.zero_point)
     bias = point * ratio * np.float32(reduced_elements(x.shape, axes))
     levels = round_half_away(total.astype(np.float32) * ratio + bias).astype(np.float64)
-    return np.clip(levels + output.quantization.zero_point, *integer_range(output.type)).astype(x.dtype)
+    return saturated(levels + output.quantization.zero_point, output.type)

@@ -170,6 +170,7 @@ class ArenaPlanner:
         """
         tensors = self.graph.tensors
         self._grow(len(tensors))
+        last_node = max(last_node, 0)  # inputs need memory where there is no node, too
         first_use, last_use = self._lifetimes.first_use, self._lifetimes.last_use
         for node in range(first_node, min(last_node + 1, len(self.graph.nodes))):
             for tensor in self.graph.nodes[node].temporaries:

@@ -42,8 +42,7 @@ def sort(items: list[tuple[int, Item]]) -> None:
         first, last, depth = segments.pop()
         while last - first > _RUN:
             if depth == 0:
-                # std::sort turns to heapsort here. Only an adversary's sizes come this far, so equals may be swapped.
-                items[first:last] = sorted(items[first:last], key=_key)
+                items[first:last] = _heapsort(items[first:last])
                 break
             depth -= 1
             cut = _partition(items, first, last)
@@ -55,6 +54,29 @@ def sort(items: list[tuple[int, Item]]) -> None:
 
 def _key(item: tuple[int, object]) -> int:
     return item[0]
+
+
+def _heapsort(heap: list[tuple[int, Item]]) -> list[tuple[int, Item]]:
+    for parent in range(len(heap) // 2 - 1, -1, -1):
+        _sink(heap, parent, len(heap), heap[parent])
+    for end in range(len(heap) - 1, 0, -1):
+        item, heap[end] = heap[end], heap[0]
+        _sink(heap, 0, end, item)
+    return heap
+
+
+def _sink(heap: list[tuple[int, Item]], top: int, length: int, item: tuple[int, Item]) -> None:
+    # The hole at the top goes down to a leaf along the greater children, then up again to where the item belongs.
+    hole = top
+    while (child := 2 * hole + 2) <= length:
+        if child == length or heap[child][0] < heap[child - 1][0]:
+            child -= 1
+        heap[hole] = heap[child]
+        hole = child
+    while hole > top and heap[(hole - 1) // 2][0] < item[0]:
+        heap[hole] = heap[(hole - 1) // 2]
+        hole = (hole - 1) // 2
+    heap[hole] = item
 
 
 def _partition(items: list[tuple[int, Item]], first: int, last: int) -> int:

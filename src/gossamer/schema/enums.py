@@ -3,7 +3,7 @@
 A value outside an enum, from a newer writer, stays a plain ``int``.
 """
 
-from enum import IntEnum
+from gossamer.schema.enumeration import IntEnum
 
 
 class TensorType(IntEnum):

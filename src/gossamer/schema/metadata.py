@@ -5,8 +5,7 @@ They are stored as a FlatBuffer of their own in the buffer of the model's metada
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from gossamer.schema.enumeration import IntEnum
 from gossamer.schema.fields import (
     Array,
     Table,

@@ -246,6 +246,7 @@ class FullyConnectedOptions(Table):
     keep_num_dims: bool = boolean()
     asymmetric_quantize_inputs: bool = boolean()
     quantized_bias_type: TensorType = enum(TensorType, i8)
+    quant_spec: Array = data()
 
 
 class SoftmaxOptions(Table):

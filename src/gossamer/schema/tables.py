@@ -43,6 +43,7 @@ class BlockwiseQuantization(Table):
     scales: int = i32()
     zero_points: int = i32()
     block_size: int = i32()
+    block_shape: tuple[int, ...] = numbers(i32)
 
 
 class MultiAxisQuantization(Table):

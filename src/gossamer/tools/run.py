@@ -42,6 +42,21 @@ TFLite_Detection_PostProcess), a mask by class (class numbers [1,H,W] or scores 
 """
 
 
+class _RunTool(Tool):
+    """Says how to give negative numbers, which look like options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does. Raises `click.UsageError` with advice for a value that begins with a minus."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not error.option_name[1:2].isdigit() and error.option_name[1:2] != ".":
+                raise
+            raise click.UsageError(
+                f"An INPUT that begins with - needs its name, as x={error.option_name}..., or -- before all INPUTs.", ctx
+            ) from None
+
+
 def _numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[float] | None:
     if text is None:
         return None
@@ -61,7 +76,7 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 
 
 @click.command(
-    cls=Tool,
+    cls=_RunTool,
     help=_HELP,
     short_help="Run a model and say what it answers.",
     example="gossamer run mobilenet.tflite cat.png --labels labels.txt --top-k 3",
@@ -127,7 +142,8 @@ def command(
     )
     calls = _inputs.read_calls(inputs, session.inputs, options)
     if drawing is not None and (len(calls) != 1 or calls[0].picture is None):
-        raise click.UsageError(f"--draw needs one picture to draw on, and there are {_pictures(calls)}.")
+        pictures = plural(sum(call.picture is not None for call in calls), "picture")
+        raise click.UsageError(f"--draw needs one run with a picture, not {plural(len(calls), 'run')} with {pictures}.")
     question = _answers.Question(read_labels(labels) if labels else facts.labels, facts.maker, top_k, threshold)
     runs = [_run(session, call, task, question) for call in calls]
     if drawing is not None and calls[0].picture is not None:
@@ -138,10 +154,6 @@ def command(
         write_json({"model": model, "signature": signature, "runs": [run.data(session.inputs) for run in runs]})
         return
     _print(runs, [*_notes(calls, session.inputs, facts, asked), *(f"wrote {name}" for name in (drawing, save) if name)])
-
-
-def _pictures(calls: Sequence[_inputs.Call]) -> str:
-    return plural(len({call.picture.path for call in calls if call.picture}), "picture")
 
 
 @dataclass(frozen=True)

@@ -70,8 +70,8 @@ def reference(ctx: InvokeContext) -> Array:
         if wrong.size:
             first = int(wrong[0])
             ctx.fail(
-                f"{expected.flat[first]} is quantized to {x.flat[first]}, which is {real.flat[first]}: they differ by more "
-                f"than {allowed}"
+                f"{expected.flat[first]} is quantized to {x.flat[first]}, which is {real.flat[first]}: "
+                f"they differ by more than {allowed}"
             )
     elif difference.size:
         wide = difference.astype(np.float64)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.ops._boxes import overlaps
+from gossamer.ops._boxes import best_classes, overlaps
 from gossamer.ops._layout import checked_shape, require_rank, require_shape, require_type
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
 from gossamer.quantization import dequantize
@@ -188,11 +188,10 @@ def _suppressed(boxes: Array, scores: Array, limit: int, parameters: Parameters)
 def _fast(boxes: Array, scores: Array, parameters: Parameters) -> tuple[Array, Array, Array, int]:
     """(places in the output, rows, classes, number of detections)."""
     ranks = min(parameters.max_classes_per_detection, parameters.num_classes)
-    classes = np.argsort(-scores, axis=1, kind="stable")[:, :ranks]
-    best = np.take_along_axis(scores, classes[:, :1], 1)[:, 0]
-    rows = _suppressed(boxes, best, parameters.max_detections, parameters)
+    rows = _suppressed(boxes, scores.max(1, initial=-np.inf), parameters.max_detections, parameters)
+    classes = np.array([best_classes(scores[row], ranks) for row in rows], np.int64)
     places = np.arange(rows.size)[:, None] * parameters.max_classes_per_detection + np.arange(ranks)
-    return places.reshape(-1), rows.repeat(ranks), classes[rows].reshape(-1), rows.size
+    return places.reshape(-1), rows.repeat(ranks), classes.reshape(-1), rows.size
 
 
 def _regular(boxes: Array, scores: Array, parameters: Parameters) -> tuple[Array, Array, Array, int]:

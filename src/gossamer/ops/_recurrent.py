@@ -1,0 +1,67 @@
+"""What the recurrent operators share: weights that are float or hybrid, variable states, the checks of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.ops._hybrid_product import Rows, accumulate, quantize_rows, signed
+from gossamer.ops.op_def import Context, InvokeContext, TensorInfo
+from gossamer.schema.enums import TensorType
+
+Floats = NDArray[np.float32]
+
+WEIGHT_TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8)
+
+
+class Vectors:
+    """Vectors [n, k] to be multiplied by weights: quantized, row by row, when 8-bit ones first ask for it."""
+
+    def __init__(self, values: Floats, asymmetric: bool) -> None:
+        self.values = values
+        self.asymmetric = asymmetric
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The vectors quantized."""
+        return quantize_rows(self.values, self.asymmetric)
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Weights [units, k]; ``scale`` is 0 for float ones."""
+
+    values: NDArray[Any]
+    scale: float
+
+    def accumulate(self, result: Floats, x: Vectors) -> Floats:
+        """``result`` [n, units] + x [n, k] times the transposed weights."""
+        if not self.scale:
+            total: Floats = result + x.values @ self.values.T
+            return total
+        return accumulate(result, x.rows, self.values, self.scale)
+
+
+def matrix(ctx: InvokeContext, position: int) -> Matrix:
+    """Weights among the inputs."""
+    tensor = ctx.input(position)
+    return Matrix(signed(ctx.value(position)), 0.0 if tensor.type == TensorType.FLOAT32 else tensor.quantization.scale)
+
+
+def check_scale(ctx: Context, name: str, weights: TensorInfo) -> None:
+    """Raise for quantized weights without exactly one scale, and for sparse ones."""
+    ctx.require(weights.sparsity is None, f"{name} must not be sparse")
+    if weights.type != TensorType.FLOAT32:
+        scales = weights.quantization.scales
+        ctx.require(
+            scales.size == 1 and scales[0] > 0, f"{name} must have one positive scale, got {scales.size} scales"
+        )
+
+
+def require_variable(ctx: Context, name: str, tensor: TensorInfo) -> None:
+    """Raise unless the tensor keeps its value from one invocation to the next."""
+    ctx.require(tensor.is_variable, f"{name} must be a variable tensor (is_variable): the operator writes to it")

@@ -1,0 +1,97 @@
+"""EMBEDDING_LOOKUP: rows of a table, ``output[i] = value[ids[i]]``.
+
+``ids`` is a vector of int32, ``value`` has at least 2 dimensions, and the output has its shape with ``len(ids)`` rows.
+An id outside [0, rows) is an error; in a table without rows every id is.
+
+The output has the type of ``value``, any but strings; or it is float32 or float16 and ``value`` is int8, uint8, int4
+or int2 with one scale, or one for each row, and zero points of 0 (for float16 they are ignored): then ``output =
+scale * value`` in float32, rounded. Values of uint8 are read as int8, as early converters wrote them. A row of int4 or
+int2 whose elements do not fill whole bytes begins, as in TFLite, at the byte in which its first element lies, at the
+lowest bits: with an odd number of int4 elements a row, every other row begins one element early.
+
+int4 and int2 with blockwise scales are not supported.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.dtypes import element_bits, is_packed, numpy_dtype, type_name
+from gossamer.ops._hybrid_product import signed
+from gossamer.ops._layout import NUMBER_TYPES, require_indices_in_range, require_rank
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+
+QUANTIZED = (TensorType.UINT8, TensorType.INT8, TensorType.INT4, TensorType.INT2)
+FLOATS = (TensorType.FLOAT32, TensorType.FLOAT16)
+
+op = OpDef(
+    "EMBEDDING_LOOKUP",
+    inputs=("ids", "value"),
+    outputs=("output",),
+    versions=versions("1.13.0", "1.14.0", "1.14.0", "2.18.0", "2.21.0"),
+    types={"ids": (TensorType.INT32,), "value": NUMBER_TYPES, "output": NUMBER_TYPES},
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """``scales`` of a table that is dequantized: [1] or [rows]."""
+
+    scales: NDArray[np.float32] | None
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Data:
+    ids, value, output = ctx.input(0), ctx.input(1), ctx.output()
+    require_rank(ctx, "ids", ids, 1)
+    ctx.require(len(value.shape) >= 2, f"value must have 2 dimensions or more, got {list(value.shape)}")
+    quantization = value.quantization
+    ctx.require(quantization.details is None, "value with blockwise quantization is not supported")
+    scales = None
+    if output.type != value.type:
+        ctx.require(
+            output.type in FLOATS and value.type in QUANTIZED,
+            f"output must be {type_name(value.type)} like value"
+            + (", float32 or float16" if value.type in QUANTIZED else "")
+            + f", got {type_name(output.type)}",
+        )
+        scales = quantization.scales
+        rows = value.shape[0]
+        ctx.require(
+            scales.size == 1 or (scales.size == rows and quantization.dimension == 0),
+            f"value must have 1 scale or {rows} along dimension 0, got {scales.size} along dimension "
+            f"{quantization.dimension}",
+        )
+        if output.type == TensorType.FLOAT32:
+            ctx.require(not quantization.zero_points[:1].any(), "value must have zero points of 0")
+    elif quantization.per_channel:
+        ctx.fail(f"value with a scale a row needs a float output, got {type_name(output.type)}")
+    ctx.set_shape(0, (ids.shape[0], *value.shape[1:]))
+    return Data(scales)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    ids, value = ctx.value(0), ctx.value(1)
+    require_indices_in_range(ctx, "id", ids, value.shape[0])
+    scales = ctx.data.scales
+    if scales is None:
+        return value[ids]
+    kind = ctx.input(1).type
+    levels = _packed_rows(value, ids, 8 // element_bits(kind)) if is_packed(kind) else signed(value)[ids]
+    per_row = scales if scales.size == 1 else scales[ids]
+    real: Array = levels.astype(np.float32) * per_row.reshape(-1, *[1] * (value.ndim - 1))
+    return real.astype(numpy_dtype(ctx.output().type))
+
+
+def _packed_rows(value: Array, ids: Array, per_byte: int) -> Array:
+    """Rows of a packed table, each from the start of a byte."""
+    columns = math.prod(value.shape[1:])
+    starts = ids.astype(np.int64) * columns // per_byte * per_byte
+    rows: Array = value.reshape(-1)[starts[:, None] + np.arange(columns)]
+    return rows.reshape(len(ids), *value.shape[1:])

@@ -1,0 +1,88 @@
+"""EMBEDDING_LOOKUP_SPARSE: weighted sums of rows of a table, one for each row of a sparse tensor of ids.
+
+Entry i of the sparse tensor has the id ``ids[i]``, the weight ``weights[i]`` and the coordinates ``indices[i]``;
+``dense_shape`` [l0, ..., ln] is its shape. Along its last dimension the entries are combined:
+
+    output[c0, ..., cn-1] = sum of value[id] * weight over the entries whose coordinates begin so, divided by
+        1 (SUM), the sum of the weights (MEAN), or the square root of the sum of their squares (SQRTN)
+
+The output is [l0, ..., ln-1, e1, ..., em] for a table [e0, e1, ..., em]; rows without entries are 0. Entries of a row
+should be neighbours: a row that comes up again later is divided again, what it had already included. ids must be in
+[0, e0), rows inside the output.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gossamer.ops._layout import checked_shape, require_indices_in_range, require_rank, require_shape
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import CombinerType, TensorType
+from gossamer.schema.options import EmbeddingLookupSparseOptions
+
+op = OpDef(
+    "EMBEDDING_LOOKUP_SPARSE",
+    inputs=("ids", "indices", "dense_shape", "weights", "value"),
+    outputs=("output",),
+    versions=versions("1.5.0"),
+    types={
+        "ids": (TensorType.INT32,),
+        "indices": (TensorType.INT32,),
+        "dense_shape": (TensorType.INT32,),
+        "weights": (TensorType.FLOAT32,),
+        "value": (TensorType.FLOAT32,),
+        "output": (TensorType.FLOAT32,),
+    },
+    options=EmbeddingLookupSparseOptions,
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    ids, indices, dense_shape, weights, value = [ctx.input(position) for position in range(5)]
+    require_rank(ctx, "ids", ids, 1)
+    require_rank(ctx, "indices", indices, 2)
+    entries, rank = indices.shape
+    require_shape(ctx, "ids", ids, (entries,))
+    require_shape(ctx, "weights", weights, (entries,))
+    require_shape(ctx, "dense_shape", dense_shape, (rank,))
+    ctx.require(rank >= 1, "indices must have at least one coordinate an entry, got 0")
+    ctx.require(len(value.shape) >= 2, f"value must have 2 dimensions or more, got {list(value.shape)}")
+    combiner = ctx.options.combiner
+    ctx.require(combiner in tuple(CombinerType), f"combiner must be 0, 1 or 2, got {int(combiner)}")
+    ctx.set_dynamic(0)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    ids, indices, weights, value = ctx.value(0), ctx.value(1), ctx.value(3), ctx.value(4)
+    lookup_shape = [int(size) for size in ctx.value(2)[:-1]]
+    shape = checked_shape(ctx, [*lookup_shape, *value.shape[1:]])
+    require_indices_in_range(ctx, "id", ids, value.shape[0])
+    strides = [math.prod(lookup_shape[axis + 1 :]) for axis in range(len(lookup_shape))]
+    rows = indices[:, :-1].astype(np.int64) @ np.array(strides, np.int64)
+    require_indices_in_range(ctx, "row of an entry", rows, math.prod(lookup_shape))
+
+    output = np.zeros((math.prod(lookup_shape), math.prod(value.shape[1:])), np.float32)
+    weighted = value.reshape(len(value), -1)[ids] * weights[:, None]
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    if starts.size:
+        runs, sums = rows[starts], np.add.reduceat(weighted, starts, axis=0)
+        divisors = _divisors(ctx.options.combiner, weights, starts)[:, None]
+        if np.unique(runs).size == runs.size:
+            output[runs] = sums / divisors
+        else:
+            for row, total, divisor in zip(runs, sums, divisors, strict=True):
+                output[row] = (output[row] + total) / divisor
+    return output.reshape(shape)
+
+
+def _divisors(combiner: int, weights: Array, starts: Array) -> Array:
+    """What the sums of the runs of entries beginning at ``starts`` are divided by."""
+    if combiner == CombinerType.MEAN:
+        return np.add.reduceat(weights, starts)
+    if combiner == CombinerType.SQRTN:
+        return np.sqrt(np.add.reduceat(weights * weights, starts))
+    return np.ones(len(starts), np.float32)

@@ -1,0 +1,187 @@
+"""SVDF: a fully connected layer over time, factored into filters of a feature part and a time part.
+
+For an input [batch, inputs], weights_feature [filters, inputs] and weights_time [filters, memory], every filter keeps
+the last ``memory`` values of its feature product in ``state``, a variable tensor [batch, filters * memory]:
+
+    state[b, f] = state[b, f] shifted left by one, with the product of input[b] and weights_feature[f] at its end
+    output[b, u] = activation(bias[u] + sum of state[b, f] . weights_time[f] over the ``rank`` filters f of unit u)
+
+Filters of a unit are neighbours: f = u * rank ... u * rank + rank - 1. The output is [batch, filters / rank].
+
+Types:
+
+- float32 throughout. Activations are those of `_vector_activation`.
+- hybrid: float32 with both weights 8-bit, one scale each. The feature product is `_hybrid_product`'s (asymmetric with
+  ``asymmetric_quantize_inputs``), the time weights are multiplied by their scale and then used as floats.
+- int8 input, int8 weights_feature, int16 weights_time and state, int32 bias, int8 output. Feature products (input less
+  its zero point) are brought to the state's scale and saturated to int16; sums over time and rank, in 32 bits that
+  wrap, plus bias are brought to the output's. The multipliers are products and quotients of scales in float32; the
+  multiplication is gemmlowp's. The fused activation must be RELU, and has no other effect than that of int8 saturation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.dtypes import type_name
+from gossamer.ops._gemm import integer_matmul
+from gossamer.ops._hybrid_product import signed
+from gossamer.ops._layout import require_rank, require_shape
+from gossamer.ops._recurrent import Vectors, check_scale, matrix, require_variable
+from gossamer.ops._vector_activation import activate, check_activation
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
+from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.schema.options import SVDFOptions
+
+F32, U8, I8, I16, I32 = (
+    TensorType.FLOAT32,
+    TensorType.UINT8,
+    TensorType.INT8,
+    TensorType.INT16,
+    TensorType.INT32,
+)
+NAMES = ("weights_feature", "weights_time", "bias", "state", "output")
+KINDS = {
+    (F32, F32): (F32, F32, F32, F32, F32),
+    (F32, U8): (U8, U8, F32, F32, F32),
+    (F32, I8): (I8, I8, F32, F32, F32),
+    (I8, I8): (I8, I16, I32, I16, I8),
+}
+"""(input, weights_feature) -> the types of ``NAMES``"""
+
+op = OpDef(
+    "SVDF",
+    inputs=("input", "weights_feature", "weights_time", "bias?", "state"),
+    outputs=("output",),
+    versions=versions("1.5.0", "1.14.0", "2.2.0", "2.3.0"),
+    types={
+        "input": (F32, I8),
+        "weights_feature": (F32, U8, I8),
+        "weights_time": (F32, U8, I8, I16),
+        "bias": (F32, I32),
+        "state": (F32, I16),
+        "output": (F32, I8),
+    },
+    options=SVDFOptions,
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Multiplier and shift to the state's scale, and from there to the output's; zeros for float inputs."""
+
+    feature: tuple[int, int] = (0, 0)
+    time: tuple[int, int] = (0, 0)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Data:
+    x, feature, time, bias, state = ctx.input(0), ctx.input(1), ctx.input(2), ctx.optional(3), ctx.input(4)
+    kinds = KINDS.get((x.type, feature.type))
+    if kinds is None:
+        ctx.fail(f"there is no kernel for {type_name(x.type)} input and {type_name(feature.type)} weights_feature")
+    for name, tensor, kind in zip(NAMES, (feature, time, bias, state, ctx.output()), kinds, strict=True):
+        if tensor is not None and tensor.type != kind:
+            ctx.fail(f"{name} must be {type_name(kind)} with {type_name(x.type)} input, got {type_name(tensor.type)}")
+    for name, tensor in (("input", x), ("weights_feature", feature), ("weights_time", time)):
+        require_rank(ctx, name, tensor, 2)
+    batch, inputs = x.shape
+    filters, memory = time.shape
+    rank = ctx.options.rank
+    require_shape(ctx, "weights_feature", feature, (filters, inputs))
+    ctx.require(rank > 0 and filters % rank == 0, f"rank must divide the number of filters, {filters}, got {rank}")
+    ctx.require(memory > 0, f"weights_time must have room for at least one value a filter, got {list(time.shape)}")
+    units = filters // rank
+    if bias is not None:
+        require_shape(ctx, "bias", bias, (units,))
+    require_shape(ctx, "state", state, (batch, filters * memory))
+    require_variable(ctx, "state", state)
+    check_activation(ctx, ctx.options.fused_activation_function)
+    data = Data()
+    if x.type == I8:
+        data = _multipliers(ctx, x, feature, time, state)
+    for name, tensor in (("weights_feature", feature), ("weights_time", time)):
+        check_scale(ctx, name, tensor)
+    _request_temporaries(ctx, x, feature, time, units)
+    ctx.set_shape(0, (batch, units))
+    return data
+
+
+def _multipliers(ctx: PrepareContext, x: TensorInfo, feature: TensorInfo, time: TensorInfo, state: TensorInfo) -> Data:
+    activation = ctx.options.fused_activation_function
+    ctx.require(
+        activation == ActivationFunctionType.RELU,
+        f"fused_activation_function must be 1 (RELU) for int8, got {int(activation)}",
+    )
+    scales = []
+    for name, tensor in (("input", x), ("weights_feature", feature), ("state", state), ("weights_time", time)):
+        scales.append(_scale(ctx, name, tensor))
+    of_input, of_feature, of_state, of_time = scales
+    of_output = _scale(ctx, "output", ctx.output())
+    return Data(
+        quantize_multiplier(float(of_input * of_feature / of_state)),
+        quantize_multiplier(float(of_state * of_time / of_output)),
+    )
+
+
+def _scale(ctx: PrepareContext, name: str, tensor: TensorInfo) -> np.float32:
+    scale: np.float32 = np.float32(tensor.quantization.scale)
+    if not scale > 0:
+        ctx.fail(f"{name} of type {type_name(tensor.type)} needs one positive scale")
+    return scale
+
+
+def _request_temporaries(ctx: PrepareContext, x: TensorInfo, feature: TensorInfo, time: TensorInfo, units: int) -> None:
+    batch, filters = x.shape[0], time.shape[0]
+    ctx.temporary(I32 if x.type == I8 else F32, (batch, filters))
+    if x.type == I8:
+        ctx.temporary(I32, (units, batch))
+    elif feature.type != F32:
+        ctx.temporary(feature.type, x.shape)
+        ctx.temporary(F32, (batch,))
+        ctx.temporary(F32, time.shape, persistent=True)
+        ctx.temporary(F32, (batch,))
+        ctx.temporary(F32, (filters,), persistent=True)
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    x, time = ctx.value(0), ctx.value(2)
+    filters, memory = time.shape
+    history = ctx.variable(4).reshape(len(x), filters, memory)
+    history[:, :, :-1] = history[:, :, 1:].copy()
+    if x.dtype == np.int8:
+        history[:, :, -1] = _feature_integers(ctx, x)
+        return _integers(ctx, history, time)
+    nothing = np.zeros((len(x), filters), np.float32)
+    history[:, :, -1] = matrix(ctx, 1).accumulate(nothing, Vectors(x, ctx.options.asymmetric_quantize_inputs))
+    if time.dtype != np.float32:
+        time = signed(time).astype(np.float32) * np.float32(ctx.input(2).quantization.scale)
+    products = np.sum(history * time, axis=2).reshape(len(x), -1, ctx.options.rank)
+    sums = np.sum(products, axis=2)
+    bias = ctx.optional_value(3)
+    return activate(sums if bias is None else sums + bias, ctx.options.fused_activation_function)
+
+
+def _feature_integers(ctx: InvokeContext, x: Array) -> Array:
+    data: Data = ctx.data
+    centred = x.astype(np.int32) - ctx.input(0).quantization.zero_point
+    sums = integer_matmul(centred, ctx.value(1).T).astype(np.int32)
+    saturated: Array = np.clip(multiply_by_quantized_multiplier(sums, *data.feature), -32768, 32767)
+    return saturated.astype(np.int16)
+
+
+def _integers(ctx: InvokeContext, history: NDArray[np.int16], time: Array) -> Array:
+    data: Data = ctx.data
+    products = np.sum(history.astype(np.int64) * time, axis=2).reshape(len(history), -1, ctx.options.rank)
+    sums = np.sum(products, axis=2)
+    bias = ctx.optional_value(3)
+    if bias is not None:
+        sums = sums + bias
+    scaled = multiply_by_quantized_multiplier(sums.astype(np.int32), *data.time)
+    output: Array = np.clip(scaled + ctx.output().quantization.zero_point, -128, 127)
+    return output.astype(np.int8)
