@@ -111,10 +111,8 @@ def quantize_multipliers(reals: ArrayLike) -> tuple[NDArray[np.int64], NDArray[n
 
 def saturating_rounding_doubling_high_mul(a: Int, b: ArrayLike) -> NDArray[np.int64]:
     """High 32 bits of 2*a*b, rounded to nearest with halves away from zero; int32 values in int64 arrays."""
-    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
-    nudged = product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))
-    # C division truncates; NumPy's shift floors.
-    result = np.where(nudged >= 0, nudged >> 31, -((-nudged) >> 31))
+    # gemmlowp nudges by the sign and truncates; adding half and flooring is the same for every product.
+    result = (np.asarray(a, np.int64) * np.asarray(b, np.int64) + (1 << 30)) >> 31
     return np.minimum(result, INT32_MAX)
 
 

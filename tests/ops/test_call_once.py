@@ -21,7 +21,10 @@ def test_runs_once_even_when_tensors_are_allocated_again() -> None:
         np.testing.assert_array_equal(interpreter.get_tensor(4), [expected])
 
 
-@pytest.mark.parametrize(("target", "message"), [(0, "must have no inputs and outputs, it has 1 and 1"), (7, "subgraph 7 does not exist: the model has 1")])
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [(0, "must have no inputs and outputs, it has 1 and 1"), (7, "subgraph 7 does not exist: the model has 1")],
+)
 def test_refuses(target: int, message: str) -> None:
     make = ModelMaker()
     x, y = make.tensor((1,)), make.tensor((1,))

@@ -84,7 +84,7 @@ CASES = [
         [tensor([[[[64]]]])],
         options(dilation_h_factor=2, dilation_w_factor=2),
     ),
-    # (8 * 3 + 5) * 0.25 = 7.25, (8 * -4 - 6) * 0.125 = -4.75, ...
+    # (8 * 3 + 5) / 4 = 7.25 becomes 8, being rounded twice: 29 / 2 to 15, 15 / 2 to 8. (8 * -4 - 6) / 8 = -4.75, ...
     Case(
         "int8_per_channel",
         [
@@ -92,7 +92,7 @@ CASES = [
             const([[[[3]]], [[[-4]]]], np.int8, scale=[0.5, 0.25]),
             const([5, -6], scale=[0.25, 0.125]),
         ],
-        [tensor([[[[6, -6], [-16, 9]]]], np.int8, scale=1, zero_point=-1)],
+        [tensor([[[[7, -6], [-16, 9]]]], np.int8, scale=1, zero_point=-1)],
         options(),
         version=3,
     ),
@@ -254,7 +254,10 @@ REFUSED = [
     ("width: stride must be at least 1, got 0", made(stride_w=0)),
     ("height: dilation must be at most 32767, got 32768", made(dilation_h_factor=32768)),
     ("padding must be SAME (0) or VALID (1), got 7", made(padding=7)),
-    ("needs 32768 elements of padding", made(padding=Padding.SAME, filter=(4, 6, 1, 2), dilation_h_factor=13107 + 1)),
+    (
+        "needs 32770 elements of padding, at most 32767",
+        made(padding=Padding.SAME, filter=(4, 6, 1, 2), dilation_h_factor=13108),
+    ),
     ("filter must be int8 or int4 with int8 input, got uint8", quantized(filter_type=np.uint8)),
     ("filter must be int8 or int4 with int16 input, got float32", quantized(x_type=np.int16, filter_type=np.float32)),
     ("input must be float32, uint8, int8 or int16, got int32", quantized(x_type=np.int32)),

@@ -31,8 +31,8 @@ def test_samples_as_float(tmp_path: Path, signature: tuple[int, ...]) -> None:
     (window,) = read_sound(wav(tmp_path / "a.wav", RISING), port(*signature), Options())
     assert (window.start, window.end) == (0.0, 0.1)
     assert window.values.dtype == np.float32
-    assert window.values.shape == tuple(10 if size in (10, -1) and signature != (-1, 10) else 1 for size in signature) or (
-        window.values.shape == (1, 10)
+    assert window.values.shape == (
+        (1, 10) if signature == (-1, 10) else tuple(abs(size) * (10 if size < 0 else 1) for size in signature)
     )
     np.testing.assert_array_equal(window.values.reshape(-1), RISING.astype(np.float32) / 32768)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,25 +73,21 @@ def test_help_imports_no_tool() -> None:
 
 
 def test_python_dash_m(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "gossamer", "inspect", "none.tflite"]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    command = [sys.executable, "-m", "gossamer", "inspect", str(tmp_path / "none.tflite")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "Error: model 'none.tflite' does not exist.\n"
+    assert result.stderr == f"Error: model '{tmp_path / 'none.tflite'}' does not exist.\n"
 
 
 def test_labels_that_an_encoding_lacks_are_replaced(tmp_path: Path) -> None:
-    (tmp_path / "model.tflite").write_bytes(models.echo((1, 2)))
-    (tmp_path / "labels.txt").write_text("čeština\n日本\n", encoding="utf-8")
-    command = [sys.executable, "-m", "gossamer", "run", "model.tflite", "1,2", "--labels", "labels.txt"]
-    result = subprocess.run(command, capture_output=True, cwd=tmp_path, check=False, env=_ascii_environment())
+    model, labels = tmp_path / "model.tflite", tmp_path / "labels.txt"
+    model.write_bytes(models.echo((1, 2)))
+    labels.write_text("čeština\n日本\n", encoding="utf-8")
+    command = [sys.executable, "-m", "gossamer", "run", str(model), "1,2", "--labels", str(labels)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    result = subprocess.run(command, capture_output=True, check=False, env=environment)
     assert (result.returncode, result.stderr) == (0, b"")
     assert b"?e?tina" in result.stdout
-
-
-def _ascii_environment() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
 
 
 def test_foreseen_errors_are_one_line_unless_debugging(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,10 @@ def saved(tmp_path: Path, image: Image.Image, name: str = "image.png") -> str:
         ((1, -1, -1, 3), Layout(0, 0, 3, (1, 2, 3))),
         ((1, 3, 224, 160), Layout(224, 160, 3, (2, 3, 1))),
         ((224, 160, 3), Layout(224, 160, 3, (0, 1, 2))),
-        ((1, 28, 20), Layout(28, 20, 1, (1, 2, 0))),
+        ((1, 28, 20), Layout(28, 20, 1, (1, 2, None))),
+        ((1, 3, 4, 4), Layout(4, 4, 3, (2, 3, 1))),
+        ((1, 8, 8, 4), Layout(8, 8, 4, (1, 2, 3))),
+        ((1, 1, 28, 28), Layout(28, 28, 1, (2, 3, 1))),
         ((-1, 28, 20), Layout(28, 20, 1, (1, 2, None))),
         ((28, 20), Layout(28, 20, 1, (0, 1, None))),
         ((4, 224, 160, 3), None),
@@ -42,9 +45,7 @@ def test_layouts(signature: tuple[int, ...], layout: Layout | None) -> None:
     assert Layout.of(port(*signature)) == layout
 
 
-@pytest.mark.parametrize(
-    "signature", [(1, 5, 4, 3), (-1, 5, 4, 3), (1, -1, -1, 3), (1, 3, 5, 4), (5, 4, 3), (3, 5, 4)]
-)
+@pytest.mark.parametrize("signature", [(1, 5, 4, 3), (-1, 5, 4, 3), (1, -1, -1, 3), (1, 3, 5, 4), (5, 4, 3), (3, 5, 4)])
 def test_colors_end_up_where_the_input_has_them(tmp_path: Path, signature: tuple[int, ...]) -> None:
     pixels = np.arange(60, dtype=np.uint8).reshape(5, 4, 3)
     _, values = read_picture(saved(tmp_path, Image.fromarray(pixels)), port(*signature, dtype=np.uint8), Options())

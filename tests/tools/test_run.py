@@ -67,9 +67,7 @@ def test_the_table_for_people(gossamer: Run, place: Place, tmp_path: Path) -> No
     assert len(lines) == 6
 
 
-def test_labels_inside_the_model_are_used_unless_a_file_is_given(
-    gossamer: Run, place: Place, tmp_path: Path
-) -> None:
+def test_labels_inside_the_model_are_used_unless_a_file_is_given(gossamer: Run, place: Place, tmp_path: Path) -> None:
     model = place("colors.tflite", models.described(models.colors(stored=models.quantization(1 / 255, 0)), "RGB"))
     other = place("other.txt", b"rouge\nvert\nbleu\n")
     red = picture(tmp_path / "red.png")

@@ -77,7 +77,7 @@ class _Kinds(dict[type[Table], _Kind]):
 class _Reading:
     """One pass over one FlatBuffer: its bytes, what was decoded, and how many bytes may still be decoded."""
 
-    __slots__ = ("budget", "data", "kinds", "known", "layouts", "left", "limit", "strange", "whole")
+    __slots__ = ("budget", "data", "kinds", "known", "layouts", "left", "limit", "strange", "strings", "whole")
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
@@ -87,6 +87,7 @@ class _Reading:
         self.budget = self.left = 2 * self.limit + (1 << 16)
         self.kinds = _Kinds()
         self.known: dict[tuple[Any, int], Any] = {}
+        self.strings: dict[int, str] = {}
         self.layouts = 0
         self.strange: dict[str, int] = {}
 
@@ -239,19 +240,21 @@ def read_string(reading: _Reading, at: int) -> str:
     data = reading.data
     n = u32_at(data, at)[0]
     end = at + 4 + n
-    if end >= reading.limit or data[end] or at & 3:
-        if end < reading.limit and not at & 3:
-            raise _Damage(f"string of {n} bytes at byte {at} is not terminated by 0", at)
+    if end >= reading.limit or at & 3:
         raise _vector_damage(reading, n, at)
+    if data[end]:
+        raise _Damage(f"string of {n} bytes at byte {at} is not terminated by 0", at)
     if n > 4 * SHORT:
-        known = reading.known.get(("s", at))
-        if known is not None:
-            return known  # type: ignore[no-any-return]
-        reading.spend(n, at)
+        text = reading.strings.get(at)
+        if text is not None:
+            return text
+        reading.left -= n
+        if reading.left < 0:
+            reading.spend(0, at)
     # Names need not be UTF-8; whatever they are, they are written back unchanged.
     text = str(data[at + 4 : end], "utf-8", "surrogateescape")
     if n > 4 * SHORT:
-        reading.known["s", at] = text
+        reading.strings[at] = text
     return text
 
 

@@ -25,7 +25,8 @@ def exact_type(largest_input: int, filter: Array, output_axis: int) -> type[np.f
     """The type for sums of products of integers: inputs of at most this magnitude, one output to each index of the
     filter along ``output_axis``. No order of summation exceeds the largest input times the sum of the magnitudes."""
     others = tuple(axis for axis in range(filter.ndim) if axis != output_axis % filter.ndim)
-    weight = np.abs(filter.astype(np.int32)).sum(axis=others, dtype=np.int64).max(initial=0)
+    magnitudes = np.abs(filter.astype(np.promote_types(filter.dtype, np.int32)))
+    weight = magnitudes.sum(axis=others, dtype=np.int64).max(initial=0)
     bound = largest_input * int(weight)
     if bound <= 1 << 24:
         return np.float32
@@ -44,7 +45,7 @@ def convolve(x: Array, filter: Array, windows: Sequence[Window]) -> Array:
     for axis, window in enumerate(windows, 1):
         if len(met[axis - 1]) < window.filter:
             filter = filter.take(met[axis - 1], axis)
-    matrices = filter.reshape(groups, outputs // groups, -1).swapaxes(1, 2).astype(x.dtype)
+    matrices = filter.reshape(groups, outputs // groups, -1).swapaxes(1, 2).astype(x.dtype, copy=False)
     x = np.moveaxis(x.reshape(*x.shape[:-1], groups, depth), -2, 0)
     result = np.zeros((batches, *places, outputs), x.dtype)
     if result.size == 0 or not all(met):
@@ -94,7 +95,7 @@ def convolve_depthwise(x: Array, filter: Array, windows: Sequence[Window]) -> Ar
     """
     channels = filter.shape[-1]
     multiplier = channels // x.shape[-1]
-    filter = filter.astype(x.dtype)
+    filter = filter.astype(x.dtype, copy=False)
     result = np.zeros((x.shape[0], *(window.output for window in windows), channels), x.dtype)
     for index, elements, at in taps(*windows):
         met = x[ALL + elements]
@@ -109,7 +110,7 @@ def convolve_transposed(x: Array, filter: Array, windows: Sequence[Window]) -> A
     weighted by the value there, to the elements that the window covers."""
     batches, depth = x.shape[0], x.shape[-1]
     outputs = filter.shape[0]
-    matrices = np.moveaxis(filter, 0, -1).astype(x.dtype)
+    matrices = np.moveaxis(filter, 0, -1).astype(x.dtype, copy=False)
     result = np.zeros((batches, *(window.input for window in windows), outputs), x.dtype)
     for index, elements, at in taps(*windows):
         met = x[ALL + at]

@@ -260,7 +260,8 @@ def interpolation_table(
         interpolated = round_half_away((exact[1:] + sample[:-1]) / real(2))
         sample[:-1] -= round_half_away((interpolated - middle) / real(2))
         sample[-1] = round_half_away(function(np.asarray([end], dtype)) * inverse)[0]
-    return saturated(sample, TensorType.INT16)
+    # Where the function overflows, infinity less infinity gives NaN; the conversion instruction of x86 makes it 0.
+    return saturated(np.nan_to_num(sample), TensorType.INT16)
 
 
 def interpolate(x: Array, table: NDArray[np.int16]) -> NDArray[np.int16]:

@@ -24,6 +24,7 @@ op = OpDef(
     versions=versions("1.14.0"),
     types={"inputs": _TYPES, "sum": _TYPES},
     options=AddNOptions,
+    reserved_tensors=(1, 0),
 )
 
 

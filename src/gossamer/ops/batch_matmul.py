@@ -57,6 +57,7 @@ op = OpDef(
     versions=versions("2.3.0", "2.3.0", "2.4.0", "2.5.0"),
     types={"lhs": (F32, I8, I16), "rhs": (F32, I8, I16), "output": (F32, I8, I16, I32)},
     options=BatchMatMulOptions,
+    reserved_tensors=(0, 7),
 )
 
 

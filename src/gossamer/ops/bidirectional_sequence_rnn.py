@@ -50,6 +50,7 @@ op = OpDef(
         "bw_output": _FLOAT,
     },
     options=BidirectionalSequenceRNNOptions,
+    reserved_tensors=(9, 0),
 )
 
 

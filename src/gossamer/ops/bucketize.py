@@ -27,6 +27,7 @@ op = OpDef(
 
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
+    ctx.require(ctx.options.has("boundaries"), "boundaries are missing")
     boundaries = ctx.options.boundaries
     ctx.require(not (boundaries[1:] < boundaries[:-1]).any(), "boundaries must be sorted in ascending order")
     ctx.set_shape(0, ctx.input(0).shape)

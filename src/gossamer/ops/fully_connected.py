@@ -95,6 +95,7 @@ op = OpDef(
         "shuffled_input": (U8,),
     },
     options=FullyConnectedOptions,
+    reserved_tensors=(0, 6),
 )
 
 

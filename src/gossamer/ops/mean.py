@@ -32,6 +32,7 @@ op = OpDef(
     versions=versions("1.6.0", "1.14.0", "2.4.0"),
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
+    reserved_tensors=(0, 4),
 )
 
 

@@ -71,6 +71,10 @@ class TensorInfo(Protocol):
         """The value is known when the model is prepared: stored in the file, or computed by a prepare."""
 
     @property
+    def is_stored(self) -> bool:
+        """The value is stored in the file."""
+
+    @property
     def is_dynamic(self) -> bool:
         """The shape is only known once the value is."""
 
@@ -124,7 +128,9 @@ class OpDef:
     ``inputs`` and ``outputs`` name the operands in order; ``"bias?"`` may be missing (-1 or left off at the end),
     ``"values*"`` stands for any number. ``types`` gives the legal element types of an operand by name; combinations
     are for ``prepare`` to check. ``reference_version`` is the highest version in TFLite's narrower reference
-    resolver: ``None`` when it has them all, 0 when it lacks the operator.
+    resolver: ``None`` when it has them all, 0 when it lacks the operator. ``reserved_tensors``: how many tensor indices
+    TFLite's kernel takes for scratch memory when a node is built, and when it is first prepared, whether or not it
+    uses them; they decide between equals in a memory plan.
     """
 
     name: str
@@ -135,6 +141,7 @@ class OpDef:
     types: Mapping[str, tuple[TensorType, ...]] = field(default_factory=dict)
     reference_version: int | None = None
     in_place: InPlace = InPlace.NONE
+    reserved_tensors: tuple[int, int] = (0, 0)
     side_effects: bool = False
     custom: bool = False
     doc: str = ""
@@ -287,6 +294,10 @@ class PrepareContext(Context, ABC):
     @abstractmethod
     def set_constant(self, position: int, value: Array) -> None:
         """Give an output its value now; operators after this one see a constant."""
+
+    @abstractmethod
+    def set_persistent(self, position: int) -> None:
+        """Keep the memory of an output from one invocation to the next, as TFLite does where it writes it once."""
 
     @abstractmethod
     def temporary(self, tensor_type: TensorType, shape: Sequence[int], *, persistent: bool = False) -> None:

@@ -19,6 +19,7 @@ op = OpDef(
     versions=versions("2.6.0"),
     types={"x": (TensorType.BOOL,), "axes": (TensorType.INT32,), "output": (TensorType.BOOL,)},
     options=ReducerOptions,
+    reserved_tensors=(0, 4),
 )
 
 

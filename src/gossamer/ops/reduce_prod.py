@@ -50,6 +50,7 @@ op = OpDef(
     versions=versions("1.11.0", "2.6.0"),
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
+    reserved_tensors=(0, 4),
 )
 
 _MOST_FOLDED = 8

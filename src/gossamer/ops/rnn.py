@@ -30,6 +30,7 @@ op = OpDef(
         "output": (TensorType.FLOAT32,),
     },
     options=RNNOptions,
+    reserved_tensors=(6, 0),
 )
 
 

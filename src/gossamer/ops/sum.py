@@ -39,6 +39,7 @@ op = OpDef(
     versions=versions("1.10.0", "1.15.0"),
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
+    reserved_tensors=(0, 4),
 )
 
 

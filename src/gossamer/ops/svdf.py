@@ -67,6 +67,7 @@ op = OpDef(
         "output": (F32, I8),
     },
     options=SVDFOptions,
+    reserved_tensors=(6, 0),
 )
 
 

@@ -33,6 +33,7 @@ op = OpDef(
         "output": (TensorType.FLOAT32,),
     },
     options=SequenceRNNOptions,
+    reserved_tensors=(6, 0),
 )
 
 

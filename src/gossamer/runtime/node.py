@@ -132,6 +132,10 @@ class NodePrepareContext(_NodeContext, PrepareContext):
             tensor.own_memory()
         tensor.assign(value)
 
+    def set_persistent(self, position: int) -> None:
+        tensor = self.tensors_out[position]
+        tensor.allocation_type = AllocationType.ARENA_RW_PERSISTENT
+
     def temporary(self, tensor_type: TensorType, shape: Sequence[int], *, persistent: bool = False) -> None:
         home = AllocationType.ARENA_RW_PERSISTENT if persistent else AllocationType.ARENA_RW
         try:

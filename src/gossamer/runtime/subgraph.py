@@ -65,6 +65,8 @@ class Subgraph:
         self.state = State.UNINVOKABLE
         self.resized = False
         self._stored_tensors = len(tensors)
+        for node in nodes:
+            self._reserve(node, node.op.reserved_tensors[0])
         self._planner: ArenaPlanner | None = None
         self._next_to_prepare = 0
         self._next_to_plan = 0
@@ -170,21 +172,27 @@ class Subgraph:
 
     def begin_temporaries(self, node: Node) -> None:
         """Forget the scratch requests of an earlier prepare; their tensors are used again in order."""
+        if node.index not in self._temporaries_used:
+            self._reserve(node, node.op.reserved_tensors[1])
         self._temporaries_used[node.index] = 0
         for index in node.temporaries:
-            self.tensors[index].resize((0,))
+            self.tensors[index].release()
 
     def add_temporary(self, node: Node, tensor_type: TensorType, shape: Shape, home: AllocationType) -> None:
         """A scratch tensor of a node. Raises `ValueError` for a shape that cannot be."""
         used = self._temporaries_used[node.index]
         if used == len(node.temporaries):
-            tensor = Tensor(len(self.tensors), tensor_type, (0,), home)
-            self.tensors.append(tensor)
-            node.temporaries.append(tensor.index)
+            self._reserve(node, 1)
         tensor = self.tensors[node.temporaries[used]]
         tensor.type, tensor.home, tensor.allocation_type = tensor_type, home, home
         tensor.resize(shape)
         self._temporaries_used[node.index] = used + 1
+
+    def _reserve(self, node: Node, count: int) -> None:
+        for _ in range(count):
+            tensor = Tensor(len(self.tensors), TensorType.FLOAT32, (0,), AllocationType.MEM_NONE)
+            self.tensors.append(tensor)
+            node.temporaries.append(tensor.index)
 
     def _has_dynamic(self, indices: Iterable[int]) -> bool:
         return any(index >= 0 and self.tensors[index].is_dynamic for index in indices)

@@ -76,7 +76,12 @@ class Tensor:
     @property
     def is_variable(self) -> bool:
         """Whether the value stays from one invocation to the next."""
-        return self.allocation_type == AllocationType.ARENA_RW_PERSISTENT
+        return self.home == AllocationType.ARENA_RW_PERSISTENT
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the value is stored in the file."""
+        return self.home == AllocationType.MMAP_RO
 
     @property
     def is_constant(self) -> bool:
@@ -111,6 +116,11 @@ class Tensor:
         self.shape = shape
         self.bytes = self.required_bytes(shape)
         self.buffer = self.objects = self._value = None
+
+    def release(self) -> None:
+        """Become a scratch tensor that nobody asked for: no elements, no memory."""
+        self.home = self.allocation_type = AllocationType.MEM_NONE
+        self.resize((0,))
 
     def required_bytes(self, shape: Shape) -> int:
         """Bytes that the shape takes; 0 for strings. Raises `ValueError` as `resize` does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,8 +83,8 @@ def _boxes(image: Image, answer: Detection) -> None:
     font = ImageFont.load_default(size=max(10, min(image.size) // 28))
     for box in reversed(answer.boxes):
         color = pascal_color(box.index + 1)
-        left, right = sorted((box.left, box.right))
-        top, bottom = sorted((box.top, box.bottom))
+        left, right = sorted(_within(x, image.width) for x in (box.left, box.right))
+        top, bottom = sorted(_within(y, image.height) for y in (box.top, box.bottom))
         pen.rectangle((left, top, right, bottom), outline=color, width=width)
         text = f"{box.label} {box.score:.0%}"
         place = pen.textbbox((max(0, left) + width, max(0, top) + width), text, font=font)
@@ -97,7 +98,8 @@ def _skeletons(image: Image, answer: Pose) -> None:
 
     pen = ImageDraw.Draw(image)
     width = _stroke(image)
-    for number, body in enumerate(answer.bodies):
+    for number, found in enumerate(answer.bodies):
+        body = [replace(point, x=_within(point.x, image.width), y=_within(point.y, image.height)) for point in found]
         color = pascal_color(2 + number)
         seen = [point.score >= answer.threshold for point in body]
         for a, b in BONES:
@@ -107,6 +109,11 @@ def _skeletons(image: Image, answer: Pose) -> None:
             if seen[position]:
                 x, y, radius = body[position].x, body[position].y, 1.5 * width
                 pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill="yellow", outline=color)
+
+
+def _within(position: float, size: int) -> float:
+    # Edges far outside stay outside; Pillow does not take any number.
+    return min(max(position, -size), 2 * size)
 
 
 def _stroke(image: Image) -> int:

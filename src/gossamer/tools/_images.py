@@ -55,15 +55,18 @@ class Layout:
         C is 1, 3 or 4; a leading 1 may be a free dimension.
         """
         sizes = [0 if known < 0 else size for size, known in zip(port.shape, port.signature, strict=True)]
-        first = len(sizes) - 3
-        if first not in (-1, 0, 1) or (first == 1 and sizes[0] > 1):
+        rank, batch = len(sizes), bool(sizes) and sizes[0] in (0, 1)
+        if (rank == 3 and batch) or (rank == 2 and min(sizes) > 1):
+            return Layout(sizes[-2], sizes[-1], 1, (rank - 2, rank - 1, None))
+        if rank != 3 and not (rank == 4 and batch):
             return None
-        if first >= 0 and sizes[-1] in (1, 3, 4):
-            return Layout(sizes[-3], sizes[-2], sizes[-1], (first, first + 1, first + 2))
-        if first >= 0 and sizes[first] in (1, 3, 4):
-            return Layout(sizes[-2], sizes[-1], sizes[first], (first + 1, first + 2, first))
-        if (first == 0 and sizes[0] == 0) or (first == -1 and min(sizes) > 1):
-            return Layout(sizes[-2], sizes[-1], 1, (first + 1, first + 2, None))
+        first = rank - 3
+        # Four channels are so rare that a 4 is rather the width or height of a tiny picture.
+        for channels in ((1, 3), (4,)):
+            if sizes[-1] in channels:
+                return Layout(sizes[-3], sizes[-2], sizes[-1], (first, first + 1, first + 2))
+            if sizes[first] in channels:
+                return Layout(sizes[-2], sizes[-1], sizes[first], (first + 1, first + 2, first))
         return None
 
     def tensor(self, values: NDArray[Any], rank: int) -> NDArray[Any]:

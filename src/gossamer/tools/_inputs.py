@@ -198,9 +198,10 @@ def _read_text(argument: str, port: Port) -> _Read:
     lines = [text.rstrip("\r\n")] if count == 1 and not free else text.splitlines()
     if free:
         # One free dimension takes as many lines as there are; others are 1.
-        count = max(1, len(lines) // max(count, 1)) * count
-        shape = tuple((count if axis == free[0] else 1) if axis in free else known for axis, known in enumerate(shape))
-    if len(lines) != math.prod(shape):
+        rows = max(1, len(lines) // max(count, 1))
+        shape = tuple((rows if axis == free[0] else 1) if axis in free else known for axis, known in enumerate(shape))
+        count *= rows
+    if len(lines) != count:
         raise Failure(
             f"{argument!r}: {plural(len(lines), 'line')} of text, the input {port.describe()} takes "
             f"{plural(count, 'string')}, one on a line."

@@ -356,7 +356,7 @@ def _memory(at_start: int | None, after_init: int | None, now: int | None, show:
         "Note: as the benchmark tool itself affects memory footprint, the following is only APPROXIMATE to the actual "
         "memory footprint of the model at runtime. Take the information at your discretion."
     )
-    init, overall = after_init - at_start, now - at_start
+    init, overall = max(0, after_init - at_start), max(0, now - at_start)  # Linux counts in batches
     show(f"Memory footprint delta from the start of the tool (MB): init={init / 2**20:g} overall={overall / 2**20:g}")
     return {"init_bytes": init, "overall_bytes": overall, "peak_bytes": now}
 

@@ -53,7 +53,8 @@ class _RunTool(Tool):
             if not error.option_name[1:2].isdigit() and error.option_name[1:2] != ".":
                 raise
             raise click.UsageError(
-                f"An INPUT that begins with - needs its name, as x={error.option_name}..., or -- before all INPUTs.", ctx
+                f"An INPUT that begins with - needs its name, as x={error.option_name}..., or -- before all INPUTs.",
+                ctx,
             ) from None
 
 

@@ -53,6 +53,7 @@ op = OpDef(
         "num_detections": FLOAT,
     },
     custom=True,
+    reserved_tensors=(2, 0),
 )
 
 

@@ -1,0 +1,314 @@
+"""The LSTM cell of `_lstm` in integers: int8 inputs, weights and outputs, int16 gates and cell state.
+
+A gate is computed in int16, with 12 fraction bits (so that it covers -8 to 8). Every product of a matrix is an int32
+that takes up the zero point of its vector, and for the input product the gate's bias; it is multiplied by the quotient
+of its scale and the gate's (gemmlowp's fixed-point multiplication), added to what the gate holds, and saturated: first
+the input's product, then the state's, then the peephole's. The gate's scale is 2**-12, or, with layer normalization,
+that of the first, second, third and fourth of the operator's intermediate tensors. logistic and tanh are gemmlowp's
+for int16 and have 15 fraction bits. The cell state has a scale of 2**n, n from -15 to -9:
+
+    c' = saturate(round(f * c / 2**15) + round(i * g / 2**(30 + n))), i = 32767 - f for CIFG
+
+and is clipped to cell_clip / its scale. The hidden vector o * tanh(c') is brought to int8 by the scale and zero point
+of the fifth intermediate tensor; it is the output, or is projected to it.
+
+Layer normalization: with sums over the cells, mean = 1024 * sum(x) / cells, variance = (2**20 // cells * sum(x**2) -
+mean**2) / 2**20, or a limit that depends on the coefficients' scale where that is under 1; (1024 x - mean) / sqrt(
+variance) * coefficient + bias is rounded to 1/1024 and brought to 12 fraction bits. Divisions truncate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.ops import _fixed_point
+from gossamer.ops._gemm import integer_matmul
+from gossamer.ops._lstm import PEEPHOLE_GATES, Cell, Operands
+from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
+from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
+from gossamer.schema.enums import TensorType
+
+Ints = NDArray[np.int64]
+Multiplier = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class GateScales:
+    """Multipliers of a gate's products, of its coefficients, and the least variance."""
+
+    inputs: Multiplier
+    recurrent: Multiplier
+    peephole: Multiplier
+    norm: Multiplier
+    least_variance: int
+
+
+@dataclass(frozen=True)
+class Scales:
+    """All that quantization decides of an integer cell. ``cell_exponent``: the cell state's scale is 2**n."""
+
+    gates: dict[str, GateScales]
+    cell_exponent: int
+    cell_clip: int
+    hidden: Multiplier
+    hidden_zero: int
+    projection: Multiplier
+    proj_clip: int
+
+
+def prepare_scales(ctx: PrepareContext, operands: Operands, cell: Cell) -> Scales:
+    """The scales of a cell; raises through ``ctx`` for those that the kernel cannot do with."""
+    ctx.require(len(ctx.intermediates) == 5, f"needs 5 intermediate tensors for int8, got {len(ctx.intermediates)}")
+    state = operands.require("output_state")
+    cell_scale = _scale(ctx, "cell_state", operands.require("cell_state"))
+    exponent = power_of_two(cell_scale)
+    if exponent is None or not -15 <= exponent <= -9:
+        ctx.fail(f"cell_state must have a scale of 2**-15 to 2**-9, got {float(cell_scale):g}")
+    if cell.peephole:
+        ctx.require(cell.outputs <= cell.cells, "peephole weights need no more outputs than cells for int8")
+    output_scale = _scale(ctx, "output", ctx.output())
+    hidden = ctx.intermediates[4]
+    hidden_scale = _scale(ctx, "intermediate tensor 4", hidden)
+    state_scale = _scale(ctx, "output_state", state)
+    projection: Multiplier = (0, 0)
+    if cell.projection:
+        weight_scale = _scale(ctx, "projection_weights", operands.require("projection_weights"))
+        projection = quantize_multiplier(float(weight_scale * hidden_scale / state_scale))
+    return Scales(
+        _gate_scales(ctx, operands, cell, exponent),
+        exponent,
+        quantized_clip(ctx.options.cell_clip, cell_scale, 32767),
+        quantize_multiplier(float(np.float32(2.0**-15 / float(hidden_scale) * 2.0**-15))),
+        hidden.quantization.zero_point,
+        projection,
+        quantized_clip(ctx.options.proj_clip, output_scale, 127) if cell.projection else 0,
+    )
+
+
+def _gate_scales(ctx: PrepareContext, operands: Operands, cell: Cell, exponent: int) -> dict[str, GateScales]:
+    input_scale = _scale(ctx, "input", ctx.input(0))
+    state_scale = _scale(ctx, "output_state", operands.require("output_state"))
+    result = {}
+    for index, gate in enumerate(("input", "forget", "cell", "output")):
+        if gate not in cell.gates:
+            continue
+        total = np.float32(2.0**-12)
+        if cell.norm:
+            total = _scale(ctx, f"intermediate tensor {index}", ctx.intermediates[index])
+        weights = [
+            _scale(ctx, name, operands.require(name))
+            for name in (f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights")
+        ]
+        peephole: Multiplier = (0, 0)
+        if cell.peephole and gate in PEEPHOLE_GATES:
+            scale = _scale(ctx, f"cell_to_{gate}_weights", operands.require(f"cell_to_{gate}_weights"))
+            peephole = quantize_multiplier(float(np.float32(2.0**exponent * float(scale) / float(total))))
+        norm = np.float32(1)
+        if cell.norm:
+            name = f"{gate}_layer_norm_coefficients"
+            norm = _scale(ctx, name, operands.require(name))
+        result[gate] = GateScales(
+            quantize_multiplier(float(weights[0] * input_scale / total)),
+            quantize_multiplier(float(weights[1] * state_scale / total)),
+            peephole,
+            quantize_multiplier(float(norm)),
+            max(1, int(np.float32(10000) * norm)),
+        )
+    return result
+
+
+def _scale(ctx: PrepareContext, name: str, tensor: TensorInfo) -> np.float32:
+    scales = tensor.quantization.scales
+    ctx.require(scales.size == 1 and scales[0] > 0, f"{name} must have one positive scale, got {scales.size} scales")
+    scale: np.float32 = scales[0]
+    return scale
+
+
+def power_of_two(scale: np.float32) -> int | None:
+    """log2 of a scale if it is whole within 0.001, in float32 as TFLite's CheckedLog2."""
+    log2 = np.log(scale) * (np.float32(1) / np.log(np.float32(2)))
+    whole = np.rint(log2)
+    return int(whole) if abs(log2 - whole) < np.float32(1e-3) else None
+
+
+def quantized_clip(clip: float, scale: np.float32, high: int) -> int:
+    """A clip in steps of the scale; 0 for none."""
+    return int(min(np.float32(clip) / scale, np.float32(high))) if clip > 0 else 0
+
+
+def request_temporaries(ctx: PrepareContext, cell: Cell) -> None:
+    """Four int16, one int8 and one int32 buffer of the size of the cell state."""
+    for kind in (*[TensorType.INT16] * 4, TensorType.INT8, TensorType.INT32):
+        ctx.temporary(kind, (cell.batch, cell.cells))
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerGate:
+    """A gate with its weights and effective biases."""
+
+    scales: GateScales
+    inputs: Array
+    input_bias: Ints
+    recurrent: Array
+    recurrent_bias: Ints
+    peephole: Ints | None
+    norm: Ints | None
+    norm_bias: Ints
+
+    def total(self, x: Array, output_state: Array, cell_state: Array, outputs: int, joined: bool) -> Ints:
+        """The gate's int16 values [batch, cells] before its activation."""
+        total = _saturated(_scaled_product(x, self.inputs, self.input_bias, self.scales.inputs))
+        total = _saturated(
+            total + _scaled_product(output_state, self.recurrent, self.recurrent_bias, self.scales.recurrent)
+        )
+        if self.peephole is not None:
+            total = self._peeped(total, cell_state.astype(np.int64), self.peephole[:outputs], joined)
+        return total if self.norm is None else self._normalized(total, self.norm)
+
+    def _peeped(self, total: Ints, cell_state: Ints, weights: Ints, joined: bool) -> Ints:
+        """TFLite's kernel takes the number of outputs for the number of cells. With fewer outputs, it looks only at so
+        many cells: in batch-major form those of every batch, in time-major form (``joined``) the first ones of all
+        batches in a row."""
+        shape = total.shape
+        if joined:
+            total, cell_state = total.reshape(1, -1), cell_state.reshape(1, -1)
+            weights = np.tile(weights, shape[0])
+        count = weights.size
+        seen = multiply_by_quantized_multiplier(weights * cell_state[:, :count], *self.scales.peephole)
+        return np.concatenate([_saturated(total[:, :count] + seen), total[:, count:]], axis=1).reshape(shape)
+
+    def _normalized(self, total: Ints, weights: Ints) -> Ints:
+        cells = total.shape[1]
+        mean = _quotient(np.sum(total, axis=1, keepdims=True) * 1024, cells)
+        square = np.sum(total * total, axis=1, keepdims=True) * ((1 << 20) // cells)
+        variance = _quotient(square - mean * mean, 1 << 20)
+        variance = np.where(variance < 1, self.scales.least_variance, variance)
+        deviations = multiply_by_quantized_multiplier(
+            1024 * total - mean, *_fixed_point.inverse_sqrt_multiplier(variance)
+        )
+        weighted = _fixed_point.wrap_int32(deviations * weights + self.norm_bias)
+        rounded = _quotient(np.where(weighted > 0, weighted + 512, weighted - 512), 1024)
+        multiplier, shift = self.scales.norm
+        return _saturated(multiply_by_quantized_multiplier(rounded, multiplier, shift + 12))
+
+
+def _scaled_product(x: Array, weights: Array, bias: Ints, multiplier: Multiplier) -> Ints:
+    return multiply_by_quantized_multiplier((integer_matmul(x, weights.T) + bias).astype(np.int32), *multiplier)
+
+
+def _saturated(x: Ints, bits: int = 16) -> Ints:
+    high = (1 << (bits - 1)) - 1
+    return np.minimum(np.maximum(x, -high - 1), high)
+
+
+def _quotient(a: Ints, b: int) -> Ints:
+    """a / b, truncated as in C."""
+    return np.where(a >= 0, a // b, -(-a // b))
+
+
+@lru_cache(maxsize=8)
+def _table(function: str, integer_bits: int) -> Ints:
+    """logistic or tanh of every int16 with so many integer bits."""
+    every = np.arange(-32768, 32768)
+    table: Ints = getattr(_fixed_point, function)(every, integer_bits, 16)
+    table.flags.writeable = False
+    return table
+
+
+def logistic(x: Array) -> Ints:
+    """Of int16 values with 12 fraction bits, in 15 fraction bits."""
+    values: Ints = _table("logistic", 3)[x + 32768]
+    return values
+
+
+def tanh(x: Array, integer_bits: int) -> Ints:
+    """Of int16 values with so many integer bits, in 15 fraction bits."""
+    values: Ints = _table("tanh", integer_bits)[x + 32768]
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerCell:
+    """A cell that is ready to run."""
+
+    scales: Scales
+    gates: dict[str, IntegerGate]
+    projection: Array | None
+    projection_bias: Ints
+    output_zero: int
+
+    def run(self, x: Array, output_state: Array, cell_state: Array, *, joined: bool) -> Array:
+        """Outputs [time, batch, outputs] for inputs [time, batch, inputs]; the states are updated."""
+        outputs = np.empty((len(x), *output_state.shape), np.int8)
+        for t in range(len(x)):
+            self._step(x[t], output_state, cell_state, joined)
+            outputs[t] = output_state
+        return outputs
+
+    def _step(self, x: Array, output_state: Array, cell_state: Array, joined: bool) -> None:
+        size = output_state.shape[1]
+
+        def total(name: str) -> Ints:
+            return self.gates[name].total(x, output_state, cell_state, size, joined)
+
+        forget = logistic(total("forget"))
+        update = tanh(total("cell"), 3)
+        admit = logistic(total("input")) if "input" in self.gates else 32767 - forget
+        exponent, clip = self.scales.cell_exponent, self.scales.cell_clip
+        kept = rounding_divide_by_pot(forget * cell_state, 15)
+        added = rounding_divide_by_pot(admit * update, 30 + exponent).astype(np.int16)
+        renewed = _saturated(kept + added)
+        cell_state[...] = np.clip(renewed, -clip, clip) if clip else renewed
+        released = logistic(total("output"))
+        product = released * tanh(cell_state.astype(np.int64), 15 + exponent)
+        hidden = multiply_by_quantized_multiplier(product, *self.scales.hidden)
+        if self.projection is None:
+            output_state[...] = _saturated(hidden + self.scales.hidden_zero, 8)
+            return
+        hidden = _saturated(hidden - self.scales.hidden_zero, 8)
+        projected = _scaled_product(hidden, self.projection, self.projection_bias, self.scales.projection)
+        projected = _saturated(projected + self.output_zero, 8)
+        clip = self.scales.proj_clip
+        output_state[...] = np.clip(projected, -clip, clip) if clip else projected
+
+
+def integer_cell(ctx: InvokeContext, cell: Cell, scales: Scales) -> IntegerCell:
+    """The cell with its weights, as they are now."""
+    places = cell.places
+    state_zero = ctx.input(places["output_state"]).quantization.zero_point
+    gates = {}
+    for gate in cell.gates:
+        inputs = ctx.value(places[f"input_to_{gate}_weights"])
+        recurrent = ctx.value(places[f"recurrent_to_{gate}_weights"])
+        bias = ctx.value(places[f"{gate}_gate_bias"]).astype(np.int64)
+        gates[gate] = IntegerGate(
+            scales.gates[gate],
+            inputs,
+            _effective_bias(inputs, -ctx.input(0).quantization.zero_point, None if cell.norm else bias),
+            recurrent,
+            _effective_bias(recurrent, -state_zero, None),
+            _optional(ctx, places, f"cell_to_{gate}_weights") if cell.peephole and gate in PEEPHOLE_GATES else None,
+            _optional(ctx, places, f"{gate}_layer_norm_coefficients") if cell.norm else None,
+            bias,
+        )
+    projection = ctx.value(places["projection_weights"]) if cell.projection else None
+    projection_bias = np.zeros(1, np.int64)
+    if projection is not None:
+        # The hidden vector has its zero point subtracted instead of added, hence the sign.
+        projection_bias = _effective_bias(projection, scales.hidden_zero, _optional(ctx, places, "projection_bias"))
+    return IntegerCell(scales, gates, projection, projection_bias, state_zero)
+
+
+def _effective_bias(weights: Array, zero_point: int, bias: Ints | None) -> Ints:
+    sums: Ints = np.sum(weights, axis=1, dtype=np.int64) * zero_point
+    return sums if bias is None else sums + bias
+
+
+def _optional(ctx: InvokeContext, places: Mapping[str, int], name: str) -> Ints | None:
+    value = ctx.optional_value(places[name])
+    return None if value is None else value.astype(np.int64)

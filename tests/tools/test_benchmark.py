@@ -1,0 +1,244 @@
+"""``gossamer benchmark``: its loop, its figures, its flags. Nothing here depends on how long anything takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gossamer.schema import TensorType
+from gossamer.tools.benchmark import Limits, Timings, measure, random_input
+from tests.tools import models
+from tests.tools.conftest import Outcome
+from tests.tools.ports import port
+
+Run = Callable[..., Outcome]
+Place = Callable[[str, bytes], Path]
+SHORT = ("--num_runs=3", "--min_secs=0", "--warmup_runs=1", "--warmup_min_secs=0")
+
+
+class Clock:
+    """A clock that only moves when somebody works or sleeps."""
+
+    def __init__(self, durations: Iterator[float]) -> None:
+        self.now = 0.0
+        self.durations = durations
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def work(self) -> None:
+        self.now += next(self.durations)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def run(limits: Limits, *durations: float) -> tuple[list[float], Clock]:
+    clock = Clock(iter(durations))
+    return measure(clock.work, limits, clock, clock.sleep).microseconds, clock
+
+
+def test_runs_until_count_and_time_are_reached() -> None:
+    assert run(Limits(3, 0, 100), 0.5, 0.25, 0.125)[0] == [5e5, 2.5e5, 1.25e5]
+    assert len(run(Limits(1, 1.0, 100), *[0.25] * 9)[0]) == 4
+    assert len(run(Limits(9, 0, 1.0), *[0.5] * 9)[0]) == 3
+    assert run(Limits(0, 0, 100))[0] == []
+
+
+def test_pauses_between_runs_are_not_measured() -> None:
+    timings, clock = run(Limits(3, 0, 100, delay=0.25), *[0.5] * 3)
+    assert timings == [5e5] * 3
+    assert clock.slept == [0.25] * 3
+    timings, clock = run(Limits(3, 0, 100, frequency=1.0), 0.5, 1.25, 0.5)
+    assert timings == [5e5, 1.25e6, 5e5]
+    assert clock.slept == [0.5, 0.25]  # the third run begins at once and still ends before 3 s
+
+
+def test_statistics() -> None:
+    timings = Timings([float(value) for value in range(100, -1, -1)])
+    assert [timings.percentile(percent) for percent in (0, 5, 50, 95, 100)] == [0, 5, 50, 95, 100]
+    assert timings.average == 50
+    assert timings.deviation == pytest.approx(math.sqrt(850))
+    assert Timings([1, 2, 3, 4]).percentile(50) == 2
+    assert timings.data() == {
+        "count": 101,
+        "avg_us": 50.0,
+        "std_us": pytest.approx(math.sqrt(850)),
+        "min_us": 0.0,
+        "max_us": 100.0,
+        "p5_us": 5.0,
+        "p50_us": 50.0,
+        "p95_us": 95.0,
+    }
+    assert Timings().data() == {"count": 0}
+    assert math.isnan(Timings().average)
+
+
+def test_lines_of_benchmark_model() -> None:
+    assert Timings([3.0, 1.0]).line() == "count=2 first=3 curr=1 min=1 max=3 avg=2 std=1 p5=1 median=1 p95=1"
+    assert Timings([2.0]).line() == "count=1 curr=2"
+    assert Timings([2.0, 2.0]).line() == "count=2 curr=2(all same)"
+    assert Timings().line() == "count=0"
+
+
+def test_figures_as_json(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.addition())
+    result = gossamer("benchmark", path, *SHORT, "--json")
+    assert (result.code, result.err) == (0, "")
+    report = result.json
+    assert list(report) == [
+        "model",
+        "signature",
+        "model_bytes",
+        "init_us",
+        "first_inference_us",
+        "warmup",
+        "inference",
+        "throughput_per_s",
+        "memory",
+    ]
+    assert (report["model"], report["signature"], report["model_bytes"]) == (str(path), None, path.stat().st_size)
+    assert list(report["init_us"]) == ["load", "allocate", "total"]
+    assert (report["warmup"]["count"], report["inference"]["count"]) == (1, 3)
+    assert report["throughput_per_s"] == pytest.approx(1e6 / report["inference"]["avg_us"])
+    assert list(report["memory"]) == ["init_bytes", "overall_bytes", "peak_bytes"]
+
+
+def test_lines_and_table_for_people(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.addition())
+    result = gossamer("benchmark", f"--graph={path}", "--num_threads=1", *SHORT)
+    assert (result.code, result.err) == (0, "")
+    lines = [line.strip() for line in result.out.splitlines() if line.strip()]
+    beginnings = [
+        f"Graph: [{path}]",
+        "Num threads: [1]",
+        f"The input model file size (MB): {path.stat().st_size / 1e6:g}",
+        "Initialized session in ",
+        "Running benchmark for at least 1 iterations and at least 0 seconds but terminate if exceeding 150 seconds.",
+        "count=1 ",
+        "Running benchmark for at least 3 iterations and at least 0 seconds but terminate if exceeding 150 seconds.",
+        "count=3 ",
+        "Inference timings in us: Init: ",
+    ]
+    for line, beginning in zip(lines, beginnings, strict=False):
+        assert line.startswith(beginning)
+    names = [line.split("  ")[0] for line in lines]
+    rows = ["load", "allocate", "first call", "average", "standard deviation", "least", "5 %", "median", "95 %", "most"]
+    assert [name for name in names if name in rows] == rows
+
+
+def test_a_dry_run_only_loads(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.addition())
+    for flag in ("--dry_run", "--dry_run=true"):
+        report = gossamer("benchmark", path, flag, "--json").json
+        assert "inference" not in report
+        assert "init_us" in report
+    assert "inference" in gossamer("benchmark", path, "--dry_run=false", *SHORT, "--json").json
+    assert "average" not in gossamer("benchmark", path, "--dry_run").out
+
+
+def test_a_signature_is_measured(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.addition())
+    report = gossamer("benchmark", path, "--signature_to_run_for=add", *SHORT, "--json").json
+    assert (report["signature"], report["inference"]["count"]) == ("add", 3)
+
+
+def test_without_warm_up_the_first_run_is_the_first_call(gossamer: Run, place: Place) -> None:
+    arguments = ("--num_runs=1", "--min_secs=0", "--warmup_runs=0", "--warmup_min_secs=0", "--json")
+    report = gossamer("benchmark", place("m.tflite", models.addition()), *arguments).json
+    assert report["warmup"] == {"count": 0}
+    assert report["first_inference_us"] == report["inference"]["avg_us"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Give one model, as MODEL or as --graph=MODEL."),
+        (["m.tflite", "--graph=m.tflite"], "Give one model, as MODEL or as --graph=MODEL."),
+        (["m.tflite", "--use_gpu=true"], "--use_gpu of benchmark_model is not here: there is no GPU delegate."),
+        (["m.tflite", "--enable_op_profiling=true"], "is not here: operators are not profiled yet."),
+        (["m.tflite", "--num_thread=1"], "No such option '--num_thread'"),
+        (["m.tflite", "--num_threads=0"], "0 threads cannot run anything; -1 leaves the number to the runtime."),
+        (["m.tflite", "--num_runs=x"], "'x' is not a valid integer"),
+    ],
+)
+def test_flags_that_are_refused(gossamer: Run, arguments: list[str], message: str) -> None:
+    result = gossamer("benchmark", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--input_layer=a", "--input_layer has 1 names and --input_layer_shape 0 shapes; each name needs a shape."),
+        ("--input_layer=q --input_layer_shape=1,2", "the model has no input 'q'. Its inputs are a, b."),
+        ("--input_layer=a --input_layer_shape=1,x", "'1,x' must be whole numbers separated by commas."),
+        ("--input_layer=a --input_layer_shape=1,-2", "'1,-2' has a negative dimension."),
+        ("--input_layer_value_range=a,0,1", "'a' is float32; ranges are for integer inputs."),
+        ("--input_layer_value_files=a", "'a' must be NAME:FILE."),
+    ],
+)
+def test_inputs_that_are_refused(gossamer: Run, place: Place, flag: str, message: str) -> None:
+    result = gossamer("benchmark", place("m.tflite", models.addition()), *flag.split())
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+
+
+def test_shapes_and_files_of_inputs(gossamer: Run, place: Place, tmp_path: Path) -> None:
+    path = place("m.tflite", models.addition())
+    np.save(tmp_path / "b.npy", np.ones((5, 2), np.float32))
+    place("a.bin", np.ones(10, np.float32).tobytes())
+    flags = [
+        "--input_layer=left,b",
+        "--input_layer_shape=5,2:5,2",
+        f"--input_layer_value_files=a:{tmp_path / 'a.bin'},right:{tmp_path / 'b.npy'}",
+    ]
+    assert gossamer("benchmark", path, *flags, *SHORT).code == 0
+    result = gossamer("benchmark", path, flags[0], "--input_layer_shape=4,2:4,2", flags[2], *SHORT)
+    assert result.code == 1
+    assert 'a.bin: 40 bytes, the input "a" float32 [?, 2] takes 32.' in result.err
+
+
+def test_ranges_of_integer_inputs(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.echo((1, 2), TensorType.INT32))
+    assert gossamer("benchmark", path, "--input_layer_value_range=x,5,5", *SHORT).code == 0
+    for text, message in (
+        ("x,5", "'x,5' must be NAME,LOW,HIGH with LOW <= HIGH."),
+        ("x,6,5", "'x,6,5' must be NAME,LOW,HIGH with LOW <= HIGH."),
+        ("x,0,3000000000", "'x,0,3000000000' exceeds int32, -2147483648 to 2147483647."),
+    ):
+        result = gossamer("benchmark", path, f"--input_layer_value_range={text}")
+        assert result.code == 2
+        assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (np.float32, -0.5, 0.5),
+        (np.uint8, 0, 254),
+        (np.int8, -127, 127),
+        (np.int16, 0, 99),
+        (np.int64, 0, 99),
+        (np.bool_, 0, 1),
+    ],
+)
+def test_random_inputs(dtype: type[np.generic], low: float, high: float) -> None:
+    values = random_input(port(1000, dtype=dtype), (1000,))
+    assert (values.dtype, values.shape) == (dtype, (1000,))
+    assert low <= values.min() < values.max() <= high
+    np.testing.assert_array_equal(values, random_input(port(1000, dtype=dtype), (1000,)))
+    if dtype is np.int64:
+        assert np.unique(random_input(port(1000, dtype=dtype), (1000,), (3, 4))).tolist() == [3, 4]
+
+
+def test_random_text_and_complex_numbers() -> None:
+    assert random_input(port(2, dtype=np.object_), (2,)).tolist() == [b"gossamer"] * 2
+    assert random_input(port(2, dtype=np.complex64), (2,)).dtype == np.complex64
