@@ -42,6 +42,7 @@ _ML_DTYPES = {
 }
 _PACKED_BITS = {TensorType.INT4: 4, TensorType.UINT4: 4, TensorType.INT2: 2}
 _DTYPES: dict[int, np.dtype[Any]] = {}
+_BITS: dict[int, int] = {**_PACKED_BITS, TensorType.STRING: 0, TensorType.VARIANT: 0}
 
 NO_ARENA = frozenset({TensorType.STRING, TensorType.RESOURCE, TensorType.VARIANT})
 """Types whose values are not plain numbers: never in an arena, and of no fixed size."""
@@ -63,11 +64,10 @@ def numpy_dtype(tensor_type: int) -> np.dtype[Any]:
 
 def element_bits(tensor_type: int) -> int:
     """Bits that one element takes in memory; 0 for strings and variants, whose size their values decide."""
-    if tensor_type in _PACKED_BITS:
-        return _PACKED_BITS[TensorType(tensor_type)]
-    if tensor_type in (TensorType.STRING, TensorType.VARIANT):
-        return 0
-    return 8 * numpy_dtype(tensor_type).itemsize
+    bits = _BITS.get(tensor_type)
+    if bits is None:
+        bits = _BITS[tensor_type] = 8 * numpy_dtype(tensor_type).itemsize
+    return bits
 
 
 def is_packed(tensor_type: int) -> bool:

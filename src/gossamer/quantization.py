@@ -104,9 +104,17 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
 
 
 def quantize_multipliers(reals: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """`quantize_multiplier` of every element: two int64 arrays."""
-    pairs = [quantize_multiplier(float(real)) for real in np.asarray(reals, np.float64).reshape(-1)]
-    return np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int64)
+    """`quantize_multiplier` of every element, in order: two int64 arrays [n]."""
+    values = np.asarray(reals, np.float64).reshape(-1)
+    mantissa, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
+    significand = np.copysign(np.floor(np.abs(mantissa) * (1 << 31) + 0.5), mantissa).astype(np.int64)
+    shift = exponent.astype(np.int64)
+    whole = significand == 1 << 31
+    significand[whole] >>= 1
+    shift[whole] += 1
+    flushed = (shift < -31) | (significand == 0)
+    significand[flushed] = shift[flushed] = 0
+    return significand, shift
 
 
 def saturating_rounding_doubling_high_mul(a: Int, b: ArrayLike) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ CASES = [
     case_("int4", const([-8, 7, 3], np.int8, type=TensorType.INT4, scale=0.5), [-4, 3.5, 1.5]),
     case_("uint4", const([0, 15, 3], np.uint8, type=TensorType.UINT4, scale=0.5, zero_point=1), [-0.5, 7, 1]),
     case_("int2", const([-2, 1, 0, -1, 1], np.int8, type=TensorType.INT2, scale=0.5), [-1, 0.5, 0, -0.5, 0.5]),
+    replace(case_("constant_twice", const([2, -3], np.int8, scale=0.5), [1, -1.5]), calls=2),
     case_("scalar", tensor(3, np.int8, scale=0.5), 1.5),
     case_(
         "per_channel",

@@ -22,8 +22,8 @@ CASES = [
     Case("nothing_left", [tensor(X), const([4, -1]), const(1)], [tensor(X), tensor(np.zeros((2, 0)))], TWO),
     Case(
         "fed",
-        [tensor(X, np.int64), tensor([2, 0], np.int32), const(0)],
-        [tensor(X, np.int64), tensor(X[2:], np.int64)],
+        [tensor(X, np.int64), tensor([1, 1], np.int32), const(0)],
+        [tensor(X[:1], np.int64), tensor(X[1:], np.int64)],
         TWO,
     ),
 ]

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-
 from gossamer.model import read_model
 from gossamer.model.metadata import append_files, with_min_runtime_version, with_model_metadata
 from gossamer.model.writer import write_model
@@ -83,7 +81,7 @@ def color_mask() -> bytes:
     return make.model()
 
 
-def says(outputs: dict[str, ArrayLike], size: tuple[int, int] = (4, 6)) -> bytes:
+def says(outputs: dict[str, Any], size: tuple[int, int] = (4, 6)) -> bytes:
     """A model that takes a picture of a size and always gives these float32 outputs."""
     make = ModelMaker()
     image = make.tensor((1, *size, 3), UINT8, name="image", quantization=quantization(1 / 255, 0))

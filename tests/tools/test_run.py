@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ def picture(path: Path, size: tuple[int, int] = (6, 4), color: Any = RED) -> Pat
 
 
 def softmax(*means: float) -> list[float]:
-    powers = np.exp(4 * np.array(means))
-    return (powers / powers.sum()).tolist()
+    powers = [math.exp(4 * mean) for mean in means]
+    return [power / sum(powers) for power in powers]
 
 
 @pytest.mark.parametrize(

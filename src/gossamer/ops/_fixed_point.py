@@ -40,13 +40,10 @@ def wrap_int32(x: ArrayLike) -> Int:
 
 
 def high_mul(a: ArrayLike, b: ArrayLike, bits: int = 32) -> Int:
-    """The product of two fixed-point numbers (integer bits add up): rounded to nearest, halves away from zero."""
+    """The product of two fixed-point numbers (integer bits add up): rounded to nearest, halves upwards."""
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
-    half = 1 << (bits - 2)
-    nudged = product + np.where(product >= 0, half, 1 - half)
-    # C division truncates; NumPy's shift floors.
-    result = np.where(nudged >= 0, nudged >> (bits - 1), -((-nudged) >> (bits - 1)))
-    return np.minimum(result, (1 << (bits - 1)) - 1)
+    rounded: Int = (product + (1 << (bits - 2))) >> (bits - 1)
+    return np.minimum(rounded, (1 << (bits - 1)) - 1)
 
 
 def saturating_shift_left(x: ArrayLike, exponent: ArrayLike, bits: int = 32) -> Int:

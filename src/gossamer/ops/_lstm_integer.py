@@ -65,19 +65,19 @@ def prepare_scales(ctx: PrepareContext, operands: Operands, cell: Cell) -> Scale
     """The scales of a cell; raises through ``ctx`` for those that the kernel cannot do with."""
     ctx.require(len(ctx.intermediates) == 5, f"needs 5 intermediate tensors for int8, got {len(ctx.intermediates)}")
     state = operands.require("output_state")
-    cell_scale = _scale(ctx, "cell_state", operands.require("cell_state"))
+    cell_scale = scale_of(ctx, "cell_state", operands.require("cell_state"))
     exponent = power_of_two(cell_scale)
     if exponent is None or not -15 <= exponent <= -9:
         ctx.fail(f"cell_state must have a scale of 2**-15 to 2**-9, got {float(cell_scale):g}")
     if cell.peephole:
         ctx.require(cell.outputs <= cell.cells, "peephole weights need no more outputs than cells for int8")
-    output_scale = _scale(ctx, "output", ctx.output())
+    output_scale = scale_of(ctx, "output", ctx.output())
     hidden = ctx.intermediates[4]
-    hidden_scale = _scale(ctx, "intermediate tensor 4", hidden)
-    state_scale = _scale(ctx, "output_state", state)
+    hidden_scale = scale_of(ctx, "intermediate tensor 4", hidden)
+    state_scale = scale_of(ctx, "output_state", state)
     projection: Multiplier = (0, 0)
     if cell.projection:
-        weight_scale = _scale(ctx, "projection_weights", operands.require("projection_weights"))
+        weight_scale = scale_of(ctx, "projection_weights", operands.require("projection_weights"))
         projection = quantize_multiplier(float(weight_scale * hidden_scale / state_scale))
     return Scales(
         _gate_scales(ctx, operands, cell, exponent),
@@ -91,27 +91,27 @@ def prepare_scales(ctx: PrepareContext, operands: Operands, cell: Cell) -> Scale
 
 
 def _gate_scales(ctx: PrepareContext, operands: Operands, cell: Cell, exponent: int) -> dict[str, GateScales]:
-    input_scale = _scale(ctx, "input", ctx.input(0))
-    state_scale = _scale(ctx, "output_state", operands.require("output_state"))
+    input_scale = scale_of(ctx, "input", ctx.input(0))
+    state_scale = scale_of(ctx, "output_state", operands.require("output_state"))
     result = {}
     for index, gate in enumerate(("input", "forget", "cell", "output")):
         if gate not in cell.gates:
             continue
         total = np.float32(2.0**-12)
         if cell.norm:
-            total = _scale(ctx, f"intermediate tensor {index}", ctx.intermediates[index])
+            total = scale_of(ctx, f"intermediate tensor {index}", ctx.intermediates[index])
         weights = [
-            _scale(ctx, name, operands.require(name))
+            scale_of(ctx, name, operands.require(name))
             for name in (f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights")
         ]
         peephole: Multiplier = (0, 0)
         if cell.peephole and gate in PEEPHOLE_GATES:
-            scale = _scale(ctx, f"cell_to_{gate}_weights", operands.require(f"cell_to_{gate}_weights"))
+            scale = scale_of(ctx, f"cell_to_{gate}_weights", operands.require(f"cell_to_{gate}_weights"))
             peephole = quantize_multiplier(float(np.float32(2.0**exponent * float(scale) / float(total))))
         norm = np.float32(1)
         if cell.norm:
             name = f"{gate}_layer_norm_coefficients"
-            norm = _scale(ctx, name, operands.require(name))
+            norm = scale_of(ctx, name, operands.require(name))
         result[gate] = GateScales(
             quantize_multiplier(float(weights[0] * input_scale / total)),
             quantize_multiplier(float(weights[1] * state_scale / total)),
@@ -122,7 +122,8 @@ def _gate_scales(ctx: PrepareContext, operands: Operands, cell: Cell, exponent: 
     return result
 
 
-def _scale(ctx: PrepareContext, name: str, tensor: TensorInfo) -> np.float32:
+def scale_of(ctx: PrepareContext, name: str, tensor: TensorInfo) -> np.float32:
+    """The one positive scale of a quantized tensor; raises through ``ctx`` if there is none."""
     scales = tensor.quantization.scales
     ctx.require(scales.size == 1 and scales[0] > 0, f"{name} must have one positive scale, got {scales.size} scales")
     scale: np.float32 = scales[0]

@@ -3,9 +3,13 @@
 The input is uint8, int8, int16 (zero point 0), int4, uint4, int2, float16, float8_e4m3fn or float8_e5m2, the output
 float32 of its shape. With several scales (uint8, int8, int4, uint4 and int2 only), each index along
 ``quantized_dimension`` has its own scale, and its own zero point or the only one. Integers without quantization give 0.
+
+A constant is dequantized once: the output keeps its memory, and later invocations find it there.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,8 +33,15 @@ op = OpDef(
 )
 
 
+@dataclass
+class Constant:
+    """Whether the output of a constant input has been written."""
+
+    written: bool = False
+
+
 @op.prepare
-def prepare(ctx: PrepareContext) -> None:
+def prepare(ctx: PrepareContext) -> Constant | None:
     x = ctx.input(0)
     if x.quantization.per_channel:
         if x.type not in _PER_CHANNEL:
@@ -39,10 +50,18 @@ def prepare(ctx: PrepareContext) -> None:
     point = x.quantization.zero_point
     ctx.require(x.type != TensorType.INT16 or point == 0, f"int16 needs a zero point of 0, got {point}")
     ctx.set_shape(0, x.shape)
+    if not x.is_constant:
+        return None
+    ctx.set_persistent(0)
+    return Constant()
 
 
 @op.reference
-def reference(ctx: InvokeContext) -> Array:
+def reference(ctx: InvokeContext) -> Array | None:
+    if ctx.data is not None:
+        if ctx.data.written:
+            return None
+        ctx.data.written = True
     x = ctx.value(0)
     if ctx.input(0).type in _FLOATS:
         return x.astype(np.float32)

@@ -51,8 +51,6 @@ def reference(ctx: InvokeContext) -> Array:
         return np.full(reduced_shape(x.shape, axes, keep_dims), np.nan if is_float else 0, x.dtype)
     n = reduced_elements(x.shape, axes)
     total = np.asarray(np.add.reduce(x, axis=axes, dtype=np.float64 if is_float else np.int64, keepdims=keep_dims))
-    if is_float:
-        mean: Array = (total / n).astype(x.dtype)
-        return mean
     quotient = np.abs(total) // n
-    return np.where(total < 0, -quotient, quotient).astype(x.dtype)
+    mean: Array = total / n if is_float else np.where(total < 0, -quotient, quotient)
+    return mean.astype(x.dtype)

@@ -92,11 +92,11 @@ def reference(ctx: InvokeContext) -> Array:
 
 
 def _levels(x: Array, quantization: Quantization) -> Array:
-    if not quantization.per_channel:
-        scaled = round_half_away(x / np.float32(quantization.scale))
-        return scaled.astype(np.float64) + np.float64(quantization.zero_point)
-    shape = [1] * x.ndim
-    shape[quantization.dimension] = -1
-    scaled = round_half_away(x / quantization.scales.reshape(shape))
-    levels: Array = scaled.astype(np.float64) + quantization.zero_points.reshape(shape)
+    scales: Array = np.asarray(quantization.scale, np.float32)
+    points: Array = np.asarray(quantization.zero_point)
+    if quantization.per_channel:
+        shape = [1] * x.ndim
+        shape[quantization.dimension] = -1
+        scales, points = quantization.scales.reshape(shape), quantization.zero_points.reshape(shape)
+    levels: Array = np.add(round_half_away(x / scales), points, dtype=np.float64)
     return levels

@@ -229,7 +229,7 @@ class Subgraph:
             (AllocationType.ARENA_RW_PERSISTENT, planner.persistent_arena),
         ):
             memory = self._arenas.get(kind)
-            if memory is None or memory.size < arena.high_water:
+            if (0 if memory is None else memory.size) < arena.high_water:
                 grown = aligned_memory(arena.high_water)
                 if memory is not None:
                     grown[: memory.size] = memory
@@ -238,7 +238,7 @@ class Subgraph:
         offsets, arenas, tensors = planner.offsets, self._arenas, self.tensors
         for index in placed:
             offset, tensor = offsets[index], tensors[index]
-            if offset != UNALLOCATED:
+            if offset != UNALLOCATED and tensor.bytes:
                 tensor.place(arenas[tensor.allocation_type][offset : offset + tensor.bytes])
 
     def invoke(self, before_node: Callable[[Node], None] | None = None) -> None:

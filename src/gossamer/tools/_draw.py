@@ -86,7 +86,7 @@ def _boxes(image: Image, answer: Detection) -> None:
         left, right = sorted(_within(x, image.width) for x in (box.left, box.right))
         top, bottom = sorted(_within(y, image.height) for y in (box.top, box.bottom))
         pen.rectangle((left, top, right, bottom), outline=color, width=width)
-        text = f"{box.label} {box.score:.0%}"
+        text = f"{box.label}: {box.score:.0%}"
         place = pen.textbbox((max(0, left) + width, max(0, top) + width), text, font=font)
         pen.rectangle((place[0] - width, place[1] - width, place[2] + width, place[3] + width), fill=color)
         bright = 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2] > 128

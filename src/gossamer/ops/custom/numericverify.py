@@ -54,6 +54,7 @@ def prepare(ctx: PrepareContext) -> Settings:
         require_channels(ctx, "x", x, x.shape)
     ctx.require(x.shape == expected.shape, f"x {list(x.shape)} and reference {list(expected.shape)} must be alike")
     ctx.set_shape(0, x.shape)
+    ctx.set_persistent(0)
     options = ctx.attributes()
     return Settings(float(options.get("tolerance", 0.0)), bool(options.get("log_if_failed", False)))
 
