@@ -92,10 +92,11 @@ def suppressed(ctx: InvokeContext, sigma: float) -> tuple[Array, Array, Array]:
     """(indices, scores, count) of the boxes that stay, best first, filled up with zeros to max_output_size.
 
     Candidates with a score over the threshold wait in a queue, the best score first, equal ones as a C++
-    priority_queue has them. The best is compared with the selected boxes it has not met, the latest first: an overlap
-    of ``iou_threshold`` or more drops it; otherwise, with a ``sigma`` over 0, its score shrinks by ``exp(-0.5 / sigma * overlap ** 2)``. If its score did not
-    change it is selected. In either case it returns to the queue, unless its score fell to the threshold; a selected
-    box meets itself there, which drops it, but for a box without area.
+    priority_queue has them. The best is compared with the selected boxes it has not met, the latest first: an
+    overlap of ``iou_threshold`` or more drops it; otherwise, with a ``sigma`` over 0, its score shrinks by
+    ``exp(-0.5 / sigma * overlap ** 2)``. If its score did not change it is selected. In either case it returns to
+    the queue, unless its score fell to the threshold; a selected box meets itself there, which drops it, but for a
+    box without area.
     """
     limit = integers(ctx.value(2))[0]
     ctx.require(limit >= 0, f"max_output_size must not be negative, got {limit}")

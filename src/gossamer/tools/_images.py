@@ -167,7 +167,7 @@ def to_numbers(pixels: NDArray[np.uint8], port: Port, options: Options) -> NDArr
     if dtype.kind == "b":
         return pixels >= 128
     stored = options.stored.get(port.position)
-    if dtype.kind == "f":
+    if port.is_float:
         return _normalized(pixels, options.asked or stored or ([127.5], [127.5])).astype(dtype)
     if dtype.kind not in "iu":
         raise Failure(f"a picture cannot fill the input {port.describe()}: it must be a number type.")

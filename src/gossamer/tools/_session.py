@@ -38,6 +38,11 @@ class Port:
         return self.dtype.kind in "SUO"
 
     @property
+    def is_float(self) -> bool:
+        """Whether the elements are floating-point numbers; those of ml_dtypes (bfloat16, float8) are."""
+        return self.dtype.kind == "f" or "float" in self.dtype.name
+
+    @property
     def is_quantized(self) -> bool:
         """Whether the elements are integers that stand for real numbers."""
         return self.scale != 0.0 and self.dtype.kind in "iu"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.tools import _inputs
-from gossamer.tools._command import Failure, Tool, console, did_you_mean, existing_file, json_option, table, write_json
+from gossamer.tools._command import Failure, Tool, console, did_you_mean, existing_file, json_option, plural, table, write_json
 from gossamer.tools._peak_memory import peak_bytes
 from gossamer.tools._session import Port, Session
 
@@ -64,6 +64,10 @@ _NOT_HERE = {
 """Flags of benchmark_model that this tool refuses, and why."""
 
 
+_SELDOM = 0.2
+"""Seconds between two pictures of the progress."""
+
+
 class _Benchmark(Tool):
     """Says what became of the flags of benchmark_model that are not here, and takes ``--flag=true`` for flags."""
 
@@ -100,7 +104,7 @@ class _Benchmark(Tool):
 @click.argument("model", required=False)
 @click.option("--graph", metavar="MODEL", help="The model, in place of the argument.")
 @click.option(
-    "--num_threads", "--threads", type=click.IntRange(min=-1), default=-1, help="Threads; -1: as many as usual."
+    "--num_threads", "--threads", type=click.IntRange(min=-1), default=-1, help="Threads; -1 leaves it to the runtime."
 )
 @click.option("--num_runs", type=click.IntRange(min=1), default=50, show_default=True, help="Least number of runs.")
 @click.option(
@@ -329,15 +333,18 @@ def _progress(name: str, silent: bool) -> Iterator[Callable[[Timings], None]]:
     if silent or not out.is_terminal:
         yield lambda timings: None
         return
+    from rich.live import Live
+    from rich.text import Text
+
     drawn = time.perf_counter()
-    with out.status(name, refresh_per_second=0.01) as status:
+    with Live(Text(name), console=out, auto_refresh=False, transient=True) as live:
 
         def after(timings: Timings) -> None:
             nonlocal drawn
-            if time.perf_counter() - drawn > 0.2:
+            if time.perf_counter() - drawn > _SELDOM:
                 drawn = time.perf_counter()
-                status.update(f"{name}: {len(timings.microseconds)} runs, {timings.microseconds[-1] / 1e3:.3f} ms")
-                out.control()
+                text = f"{name}: {plural(len(timings.microseconds), 'run')}, {timings.microseconds[-1] / 1e3:.3f} ms"
+                live.update(Text(text), refresh=True)
 
         yield after
 
