@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from gossamer.model import read_model
 from gossamer.model.metadata import append_files, with_min_runtime_version, with_model_metadata
 from gossamer.model.writer import write_model

@@ -103,6 +103,17 @@ def test_foreseen_errors_are_one_line_unless_debugging(monkeypatch: pytest.Monke
         tool.invoke(click.Context(tool))
 
 
+def test_a_bug_has_an_exit_code_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(**settings: object) -> None:
+        raise KeyError("nobody foresaw this")
+
+    monkeypatch.setattr(module, "cli", fails)
+    with pytest.raises(SystemExit) as caught:
+        module.main()
+    assert caught.value.code == 70
+    assert "nobody foresaw this" in capsys.readouterr().err
+
+
 def test_explain() -> None:
     assert explain(FileNotFoundError(2, "No such file or directory", "a.png")) == "a.png: No such file or directory"
     assert explain(OSError("tape ended")) == "tape ended"

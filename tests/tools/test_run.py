@@ -14,6 +14,7 @@ from PIL import Image
 from gossamer.schema import TensorType
 from tests.tools import models
 from tests.tools.conftest import Outcome
+from tests.tools.test_audio import wav
 
 Run = Callable[..., Outcome]
 Place = Callable[[str, bytes], Path]
@@ -102,6 +103,27 @@ def test_float_pixels_follow_the_metadata(gossamer: Run, place: Place, tmp_path:
     result = gossamer("run", model, grey, "--save", tmp_path / "out.npy")
     assert "pixels scaled" not in result.out
     np.testing.assert_allclose(np.load(tmp_path / "out.npy")[0, 0, 0], [5.0, 9.8, 24.0], rtol=1e-6)
+
+
+def test_the_user_is_told_of_labels_that_do_not_fit(gossamer: Run, place: Place, tmp_path: Path) -> None:
+    model = place("colors.tflite", models.colors(stored=models.quantization(1 / 255, 0)))
+    red = picture(tmp_path / "red.png")
+    result = gossamer("run", model, red, "--labels", place("labels.txt", b"background\nred\ngreen\nblue\n"))
+    assert "4 labels for 3 classes: is it the right file?" in result.out
+    assert "is it the right file?" not in gossamer("run", model, red).out
+
+
+def test_a_sound_and_its_rate(gossamer: Run, place: Place, tmp_path: Path) -> None:
+    path = wav(tmp_path / "a.wav", np.arange(200, dtype="<i2"), rate=8000)
+    told = "sound taken at its own rate, 8000 Hz, as the model does not say; --rate resamples it"
+    model = place("echo.tflite", models.echo((1, 200), TensorType.INT16))
+    result = gossamer("run", model, path, "--save", tmp_path / "out.npy")
+    assert told in result.out
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.arange(200)[None])
+    runs = gossamer("run", model, path, "--rate", 16000, "--json").json["runs"]
+    assert [run["inputs"]["x"] for run in runs] == [f"{path} 0.00-0.01 s", f"{path} 0.01-0.03 s"]
+    model = place("echo.tflite", models.described(models.echo((1, 200), TensorType.INT16), rate=8000))
+    assert told not in gossamer("run", model, path).out
 
 
 def test_a_detection_with_its_boxes_in_pixels(gossamer: Run, place: Place, tmp_path: Path) -> None:
@@ -228,6 +250,19 @@ def test_outputs_can_be_saved(gossamer: Run, place: Place, tmp_path: Path) -> No
         np.testing.assert_array_equal(archive["1/sum"], np.array([[12, 14]], np.float32))
 
 
+def test_windows_of_a_sound_are_stacked_in_one_array(gossamer: Run, place: Place, tmp_path: Path) -> None:
+    model = place("echo.tflite", models.echo((1, 2), TensorType.INT16))
+    path = wav(tmp_path / "a.wav", np.arange(4, dtype="<i2"))
+    gossamer("run", model, path, "--save", tmp_path / "out.npy")
+    assert np.load(tmp_path / "out.npy").tolist() == [[[0, 1]], [[2, 3]]]
+
+
+def test_only_pictures_can_be_drawn_on(gossamer: Run, place: Place) -> None:
+    result = gossamer("run", place("echo.tflite", models.echo((1, 2))), "1,2", "--draw", "out.png")
+    assert result.code == 1
+    assert result.err == "Error: --draw out.png: there is no picture among the inputs to draw on.\n"
+
+
 def test_saved_strings_need_no_pickle(gossamer: Run, place: Place, tmp_path: Path) -> None:
     model = place("echo.tflite", models.echo((1, 2), TensorType.STRING))
     gossamer("run", model, "good\nmorning", "--save", tmp_path / "out.npy")
@@ -259,8 +294,8 @@ def test_no_input_says_what_is_expected(gossamer: Run, place: Place) -> None:
     assert result.code == 2
     assert result.err.endswith(
         "Error: The model takes 2 inputs, got 1 (b still to be given). It takes\n"
-        '  "a" float32 [?, 2]: a .wav file, a .npy file, numbers separated by commas or zeros\n'
-        '  "b" float32 [?, 2]: a .wav file, a .npy file, numbers separated by commas or zeros\n'
+        '  "a" float32 [?, 2]: a .npy file, numbers separated by commas or zeros\n'
+        '  "b" float32 [?, 2]: a .npy file, numbers separated by commas or zeros\n'
     )
 
 
@@ -308,7 +343,8 @@ def test_usage_errors_have_exit_code_2(gossamer: Run, place: Place, tmp_path: Pa
         (["--save", "out.txt"], "Invalid value for '--save': 'out.txt' must end in .npz (all outputs) or .npy"),
         (["--tope-k", "1"], "No such option '--tope-k'"),
         (["-1,2"], "An INPUT that begins with - needs its name, as x=-1..., or -- before all INPUTs."),
-        ([red, "--draw", "out.png"], "--draw needs one run with a picture, not 2 runs with 2 pictures."),
+        ([red, "--draw", "x.png"], "--draw x.png: there is one picture to write, and there are 2 sets of inputs."),
+        ([red, "--save", "x.npy"], "--save x.npy: a .npy file holds one array, there are 2 runs; use .npz."),
     ):
         result = gossamer("run", model, red, *arguments)
         assert (result.code, result.out) == (2, "")

@@ -2,7 +2,7 @@
 
 Symmetric: scale = max|x| / 127, level = round(x * (127 / max|x|)). Asymmetric: the range is widened to contain 0,
 scale = (max - min) / 255, and the zero point comes from that end of the range which gives it with the smaller error;
-level = round(point + x * (1 / scale)). Everything is float32 but the asymmetric scale and point, which are double from
+level = point + round(x * (1 / scale)). Everything is float32 but the asymmetric scale and point, which are double from
 the division on; the levels are LiteRT's bit by bit.
 """
 
@@ -37,8 +37,7 @@ def quantize_asymmetric(rows: Floats) -> tuple[Levels, Floats, NDArray[np.int32]
     from_low = 128 + np.abs(below) < 127 + np.abs(above)
     points = np.where(zero, 0, np.clip(round_half_away(np.where(from_low, -128 - below, 127 - above)), -128, 127))
     scales = scale.astype(np.float32)
-    # The point is added before rounding: it decides ties.
-    levels = round_half_away(points.astype(np.float32)[:, None] + rows * (np.float32(1) / scales)[:, None])
+    levels = round_half_away(rows * (np.float32(1) / scales)[:, None]) + points[:, None]
     return _saturated(levels, -128), scales, np.nan_to_num(points).astype(np.int32)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gossamer.ops._layout import (
     INDEX_TYPES,
-    NUMBER_TYPES,
+    WHOLE_BYTE_TYPES,
     integers,
     require_output_type,
     require_rank,
@@ -18,16 +18,18 @@ from gossamer.ops._layout import (
     require_type,
 )
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DynamicUpdateSliceOptions
 
 MAX_RANK = 8
+TYPES = (*WHOLE_BYTE_TYPES, TensorType.COMPLEX128, TensorType.INT4)
 
 op = OpDef(
     "DYNAMIC_UPDATE_SLICE",
     inputs=("operand", "update", "start_indices"),
     outputs=("output",),
     versions=versions("2.9.0", "2.17.0", "2.19.0", "2.20.0", "2.21.0", "2.22.0"),
-    types={"operand": NUMBER_TYPES, "update": NUMBER_TYPES, "start_indices": INDEX_TYPES, "output": NUMBER_TYPES},
+    types={"operand": TYPES, "update": TYPES, "start_indices": INDEX_TYPES, "output": TYPES},
     options=DynamicUpdateSliceOptions,
     in_place=InPlace.INPUT_0,
 )

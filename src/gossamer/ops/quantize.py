@@ -1,8 +1,9 @@
 """QUANTIZE: floats to the integers of the output's quantization, or integers from one quantization to another.
 
 The output must have a quantization. float32 to uint8, int8, int16, int4 or uint4: round(x / scale) + zero point in
-float32, halves away from zero, clamped to the type; NaN gives the least value. With several scales (uint8, int8, int16
-only), each index along ``quantized_dimension`` has its own scale, and its own zero point or the only one.
+float32, halves away from zero, clamped to the type; NaN gives the least value. (Numbers beyond int32 are undefined in
+TFLite, which turns large positive ones into the least value, too.) With several scales (uint8, int8, int16 only), each
+index along ``quantized_dimension`` has its own scale, and its own zero point or the only one.
 
 Integer to integer: q - zero point times input scale / output scale (in double precision) in the 32-bit arithmetic of
 MultiplyByQuantizedMultiplier, moved to the output's zero point and clamped. uint8 and int8 go to uint8, int8 or int16;

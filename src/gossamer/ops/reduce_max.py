@@ -1,8 +1,9 @@
 """REDUCE_MAX: the greatest value along some axes (see `_reduce` for axes and shapes).
 
-NaN is passed over where there is a number. Quantized values are compared as they are: input and output must have one
-scale and zero point, and int16 zero points of 0. Booleans are false < true. The greatest of nothing is the least finite
-value of the type.
+NaN is passed over where there is a number (TFLite's reference kernel passes over -inf too, and gives the least finite
+number where there is nothing else). Quantized values are compared as they are: input and output must have one scale and
+zero point, and int16 zero points of 0. Booleans are false < true. The greatest of nothing is the least finite value of
+the type.
 """
 
 from __future__ import annotations

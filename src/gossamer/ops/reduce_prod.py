@@ -102,5 +102,7 @@ def _quantized_product(ctx: Context, x: Array, axes: tuple[int, ...]) -> Array:
     product = factors[0]
     for factor in factors[1:]:
         product = multiply_by_quantized_multiplier_64(product * factor, multiplier, shift)
+        if not product.any():
+            break  # 0 stays 0
     levels = multiply_by_quantized_multiplier_64(product, multiplier, shift) + output.quantization.zero_point
     return saturated(levels, output.type).reshape(shape)

@@ -10,16 +10,19 @@ it is complete (and checked when the model runs). Otherwise the output is dynami
 
 from __future__ import annotations
 
-from gossamer.ops._layout import ANY_TYPES, INDEX_TYPES, integers, require_output_type, require_shape
+from gossamer.ops._layout import INDEX_TYPES, WHOLE_BYTE_TYPES, integers, require_output_type, require_shape
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SliceOptions
+
+TYPES = (*WHOLE_BYTE_TYPES, TensorType.INT4, TensorType.STRING)
 
 op = OpDef(
     "SLICE",
     inputs=("input", "begin", "size"),
     outputs=("output",),
     versions=versions("1.14.0", "1.14.0", "1.14.0", "2.4.0", "2.5.0", "2.14.0", "2.21.0", "2.23.0"),
-    types={"input": ANY_TYPES, "begin": INDEX_TYPES, "size": INDEX_TYPES, "output": ANY_TYPES},
+    types={"input": TYPES, "begin": INDEX_TYPES, "size": INDEX_TYPES, "output": TYPES},
     options=SliceOptions,
 )
 

@@ -373,6 +373,8 @@ def _statistics(port: Port, values: Array) -> dict[str, Any]:
     if port.is_quantized:
         row["quantization"] = {"scale": port.scale, "zero_point": port.zero_point}
     real = port.dequantize(values)
+    if port.is_float and real.dtype.kind != "f":
+        real = real.astype(np.float32)
     flat = real.reshape(-1)
     if real.dtype.kind in "fiub" and flat.size:
         wide = flat.astype(np.float64)

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from gossamer.tools._command import Failure
 from gossamer.tools._session import Port
 
+_SHORTEST = 160
+"""Samples in 10 ms at 16 kHz."""
 SUFFIXES = (".wav", ".flac", ".ogg")
 
 
@@ -30,10 +32,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Window:
-    """The part of a sound that one run sees, in seconds."""
+    """The part of a sound that one run sees, in seconds, at a sampling rate in hertz."""
 
     start: float
     end: float
+    rate: int
     values: NDArray[Any]
 
 
@@ -61,10 +64,16 @@ def read_sound(path: str, port: Port, options: Options) -> list[Window]:
         shape[axis] = length
         if channels > 1:
             shape[2] = channels
-        windows.append(Window(start / rate, (start + len(part)) / rate, _numbers(filled, port).reshape(shape)))
+        windows.append(Window(start / rate, (start + len(part)) / rate, rate, _numbers(filled, port).reshape(shape)))
         if start + length >= len(samples):
             break
     return windows
+
+
+def looks_like_sound(port: Port) -> bool:
+    """Whether a sound is a likely input: a vector of samples that is not too short to be one."""
+    found = _axis_and_channels(port)
+    return found is not None and (port.signature[found[0]] < 0 or port.shape[found[0]] >= _SHORTEST)
 
 
 def _axis_and_channels(port: Port) -> tuple[int, int] | None:

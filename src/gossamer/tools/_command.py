@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-EXIT_CODES = "Exit codes: 0 done; 1 the model or an input is bad; 2 the command line is wrong."
+BUG = 70
+"""Exit code of an error that nobody foresaw; EX_SOFTWARE of sysexits.h."""
+
+EXIT_CODES = f"Exit codes: 0 done; 1 the model or an input is bad; 2 the command line is wrong; {BUG} a bug of ours."
 
 # Wide enough that nothing is cut or folded where no window limits the width: files and pipes.
 _UNLIMITED = 10_000

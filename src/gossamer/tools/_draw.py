@@ -38,8 +38,10 @@ def pascal_color(index: int) -> Color:
     return red, green, blue
 
 
-def draw(answer: Answer, picture: Picture, path: str) -> None:
+def draw(answer: Answer, picture: Picture | None, path: str) -> None:
     """Write the picture with the answer on it. Raises `Failure` for an answer that has no place in a picture."""
+    if picture is None:
+        raise Failure(f"--draw {path}: there is no picture among the inputs to draw on.")
     image = picture.image.copy()
     if isinstance(answer, Segmentation):
         image = _masked(image, answer, picture)

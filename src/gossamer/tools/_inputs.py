@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Call:
-    """The arrays of one run and where they came from. ``first`` starts a new set of inputs; the others are the
-    further windows of a sound, for which a model keeps what it remembers."""
+    """The arrays of one run and where they came from; ``rate`` is that of a sound among them, in hertz."""
 
     values: tuple[Array, ...]
     sources: tuple[str, ...]
     picture: _images.Picture | None = None
-    first: bool = True
+    rate: int | None = None
 
 
 @dataclass(frozen=True)
@@ -55,37 +55,45 @@ class _Read:
     values: list[Array]
     sources: list[str]
     picture: _images.Picture | None = None
+    rate: int | None = None
 
 
-def read_calls(arguments: Sequence[str], ports: Sequence[Port], options: Options) -> list[Call]:
-    """The runs that the arguments ask for. Raises `Failure` for what does not fit, a usage error for a wrong count."""
+def plan_calls(arguments: Sequence[str], ports: Sequence[Port], options: Options) -> list[Callable[[], list[Call]]]:
+    """For each set of inputs a function that reads it: the runs are one, or one for each window of a sound.
+
+    Raises a usage error for a wrong count, and `Failure`, as the functions do, for what does not fit.
+    """
     named, unnamed = _assign(arguments, ports)
     fixed: dict[int, _Read] = {}
     for port, argument in named:
-        if port.position in fixed:
-            raise click.UsageError(f'The input "{port.name}" is given twice.')
-        fixed[port.position] = _read(argument, port, options)
-    free: list[Port] = []
+        _put(fixed, port, _read(argument, port, options))
     queue: list[str] = []
     for argument in unnamed:
         if argument.lower().endswith(".npz"):
             for position, read in _read_npz(argument, ports).items():
-                if position in fixed:
-                    raise click.UsageError(f'The input "{ports[position].name}" is given twice.')
-                fixed[position] = read
+                _put(fixed, ports[position], read)
         else:
             queue.append(argument)
     free = [port for port in ports if port.position not in fixed]
     if (free and not queue) or (queue and (not free or len(queue) % len(free))):
         raise click.UsageError(_wrong_count(len(arguments), ports, free))
-    groups = [queue[i : i + len(free)] for i in range(0, len(queue), len(free))] if free else [[]]
-    calls = []
-    for group in groups:
-        reads = dict(fixed)
-        for port, argument in zip(free, group, strict=True):
-            reads[port.position] = _read(argument, port, options)
-        calls += _windows([reads[port.position] for port in ports])
-    return calls
+    sets = [queue[i : i + len(free)] for i in range(0, len(queue), len(free))] if free else [[]]
+    return [partial(_read_set, fixed, free, chosen, ports, options) for chosen in sets]
+
+
+def _put(reads: dict[int, _Read], port: Port, read: _Read) -> None:
+    if port.position in reads:
+        raise click.UsageError(f'The input "{port.name}" is given twice.')
+    reads[port.position] = read
+
+
+def _read_set(
+    fixed: dict[int, _Read], free: Sequence[Port], arguments: Sequence[str], ports: Sequence[Port], options: Options
+) -> list[Call]:
+    reads = dict(fixed)
+    for port, argument in zip(free, arguments, strict=True):
+        reads[port.position] = _read(argument, port, options)
+    return _windows([reads[port.position] for port in ports])
 
 
 def _wrong_count(given: int, ports: Sequence[Port], free: Sequence[Port]) -> str:
@@ -99,9 +107,9 @@ def expectation(port: Port) -> str:
     if port.is_text:
         return "text, or a .txt file"
     ways = ["a .npy file", "numbers separated by commas", "zeros"]
-    if _images.Layout.of(port) is not None and port.dtype.kind in "fiub":
+    if _images.Layout.of(port) is not None and (port.is_float or port.dtype.kind in "iub"):
         ways.insert(0, "a picture")
-    elif port.dtype.kind == "f" or port.dtype == np.int16:
+    elif _audio.looks_like_sound(port):
         ways.insert(0, "a .wav file")
     return f"{', '.join(ways[:-1])} or {ways[-1]}"
 
@@ -139,7 +147,7 @@ def _windows(reads: Sequence[_Read]) -> list[Call]:
                 tuple(read.values[k] for read, k in zip(reads, here, strict=True)),
                 tuple(read.sources[k] for read, k in zip(reads, here, strict=True)),
                 next((read.picture for read in reads if read.picture), None),
-                first=i == 0,
+                next((read.rate for read in reads if read.rate), None),
             )
         )
     return calls
@@ -163,7 +171,7 @@ def _read(argument: str, port: Port, options: Options) -> _Read:
     if suffix in _audio.SUFFIXES:
         windows = _audio.read_sound(argument, port, options.audio)
         labels = [f"{argument} {w.start:.2f}-{w.end:.2f} s" for w in windows] if len(windows) > 1 else [argument]
-        return _Read([window.values for window in windows], labels)
+        return _Read([window.values for window in windows], labels, rate=windows[0].rate)
     if suffix == ".npy":
         return _Read([fit(load_array(argument), port, argument)], [argument])
     if suffix in TEXT_SUFFIXES:
@@ -280,14 +288,15 @@ def _in_type(array: Array, port: Port, where: str) -> Array:
         if not np.isfinite(array).all():
             raise Failure(f"{where}: NaN or infinite values cannot be quantized for the input {port.describe()}.")
         return port.quantize(array)
+    elif array.dtype.kind in "fiub" and port.is_float:
+        with np.errstate(over="ignore"):
+            return array.astype(port.dtype)
     elif (
-        array.dtype.kind in "fiub" and port.dtype.kind in "fiub" and not (port.is_quantized and port.dtype.itemsize < 4)
+        array.dtype.kind in "fiub" and port.dtype.kind in "iub" and not (port.is_quantized and port.dtype.itemsize < 4)
     ):
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(invalid="ignore"):
             converted = array.astype(port.dtype)
-            same = converted == array
-        if port.dtype.kind == "f" and array.dtype.kind == "f":
-            return converted
+        same = converted == array
         if bool(np.all(same)):
             return converted
         changed = array[~same].reshape(-1)[0]

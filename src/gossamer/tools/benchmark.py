@@ -15,7 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.tools import _inputs
-from gossamer.tools._command import Failure, Tool, console, did_you_mean, existing_file, json_option, plural, table, write_json
+from gossamer.tools._command import (
+    Failure,
+    Tool,
+    console,
+    did_you_mean,
+    existing_file,
+    json_option,
+    plural,
+    table,
+    write_json,
+)
 from gossamer.tools._peak_memory import peak_bytes
 from gossamer.tools._session import Port, Session
 
@@ -456,17 +466,15 @@ def random_input(port: Port, shape: tuple[int, ...], bounds: tuple[int, int] | N
 def _from_file(path: str, port: Port, shape: tuple[int, ...]) -> Array:
     existing_file(path, "input")
     if path.lower().endswith(_inputs.FILE_SUFFIXES) or port.is_text:
-        return _inputs.read_calls([f"{port.name}={path}"], [_alone(port)], _inputs.Options())[0].values[0]
+        (read,) = _inputs.plan_calls([f"{port.name}={path}"], [replace(port, position=0)], _inputs.Options())
+        return read()[0].values[0]
     count = math.prod(shape)
     if os.path.getsize(path) != count * port.dtype.itemsize:
         raise Failure(
             f"{path}: {os.path.getsize(path)} bytes, the input {port.describe()} takes {count * port.dtype.itemsize}."
         )
-    return np.fromfile(path, port.dtype).reshape(shape)
-
-
-def _alone(port: Port) -> Port:
-    return replace(port, position=0)
+    values: Array = np.fromfile(path, port.dtype).reshape(shape)
+    return values
 
 
 def _table(report: dict[str, Any]) -> Any:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
 
 import click
 
 from gossamer import __version__
-from gossamer.tools._command import EXIT_CODES, did_you_mean
+from gossamer.tools._command import BUG, EXIT_CODES, did_you_mean
 
 _FOLDER = Path(__file__).parent
 
@@ -77,4 +78,8 @@ def main() -> None:
         # A label that the terminal's encoding lacks is no reason to stop.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    cli(prog_name="gossamer")
+    try:
+        cli(prog_name="gossamer")
+    except Exception:
+        traceback.print_exc()
+        sys.exit(BUG)

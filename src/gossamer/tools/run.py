@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.tools import _answers, _audio, _images, _inputs
-from gossamer.tools._command import Failure, Tool, console, json_option, plural, write_json
+from gossamer.tools._command import Tool, console, json_option, write_json
 from gossamer.tools._draw import draw
 from gossamer.tools._facts import Facts, read_facts
 from gossamer.tools._labels import read_labels
 from gossamer.tools._session import Port, Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Array = NDArray[Any]
 
@@ -27,13 +30,16 @@ An INPUT is a file or a value, for the inputs of the model in order, or NAME=INP
 than the model takes, it runs again for each further set.
 
 \b
-pictures  .png .jpg .bmp .gif .tif .webp: resized to the input (--letterbox keeps the proportions).
-          uint8 inputs take the pixels, int8 inputs pixel - 128, float inputs (pixel - mean) / std
-          with mean and std of the model's metadata, else 127.5 and 127.5, that is -1 to 1;
-          --mean 0 --std 255 gives 0 to 1. Integer inputs are quantized if --mean or --std is given.
-sounds    .wav (others with soundfile): one run for each window of the input's length.
-arrays    .npy; .npz with an array for each input name. Real numbers are quantized where the input is.
-text      for string inputs: the text itself, or a .txt file with a string on each line.
+pictures  .png .jpg .bmp .gif .tif .webp, resized to the input; --letterbox
+          keeps the proportions. uint8 inputs take the pixels, int8 inputs
+          pixel - 128, float inputs (pixel - mean) / std with mean and std
+          of the model's metadata, else 127.5 and 127.5, that is -1 to 1;
+          --mean 0 --std 255 gives 0 to 1. With --mean or --std, integer
+          inputs are quantized from these numbers.
+sounds    .wav, others with soundfile: a run for each window of the input.
+arrays    .npy, or .npz with an array for each input name. Real numbers are
+          quantized where the input is.
+text      for string inputs: the text, or a .txt file with one on each line.
 values    numbers separated by commas, or zeros.
 
 The answer is a ranked table of classes (outputs made by SOFTMAX, or as many as there are labels), boxes (outputs of
@@ -141,20 +147,40 @@ def command(
         images=_images.Options(letterbox, resample, asked, facts.normalization),
         audio=_audio.Options(rate or facts.rate, hop),
     )
-    calls = _inputs.read_calls(inputs, session.inputs, options)
-    if drawing is not None and (len(calls) != 1 or calls[0].picture is None):
-        pictures = plural(sum(call.picture is not None for call in calls), "picture")
-        raise click.UsageError(f"--draw needs one run with a picture, not {plural(len(calls), 'run')} with {pictures}.")
     question = _answers.Question(read_labels(labels) if labels else facts.labels, facts.maker, top_k, threshold)
-    runs = [_run(session, call, task, question) for call in calls]
-    if drawing is not None and calls[0].picture is not None:
-        draw(runs[0].answer, calls[0].picture, drawing)
+    out = None if as_json else console()
+    report: list[dict[str, Any]] = []
+    saved: list[list[Array]] = []
+    notes: dict[str, None] = {}
+    sets = _inputs.plan_calls(inputs, session.inputs, options)
+    _check_outputs(drawing, save, len(sets))
+    for read in sets:
+        session.reset()
+        for call in read():
+            run = _run(session, call, task, question)
+            if out is None:
+                report.append(run.data(session.inputs))
+            else:
+                run.print(out)
+            if save is not None:
+                saved.append(run.outputs)
+            notes.update(dict.fromkeys(_notes(run, session.inputs, facts, question, asked is not None, rate)))
+            if drawing is not None:
+                draw(run.answer, call.picture, drawing)
     if save is not None:
-        _save(save, session.outputs, runs)
-    if as_json:
-        write_json({"model": model, "signature": signature, "runs": [run.data(session.inputs) for run in runs]})
-        return
-    _print(runs, [*_notes(calls, session.inputs, facts, asked), *(f"wrote {name}" for name in (drawing, save) if name)])
+        _save(save, session.outputs, saved)
+    if out is None:
+        write_json({"model": model, "signature": signature, "runs": report})
+    else:
+        for note in (*notes, *(f"wrote {name}" for name in (drawing, save) if name)):
+            out.print(note, markup=False)
+
+
+def _check_outputs(drawing: str | None, save: str | None, sets: int) -> None:
+    if drawing is not None and sets > 1:
+        raise click.UsageError(f"--draw {drawing}: there is one picture to write, and there are {sets} sets of inputs.")
+    if save is not None and save.endswith(".npy") and sets > 1:
+        raise click.UsageError(f"--save {save}: a .npy file holds one array, there are {sets} runs; use .npz.")
 
 
 @dataclass(frozen=True)
@@ -169,10 +195,13 @@ class _Run:
         sources = dict(zip((port.name for port in ports), self.call.sources, strict=True))
         return {"inputs": sources, "milliseconds": 1e3 * self.seconds, "task": self.task, **self.answer.data()}
 
+    def print(self, out: Console) -> None:
+        sources = ", ".join(source for source in self.call.sources if source != "zeros")
+        out.print(f"{sources}: {self.task}, {1e3 * self.seconds:.1f} ms", markup=False)
+        out.print(self.answer.show())
+
 
 def _run(session: Session, call: _inputs.Call, task: str | None, question: _answers.Question) -> _Run:
-    if call.first:
-        session.reset()
     start = time.perf_counter()
     outputs = session.call(call.values)
     seconds = time.perf_counter() - start
@@ -180,42 +209,35 @@ def _run(session: Session, call: _inputs.Call, task: str | None, question: _answ
     return _Run(call, outputs, seconds, found, _answers.answer(found, session.outputs, outputs, question, call.picture))
 
 
-def _notes(calls: Sequence[_inputs.Call], ports: Sequence[Port], facts: Facts, asked: object) -> list[str]:
+def _notes(
+    run: _Run, ports: Sequence[Port], facts: Facts, question: _answers.Question, asked: bool, rate: int | None
+) -> Iterator[str]:
     # What was taken for granted, for the user to judge.
-    notes = [] if facts.fault is None else [f"the model's labels and metadata are left out: {facts.fault}"]
-    guessed = any(port.dtype.kind == "f" and port.position not in facts.normalization for port in ports)
-    if guessed and asked is None and any(call.picture for call in calls):
-        notes.append("pixels scaled to -1..1, as the model does not say; --mean 0 --std 255 gives 0..1")
-    return notes
+    if facts.fault is not None:
+        yield f"the model's labels and metadata are left out: {facts.fault}"
+    guessed = any(port.is_float and port.position not in facts.normalization for port in ports)
+    if run.call.picture is not None and guessed and not asked:
+        yield "pixels scaled to -1..1, as the model does not say; --mean 0 --std 255 gives 0..1"
+    if run.call.rate is not None and facts.rate is None and rate is None:
+        yield f"sound taken at its own rate, {run.call.rate} Hz, as the model does not say; --rate resamples it"
+    known = max(question.labels, default=-1) + 1
+    if known and run.task == "classification" and known != run.outputs[0].size:
+        yield f"{known} labels for {run.outputs[0].size} classes: is it the right file?"
 
 
-def _print(runs: Sequence[_Run], notes: Sequence[str]) -> None:
-    out = console()
-    for run in runs:
-        sources = ", ".join(source for source in run.call.sources if source != "zeros")
-        out.print(f"{sources}: {run.task}, {1e3 * run.seconds:.1f} ms", markup=False)
-        out.print(run.answer.show())
-    for note in notes:
-        out.print(note, markup=False)
-
-
-def _save(path: str, ports: Sequence[Port], runs: Sequence[_Run]) -> None:
+def _save(path: str, ports: Sequence[Port], runs: Sequence[list[Array]]) -> None:
     if path.endswith(".npy"):
-        if len(runs) > 1:
-            raise click.UsageError(f"--save {path}: a .npy file holds one array, there are {len(runs)} runs; use .npz.")
-        np.save(path, _storable(runs[0].outputs[0]))
+        np.save(path, _storable(runs[0][0] if len(runs) == 1 else np.stack([outputs[0] for outputs in runs])))
         return
     arrays: dict[str, Array] = {}
-    for number, run in enumerate(runs):
-        for port, values in zip(ports, run.outputs, strict=True):
+    for number, outputs in enumerate(runs):
+        for port, values in zip(ports, outputs, strict=True):
             name = port.name if len(runs) == 1 else f"{number}/{port.name}"
-            if name in arrays:
+            # np.savez takes names as keyword arguments and keeps "file" for itself.
+            if name in arrays or name == "file":
                 name = f"{name}#{port.position}"
             arrays[name] = _storable(values)
-    # np.savez takes names as keyword arguments and keeps "file" for itself.
-    if "file" in arrays:
-        raise Failure(f'--save {path}: an output is called "file", which .npz cannot hold; use .npy.')
-    np.savez(path, allow_pickle=False, **arrays)
+    np.savez(path, **arrays)  # type: ignore[arg-type]
 
 
 def _storable(values: Array) -> Array:

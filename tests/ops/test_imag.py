@@ -1,0 +1,32 @@
+"""IMAG: both complex types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.ops.imag import op
+from tests.ops.cases import Case, run_case, tensor
+from tests.ops.reference import assert_refused
+
+CASES = [
+    Case("complex64", [tensor([3 + 4j, -1], np.complex64)], [tensor([4, 0])]),
+    Case("complex128", [tensor([3 + 4j, -1], np.complex128)], [tensor([4, 0], np.float64)]),
+]
+
+
+def test_case(case: Case, backend: Any) -> None:
+    run_case(backend, op, case)
+
+
+@pytest.mark.parametrize(
+    ("message", "case_"),
+    [
+        ("output must be float32, got float64", Case("", [tensor([1], np.complex64)], [tensor([1], np.float64)])),
+        ("x must be complex64 or complex128, got float32", Case("", [tensor([1])], [tensor([1])])),
+    ],
+)
+def test_refuses(message: str, case_: Case) -> None:
+    assert_refused(op, case_, message)
