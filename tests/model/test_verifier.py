@@ -166,8 +166,8 @@ def _quantized(shape: tuple[int, ...], **values: Any) -> Model:
             "QuantizationParam has 1 zero_point values and 2 scale values. Must have same number.",
         ),
         (
-            _quantized((2,), scale=[1], zero_point=[0], quantized_dimension=3),
-            "quantized_dimension must be in range [0, 1). Was 3. Tensor 0 has invalid quantization parameters.",
+            _quantized((2, 2), scale=[1], zero_point=[0], quantized_dimension=3),
+            "quantized_dimension must be in range [0, 2). Was 3. Tensor 0 has invalid quantization parameters.",
         ),
         (_quantized((2,), scale=[1], zero_point=[0], quantized_dimension=-1), "quantized_dimension must be in range"),
         (
@@ -381,3 +381,11 @@ def test_old_files_name_the_operator_in_the_deprecated_field() -> None:
     codes = (OperatorCode(deprecated_builtin_code=int(BuiltinOperator.CUSTOM)),)
     assert "no custom_code" in _refusal(add_model(operator_codes=codes))
     assert _operator(builtin_options=AddOptions()) == ()
+
+
+@pytest.mark.parametrize("scales", [1, 2])
+def test_a_vector_may_name_a_dimension_that_it_does_not_have(scales: int) -> None:
+    model = _quantized((2,), scale=[1] * scales, zero_point=[0] * scales, quantized_dimension=3)
+    (fault,) = verify_model(model)
+    assert fault.subgraph is None
+    assert "Was 3" in fault.message

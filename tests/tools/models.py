@@ -16,6 +16,7 @@ from gossamer.schema import (
     QuantizationParameters,
     ReducerOptions,
     SoftmaxOptions,
+    SVDFOptions,
     TensorType,
 )
 from gossamer.schema.metadata import (
@@ -43,14 +44,8 @@ def echo(shape: Sequence[int], type: TensorType = FLOAT, name: str = "x", **fiel
     """A model whose output is its input: what comes out is what a tool put in."""
     make = ModelMaker()
     x = make.tensor(shape, type, name=name, **fields)
-    _unused_node(make)
     make.io([x], [x])
     return make.model()
-
-
-def _unused_node(make: ModelMaker) -> None:
-    one = make.constant([1.0], np.float32, FLOAT, name="one")
-    make.op("ADD", [one, one], [make.tensor((1,), name="two")], AddOptions())
 
 
 def colors(type: TensorType = UINT8, stored: QuantizationParameters | None = None) -> bytes:
@@ -86,7 +81,6 @@ def says(outputs: dict[str, Any], size: tuple[int, int] = (4, 6)) -> bytes:
     """A model that takes a picture of a size and always gives these float32 outputs."""
     make = ModelMaker()
     image = make.tensor((1, *size, 3), UINT8, name="image", quantization=quantization(1 / 255, 0))
-    _unused_node(make)
     constants = [make.constant(value, np.float32, FLOAT, name=name) for name, value in outputs.items()]
     make.io([image], constants)
     return make.model()
@@ -101,6 +95,18 @@ def addition() -> bytes:
     make.op("ADD", [a, b], [c], AddOptions())
     make.io([a, b], [c])
     make.signature("add", {"left": a, "right": b}, {"total": c})
+    return make.model()
+
+
+def memory() -> bytes:
+    """A model that adds to a sample the one before it, which it remembers: SVDF of rank 1 with a memory of 2."""
+    make = ModelMaker()
+    sample, total = make.tensor((1, 1), name="sample"), make.tensor((1, 1), name="total")
+    feature = make.constant([[1.0]], np.float32, FLOAT, name="feature")
+    time = make.constant([[1.0, 1.0]], np.float32, FLOAT, name="time")
+    state = make.tensor((1, 2), name="state", is_variable=True)
+    make.op("SVDF", [sample, feature, time, -1, state], [total], SVDFOptions(rank=1))
+    make.io([sample], [total])
     return make.model()
 
 

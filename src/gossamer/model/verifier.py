@@ -73,8 +73,9 @@ def verify_model(model: Model, *, lenient: bool = False) -> tuple[Fault, ...]:
     """Checks what a model says, its structure being sound. Returns the faults that do not keep TFLite from building it.
 
     Raises `ModelError`, with TFLite's text first and then the place, for what does. Which operators and versions
-    exist is no question for the file: `OpResolver` answers it. ``lenient`` reports contradictory quantization
-    parameters as faults of no subgraph instead: TFLite Micro runs such files, `tf.lite` does not.
+    exist is no question for the file: `OpResolver` answers it. Unlike TFLite, a vector is not refused for a quantized
+    dimension other than its only one. ``lenient`` reports every contradiction in
+    quantization parameters as a fault of no subgraph: TFLite Micro runs such files, `tf.lite` does not.
     """
     if model.version != SCHEMA_VERSION:
         _refuse(
@@ -154,7 +155,7 @@ def _verify_tensors(
         quantization = tensor.quantization
         if quantization is not None and vars(quantization):
             text = _quantization_fault(quantization, tensor.shape, len(subgraph.tensors))
-            if text and lenient:
+            if text and (lenient or _is_clear_anyway(quantization, tensor.shape)):
                 faults.append(Fault(None, _place(index, i, tensor), text))
             elif text:
                 text = f"{text} Tensor {i} has invalid quantization parameters."
@@ -232,6 +233,15 @@ def _quantization_fault(quantization: QuantizationParameters, shape: tuple[int, 
             f"but got {scales}."
         )
     return None
+
+
+def _is_clear_anyway(quantization: QuantizationParameters, shape: tuple[int, ...]) -> bool:
+    """Whether a quantized dimension out of range leaves no doubt: a vector with a scale for each element, or one for
+    all, has only one dimension. The biases of many microcontroller models say 3."""
+    scales = quantization.scale.size
+    if quantization.details is not None or len(shape) != 1 or quantization.quantized_dimension < 0:
+        return False
+    return scales == quantization.zero_point.size and scales in (1, shape[0])
 
 
 def _multi_axis_fault(details: MultiAxisQuantization, rank: int, tensors: int) -> str | None:

@@ -280,10 +280,15 @@ class RealCell:
     ) -> Floats:
         """Outputs [time, batch, outputs] for inputs [time, batch, inputs]. The states, [batch, outputs] and [batch,
         cells], are updated."""
-        time, batch, _ = x.shape
-        vectors = Vectors(x.reshape(time * batch, -1), self.asymmetric)
-        aux_vectors = None if aux is None else Vectors(aux.reshape(time * batch, -1), self.asymmetric)
-        driven = {name: gate.driven(vectors, aux_vectors).reshape(time, batch, -1) for name, gate in self.gates.items()}
+        time, batch, inputs = x.shape
+        vectors = Vectors(x.reshape(time * batch, inputs), self.asymmetric)
+        aux_vectors = None
+        if aux is not None:
+            aux_vectors = Vectors(aux.reshape(time * batch, aux.shape[2]), self.asymmetric)
+        driven = {
+            name: gate.driven(vectors, aux_vectors).reshape(time, *cell_state.shape)
+            for name, gate in self.gates.items()
+        }
         outputs = np.empty((time, *output_state.shape), np.float32)
         for t in range(time - 1, -1, -1) if reverse else range(time):
             self._step({name: values[t] for name, values in driven.items()}, output_state, cell_state)

@@ -105,8 +105,8 @@ def step(ctx: InvokeContext, data: Data) -> tuple[Array, ...]:
 
 
 def _multiplied(x: Array, multiplier: int, shift: int) -> Array:
-    """x * multiplier * 2**(shift - 31), rounded twice, halves upwards: TFLite leaves this product to its matrix library,
-    even under the reference resolver."""
+    """x * multiplier * 2**(shift - 31), rounded twice, halves upwards: TFLite leaves this product to its matrix
+    library, even under the reference resolver."""
     high: Array = ((x << max(shift, 0)) * multiplier + (1 << 30)) >> 31
     return high if shift >= 0 else (high + (1 << (-shift - 1))) >> -shift
 

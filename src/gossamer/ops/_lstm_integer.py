@@ -184,7 +184,7 @@ class IntegerGate:
         return np.concatenate([_saturated(total[:, :count] + seen), total[:, count:]], axis=1).reshape(shape)
 
     def _normalized(self, total: Ints, weights: Ints) -> Ints:
-        cells = total.shape[1]
+        cells = max(total.shape[1], 1)
         mean = _quotient(np.sum(total, axis=1, keepdims=True) * 1024, cells)
         square = np.sum(total * total, axis=1, keepdims=True) * ((1 << 20) // cells)
         variance = _quotient(square - mean * mean, 1 << 20)

@@ -35,12 +35,12 @@ class Cell:
 
     def run(self, x: Floats, aux: Floats | None, state: Floats, *, reverse: bool = False) -> Floats:
         """Outputs [time, batch, units] for inputs [time, batch, inputs]; ``state`` [batch, units] is updated."""
-        time, batch, _ = x.shape
+        time, batch, inputs = x.shape
         units = self.bias.size
         driven = np.broadcast_to(self.bias, (time * batch, units))
-        driven = self.weights.accumulate(driven, Vectors(x.reshape(time * batch, -1), self.asymmetric))
+        driven = self.weights.accumulate(driven, Vectors(x.reshape(time * batch, inputs), self.asymmetric))
         if aux is not None and self.aux is not None:
-            driven = self.aux.accumulate(driven, Vectors(aux.reshape(time * batch, -1), self.asymmetric))
+            driven = self.aux.accumulate(driven, Vectors(aux.reshape(time * batch, aux.shape[2]), self.asymmetric))
         driven = driven.reshape(time, batch, units)
         output = np.empty_like(driven)
         for t in range(time - 1, -1, -1) if reverse else range(time):

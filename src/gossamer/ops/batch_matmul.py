@@ -169,7 +169,7 @@ def reference(ctx: InvokeContext) -> Array:
 
 
 def _hybrid(lhs: Array, rhs: Array, scales: NDArray[np.float32], asymmetric: bool) -> Array:
-    rows = quantize_rows(lhs.reshape(-1, lhs.shape[-1]), asymmetric)
+    rows = quantize_rows(lhs.reshape(math.prod(lhs.shape[:-1]), lhs.shape[-1]), asymmetric)
     products = integer_matmul(rows.levels.reshape(lhs.shape), rhs)
     if rows.points is not None:
         products = products - rows.points.reshape(lhs.shape[:-1])[..., None] * np.sum(

@@ -457,7 +457,7 @@ def _shuffled(
 
 def _shuffled_input(rows: Array) -> Array:
     """What TFLite's kernel leaves in the second output: the flipped input, of four rows 16 columns at a time."""
-    flipped = rows ^ np.uint8(0x80)
+    flipped: Array = rows ^ np.uint8(0x80)
     if len(rows) == 1:
         return flipped
     tiles: Array = np.ascontiguousarray(flipped.reshape(len(rows), -1, 16).transpose(1, 0, 2))

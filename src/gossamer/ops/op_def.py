@@ -91,6 +91,10 @@ class SubgraphCall(Protocol):
     @property
     def outputs(self) -> Sequence[TensorInfo]: ...
     @property
+    def operators(self) -> Sequence[BuiltinOperator]:
+        """The codes of its operators in order: some operators look at their body instead of calling it."""
+
+    @property
     def has_dynamic_tensors(self) -> bool:
         """Whether a shape in it, as it is allocated, depends on values."""
 

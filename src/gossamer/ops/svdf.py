@@ -162,10 +162,16 @@ def reference(ctx: InvokeContext) -> Array:
     history[:, :, -1] = matrix(ctx, 1).accumulate(nothing, Vectors(x, ctx.options.asymmetric_quantize_inputs))
     if time.dtype != np.float32:
         time = signed(time).astype(np.float32) * np.float32(ctx.input(2).quantization.scale)
-    products = np.sum(history * time, axis=2).reshape(len(x), -1, ctx.options.rank)
-    sums = np.sum(products, axis=2)
+    sums = _by_unit(ctx, np.sum(history * time, axis=2))
     bias = ctx.optional_value(3)
     return activate(sums if bias is None else sums + bias, ctx.options.fused_activation_function)
+
+
+def _by_unit(ctx: InvokeContext, products: Array) -> Array:
+    """Sums [batch, units] of products [batch, filters]."""
+    rank = ctx.options.rank
+    sums: Array = np.sum(products.reshape(len(products), products.shape[1] // rank, rank), axis=2)
+    return sums
 
 
 def _feature_integers(ctx: InvokeContext, x: Array) -> Array:
@@ -178,8 +184,7 @@ def _feature_integers(ctx: InvokeContext, x: Array) -> Array:
 
 def _integers(ctx: InvokeContext, history: NDArray[np.int16], time: Array) -> Array:
     data: Data = ctx.data
-    products = np.sum(history.astype(np.int64) * time, axis=2).reshape(len(history), -1, ctx.options.rank)
-    sums = np.sum(products, axis=2)
+    sums = _by_unit(ctx, np.sum(history.astype(np.int64) * time, axis=2))
     bias = ctx.optional_value(3)
     if bias is not None:
         sums = sums + bias

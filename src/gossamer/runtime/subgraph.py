@@ -302,6 +302,13 @@ class Callee:
         self.outputs = [subgraph.tensors[i] for i in subgraph.outputs if i >= 0]
 
     @property
+    def operators(self) -> list[BuiltinOperator]:
+        """The codes of its operators in order. Raises `PrepareError` if they are not fit to be looked at."""
+        if self._subgraph.faults:
+            raise PrepareError("\n".join(self._subgraph.faults))
+        return [node.op.code for node in self._subgraph.nodes]
+
+    @property
     def has_dynamic_tensors(self) -> bool:
         """Whether a shape in it, as it is allocated, depends on values."""
         return self._subgraph.has_dynamic_tensors

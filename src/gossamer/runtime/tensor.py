@@ -220,6 +220,7 @@ def _quantization(stored: StoredTensor | None) -> Quantization:
     return Quantization(
         record.scale.astype(np.float32, copy=False),
         record.zero_point.astype(np.int32),
-        record.quantized_dimension,
+        # The verifier lets a vector name a dimension that it does not have.
+        record.quantized_dimension if stored is not None and len(stored.shape) != 1 else 0,
         record.details,
     )

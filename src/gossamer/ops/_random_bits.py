@@ -1,0 +1,122 @@
+"""Counter-based random bits (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): Philox4x32 with 10
+rounds and Threefry2x32 with 20.
+
+Block number n is a function of the key and of n alone, so blocks are made many at a time. All arithmetic is modulo
+2**32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint32]
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_MASK = 0xFFFFFFFF
+_BLOCKS_AT_ONCE = 1 << 16
+
+PHILOX_WORDS = 4
+THREEFRY_WORDS = 2
+
+
+class BlockFunction(Protocol):
+    """Turns a key (two words) and counters [n, words] into blocks [n, words]."""
+
+    def __call__(self, key: tuple[int, int], counters: Words) -> Words: ...
+
+
+def philox(key: tuple[int, int], counters: Words) -> Words:
+    """Blocks of four words."""
+    multipliers = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
+    a, b, c, d = (counters[:, place].astype(np.uint64) for place in range(PHILOX_WORDS))
+    first, second = key
+    for _ in range(10):
+        p, q = a * multipliers[0], c * multipliers[1]
+        a = (q >> _HALF) ^ b ^ np.uint64(first)
+        b = q & _LOW
+        c = (p >> _HALF) ^ d ^ np.uint64(second)
+        d = p & _LOW
+        first, second = (first + 0x9E3779B9) & _MASK, (second + 0xBB67AE85) & _MASK
+    return np.stack([a, b, c, d], 1).astype(np.uint32)
+
+
+def threefry(key: tuple[int, int], counters: Words) -> Words:
+    """Blocks of two words."""
+    keys = np.array([*key, key[0] ^ key[1] ^ 0x1BD11BDA], np.uint32)
+    rotations = ((13, 15, 26, 6), (17, 29, 16, 24))
+    a, b = counters[:, 0] + keys[0], counters[:, 1] + keys[1]
+    for step in range(5):
+        for bits in rotations[step % 2]:
+            a = a + b
+            b = ((b << np.uint32(bits)) | (b >> np.uint32(32 - bits))) ^ a
+        a = a + keys[(step + 1) % 3]
+        b = b + keys[(step + 2) % 3] + np.uint32(step + 1)
+    return np.stack([a, b], 1)
+
+
+def counted(start: int, count: int) -> tuple[Words, Words]:
+    """The low and high words of ``count`` 64-bit counters from ``start``, which wrap to 0."""
+    counters = np.uint64(start) + np.arange(count, dtype=np.uint64)
+    return (counters & _LOW).astype(np.uint32), (counters >> _HALF).astype(np.uint32)
+
+
+def pieces(count: int, words: int) -> Iterator[tuple[int, int]]:
+    """(first word, number of words) of pieces of ``count`` words, each of whole blocks, so that scratch stays small."""
+    size = _BLOCKS_AT_ONCE * words
+    for start in range(0, count, size):
+        yield start, min(size, count - start)
+
+
+class PhiloxGenerator:
+    """TensorFlow's generator: Philox with a 64-bit key and a 128-bit counter of which ``seed2`` is the high half.
+
+    It goes on where it stopped; a draw takes whole blocks.
+    """
+
+    def __init__(self, seed: int, seed2: int) -> None:
+        self._key = (seed & _MASK, seed >> 32 & _MASK)
+        self._counter = (seed2 % (1 << 64)) << 64
+
+    def draw(self, count: int) -> Words:
+        """The next ``count`` words."""
+        words = np.empty(count, np.uint32)
+        for start, size in pieces(count, PHILOX_WORDS):
+            blocks = -(-size // PHILOX_WORDS)
+            words[start : start + size] = philox(self._key, self._counters(blocks)).reshape(-1)[:size]
+            self.skip(blocks)
+        return words
+
+    def skip(self, blocks: int) -> None:
+        """Leave out blocks."""
+        self._counter = (self._counter + blocks) % (1 << 128)
+
+    def copy(self) -> PhiloxGenerator:
+        """A generator in the same state."""
+        twin = PhiloxGenerator(0, 0)
+        twin._key, twin._counter = self._key, self._counter
+        return twin
+
+    def _counters(self, count: int) -> Words:
+        high, low = divmod(self._counter, 1 << 64)
+        first, second = counted(low, count)
+        carried = np.arange(count) >= (1 << 64) - low
+        tops = [((high + carry) % (1 << 64)) for carry in (0, 1)]
+        third, fourth = (np.where(carried, tops[1] >> s & _MASK, tops[0] >> s & _MASK) for s in (0, 32))
+        return np.stack([first, second, third.astype(np.uint32), fourth.astype(np.uint32)], 1)
+
+
+def uniform_floats(words: Words) -> NDArray[np.float32]:
+    """float32 in [0, 1): the low 23 bits are the mantissa of a number in [1, 2)."""
+    return ((words & np.uint32(0x7FFFFF)) | np.uint32(0x3F800000)).view(np.float32) - np.float32(1)
+
+
+def uniform_doubles(words: Words) -> NDArray[np.float64]:
+    """float64 in [0, 1) from each two words: the low 20 bits of the first and the second are the mantissa."""
+    high, low = words[0::2].astype(np.uint64), words[1::2].astype(np.uint64)
+    mantissa = ((high & np.uint64(0xFFFFF)) << _HALF) | low
+    return (mantissa | np.uint64(0x3FF0000000000000)).view(np.float64) - 1.0
