@@ -56,6 +56,12 @@ CASES = [
         [tensor([32767, -32768, -33333 + 565], np.int16, scale=0.001)],
         DivOptions(),
     ),
+    Case(
+        "int8_zero_is_a_step_off",
+        [tensor([0, 0], np.int8, scale=0.01), tensor([100, 10], np.int8, scale=0.01)],
+        [tensor([1, 0], np.int8, scale=0.1)],
+        DivOptions(),
+    ),
 ]
 
 

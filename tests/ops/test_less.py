@@ -62,6 +62,12 @@ CASES = [
         [tensor([True, False, False], np.bool_)],
         LessOptions(),
     ),
+    Case(
+        "int8_scales_above_1_only_signs_count",
+        [tensor([1, -2, 3], np.int8, scale=2), tensor([2, 2, 2], np.int8, scale=2.5)],
+        [tensor([False, True, False], np.bool_)],
+        LessOptions(),
+    ),
 ]
 
 
@@ -86,7 +92,7 @@ def test_refuses(message: str, case_: Case) -> None:
     assert_refused(op, case_, message)
 
 
-@pytest.mark.parametrize("scale", [None, 1.0, 2.5])
+@pytest.mark.parametrize("scale", [None, 1.0])
 def test_scales_at_which_litert_aborts(scale: float | None) -> None:
     x, y = (tensor(values, np.int8, scale=scale) for values in ([1, 2, 3], [2]))
     assert output_of(op, Case("", [x, y], [tensor([0, 0, 0], np.bool_)])).tolist() == [True, False, False]

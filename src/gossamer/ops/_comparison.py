@@ -1,8 +1,10 @@
 """What the six comparisons share.
 
-Quantised operands with different scales are compared after TFLite's rescaling (``ComparisonWithScaling``): ``x -
-zero_point`` is shifted left by 8 and multiplied by the scale as a 32-bit multiplier, with rounding, so values that
-differ by less than 1/256 real units may count as equal.
+Quantised operands are compared after TFLite's rescaling (``ComparisonWithScaling``): ``x - zero_point`` is shifted left
+by 8 and multiplied by the scale as a 32-bit multiplier, with rounding, so values that differ by less than 1/256 real
+units may count as equal. That is meant for scales below 1. LiteRT shifts by a negative number at greater ones, and then
+knows little more of an operand than its sign; results are equal to LiteRT's there too. At a scale of just 1 it aborts;
+here the comparison is right.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_binary, require_scale
-from gossamer.ops._rescale import OperandScale
+from gossamer.ops._rescale import OperandScale, divide_by_any_pot
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
-from gossamer.quantization import quantize_multiplier
+from gossamer.quantization import quantize_multiplier, saturating_rounding_doubling_high_mul
 from gossamer.schema.enums import TensorType
 
 NUMBERS = (
@@ -34,11 +36,26 @@ _LEFT_SHIFT = 8
 
 
 @dataclass(frozen=True)
+class _LargeScale:
+    """An operand whose scale is above 1, as LiteRT's undefined shift has it."""
+
+    zero_point: int
+    multiplier: int
+    shift: int
+
+    def __call__(self, x: Array) -> Array:
+        product = saturating_rounding_doubling_high_mul(
+            (x.astype(np.int64) - self.zero_point) << _LEFT_SHIFT, self.multiplier
+        )
+        return divide_by_any_pot(product, -self.shift)
+
+
+@dataclass(frozen=True)
 class Rescaled:
     """How to bring two quantised operands to one scale."""
 
-    first: OperandScale
-    second: OperandScale
+    first: OperandScale | _LargeScale
+    second: OperandScale | _LargeScale
 
 
 def prepare_comparison(ctx: PrepareContext, *, rescale_int16: bool = False) -> Rescaled | None:
@@ -50,13 +67,18 @@ def prepare_comparison(ctx: PrepareContext, *, rescale_int16: bool = False) -> R
     x, y = ctx.input(0), ctx.input(1)
     quantized = x.type in (TensorType.INT8, TensorType.UINT8) and (x.quantization or y.quantization)
     if quantized or (rescale_int16 and x.type == TensorType.INT16 and x.quantization):
-        return Rescaled(_operand(ctx, x, "x"), _operand(ctx, y, "y"))
+        scales = require_scale(ctx, "x", x), require_scale(ctx, "y", y)
+        litert_aborts = 1.0 in scales
+        return Rescaled(_operand(x, litert_aborts), _operand(y, litert_aborts))
     return None
 
 
-def _operand(ctx: PrepareContext, tensor: TensorInfo, name: str) -> OperandScale:
-    multiplier, shift = quantize_multiplier(require_scale(ctx, name, tensor))
-    return OperandScale(tensor.quantization.zero_point, _LEFT_SHIFT, multiplier, shift)
+def _operand(tensor: TensorInfo, exact: bool) -> OperandScale | _LargeScale:
+    zero_point = tensor.quantization.zero_point
+    multiplier, shift = quantize_multiplier(tensor.quantization.scale)
+    if shift > 0 and not exact:
+        return _LargeScale(zero_point, multiplier, shift)
+    return OperandScale(zero_point, _LEFT_SHIFT, multiplier, shift)
 
 
 def compare(ctx: InvokeContext, comparison: Callable[..., Any]) -> Array:
@@ -64,5 +86,4 @@ def compare(ctx: InvokeContext, comparison: Callable[..., Any]) -> Array:
     x, y = ctx.value(0), ctx.value(1)
     if ctx.data is not None:
         x, y = ctx.data.first(x), ctx.data.second(y)
-    result: Array = comparison(x, y, dtype=np.bool_ if x.dtype == object else None)
-    return result
+    return np.asarray(comparison(x, y)).astype(np.bool_, copy=False)

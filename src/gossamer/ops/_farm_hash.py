@@ -31,7 +31,8 @@ def fingerprint64(keys: NDArray[np.uint8]) -> Words:
 
 
 def _word(value: int) -> np.uint64:
-    return np.uint64(value & _MASK)
+    word: np.uint64 = np.uint64(value & _MASK)
+    return word
 
 
 def _fetch(keys: NDArray[np.uint8], start: int, size: int = 8) -> Words:
@@ -67,7 +68,8 @@ def _up_to_16(keys: NDArray[np.uint8], multiplier: np.uint64) -> Words:
     if length > 0:
         a, b, c = (_fetch(keys, place, 1) for place in (0, length // 2, length - 1))
         y, z = a + (b << np.uint64(8)), _word(length) + (c << np.uint64(2))
-        return _mix(y * _K2 ^ z * _K0) * _K2
+        short: Words = _mix(y * _K2 ^ z * _K0) * _K2
+        return short
     return np.full(keys.shape[0], _K2)
 
 
@@ -122,9 +124,7 @@ def _long(keys: NDArray[np.uint8]) -> Words:
     v = _weak(keys, start, v[1] * multiplier, x + w[0])
     w = _weak(keys, start + 32, z + w[1], y + _fetch(keys, start + 16))
     x, z = z, x
-    return _joined(
-        _joined(v[0], w[0], multiplier) + _mix(y) * _K0 + z, _joined(v[1], w[1], multiplier) + x, multiplier
-    )
+    return _joined(_joined(v[0], w[0], multiplier) + _mix(y) * _K0 + z, _joined(v[1], w[1], multiplier) + x, multiplier)
 
 
 def _weak(keys: NDArray[np.uint8], start: int, a: Words, b: Words) -> tuple[Words, Words]:

@@ -1,7 +1,8 @@
 """What the operators with a random generator in them share.
 
-With both seeds 0 the numbers are different each time; otherwise they are those of TensorFlow's operator. The
-generator starts afresh when tensors are allocated and goes on from one invocation to the next.
+Seeds are stored as int64; like TFLite we take the low 32 bits, as a signed number. With both 0 the numbers are
+different each time, otherwise they are TFLite's. The generator starts afresh when tensors are allocated and goes on
+from one invocation to the next.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ from gossamer.schema.options import RandomOptions
 
 def seeded_generator(options: RandomOptions) -> PhiloxGenerator:
     """A generator with the seeds of an operator."""
-    if options.seed == 0 and options.seed2 == 0:
+    seed, seed2 = _int32(options.seed), _int32(options.seed2)
+    if seed == 0 and seed2 == 0:
         return PhiloxGenerator(secrets.randbits(64), secrets.randbits(64))
-    return PhiloxGenerator(options.seed, options.seed2)
+    return PhiloxGenerator(seed, seed2)
+
+
+def _int32(seed: int) -> int:
+    return (seed + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def prepare_random(ctx: PrepareContext) -> PhiloxGenerator:

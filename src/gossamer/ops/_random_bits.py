@@ -8,7 +8,6 @@ Block number n is a function of the key and of n alone, so blocks are made many 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +21,6 @@ _BLOCKS_AT_ONCE = 1 << 16
 
 PHILOX_WORDS = 4
 THREEFRY_WORDS = 2
-
-
-class BlockFunction(Protocol):
-    """Turns a key (two words) and counters [n, words] into blocks [n, words]."""
-
-    def __call__(self, key: tuple[int, int], counters: Words) -> Words: ...
 
 
 def philox(key: tuple[int, int], counters: Words) -> Words:
@@ -112,11 +105,14 @@ class PhiloxGenerator:
 
 def uniform_floats(words: Words) -> NDArray[np.float32]:
     """float32 in [0, 1): the low 23 bits are the mantissa of a number in [1, 2)."""
-    return ((words & np.uint32(0x7FFFFF)) | np.uint32(0x3F800000)).view(np.float32) - np.float32(1)
+    from_one = ((words & np.uint32(0x7FFFFF)) | np.uint32(0x3F800000)).view(np.float32)
+    numbers: NDArray[np.float32] = from_one - np.float32(1)
+    return numbers
 
 
 def uniform_doubles(words: Words) -> NDArray[np.float64]:
     """float64 in [0, 1) from each two words: the low 20 bits of the first and the second are the mantissa."""
     high, low = words[0::2].astype(np.uint64), words[1::2].astype(np.uint64)
     mantissa = ((high & np.uint64(0xFFFFF)) << _HALF) | low
-    return (mantissa | np.uint64(0x3FF0000000000000)).view(np.float64) - 1.0
+    numbers: NDArray[np.float64] = (mantissa | np.uint64(0x3FF0000000000000)).view(np.float64) - 1.0
+    return numbers

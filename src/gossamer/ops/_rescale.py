@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import quantized_limits, require_scale, require_symmetric
@@ -25,10 +25,24 @@ from gossamer.quantization import (
 from gossamer.schema.enums import TensorType
 
 
+def divide_by_any_pot(x: Int, exponent: ArrayLike) -> NDArray[np.int64]:
+    """`rounding_divide_by_pot` of 32-bit ``x``, also where the exponent is not 0 to 31.
+
+    C++ leaves that undefined. Compilers for x86-64 and AArch64 agree on what comes of it, which LiteRT answers with and
+    so do we: the mask is all ones, and the shift counts modulo 32.
+    """
+    exponent = np.asarray(exponent, np.int64)
+    defined = (exponent >= 0) & (exponent <= 31)
+    return np.where(
+        defined, rounding_divide_by_pot(x, np.where(defined, exponent, 0)), (x >> (exponent & 31)) + (x >= 0)
+    )
+
+
 def scaled(x: Int, multiplier: int, shift: int) -> NDArray[np.int64]:
     """x * multiplier * 2**(shift - 31): MultiplyByQuantizedMultiplierSmallerThanOneExp.
 
-    A positive shift, which TFLite refuses with an abort or leaves undefined, multiplies last and does not overflow.
+    A positive shift, at which LiteRT aborts, or answers one way in the vectorised part of a loop and another way in its
+    remainder, multiplies last and does not overflow.
     """
     product = saturating_rounding_doubling_high_mul(x, multiplier)
     return product << shift if shift > 0 else rounding_divide_by_pot(product, -shift)

@@ -8,7 +8,9 @@ int32 truncates towards zero; -2**31 / -1 saturates. A divisor of zero among int
 uint8, int8 and int16 (TFLite's ``DivElementwise``): with ``a = x - zero_x`` and ``b = y - zero_y``, both negated where
 b is negative, 1 / b is found by Newton's method in fixed point, a is shifted left as far as it goes and multiplied by
 it, and the quotient is brought back by the multiplier ``scale_x / (scale_y * scale_out)`` and all shifts at once; then
-the output's zero point and the clamp. The divisor must not be quantized per channel.
+the output's zero point and the clamp. Where the shifts to the right come to more than 31, as they may for quotients far
+below one step of the output, LiteRT shifts by a number that C++ does not define: 0 / y then is one step above 0, other
+small quotients are arbitrary, and all are equal to LiteRT's here. The divisor must not be quantized per channel.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import fused_activation, prepare_binary, quantized_limits, require_nonzero, require_scale
 from gossamer.ops._fixed_point import count_leading_zeros, reciprocal
+from gossamer.ops._rescale import divide_by_any_pot
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import (
     quantize_multiplier,
-    rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
 from gossamer.schema.enums import TensorType
@@ -98,8 +100,7 @@ def _divide_quantized(x: Array, y: Array, quantized: _Quantized) -> Array:
     quotient = saturating_rounding_doubling_high_mul(dividend << headroom, inverse)
     shift = quantized.shift - inverse_shift - headroom
     result = saturating_rounding_doubling_high_mul(quotient, quantized.multiplier)
-    # Shifts that are not to the right, or past all bits, C++ leaves undefined; they come out as arithmetic has them.
-    result = rounding_divide_by_pot(result, np.clip(-shift, 0, 62)) << np.clip(shift, 0, 31)
+    result = divide_by_any_pot(result, -shift)
     return np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high).astype(quantized.dtype)
 
 

@@ -4,8 +4,7 @@
 rows: ``values[i]`` where ``keys[i]`` equals the looked-up key, zeros (the empty string) where none does. Output 1,
 uint8 [n], is 1 for keys that were found. Strings only as a vector.
 
-TFLite searches with C's ``bsearch`` and compares by the difference in 32 bits. That decides which of equal keys counts,
-what unsorted keys give, and that keys more than 2**31 apart compare the wrong way round.
+TFLite searches with C's ``bsearch``. That decides which of equal keys counts, and what unsorted keys give.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def _searched(keys: Array, wanted: Array) -> Array:
     low, high = np.zeros(wanted.shape, np.int64), np.full(wanted.shape, keys.size)
     for _ in range(keys.size.bit_length()):
         middle = np.minimum((low + high) // 2, keys.size - 1)
-        difference = wanted - keys[middle]
-        low, high = np.where(difference > 0, middle + 1, low), np.where(difference < 0, middle, high)
+        seen = keys[middle]
+        low, high = np.where(wanted > seen, middle + 1, low), np.where(wanted < seen, middle, high)
     # What is left between low and high holds the key, and the search would look at its middle next.
     return np.where(low < high, (low + high) // 2, -1)

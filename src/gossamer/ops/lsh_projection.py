@@ -1,9 +1,9 @@
 """LSH_PROJECTION: locality-sensitive hashing, bits that are alike for inputs that are alike.
 
-``seeds`` is float32 [functions, bits], bits <= 32; ``input`` has n >= 1 rows of any type; ``weights`` float32 [n], all 1
-if left out. The bit of a seed is the sign (1 for > 0) of ``sum(weights[i] * h(seed, row i))`` in float64, in the order
-of rows, where h is the FarmHash fingerprint of the 4 bytes of the seed and the bytes of the row, as a signed 64-bit
-integer. Rows of strings are equal parts of the serialized string buffer.
+``seeds`` is float32 [functions, bits], bits <= 32; ``input`` has n >= 1 rows of any type; ``weights`` float32 [n],
+all 1 if left out. The bit of a seed is the sign (1 for > 0) of ``sum(weights[i] * h(seed, row i))`` in float64, in the
+order of rows, where h is the FarmHash fingerprint of the 4 bytes of the seed and the bytes of the row, as a signed
+64-bit integer. Rows of strings are equal parts of the serialized string buffer.
 
 SPARSE: int32 [functions], function k gives its bits as a number, the first bit highest, plus ``k << bits`` (modulo
 2**32; 32 bits shift by 0, as on x86). DENSE: int32 [functions * bits], the bits themselves.
@@ -66,7 +66,8 @@ def reference(ctx: InvokeContext) -> Array:
     places = np.arange(width - 1, -1, -1, dtype=np.uint32)
     signatures = (bits.astype(np.uint32) << places).sum(1, dtype=np.uint32)
     offsets = np.arange(functions, dtype=np.uint32) << np.uint32(width % 32)
-    return (signatures + offsets).view(np.int32)
+    numbers: Array = (signatures + offsets).view(np.int32)
+    return numbers
 
 
 def _rows(ctx: InvokeContext) -> NDArray[np.uint8]:
@@ -92,4 +93,5 @@ def _bits(seeds: Array, rows: NDArray[np.uint8], weights: Array | None) -> NDArr
     terms = hashes.reshape(keys.shape[:2])
     if weights is not None:
         terms = terms * weights
-    return terms.cumsum(1)[:, -1] > 0
+    scores: Array = terms.cumsum(1)[:, -1]
+    return np.greater(scores, 0)

@@ -42,5 +42,5 @@ def reference(ctx: InvokeContext) -> Array:
     u = np.maximum(uniform[:, 0], np.float32(1e-7))
     angle = (2 * np.pi * uniform[:, 1].astype(np.float64)).astype(np.float32).astype(np.float64)
     radius = np.sqrt(np.float32(-2) * np.log(u.astype(np.float64)).astype(np.float32))
-    numbers = np.stack([np.sin(angle), np.cos(angle)], 1).astype(np.float32) * radius[:, None]
+    numbers: Array = np.stack([np.sin(angle), np.cos(angle)], 1).astype(np.float32) * radius[:, None]
     return numbers.reshape(-1)[:count].reshape(shape)

@@ -1,0 +1,119 @@
+"""Mfcc: the mel-frequency cepstral coefficients of a spectrogram, the usual input of speech models.
+
+``spectrogram`` is float32 [channels, windows, bins], squared magnitudes as AudioSpectrogram gives them; ``rate`` one
+int32, samples per second. Custom options: ``lower_frequency_limit``, ``upper_frequency_limit`` (Hz, whole numbers),
+``filterbank_channel_count`` (n), ``dct_coefficient_count``. The output is [channels, windows, coefficients]; all
+arithmetic is in float64:
+
+- mel(f) = 1127 ln(1 + f / 700); n triangular filters have their centres evenly spaced in mel between the limits.
+- Bin i stands for ``i * rate / 2 / (bins - 1)`` Hz. Its magnitude is divided between the two filters whose centres
+  enclose it, by its distance in mel; bins outside the limits, and bin 0, do not count. If the upper limit lies beyond
+  the last bin, all coefficients are 0.
+- Coefficient k is ``sqrt(2 / n) * sum(ln(max(filter j, 1e-12)) * cos(k pi / n (j + 0.5)))`` over the filters j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.ops._layout import checked_shape, require_rank, require_single
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+
+FLOAT = (TensorType.FLOAT32,)
+_MAX_FILTERS = 4096
+_FLOOR = 1e-12
+
+Real = NDArray[np.float64]
+
+op = OpDef(
+    "Mfcc",
+    inputs=("spectrogram", "rate"),
+    outputs=("output",),
+    versions=versions("1.9.0"),
+    types={"spectrogram": FLOAT, "rate": (TensorType.INT32,), "output": FLOAT},
+    custom=True,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The custom options."""
+
+    lower_limit: int
+    upper_limit: int
+    filters: int
+    coefficients: int
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> Settings:
+    """Returns the custom options."""
+    spectrogram = ctx.input(0)
+    require_rank(ctx, "spectrogram", spectrogram, 3)
+    require_single(ctx, "rate", ctx.input(1))
+    options = ctx.attributes()
+    names = ("lower_frequency_limit", "upper_frequency_limit", "filterbank_channel_count", "dct_coefficient_count")
+    try:
+        settings = Settings(*(int(options.get(name) or 0) for name in names))
+    except (TypeError, ValueError, OverflowError) as error:
+        ctx.fail(f"custom options: {error}")
+    ctx.require(
+        0 <= settings.lower_limit < settings.upper_limit,
+        f"frequency limits must be 0 <= lower < upper, got {settings.lower_limit} and {settings.upper_limit}",
+    )
+    ctx.require(
+        1 <= settings.coefficients <= settings.filters <= _MAX_FILTERS,
+        f"dct_coefficient_count {settings.coefficients} must be in [1, filterbank_channel_count] and that at most "
+        f"{_MAX_FILTERS}, got {settings.filters}",
+    )
+    channels, windows, bins = spectrogram.shape
+    ctx.require(bins >= 2, f"spectrogram must have at least 2 bins, got {bins}")
+    ctx.set_shape(0, checked_shape(ctx, (channels, windows, settings.coefficients)))
+    return settings
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    settings: Settings = ctx.data
+    shape = ctx.output().shape
+    rate = int(ctx.value(1).reshape(-1)[0])
+    ctx.require(rate > 0, f"rate must be positive, got {rate}")
+    bands = _bands(ctx.value(0), rate, settings)
+    if bands is None:
+        return np.zeros(shape, np.float32)
+    n = settings.filters
+    angles = np.arange(settings.coefficients)[:, None] * (np.pi / n) * (np.arange(n) + 0.5)
+    cosines = np.sqrt(2.0 / n) * np.cos(angles)
+    coefficients: Array = (cosines @ np.log(np.maximum(bands, _FLOOR))).T
+    return coefficients.reshape(shape).astype(np.float32)
+
+
+def _mel(frequencies: float | Real) -> Real:
+    mel: Real = 1127.0 * np.log1p(np.asarray(frequencies) / 700.0)
+    return mel
+
+
+def _bands(spectrogram: Array, rate: int, settings: Settings) -> Real | None:
+    """The output of every filter for every window, [filters, windows]; ``None`` if there are too few bins."""
+    bins, filters = spectrogram.shape[2], settings.filters
+    width = 0.5 * rate / (bins - 1)
+    first, last = int(1.5 + settings.lower_limit / width), int(settings.upper_limit / width)
+    if last >= bins:
+        return None
+    low = _mel(settings.lower_limit)
+    spacing = (_mel(settings.upper_limit) - low) / (filters + 1)
+    edges = low + spacing * np.arange(filters + 2)  # the centres are edges[1:-1]
+    heights = _mel(np.arange(first, last + 1) * width)
+    left = np.minimum(np.searchsorted(edges[1:], heights, "left"), filters)
+    share = (edges[left + 1] - heights) / (edges[left + 1] - edges[left])
+    magnitudes = np.sqrt(spectrogram.reshape(-1, bins)[:, first : last + 1].astype(np.float64)).T
+    falling = magnitudes * share[:, None]
+    # Row j + 1 is filter j: the rows before and behind take what belongs to no filter.
+    bands = np.zeros((filters + 2, magnitudes.shape[1]))
+    np.add.at(bands, left + 1, magnitudes - falling)
+    np.add.at(bands, left, falling)
+    return bands[1:-1]

@@ -1,0 +1,64 @@
+"""RFFT2D: the discrete Fourier transform of real matrices, without the half that symmetry gives.
+
+The last two dimensions of the float32 input are cut or filled with zeros to ``fft_length`` [height, width], powers of
+two, and transformed in float64; the complex64 output [..., height, width / 2 + 1] holds the frequencies 0 to width / 2
+of each row. ``fft_length`` is an int32 vector; the output is dynamic if it is not constant.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gossamer.ops._layout import checked_shape, integers, require_shape
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
+from gossamer.schema.options import Rfft2dOptions
+
+op = OpDef(
+    "RFFT2D",
+    inputs=("input", "fft_length"),
+    outputs=("output",),
+    versions=versions("2.5.0"),
+    types={
+        "input": (TensorType.FLOAT32,),
+        "fft_length": (TensorType.INT32,),
+        "output": (TensorType.COMPLEX64,),
+    },
+    options=Rfft2dOptions,
+    reserved_tensors=(0, 4),
+)
+
+
+@op.prepare
+def prepare(ctx: PrepareContext) -> None:
+    source = ctx.input(0)
+    ctx.require(len(source.shape) >= 2, f"input must have at least 2 dimensions, got {list(source.shape)}")
+    require_shape(ctx, "fft_length", ctx.input(1), (2,))
+    lengths = ctx.constant(1)
+    if lengths is None:
+        ctx.set_dynamic(0)
+        return
+    height, width = _lengths(ctx, lengths)
+    ctx.set_shape(0, checked_shape(ctx, (*source.shape[:-2], height, width // 2 + 1)))
+    longer = max(height, width // 2)
+    ctx.temporary(TensorType.INT32, (2 + math.isqrt(longer),))
+    ctx.temporary(TensorType.INT64, (longer // 2 + width // 4,))
+    ctx.temporary(TensorType.INT64, (height,))
+    ctx.temporary(TensorType.INT64, (height, width + 2))
+
+
+def _lengths(ctx: Context, lengths: Array) -> tuple[int, int]:
+    height, width = integers(lengths)
+    for length in (height, width):
+        ctx.require(length > 0 and length & (length - 1) == 0, f"fft_length must be powers of two, got {length}")
+    return height, width
+
+
+@op.reference
+def reference(ctx: InvokeContext) -> Array:
+    value, lengths = ctx.value(0), _lengths(ctx, ctx.value(1))
+    checked_shape(ctx, (*value.shape[:-2], lengths[0], lengths[1] // 2 + 1))
+    transformed: Array = np.fft.rfft2(value.astype(np.float64), lengths).astype(np.complex64)
+    return transformed
