@@ -23,6 +23,10 @@ class InvokeError(GossamerError, RuntimeError):
     """The call cannot be carried out: not allocated, data missing, or values that an operator refuses."""
 
 
+class DelegateError(GossamerError, RuntimeError):
+    """A delegate failed or contradicts another; the graph is as it was without delegates, and runs."""
+
+
 class CompileError(GossamerError, RuntimeError):
     """A kernel could not be compiled."""
 

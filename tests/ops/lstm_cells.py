@@ -88,7 +88,7 @@ def normalized(output_state: Any) -> Cell:
     }
 
 
-def integer_cell(output_state: Any, cell_state: Any, **changes: Operand | None) -> Cell:
+def integer_cell(output_state: Any, cell_state: Any, zero_point: int = 0, **changes: Operand | None) -> Cell:
     """c' = c + tanh(x + h / 2), h' = tanh(c'), in int8: scales 1/64, of the outputs 1/128, of the cells 2**-11."""
     zero, bias = const([[0]], np.int8, scale=1 / 64), const([32767], np.int32, scale=2**-12)
     gates = ("input", "forget", "output")
@@ -99,9 +99,24 @@ def integer_cell(output_state: Any, cell_state: Any, **changes: Operand | None) 
         "recurrent_to_cell_weights": const([[32]], np.int8, scale=1 / 64),
         **{f"{gate}_gate_bias": bias for gate in gates},
         "cell_gate_bias": const([0], np.int32, scale=2**-12),
-        "output_state": state(output_state, np.int8, scale=1 / 128),
+        "output_state": state(output_state, np.int8, scale=1 / 128, zero_point=zero_point),
         "cell_state": state(cell_state, np.int16, scale=2**-11),
         **changes,
+    }
+
+
+def integer_normalized(output_state: Any, cell_state: Any) -> Cell:
+    """An int8 cell of two with layer normalization: c' = c + tanh(+-1), h' = tanh(c'), for an input above 0."""
+    zero, one = const([[0], [0]], np.int8, scale=1 / 64), const([1024, 1024], np.int16, scale=2**-10)
+    gates = ("input", "forget", "output")
+    return {
+        **integer_cell(output_state, cell_state),
+        **{f"input_to_{gate}_weights": zero for gate in gates},
+        "input_to_cell_weights": const([[64], [-64]], np.int8, scale=1 / 64),
+        **{f"recurrent_to_{gate}_weights": const(np.zeros((2, 2)), np.int8, scale=1 / 64) for gate in (*gates, "cell")},
+        **{f"{gate}_gate_bias": const([2**23, 2**23], np.int32, scale=2**-20) for gate in gates},
+        "cell_gate_bias": const([0, 0], np.int32, scale=2**-20),
+        **{f"{gate}_layer_norm_coefficients": one for gate in (*gates, "cell")},
     }
 
 
@@ -111,7 +126,7 @@ def inputs(op: OpDef, operands: Mapping[str, Operand | None], count: int | None 
 
 
 def with_intermediates(make_interpreter: Any, tensors: Sequence[Operand]) -> Any:
-    """A function that makes interpreters of models whose one operator is given intermediate tensors."""
+    """A function that makes interpreters of models whose one operator is given such intermediate tensors."""
 
     def make(model_content: bytes) -> Any:
         model = read_model(model_content)

@@ -144,7 +144,8 @@ class _Walk:
                 position = min((p for p in self.ready if not self._done[p] and self._claimed[p] == kind), default=None)
             elif self._done[position] or self._missing[position] or self._claimed[position] != kind:
                 position = None
-        self.ready = sorted(position for position in self.ready if not self._done[position])
+        while self.ready and self._done[self.ready[0]]:
+            heappop(self.ready)
 
     def _open(self) -> None:
         self._groups.append([])

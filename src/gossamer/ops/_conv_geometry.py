@@ -108,7 +108,8 @@ def image_windows(ctx: Context, image: Shape, filter_size: Shape, options: Any) 
         stride = getattr(options, f"stride_{axis[0]}")
         dilation = getattr(options, f"dilation_{axis[0]}_factor")
         for what, value in (("stride", stride), ("dilation", dilation)):
-            ctx.require(value <= INT16_MAX, f"{axis}: {what} must be at most {INT16_MAX}, got {value}")
+            if value > INT16_MAX:
+                ctx.fail(f"{axis}: {what} must be at most {INT16_MAX}, got {value}")
         size = image[1 + position]
         windows.append(window(ctx, axis, size, filter_size[position], stride, dilation, options.padding))
     return windows[0], windows[1]
@@ -134,8 +135,9 @@ def check_volume_options(ctx: Context, options: Any) -> None:
 
 def check_sizes(ctx: Context, name: str, shape: Shape, rank: int, *, empty: Collection[int] = ()) -> None:
     """Raise unless a shape has this rank and no dimension of size 0, but for those in ``empty``."""
-    ctx.require(len(shape) == rank, f"{name} must have {rank} dimensions, got {len(shape)} {list(shape)}")
-    for dimension, size in enumerate(shape):
-        ctx.require(
-            size > 0 or dimension in empty, f"{name} {list(shape)} must not be empty along dimension {dimension}"
-        )
+    if len(shape) != rank:
+        ctx.fail(f"{name} must have {rank} dimensions, got {len(shape)} {list(shape)}")
+    if 0 in shape:
+        for dimension, size in enumerate(shape):
+            if size == 0 and dimension not in empty:
+                ctx.fail(f"{name} {list(shape)} must not be empty along dimension {dimension}")

@@ -9,6 +9,7 @@ double precision, one for each filter scale, except for uint8, where float32(inp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -174,7 +175,7 @@ def check_bias(ctx: PrepareContext, bias: TensorInfo, input_type: TensorType, ch
         ctx.fail(f"bias must be {names} with {type_name(input_type)} input, got {type_name(bias.type)}")
     if input_type != TensorType.FLOAT32:
         ctx.require(bias.quantization.zero_point == 0, f"bias zero point must be 0, got {bias.quantization.zero_point}")
-    elements = int(np.prod(bias.shape, dtype=np.int64))
+    elements = math.prod(bias.shape)
     if elements != channels:
         ctx.fail(f"bias must have {channels} elements (one an output channel), got {elements} {list(bias.shape)}")
 

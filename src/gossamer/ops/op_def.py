@@ -185,22 +185,34 @@ class OpDef:
 
     def check_operands(self, ctx: Context) -> None:
         """Raise for a wrong number of operands, a missing one, or a type outside ``types``."""
-        for what, names, tensors in (("input", self.inputs, ctx.inputs), ("output", self.outputs, ctx.outputs)):
-            variadic = bool(names) and names[-1].endswith("*")
-            needed = sum(1 for name in names if name[-1] not in "?*")
-            if len(tensors) < needed or (len(tensors) > len(names) and not variadic):
-                allowed = f"{needed} or more" if variadic else _span(needed, len(names))
-                ctx.fail(f"needs {allowed} {what}s ({', '.join(names)}), got {len(tensors)}")
+        for what, rules, tensors in (("input", self._input_rules, ctx.inputs), ("output", self._output_rules, ctx.outputs)):
+            names, needed, most = rules
+            if not needed <= len(tensors) <= most:
+                allowed = f"{needed} or more" if most == _ANY else _span(needed, most)
+                listed = ", ".join(name for name, _, _ in names)
+                ctx.fail(f"needs {allowed} {what}s ({listed}), got {len(tensors)}")
+            last = len(names) - 1
             for position, tensor in enumerate(tensors):
-                name = names[min(position, len(names) - 1)]
+                name, optional, legal = names[position if position < last else last]
                 if tensor is None:
-                    if name[-1] not in "?*":
+                    if not optional:
                         ctx.fail(f"{what} {position} ({name}) is missing (tensor -1); it is not optional")
-                    continue
-                legal = self.types.get(name.rstrip("?*"))
-                if legal is not None and tensor.type not in legal:
+                elif legal is not None and tensor.type not in legal:
                     allowed = _listed([type_name(t) for t in legal])
-                    ctx.fail(f"{name.rstrip('?*')} must be {allowed}, got {type_name(tensor.type)}")
+                    ctx.fail(f"{name} must be {allowed}, got {type_name(tensor.type)}")
+
+    def __post_init__(self) -> None:
+        self._input_rules = self._rules(self.inputs)
+        self._output_rules = self._rules(self.outputs)
+
+    def _rules(self, declared: tuple[str, ...]) -> tuple[list[_Operand], int, int]:
+        operands = [(name.rstrip("?*"), name[-1] in "?*", self.types.get(name.rstrip("?*"))) for name in declared]
+        most = _ANY if declared and declared[-1].endswith("*") else len(declared)
+        return operands, sum(not optional for _, optional, _ in operands), most
+
+
+_Operand = tuple[str, bool, "tuple[TensorType, ...] | None"]
+_ANY = 1 << 31
 
 
 def _span(low: int, high: int) -> str:

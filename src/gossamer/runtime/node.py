@@ -219,7 +219,9 @@ def prepare_node(subgraph: Subgraph, node: Node) -> None:
                 tensor.allocation_type = tensor.home
                 tensor.buffer = tensor.objects = tensor._value = None
         subgraph.begin_temporaries(node)
-        node.data = node.op.prepare_function(ctx) if node.op.prepare_function is not None else None
+        if node.op.prepare_function is not None:
+            with np.errstate(all="ignore"):
+                node.data = node.op.prepare_function(ctx)
     except PrepareError:
         raise
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, MemoryError, ZeroDivisionError) as error:

@@ -1,0 +1,191 @@
+"""The contract of a delegate: it claims nodes, and makes a kernel of each partition of them.
+
+A runtime asks `Delegate.is_node_supported` about every node, partitions the graph, and puts one node in the place of
+each partition: `DelegateKernel.prepare` and `invoke` are its functions. Tensors that only nodes of the partition use
+exist nowhere else: they take no memory of the graph.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from types import MappingProxyType
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gossamer.delegates.partition import NodeSubset
+from gossamer.errors import InvokeError
+from gossamer.ops.op_def import Context, Shape, TensorInfo
+
+Array = NDArray[Any]
+
+
+class DelegateFlags(IntFlag):
+    """What a delegate can do, with the numbers of TFLite's TfLiteDelegateFlags.
+
+    ``ALLOW_DYNAMIC_TENSORS``: it copes with shapes that are only known when the model runs, or change from one call to
+    the next. Without it the delegate is static: shapes are final when it is asked, it is refused on a graph where they
+    are not, and a resize takes it off and puts it on again. ``REQUIRE_PROPAGATED_SHAPES``: the claimed nodes are
+    prepared too, before the kernel is, so that every shape is known where it can be.
+    ``PER_OPERATOR_PROFILING``: a profiler sees the nodes that the kernel runs instead of the kernel.
+    """
+
+    NONE = 0
+    ALLOW_DYNAMIC_TENSORS = 1
+    REQUIRE_PROPAGATED_SHAPES = 2
+    PER_OPERATOR_PROFILING = 4
+
+
+class NodeInfo(Context, ABC):
+    """A node as a delegate sees it: ``op``, ``version``, ``options``, ``inputs``, ``outputs`` and what else `Context`
+    has, and the values of its constants."""
+
+    @abstractmethod
+    def constant(self, position: int) -> Array | None:
+        """The value of an input if it is stored in the file or was computed by a prepare, else ``None``."""
+
+
+class Partition(ABC):
+    """Nodes that a delegate has claimed and that become one.
+
+    ``nodes`` are in the order in which to run them. ``inputs`` and ``outputs`` are sorted by tensor index; the inputs
+    include constants, the outputs are what other nodes read or the graph returns.
+    """
+
+    subgraph_index: int
+    nodes: Sequence[NodeInfo]
+    inputs: Sequence[TensorInfo]
+    outputs: Sequence[TensorInfo]
+
+    @abstractmethod
+    def set_buffer_handle(self, tensor: TensorInfo, handle: int | None) -> None:
+        """Tie an input or output to a buffer of the delegate, freeing the handle that it had; ``None`` unties it.
+
+        Raises `DelegateError` if another delegate has the tensor.
+        """
+
+    @abstractmethod
+    def buffer_handle(self, tensor: TensorInfo) -> int | None:
+        """The handle of an input or output, if this delegate's."""
+
+
+class PartitionPrepareContext(Partition):
+    """What a kernel may ask and say when shapes are known: once for a static delegate, else whenever they change."""
+
+    @abstractmethod
+    def prepare_nodes(self) -> None:
+        """Let every node of the partition prepare itself, so that outputs get their shapes, or are left to run time."""
+
+    @abstractmethod
+    def set_shape(self, tensor: TensorInfo, shape: Shape) -> None:
+        """Fix the shape of a tensor that the partition writes."""
+
+    @abstractmethod
+    def set_dynamic(self, tensor: TensorInfo) -> None:
+        """Leave the shape of a tensor that the partition writes to its value."""
+
+
+class PartitionInvokeContext(Partition):
+    """What a kernel may use when the model runs."""
+
+    @abstractmethod
+    def value(self, tensor: TensorInfo) -> Array:
+        """The value of an input of the partition, of a constant, or of what has been written before. Not to be
+        written to; packed integers come unpacked, strings as ``bytes`` objects."""
+
+    @abstractmethod
+    def set_value(self, tensor: TensorInfo, value: Array) -> None:
+        """Write a tensor of the partition. Shape and dtype must be the tensor's; the array is kept, not copied."""
+
+    @abstractmethod
+    def run(self, node: NodeInfo) -> None:
+        """Run a node's own reference kernel on what has been written."""
+
+    @abstractmethod
+    def set_stale(self, tensor: TensorInfo) -> None:
+        """Say that the value of an output is in the buffer behind its handle: it is copied when it is read."""
+
+
+class DelegateKernel(ABC):
+    """What runs a partition. An exception of `init` or `prepare` takes all delegates off the graph; one of `invoke`
+    becomes an `InvokeError`."""
+
+    def init(self, partition: Partition) -> None:
+        """Called once, when the nodes are replaced."""
+
+    def prepare(self, ctx: PartitionPrepareContext) -> None:
+        """Say the shapes of the outputs. Unless overridden, the nodes of the partition do."""
+        ctx.prepare_nodes()
+
+    @abstractmethod
+    def invoke(self, ctx: PartitionInvokeContext) -> None:
+        """Run **all** nodes of the partition: afterwards every output has a value, or is stale."""
+
+    def free(self) -> None:
+        """Called once, when the kernel is not needed any more. An exception is logged and ignored."""
+
+
+class Delegate(ABC):
+    """Takes over parts of a graph.
+
+    ``name`` stands in logs and messages. ``max_delegated_partitions`` (0: all) keeps the largest, and
+    ``min_nodes_per_partition`` those with so many nodes. ``max_versions``: by operator name, the highest version that
+    the delegate knows; nodes of later ones are not offered to it.
+    """
+
+    name: str = "unknown"
+    flags: DelegateFlags = DelegateFlags.NONE
+    max_delegated_partitions: int = 0
+    min_nodes_per_partition: int = 0
+    max_versions: Mapping[str, int] = MappingProxyType({})
+
+    @abstractmethod
+    def is_node_supported(self, node: NodeInfo) -> bool | str:
+        """Whether to claim a node: ``True``, or the reason why not in a few words. ``False`` is a bare no.
+
+        It reads well as ``return node.op.name == "SIN" or "only SIN is supported"``.
+        """
+
+    @abstractmethod
+    def create_kernel(self, partition: Partition) -> DelegateKernel:
+        """A kernel for a partition of nodes that were claimed."""
+
+    def copy_from_buffer_handle(self, handle: int, tensor: TensorInfo) -> Array:
+        """The value in the buffer behind a handle. Called when somebody else reads a tensor that is stale."""
+        raise InvokeError(f"{self.name} does not copy from buffer handles")
+
+    def copy_to_buffer_handle(self, handle: int, tensor: TensorInfo, value: Array) -> None:
+        """Put a value into the buffer behind a handle. For kernels: like TFLite, the runtime never calls it."""
+        raise InvokeError(f"{self.name} does not copy to buffer handles")
+
+    def free_buffer_handle(self, handle: int) -> None:
+        """A handle is not needed any more. Called when a tensor gets another one, and when the model goes."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a delegate takes of a subgraph: all subsets in the order in which they run, and by node why it was refused."""
+
+    delegate: str
+    subgraph_index: int
+    subsets: tuple[NodeSubset, ...]
+    refusals: Mapping[int, str]
+
+    @property
+    def partitions(self) -> tuple[NodeSubset, ...]:
+        """The subsets that become one node each."""
+        return tuple(subset for subset in self.subsets if subset.claimed)
+
+
+def refusal(delegate: Delegate, node: NodeInfo) -> str | None:
+    """Why a delegate does not claim a node; ``None`` if it does."""
+    highest = delegate.max_versions.get(node.op.name)
+    if highest is not None and node.version > highest:
+        return f"{node.op.name} version {node.version} is above {highest}, the highest that {delegate.name} supports"
+    verdict = delegate.is_node_supported(node)
+    if isinstance(verdict, str):
+        return verdict
+    return None if verdict else "no reason given"
