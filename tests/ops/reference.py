@@ -30,9 +30,8 @@ def output_of(op: OpDef, case: Case) -> NDArray[Any]:
     """What the first output of the case is."""
     interpreter = REFERENCE(model_content=model_of(op, case))
     interpreter.allocate_tensors()
-    for details, operand in zip(
-        interpreter.get_input_details(), [o for o in case.inputs if not o.constant], strict=True
-    ):
+    fed = [operand for operand in case.inputs if operand is not None and not operand.constant and not operand.variable]
+    for details, operand in zip(interpreter.get_input_details(), fed, strict=True):
         interpreter.set_tensor(details["index"], operand.value)
     interpreter.invoke()
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])

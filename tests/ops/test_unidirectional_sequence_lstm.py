@@ -30,10 +30,10 @@ from tests.ops.lstm_cells import (
 )
 from tests.ops.reference import REFERENCE, assert_refused
 
-ACTIVATIONS = ActivationFunctionType
+NONE, RELU, TANH = ActivationFunctionType.NONE, ActivationFunctionType.RELU, ActivationFunctionType.TANH
 
 
-def options(activation: int = ACTIVATIONS.RELU, **fields: Any) -> UnidirectionalSequenceLSTMOptions:
+def options(activation: int = RELU, **fields: Any) -> UnidirectionalSequenceLSTMOptions:
     return UnidirectionalSequenceLSTMOptions(fused_activation_function=activation, **fields)
 
 
@@ -84,14 +84,14 @@ CASES = [
         batch_major([[0.5]]),
         adding_cell([[TANH_H]], [[np.tanh(0.5)]]),
         batch_major([[TANH_H]]),
-        options(ACTIVATIONS.TANH),
+        options(TANH),
     ),
     case(
         "no_activation_puts_out_the_gate",
         batch_major([[1, 2, -1]]),
         adding_cell([[0.25]], [[3.75]]),
         batch_major([[1, 2.5, 0.25]]),
-        options(ACTIVATIONS.NONE),
+        options(NONE),
     ),
     case(
         "cifg",
@@ -113,7 +113,7 @@ CASES = [
         "proj_clip",
         batch_major([[1, 2]]),
         projected(adding_cell([[4, -4]], [[4.25]])),
-        tensor([[[2.5, -1], [4, -4]]]),
+        tensor([[[2.5, -1], [4.0, -4.0]]]),
         options(proj_clip=4),
     ),
     case("layer_norm", batch_major([[2, 5]]), normalized([[8, 0]]), tensor([[[4, 0], [8, 0]]])),
@@ -167,17 +167,16 @@ def int8(values: Any, scale: float = 1 / 128, zero_point: int = 0) -> Operand:
 def integer_projected(output_state: Any, cell_state: Any) -> Cell:
     """Puts out h + 0.1 and -h / 2, and takes the first back in."""
     zero = const([[0, 0]], np.int8, scale=1 / 64)
-    return integer_cell(
-        output_state,
-        cell_state,
+    return {
+        **integer_cell(output_state, cell_state),
         **{f"recurrent_to_{gate}_weights": zero for gate in ("input", "forget", "output")},
-        recurrent_to_cell_weights=const([[32, 0]], np.int8, scale=1 / 64),
-        projection_weights=const([[64], [-32]], np.int8, scale=1 / 64),
-        projection_bias=const([819, 0], np.int32, scale=2**-13),
-    )
+        "recurrent_to_cell_weights": const([[32, 0]], np.int8, scale=1 / 64),
+        "projection_weights": const([[64], [-32]], np.int8, scale=1 / 64),
+        "projection_bias": const([819, 0], np.int32, scale=2**-13),
+    }
 
 
-def integer_peephole() -> Cell:
+def integer_peephole() -> dict[str, Any]:
     weights = dict.fromkeys(("cell_to_input_weights", "cell_to_output_weights"), const([0], np.int16, scale=2**-10))
     return {**weights, "cell_to_forget_weights": const([-32768], np.int16, scale=2**-10)}
 
@@ -185,7 +184,9 @@ def integer_peephole() -> Cell:
 # 1, -1/2 and 127/64. Outputs of the formulas are 82.2, 67.3, 117.2; with CIFG at one half 46.5, 4.7, 59.2; with the
 # cells clipped 59.2, 29.8, 59.2; with the peephole 82.2, -22.4, 83.5; projected 95.0, 84.5, 127 and their halves.
 INTEGER_X = int8([[[64], [-32], [127]]], 1 / 64)
-NO_INPUT_GATE = dict.fromkeys(("input_to_input_weights", "recurrent_to_input_weights", "input_gate_bias"))
+NO_INPUT_GATE: dict[str, Any] = dict.fromkeys(
+    ("input_to_input_weights", "recurrent_to_input_weights", "input_gate_bias")
+)
 
 INTEGER_CASES = [
     case("int8", INTEGER_X, integer_cell([[117]], [[3197]]), int8([[[82], [67], [117]]])),

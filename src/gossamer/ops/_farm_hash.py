@@ -18,7 +18,7 @@ _MASK = (1 << 64) - 1
 
 
 def fingerprint64(keys: NDArray[np.uint8]) -> Words:
-    """The fingerprint of every row of ``keys`` [n, bytes]."""
+    """The fingerprint of every row of ``keys`` [n, bytes]; keys have at least 4 bytes."""
     length = keys.shape[1]
     if length > 64:
         return _long(keys)
@@ -27,7 +27,7 @@ def fingerprint64(keys: NDArray[np.uint8]) -> Words:
         return _33_to_64(keys, multiplier)
     if length > 16:
         return _17_to_32(keys, multiplier)
-    return _up_to_16(keys, multiplier)
+    return _4_to_16(keys, multiplier)
 
 
 def _word(value: int) -> np.uint64:
@@ -57,20 +57,13 @@ def _joined(u: Words, v: Words, multiplier: Words | np.uint64) -> Words:
     return joined
 
 
-def _up_to_16(keys: NDArray[np.uint8], multiplier: np.uint64) -> Words:
+def _4_to_16(keys: NDArray[np.uint8], multiplier: np.uint64) -> Words:
     length = keys.shape[1]
     if length >= 8:
         a, b = _fetch(keys, 0) + _K2, _fetch(keys, length - 8)
         return _joined(_rotate(b, 37) * multiplier + a, (_rotate(a, 25) + b) * multiplier, multiplier)
-    if length >= 4:
-        a, b = _fetch(keys, 0, 4), _fetch(keys, length - 4, 4)
-        return _joined(_word(length) + (a << np.uint64(3)), b, multiplier)
-    if length > 0:
-        a, b, c = (_fetch(keys, place, 1) for place in (0, length // 2, length - 1))
-        y, z = a + (b << np.uint64(8)), _word(length) + (c << np.uint64(2))
-        short: Words = _mix(y * _K2 ^ z * _K0) * _K2
-        return short
-    return np.full(keys.shape[0], _K2)
+    a, b = _fetch(keys, 0, 4), _fetch(keys, length - 4, 4)
+    return _joined(_word(length) + (a << np.uint64(3)), b, multiplier)
 
 
 def _17_to_32(keys: NDArray[np.uint8], multiplier: np.uint64) -> Words:

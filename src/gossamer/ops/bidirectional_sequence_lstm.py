@@ -71,7 +71,8 @@ def prepare(ctx: PrepareContext) -> Data:
     ctx.require(len(ctx.inputs) == 48, f"needs 48 inputs, -1 for those left out, got {len(ctx.inputs)}")
     ctx.require(
         len(ctx.outputs) == expected,
-        f"needs {expected} outputs with merge_outputs {bool(options.merge_outputs)}, got {len(ctx.outputs)}",
+        f"the number of outputs must be {expected} with merge_outputs {bool(options.merge_outputs)}, got "
+        f"{len(ctx.outputs)}",
     )
     check_activation(ctx, options.fused_activation_function)
     x = ctx.input(0)

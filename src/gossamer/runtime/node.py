@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gossamer.delegates.delegate import Delegate, NodeInfo
 from gossamer.errors import PrepareError
 from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
 
-if TYPE_CHECKING:
-    from gossamer.runtime.subgraph import Subgraph
-
 Array = NDArray[Any]
+Shape = tuple[int, ...]
 
 
 class Node:
-    """Tensor indices of one operator (-1: optional input left out), its options, and the data its prepare made."""
+    """Tensor indices of one operator (-1: optional input left out), its options, and the data its prepare made.
+
+    ``delegate`` is set on a node that stands for a partition.
+    """
 
     __slots__ = (
         "custom_options",
         "data",
+        "delegate",
         "index",
         "inputs",
         "intermediates",
@@ -57,6 +60,12 @@ class Node:
         self.custom_options = custom_options
         self.temporaries: list[int] = []
         self.data: Any = None
+        self.delegate: Delegate | None = None
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether it can be prepared and run: a custom operator that nobody registered is left for a delegate."""
+        return self.op.reference_function is not None
 
     @property
     def in_place(self) -> int:
@@ -64,16 +73,35 @@ class Node:
         return self.op.in_place
 
 
-class _NodeContext(Context):
-    """What both contexts of a node share: the tensors behind its operands."""
+class Scope(Protocol):
+    """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value."""
 
-    def __init__(self, subgraph: Subgraph, node: Node) -> None:
-        tensors = subgraph.tensors
+    tensors: list[Tensor]
+    resized: bool
+
+    @property
+    def resources(self) -> Resources: ...
+
+    def callee(self, index: int) -> SubgraphCall:
+        """Another subgraph. Raises `PrepareError` for an index that does not exist."""
+
+    def begin_temporaries(self, node: Node) -> None:
+        """A node is prepared anew: its scratch requests are void."""
+
+    def add_temporary(self, node: Node, tensor_type: TensorType, shape: Shape, home: AllocationType) -> None:
+        """A node asks for scratch memory. Raises `ValueError` for a shape that cannot be."""
+
+
+class _NodeContext(Context):
+    """What all contexts of a node share: the tensors behind its operands."""
+
+    def __init__(self, scope: Scope, node: Node) -> None:
+        tensors = scope.tensors
         inputs = tuple([tensors[i] if i >= 0 else None for i in node.inputs])
         # An output that nobody reads may be left out too; its tensor is a stand-in that nothing refers to.
         outputs = tuple([tensors[i] if i >= 0 else _nowhere() for i in node.outputs])
         self.node = node
-        self.owner = subgraph
+        self.owner = scope
         self.tensors_in: tuple[Tensor | None, ...] = inputs
         self.tensors_out: tuple[Tensor, ...] = outputs
         super().__init__(
@@ -93,6 +121,10 @@ class _NodeContext(Context):
         except PrepareError as error:
             self.fail(str(error))
 
+    def constant(self, position: int) -> Array | None:
+        tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
+        return tensor.array() if tensor is not None and tensor.is_constant else None
+
     @property
     def resources(self) -> Resources:
         return self.owner.resources
@@ -102,12 +134,12 @@ def _nowhere() -> Tensor:
     return Tensor(-1, TensorType.FLOAT32, (0,), AllocationType.MEM_NONE)
 
 
-class NodePrepareContext(_NodeContext, PrepareContext):
-    """The prepare phase: writes shapes and storage classes of the outputs into the subgraph's tensors."""
+class NodeView(_NodeContext, NodeInfo):
+    """A node as delegates see it."""
 
-    def constant(self, position: int) -> Array | None:
-        tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
-        return tensor.array() if tensor is not None and tensor.is_constant else None
+
+class NodePrepareContext(_NodeContext, PrepareContext):
+    """The prepare phase: writes shapes and storage classes of the outputs into the scope's tensors."""
 
     def set_shape(self, position: int, shape: Sequence[int]) -> None:
         tensor = self.tensors_out[position]
@@ -147,8 +179,8 @@ class NodePrepareContext(_NodeContext, PrepareContext):
 class NodeInvokeContext(_NodeContext, InvokeContext):
     """The invoke phase: arrays over the tensors' memory. Valid until the node is prepared again."""
 
-    def __init__(self, subgraph: Subgraph, node: Node) -> None:
-        super().__init__(subgraph, node)
+    def __init__(self, scope: Scope, node: Node) -> None:
+        super().__init__(scope, node)
         self.data = node.data
 
     def value(self, position: int) -> Array:
@@ -183,33 +215,19 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         if len(results) != len(self.tensors_out):
             self.fail(f"kernel returned {len(results)} arrays for {len(self.tensors_out)} outputs")
         for position, (tensor, value) in enumerate(zip(self.tensors_out, results, strict=True)):
-            if value is not None:
-                self._store(position, tensor, value)
-
-    def _store(self, position: int, tensor: Tensor, value: Array) -> None:
-        if tensor.is_constant:
-            return  # computed by prepare
-        if tensor.is_dynamic:
-            if not tensor.has_objects and (tensor.buffer is None or tensor.shape != value.shape):
-                try:
-                    tensor.resize(value.shape)
-                    tensor.own_memory()
-                except (ValueError, MemoryError) as error:
-                    self.fail(f"output {position}: {error}")
-            if tensor.shape != value.shape:
-                tensor.shape = value.shape
-                tensor._value = None
-            self.owner.resized = True
-        elif tensor.shape != value.shape:
-            self.fail(f"output {position} has shape {list(tensor.shape)}, the kernel returned {list(value.shape)}")
-        if not tensor.has_objects and value.dtype != tensor.dtype:
-            self.fail(f"output {position} is {tensor.dtype}, the kernel returned {value.dtype}")
-        tensor.assign(value)
+            if value is None or tensor.is_constant:
+                continue  # written once, or computed by prepare
+            try:
+                tensor.store(value)
+            except (ValueError, MemoryError) as error:
+                self.fail(f"output {position} {error}")
+            if tensor.is_dynamic:
+                self.owner.resized = True
 
 
-def prepare_node(subgraph: Subgraph, node: Node) -> None:
+def prepare_node(scope: Scope, node: Node) -> None:
     """Check the operands and run the operator's prepare. Raises `PrepareError`."""
-    ctx = NodePrepareContext(subgraph, node)
+    ctx = NodePrepareContext(scope, node)
     try:
         node.op.check_operands(ctx)
         for position, tensor in enumerate(ctx.tensors_out):
@@ -218,7 +236,7 @@ def prepare_node(subgraph: Subgraph, node: Node) -> None:
             if tensor.allocation_type != tensor.home:
                 tensor.allocation_type = tensor.home
                 tensor.buffer = tensor.objects = tensor._value = None
-        subgraph.begin_temporaries(node)
+        scope.begin_temporaries(node)
         if node.op.prepare_function is not None:
             with np.errstate(all="ignore"):
                 node.data = node.op.prepare_function(ctx)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gossamer.delegates.delegate import DelegateFlags
 from gossamer.errors import InvokeError, PrepareError
 from gossamer.planner.arena import UNALLOCATED, ArenaPlanner
 from gossamer.planner.lifetimes import GraphInfo
 from gossamer.planner.planner import AllocationType, Plan
+from gossamer.runtime.delegation import Delegation
 from gossamer.runtime.node import Node, NodeInvokeContext, prepare_node
 from gossamer.runtime.resources import ResourceMap
 from gossamer.runtime.tensor import Tensor
@@ -22,6 +26,7 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 ALIGNMENT = 64
+_REPORTS_ITSELF = DelegateFlags.PER_OPERATOR_PROFILING
 
 
 class State(Enum):
@@ -35,6 +40,8 @@ class Subgraph:
     """Tensors and nodes of one subgraph, and the state of its memory.
 
     ``faults``: what is wrong with its operators, in words; such a subgraph is built but cannot be allocated.
+    ``delegate_clustering`` and ``delegate_fusion``: how `Delegation` partitions; keeping all tensors forbids fusion.
+    ``profile_delegates``: report the node of a delegate even if the delegate reports its own.
     """
 
     def __init__(
@@ -50,6 +57,9 @@ class Subgraph:
         resources: ResourceMap | None = None,
         faults: Sequence[str] = (),
         preserve_all_tensors: bool = False,
+        delegate_clustering: bool = True,
+        delegate_fusion: bool = True,
+        profile_delegates: bool = False,
     ) -> None:
         self.index = index
         self.name = name
@@ -62,6 +72,9 @@ class Subgraph:
         self.resources = resources or ResourceMap()
         self.faults = tuple(faults)
         self.preserve_all_tensors = preserve_all_tensors
+        self.delegation = Delegation(
+            self, clustering=delegate_clustering, fusion=delegate_fusion and not preserve_all_tensors
+        )
         self.state = State.UNINVOKABLE
         self.resized = False
         self._stored_tensors = len(tensors)
@@ -71,6 +84,8 @@ class Subgraph:
         self._next_to_prepare = 0
         self._next_to_plan = 0
         self._busy = False
+        self._profile_delegates = profile_delegates
+        self._before_node: Callable[[Node], None] | None = None
         self._contexts: dict[int, NodeInvokeContext] = {}
         self._temporaries_used: dict[int, int] = {}
         self._arenas: dict[AllocationType, NDArray[np.uint8]] = {}
@@ -81,11 +96,19 @@ class Subgraph:
         return [t.index for t in self.tensors[: self._stored_tensors] if t.home == AllocationType.ARENA_RW_PERSISTENT]
 
     @property
+    def planned_nodes(self) -> list[Node]:
+        """The nodes of the execution plan, in its order."""
+        return [self.nodes[index] for index in self.execution_plan]
+
+    @property
+    def is_invokable(self) -> bool:
+        """Whether it is allocated and ready to run."""
+        return self.state is State.INVOKABLE
+
+    @property
     def has_dynamic_tensors(self) -> bool:
         """Whether a shape depends on values: the last preparation met such a tensor."""
-        return self._next_to_prepare < len(self.execution_plan) or self._has_dynamic(
-            index for node in self.nodes for index in node.outputs
-        )
+        return self._next_to_prepare < len(self.execution_plan) or self._dynamic_output() is not None
 
     def tensor(self, index: int) -> Tensor:
         """The tensor with this index. Raises `ValueError` if there is none."""
@@ -125,6 +148,8 @@ class Subgraph:
             raise PrepareError(
                 f'Attempting to resize a fixed-size tensor: {index} "{tensor.name}" is a constant of the file.'
             )
+        if self.delegation.is_static:
+            self.delegation.undo()
         try:
             tensor.resize(shape)
         except ValueError as error:
@@ -134,16 +159,14 @@ class Subgraph:
     def allocate_tensors(self) -> None:
         """Prepare every node and give every tensor its memory. Does nothing if nothing changed since the last time.
 
-        Raises `PrepareError` naming the operator that refuses, or when there is not enough memory.
+        Raises `PrepareError` naming the operator that refuses, or when there is not enough memory, and `DelegateError`
+        if a delegate that was taken off for new shapes cannot be put on again.
         """
-        if self.faults:
-            raise PrepareError("AllocateTensors() called on inconsistent model.\n" + "\n".join(self.faults))
-        if self.state is State.INVOKABLE and not self._has_dynamic(self.inputs):
+        self._check_consistent()
+        self.delegation.redo()
+        if self.is_invokable and self._dynamic(self.inputs) is None:
             return
-        if self._busy:
-            raise PrepareError(f"subgraph {self.index} calls itself, directly or through others; TFLite has no recursion")
-        self._busy = True
-        try:
+        with self._alone():
             self.state = State.UNINVOKABLE
             self._next_to_prepare = self._next_to_plan = 0
             self._contexts.clear()
@@ -156,10 +179,41 @@ class Subgraph:
             self._prepare_and_plan()
             self.state = State.INVOKABLE
             self.reset_variables()
-        except MemoryError as error:
-            raise PrepareError(f"subgraph {self.index}: not enough memory: {error}") from error
-        finally:
-            self._busy = False
+
+    def reallocate(self) -> None:
+        """`allocate_tensors`, whether or not anything seems to have changed."""
+        self._planner = None
+        self.state = State.UNINVOKABLE
+        self.allocate_tensors()
+
+    def propagate_shapes(self) -> int | None:
+        """Prepare the nodes as far as their shapes are known; the index of a tensor whose shape is not.
+
+        Nodes without a kernel keep the shapes of the file. Raises `PrepareError`.
+        """
+        self._check_consistent()
+        if self.is_invokable:
+            return self._dynamic_output()
+        with self._alone():
+            for node in self.planned_nodes:
+                if node.has_kernel:
+                    prepare_node(self, node)
+                if self._dynamic(node.outputs) is not None:
+                    break
+        return self._dynamic_output()
+
+    def replace_plan(self, nodes: list[Node], plan: Sequence[int]) -> None:
+        """Run other nodes from now on; `allocate_tensors` must follow."""
+        self.nodes, self.execution_plan = nodes, list(plan)
+        self._planner = None
+        self._contexts.clear()
+        self.state = State.UNINVOKABLE
+
+    def make_outputs_readable(self) -> None:
+        """Copy outputs that are only in a delegate's buffers. Raises `InvokeError`."""
+        for index in self.outputs:
+            if index >= 0:
+                self.tensors[index].make_readable()
 
     def reset_variables(self) -> None:
         """Zero the variable tensors; quantized ones get their zero point, which is what 0.0 is there."""
@@ -194,8 +248,29 @@ class Subgraph:
             self.tensors.append(tensor)
             node.temporaries.append(tensor.index)
 
-    def _has_dynamic(self, indices: Iterable[int]) -> bool:
-        return any(index >= 0 and self.tensors[index].is_dynamic for index in indices)
+    def _check_consistent(self) -> None:
+        if self.faults:
+            raise PrepareError("AllocateTensors() called on inconsistent model.\n" + "\n".join(self.faults))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        # While nodes are prepared, a node may allocate the subgraphs that it calls, but not this one.
+        if self._busy:
+            raise PrepareError(f"subgraph {self.index} calls itself, directly or through others; TFLite has no recursion")
+        self._busy = True
+        try:
+            yield
+        except MemoryError as error:
+            raise PrepareError(f"subgraph {self.index}: not enough memory: {error}") from error
+        finally:
+            self._busy = False
+
+    def _dynamic(self, indices: Iterable[int]) -> int | None:
+        return next((index for index in indices if index >= 0 and self.tensors[index].is_dynamic), None)
+
+    def _dynamic_output(self) -> int | None:
+        produced = (index for node in self.planned_nodes for index in node.outputs)
+        return self._dynamic(chain(produced, self.outputs))
 
     def _prepare_and_plan(self) -> None:
         # Prepare up to the first node whose output shape only its value will tell, then place what is known.
@@ -205,13 +280,13 @@ class Subgraph:
             self._contexts.pop(node.index, None)
             prepare_node(self, node)
             last = position
-            if self._has_dynamic(node.outputs):
+            if self._dynamic(node.outputs) is not None:
                 break
         self._next_to_prepare = last + 1
         if self._planner is None:
             info = GraphInfo(
                 tensors=self.tensors,
-                nodes=[self.nodes[i] for i in plan],
+                nodes=self.planned_nodes,
                 inputs=self.inputs,
                 outputs=self.outputs,
                 variables=self.variables,
@@ -244,7 +319,8 @@ class Subgraph:
     def invoke(self, before_node: Callable[[Node], None] | None = None) -> None:
         """Run every node in order. Raises `InvokeError`.
 
-        ``before_node`` is called before each node runs: for profilers.
+        ``before_node`` is called before each node runs: for profilers. A delegate that reports its own nodes is not
+        reported itself, unless ``profile_delegates`` says so.
         """
         if self.faults:
             raise InvokeError("Invoke called on model that is not consistent.")
@@ -253,32 +329,41 @@ class Subgraph:
         if self._busy:
             raise InvokeError(f"subgraph {self.index} is already running: TFLite has no recursion")
         self._busy = True
+        self._before_node = before_node
         try:
             for position, index in enumerate(self.execution_plan):
                 if position == self._next_to_prepare:
                     self._prepare_and_plan()
-                self._run(position, self.nodes[index], before_node)
+                self._run(position, self.nodes[index])
         except PrepareError as error:
             raise InvokeError(str(error)) from error
         except MemoryError as error:
             raise InvokeError(f"subgraph {self.index}: not enough memory: {error}") from error
         finally:
             self._busy = False
+            self._before_node = None
 
-    def _run(self, position: int, node: Node, before_node: Callable[[Node], None] | None) -> None:
+    def report(self, node: Node) -> None:
+        """Tell a profiler that a node is about to run."""
+        if self._before_node is not None:
+            self._before_node(node)
+
+    def _run(self, position: int, node: Node) -> None:
         ctx = self._contexts.get(node.index)
         if ctx is None:
             ctx = self._contexts[node.index] = NodeInvokeContext(self, node)
         for operand, tensor in enumerate(ctx.tensors_in):
+            if tensor is not None and tensor.data_is_stale and tensor.delegate is not node.delegate:
+                tensor.make_readable()
             # RESHAPE may have an unset second input, of which only the shape is used.
             shape_only = operand == 1 and node.op.code == BuiltinOperator.RESHAPE
             if tensor is not None and not tensor.has_data and not (shape_only and len(tensor.shape) != 1):
                 raise InvokeError(f'Input tensor {tensor.index} lacks data ("{tensor.name}", node {node.index})')
-        if before_node is not None:
-            before_node(node)
+        if self._profile_delegates or node.delegate is None or not node.delegate.flags & _REPORTS_ITSELF:
+            self.report(node)
         self.resized = False
         ctx.run()
-        if self.resized and self._has_dynamic(node.outputs):
+        if self.resized and self._dynamic(node.outputs) is not None:
             # Operators after this one must look at the new shape.
             self._next_to_prepare = position + 1
             if self._next_to_plan > self._next_to_prepare:
@@ -306,7 +391,7 @@ class Callee:
         """The codes of its operators in order. Raises `PrepareError` if they are not fit to be looked at."""
         if self._subgraph.faults:
             raise PrepareError("\n".join(self._subgraph.faults))
-        return [node.op.code for node in self._subgraph.nodes]
+        return [self._subgraph.nodes[index].op.code for index in self._subgraph.delegation.original_plan]
 
     @property
     def has_dynamic_tensors(self) -> bool:
@@ -334,6 +419,7 @@ class Callee:
                 )
             tensor.assign(value)
         self._subgraph.invoke()
+        self._subgraph.make_outputs_readable()
         return [tensor.array().copy() for tensor in self.outputs]
 
 

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer import dtypes
+from gossamer.delegates.delegate import Delegate
 from gossamer.dtypes import byte_size, decode_strings, encode_strings, numpy_dtype, type_name
+from gossamer.errors import DelegateError, InvokeError
 from gossamer.planner.planner import AllocationType
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.schema.enums import TensorType
@@ -25,7 +27,9 @@ class Tensor:
     """One tensor of a subgraph.
 
     ``buffer`` is its memory as uint8, a slice of an arena, of the mapped file, or its own, and ``None`` while it has
-    none. Strings and variants have ``objects`` instead: an object array of ``bytes`` or any values.
+    none. Strings and variants have ``objects`` instead: an object array of ``bytes`` or any values. ``delegate`` is who
+    writes the tensor, if not a node of the graph; it may keep the value in a buffer of its own, behind
+    ``buffer_handle``, and while ``data_is_stale`` it is only there.
     """
 
     __slots__ = (
@@ -33,10 +37,13 @@ class Tensor:
         "_value",
         "allocation_type",
         "buffer",
+        "buffer_handle",
+        "bytes",
+        "data_is_stale",
+        "delegate",
         "home",
         "index",
         "name",
-        "bytes",
         "objects",
         "shape",
         "stored",
@@ -55,6 +62,9 @@ class Tensor:
         self._quantization: Quantization | None = None
         self._value: Array | None = None
         self.bytes = 0
+        self.delegate: Delegate | None = None
+        self.buffer_handle: int | None = None
+        self.data_is_stale = False
 
     @property
     def shape_signature(self) -> Shape:
@@ -115,6 +125,11 @@ class Tensor:
             return
         self.shape = shape
         self.bytes = self.required_bytes(shape)
+        self.buffer = self.objects = self._value = None
+
+    def forget(self) -> None:
+        """Have no value and no memory any more."""
+        self.allocation_type = self.home
         self.buffer = self.objects = self._value = None
 
     def release(self) -> None:
@@ -183,8 +198,55 @@ class Tensor:
             self.objects = decode_strings(self.buffer, self.shape)
         return self.objects
 
+    def store(self, value: Array) -> None:
+        """Copy a value in that was computed, sizing a dynamic tensor to it. Raises `ValueError` for another shape or
+        dtype than the tensor has, `MemoryError` where there is not so much."""
+        if self.is_dynamic:
+            if not self.has_objects and (self.buffer is None or self.shape != value.shape):
+                self.resize(value.shape)
+                self.own_memory()
+            if self.shape != value.shape:
+                self.shape = value.shape
+                self._value = None
+        elif self.shape != value.shape:
+            raise ValueError(f"has shape {list(self.shape)}, the kernel returned {list(value.shape)}")
+        if not self.has_objects and value.dtype != self.dtype:
+            raise ValueError(f"is {self.dtype}, the kernel returned {value.dtype}")
+        self.assign(value)
+
+    def claim(self, delegate: Delegate) -> None:
+        """Belong to a delegate, which writes it. Raises `DelegateError` if another one does."""
+        if self.delegate not in (None, delegate):
+            raise DelegateError(
+                f'tensor {self.index} "{self.name}" belongs to the delegate {self.delegate.name}; '
+                f"{delegate.name} cannot have it too"
+            )
+        self.delegate = delegate
+
+    def set_buffer_handle(self, handle: int | None, delegate: Delegate) -> None:
+        """Tie to a buffer of a delegate, or untie with ``None``; the handle before is freed. Raises `DelegateError`."""
+        self.claim(delegate)
+        former, self.buffer_handle = self.buffer_handle, handle
+        if former not in (None, handle):
+            delegate.free_buffer_handle(former)
+
+    def make_readable(self) -> None:
+        """Copy the value from the delegate's buffer, if it is only there. Raises `InvokeError`."""
+        if not self.data_is_stale:
+            return
+        if self.delegate is None or self.buffer_handle is None:
+            raise InvokeError(f'tensor {self.index} "{self.name}" is stale, but has no buffer handle to copy from')
+        try:
+            self.store(self.delegate.copy_from_buffer_handle(self.buffer_handle, self))
+        except Exception as error:
+            raise InvokeError(
+                f'tensor {self.index} "{self.name}" cannot be read from buffer {self.buffer_handle} of the delegate '
+                f"{self.delegate.name}: {error}"
+            ) from error
+
     def assign(self, value: Array) -> None:
         """Copy a value of this shape in. The dtype must be that of the tensor: nothing is cast."""
+        self.data_is_stale = False
         if self.has_objects:
             self.objects = np.array(value, dtype=object).reshape(self.shape)
             self.bytes = len(encode_strings(self.objects)) if self.type == TensorType.STRING else 0

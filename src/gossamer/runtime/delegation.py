@@ -1,0 +1,223 @@
+"""The delegates of a subgraph: applied in order, taken off when shapes change, applied again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gossamer.delegates.delegate import Claims, Delegate, DelegateFlags, refusal
+from gossamer.delegates.partition import GraphNode, NodeSubset, largest, partition
+from gossamer.errors import DelegateError, PrepareError
+from gossamer.runtime.node import Node, NodeView
+from gossamer.runtime.partition import RunningPartition
+from gossamer.schema.enums import TensorType
+
+if TYPE_CHECKING:
+    from gossamer.runtime.subgraph import Subgraph
+
+logger = logging.getLogger("gossamer")
+
+_DYNAMIC = (
+    "Attempting to use a delegate that only supports static-sized tensors with a graph that has dynamic-sized tensors "
+    "(tensor#{} is a dynamic-sized tensor)."
+)
+_RESTORED = "Restored original execution plan after delegate application failure."
+
+
+class Delegation:
+    """Puts delegates on a subgraph, and takes them off.
+
+    ``clustering`` and ``fusion`` are those of `gossamer.delegates.partition.partition`. ``claims`` holds what each
+    applied delegate took, in order.
+    """
+
+    def __init__(self, subgraph: Subgraph, *, clustering: bool = True, fusion: bool = True) -> None:
+        self.clustering = clustering
+        self.fusion = fusion
+        self.claims: list[Claims] = []
+        self._subgraph = subgraph
+        self._applied: list[Delegate] = []
+        self._undone = False
+        self._original_plan: list[int] = []
+        self._partitions: list[RunningPartition] = []
+
+    @property
+    def original_plan(self) -> list[int]:
+        """The execution plan without delegates."""
+        return self._original_plan or self._subgraph.execution_plan
+
+    @property
+    def is_static(self) -> bool:
+        """Whether an applied delegate relies on the shapes that it was shown."""
+        return any(not delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS for delegate in self._applied)
+
+    def preview(self, delegate: Delegate) -> Claims:
+        """What a delegate would take, were it applied now; nothing is replaced."""
+        self.redo()
+        dynamic = self._dynamic_tensor(delegate)
+        if dynamic is None:
+            return self._claim(delegate)
+        plan = self._subgraph.execution_plan
+        reasons = dict.fromkeys(plan, _DYNAMIC.format(dynamic))
+        return Claims(delegate.name, self._subgraph.index, self._partition(()), reasons)
+
+    def apply(self, delegate: Delegate) -> bool:
+        """Let a delegate take its nodes; ``False`` if it is static and the graph is not, which then stays as it is.
+
+        Raises `DelegateError` if the delegate fails: all delegates are off then. Raises `PrepareError` if the graph
+        cannot be prepared, whoever runs it.
+        """
+        subgraph = self._subgraph
+        self.redo()
+        dynamic = self._dynamic_tensor(delegate)
+        if dynamic is not None:
+            logger.warning(_DYNAMIC.format(dynamic))
+            with suppress(PrepareError):  # allocate_tensors will say it
+                subgraph.reallocate()
+            return False
+        was_static, was_invokable = self.is_static, subgraph.is_invokable
+        if not self._applied:
+            self._original_plan = list(subgraph.execution_plan)
+        try:
+            claims = self._claim(delegate)
+            self._replace(delegate, claims)
+            self._applied.append(delegate)
+            self.claims.append(claims)
+            # What nobody can run yet is left for the next delegate.
+            if (self.is_static or was_invokable) and all(node.has_kernel for node in subgraph.planned_nodes):
+                subgraph.reallocate()
+                if was_static and subgraph.has_dynamic_tensors:
+                    raise DelegateError(
+                        f"{delegate.name}: Cannot allow dynamic tensors due to previous delegation, "
+                        "resetting to original execution plan."
+                    )
+        except Exception as error:
+            self.remove()
+            raise DelegateError(f"{error}\n{_RESTORED}") from error
+        return True
+
+    def redo(self) -> None:
+        """Apply the delegates again that `undo` took off. Raises as `apply` does."""
+        if not self._undone:
+            return
+        logger.info("Redoing %d delegates.", len(self._applied))
+        delegates, self._applied, self._undone = self._applied, [], False
+        self.claims.clear()
+        for delegate in delegates:
+            self.apply(delegate)
+
+    def undo(self) -> None:
+        """Take all delegates off until `redo`: the original plan is back, and has to be allocated."""
+        if not self._original_plan:
+            return
+        subgraph = self._subgraph
+        self._free_kernels()
+        subgraph.replace_plan(subgraph.nodes[: max(self._original_plan) + 1], self._original_plan)
+        self._original_plan = []
+        for tensor in subgraph.tensors:
+            tensor.data_is_stale = False
+            if tensor.buffer_handle is None:
+                tensor.delegate = None
+        self._undone = True
+
+    def remove(self) -> None:
+        """Take all delegates off for good. The subgraph is allocated again, if it can be."""
+        self.undo()
+        self._applied.clear()
+        self.claims.clear()
+        self._undone = False
+        with suppress(PrepareError):
+            self._subgraph.reallocate()
+
+    def release(self) -> None:
+        """Free kernels and buffer handles: the subgraph goes."""
+        self._free_kernels()
+        for tensor in self._subgraph.tensors:
+            if tensor.delegate is not None and tensor.buffer_handle is not None:
+                tensor.set_buffer_handle(None, tensor.delegate)
+
+    def _dynamic_tensor(self, delegate: Delegate) -> int | None:
+        # A static delegate is shown final shapes. Once there is one, shapes are final already.
+        if delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS or self.is_static:
+            return None
+        return self._subgraph.propagate_shapes()
+
+    def _claim(self, delegate: Delegate) -> Claims:
+        refusals: dict[int, str] = {}
+        claimed: list[int] = []
+        for node in self._subgraph.planned_nodes:
+            reason = self._refusal(delegate, node)
+            if reason is None:
+                claimed.append(node.index)
+            else:
+                refusals[node.index] = reason
+        subsets = self._partition(claimed)
+        most, least = delegate.max_delegated_partitions, delegate.min_nodes_per_partition
+        kept = set(largest(subsets, most, least))
+        if len(kept) < len(claimed):
+            for subset in subsets:
+                if subset.claimed and not kept.intersection(subset.nodes):
+                    refusals.update(dict.fromkeys(subset.nodes, _limit(len(subset.nodes), most, least)))
+            subsets = self._partition(kept)
+        return Claims(delegate.name, self._subgraph.index, subsets, dict(sorted(refusals.items())))
+
+    def _refusal(self, delegate: Delegate, node: Node) -> str | None:
+        if node.delegate is not None:
+            return f"already delegated to {node.delegate.name}"
+        return refusal(delegate, NodeView(self._subgraph, node))
+
+    def _partition(self, claimed: Sequence[int] | set[int]) -> tuple[NodeSubset, ...]:
+        subgraph = self._subgraph
+        plan = [
+            GraphNode(node.index, node.inputs, node.outputs, self._side_effects(node)) for node in subgraph.planned_nodes
+        ]
+        return partition(plan, claimed, subgraph.outputs, clustering=self.clustering, fusion=self.fusion)
+
+    def _side_effects(self, node: Node) -> bool:
+        tensors = self._subgraph.tensors
+        operands = (*node.inputs, *node.outputs)
+        return node.op.side_effects or any(i >= 0 and tensors[i].type == TensorType.RESOURCE for i in operands)
+
+    def _replace(self, delegate: Delegate, claims: Claims) -> None:
+        subgraph = self._subgraph
+        if not claims.partitions:
+            return
+        logger.info(
+            "Replacing %d out of %d node(s) with delegate (%s) node, yielding %d partitions for subgraph %d (%s).",
+            sum(len(subset.nodes) for subset in claims.partitions),
+            len(subgraph.execution_plan),
+            delegate.name,
+            len(claims.subsets),
+            subgraph.index,
+            subgraph.name,
+        )
+        nodes, plan = list(subgraph.nodes), []
+        for subset in claims.subsets:
+            if not subset.claimed:
+                plan += subset.nodes
+                continue
+            made = RunningPartition(subgraph, delegate, subset, len(nodes))
+            made.start()
+            self._partitions.append(made)
+            nodes.append(made.node)
+            plan.append(made.node.index)
+            for index in subset.outputs:
+                subgraph.tensors[index].claim(delegate)
+            for tensor in made.inner_tensors():
+                tensor.forget()
+        subgraph.replace_plan(nodes, plan)
+
+    def _free_kernels(self) -> None:
+        for made in self._partitions:
+            error = made.free_kernel()
+            if error is not None:
+                logger.error("%s failed to free a kernel: %s", made.node.delegate, error)
+        self._partitions.clear()
+
+
+def _limit(nodes: int, most: int, least: int) -> str:
+    if nodes < least:
+        return f"its partition has {nodes} nodes, fewer than min_nodes_per_partition, which is {least}"
+    return f"its partition is not among the largest: max_delegated_partitions is {most}"

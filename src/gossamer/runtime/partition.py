@@ -1,0 +1,286 @@
+"""A partition that runs: the scope of its nodes, the tensors that exist only inside it, and the node in its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from gossamer.delegates.delegate import (
+    Delegate,
+    DelegateFlags,
+    DelegateKernel,
+    NodeInfo,
+    PartitionInvokeContext,
+    PartitionPrepareContext,
+)
+from gossamer.delegates.partition import NodeSubset
+from gossamer.errors import DelegateError, GossamerError, InvokeError, PrepareError
+from gossamer.ops.op_def import OpDef, Resources, SubgraphCall, TensorInfo, Version
+from gossamer.planner.planner import AllocationType
+from gossamer.runtime.node import Node, NodeInvokeContext, NodePrepareContext, NodeView, Shape, prepare_node
+from gossamer.runtime.tensor import Tensor
+from gossamer.schema.enums import TensorType
+
+if TYPE_CHECKING:
+    from gossamer.runtime.subgraph import Subgraph
+
+Array = NDArray[Any]
+
+
+class LocalTensor(Tensor):
+    """A tensor that nodes of a partition write: it holds the array it is given, and has no memory of its own."""
+
+    __slots__ = ()
+
+    @property
+    def has_data(self) -> bool:
+        """Whether it was given an array."""
+        return self._value is not None
+
+    def own_memory(self) -> None:
+        """Nothing to do."""
+
+    def assign(self, value: Array) -> None:
+        """Hold this array."""
+        self._value = value
+
+    def drop(self) -> None:
+        """Let go of the array after an invocation, unless it was computed for all of them."""
+        if self.allocation_type in (AllocationType.ARENA_RW, AllocationType.DYNAMIC):
+            self._value = None
+
+
+class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
+    """What the kernel of a partition sees, in each of its phases, and the scope in which its nodes run.
+
+    Tensors that the partition writes are local to it. Those of its outputs are copied into the subgraph's when the
+    kernel is done; the others never leave it.
+    """
+
+    def __init__(self, subgraph: Subgraph, delegate: Delegate, subset: NodeSubset, index: int) -> None:
+        self.subgraph_index = subgraph.index
+        self.resources: Resources = subgraph.resources
+        self.resized = False
+        self.tensors = list(subgraph.tensors)
+        self.node = Node(index, self._operator(), 1, subset.inputs, subset.outputs)
+        self.node.delegate = delegate
+        self._subgraph = subgraph
+        self._delegate = delegate
+        self._members = {number: subgraph.nodes[number] for number in subset.nodes}
+        self._locals: dict[int, LocalTensor] = {}
+        for member in self._members.values():
+            for number in member.outputs:
+                if number >= 0:
+                    self._locals[number] = self.tensors[number] = _local(subgraph.tensors[number])
+        self._positions = {number: position for position, number in enumerate(subset.outputs)}
+        self._boundary = {*subset.inputs, *subset.outputs}
+        self._contexts: dict[int, NodeInvokeContext] = {}
+        self._to_prepare = set(self._members)
+        self._preparing: NodePrepareContext | None = None
+        self._kernel: DelegateKernel | None = None
+        self.nodes = tuple(NodeView(self, member) for member in self._members.values())
+        self.inputs = tuple(self.tensors[number] for number in subset.inputs)
+        self.outputs = tuple(self.tensors[number] for number in subset.outputs)
+
+    def start(self) -> None:
+        """Have the delegate make and initialize the kernel. Raises `DelegateError`."""
+        try:
+            kernel = self._delegate.create_kernel(self)
+            kernel.init(self)
+        except Exception as error:
+            raise DelegateError(f"{self._what(error)}\nFailed to initialize kernel.") from error
+        self._kernel = kernel
+
+    def inner_tensors(self) -> list[Tensor]:
+        """The subgraph's tensors that nobody outside uses, scratch tensors among them."""
+        tensors = self._subgraph.tensors
+        inner = [tensors[number] for number in self._locals if number not in self._boundary]
+        return inner + [tensors[number] for member in self._members.values() for number in member.temporaries]
+
+    def free_kernel(self) -> Exception | None:
+        """Have the kernel free what it holds, once; what went wrong."""
+        kernel, self._kernel = self._kernel, None
+        try:
+            if kernel is not None:
+                kernel.free()
+        except Exception as error:
+            return error
+        return None
+
+    # The scope of the nodes.
+
+    def callee(self, index: int) -> SubgraphCall:
+        """Another subgraph."""
+        return self._subgraph.callee(index)
+
+    def begin_temporaries(self, node: Node) -> None:
+        """Scratch memory is not planned here."""
+
+    def add_temporary(self, node: Node, tensor_type: TensorType, shape: Shape, home: AllocationType) -> None:
+        """Reference kernels make their own."""
+
+    # The kernel's view.
+
+    def set_buffer_handle(self, tensor: TensorInfo, handle: int | None) -> None:
+        """See `Partition.set_buffer_handle`."""
+        self._outer(tensor).set_buffer_handle(handle, self._delegate)
+
+    def buffer_handle(self, tensor: TensorInfo) -> int | None:
+        """See `Partition.buffer_handle`."""
+        outer = self._outer(tensor)
+        return outer.buffer_handle if outer.delegate is self._delegate else None
+
+    def prepare_nodes(self) -> None:
+        """See `PartitionPrepareContext.prepare_nodes`."""
+        late: set[int] = set()
+        for member in self._members.values():
+            if late or not member.has_kernel:
+                late.update(member.outputs if late else ())
+                continue
+            self._prepare(member)
+            late.update(number for number in member.outputs if number >= 0 and self._locals[number].is_dynamic)
+        ctx = self._prepare_context()
+        for position, tensor in enumerate(self.outputs):
+            local = self._locals[tensor.index]
+            if tensor.index in late:
+                self.set_dynamic(tensor)
+            elif local.is_constant:
+                ctx.set_constant(position, local.array())
+            else:
+                ctx.set_shape(position, local.shape)
+
+    def set_shape(self, tensor: TensorInfo, shape: Shape) -> None:
+        """See `PartitionPrepareContext.set_shape`."""
+        self._local(tensor).resize(tuple(shape))
+        if tensor.index in self._positions:
+            self._prepare_context().set_shape(self._positions[tensor.index], shape)
+
+    def set_dynamic(self, tensor: TensorInfo) -> None:
+        """See `PartitionPrepareContext.set_dynamic`."""
+        self._local(tensor).allocation_type = AllocationType.DYNAMIC
+        if tensor.index in self._positions:
+            self._prepare_context().set_dynamic(self._positions[tensor.index])
+
+    def value(self, tensor: TensorInfo) -> Array:
+        """See `PartitionInvokeContext.value`."""
+        known = self.tensors[tensor.index]
+        known.make_readable()
+        return known.array()
+
+    def set_value(self, tensor: TensorInfo, value: Array) -> None:
+        """See `PartitionInvokeContext.set_value`."""
+        local = self._local(tensor)
+        try:
+            local.store(value)
+        except ValueError as error:
+            raise InvokeError(f'tensor {local.index} "{local.name}" {error}') from None
+
+    def run(self, node: NodeInfo) -> None:
+        """See `PartitionInvokeContext.run`."""
+        member = self._members[node.node_index]
+        if member.index in self._to_prepare:
+            self._prepare(member)
+        if self._delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING:
+            self._subgraph.report(member)
+        ctx = self._contexts.get(member.index)
+        if ctx is None:
+            ctx = self._contexts[member.index] = NodeInvokeContext(self, member)
+        self.resized = False
+        ctx.run()
+        if self.resized:
+            # Nodes after this one must look at the new shape.
+            self._to_prepare.update(self._members)
+            self._to_prepare.discard(member.index)
+
+    def set_stale(self, tensor: TensorInfo) -> None:
+        """See `PartitionInvokeContext.set_stale`."""
+        if self.buffer_handle(tensor) is None:
+            raise InvokeError(f'tensor {tensor.index} "{tensor.name}" cannot be stale: it has no buffer handle')
+        self._outer(tensor).data_is_stale = True
+
+    # The node in the partition's place.
+
+    def _operator(self) -> OpDef:
+        op = OpDef("DELEGATE", inputs=("inputs*",), outputs=("outputs*",), versions=(Version(1, ""),))
+        op.prepare(self._prepare_kernel)
+        op.reference(self._invoke_kernel)
+        return op
+
+    def _prepare_kernel(self, ctx: NodePrepareContext) -> None:
+        for number, local in self._locals.items():
+            local.forget()
+            local.resize(self._subgraph.tensors[number].shape)
+        self._to_prepare.update(self._members)
+        self._preparing = ctx
+        try:
+            if self._delegate.flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES:
+                self.prepare_nodes()
+            self._running_kernel().prepare(self)
+        except Exception as error:
+            raise PrepareError(self._failure(error, "prepare")) from error
+        finally:
+            self._preparing = None
+
+    def _invoke_kernel(self, ctx: NodeInvokeContext) -> tuple[Array | None, ...]:
+        for tensor in ctx.tensors_out:
+            tensor.data_is_stale = False
+        try:
+            self._running_kernel().invoke(self)
+            return tuple([self._result(tensor) for tensor in ctx.tensors_out])
+        except Exception as error:
+            raise InvokeError(self._failure(error, "invoke")) from error
+        finally:
+            for local in self._locals.values():
+                local.drop()
+
+    def _result(self, tensor: Tensor) -> Array | None:
+        if tensor.data_is_stale:
+            if not tensor.is_dynamic:
+                return None
+            tensor.make_readable()  # nodes after this one must know the shape
+            return tensor.array()
+        local = self._locals[tensor.index]
+        if not local.has_data and local.bytes:
+            raise InvokeError(f'the kernel left output tensor {tensor.index} "{tensor.name}" without a value')
+        return local.array()
+
+    def _prepare(self, member: Node) -> None:
+        prepare_node(self, member)
+        self._to_prepare.discard(member.index)
+        self._contexts.pop(member.index, None)
+
+    def _prepare_context(self) -> NodePrepareContext:
+        if self._preparing is None:
+            raise DelegateError("shapes are set in prepare, not later")
+        return self._preparing
+
+    def _running_kernel(self) -> DelegateKernel:
+        if self._kernel is None:
+            raise DelegateError("the kernel has been freed")
+        return self._kernel
+
+    def _local(self, tensor: TensorInfo) -> LocalTensor:
+        local = self._locals.get(tensor.index)
+        if local is None:
+            raise DelegateError(f'tensor {tensor.index} "{tensor.name}" is not written by this partition')
+        return local
+
+    def _outer(self, tensor: TensorInfo) -> Tensor:
+        if tensor.index not in self._boundary:
+            raise DelegateError(f'tensor {tensor.index} "{tensor.name}" is no input or output of this partition')
+        return self._subgraph.tensors[tensor.index]
+
+    def _what(self, error: Exception) -> str:
+        reason = str(error) if isinstance(error, GossamerError) else f"{type(error).__name__}: {error}"
+        members = ", ".join(str(number) for number in self._members)
+        return f"{self._delegate.name} (node {self.node.index} for nodes {members}): {reason}"
+
+    def _failure(self, error: Exception, phase: str) -> str:
+        return f"{self._what(error)}\nNode number {self.node.index} ({self._delegate.name}) failed to {phase}."
+
+
+def _local(tensor: Tensor) -> LocalTensor:
+    local = LocalTensor(tensor.index, tensor.type, tensor.shape, tensor.home)
+    local.stored, local.name, local.bytes = tensor.stored, tensor.name, tensor.bytes
+    return local
