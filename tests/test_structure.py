@@ -27,8 +27,9 @@ ALLOWED = {
     "planner": {"errors", "config"},
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model"},
     "resolver": {"ops", "schema", "errors"},
-    "runtime": {"resolver", "ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
-    "interpreter": {"runtime", "resolver"},
+    "delegates": {"ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
+    "runtime": {"delegates", "resolver", "ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
+    "interpreter": {"runtime", "resolver", "delegates"},
 }
 
 
@@ -77,6 +78,10 @@ def test_public_names() -> None:
     assert set(gossamer.__all__) == {
         "ArenaError",
         "CompileError",
+        "Delegate",
+        "DelegateError",
+        "DelegateFlags",
+        "DelegateKernel",
         "GossamerError",
         "Interpreter",
         "InterpreterWithCustomOps",

@@ -1,8 +1,11 @@
 """Gossamer: TensorFlow Lite in Python."""
 
+from gossamer.delegates import load_delegate
+from gossamer.delegates.delegate import Delegate, DelegateFlags, DelegateKernel
 from gossamer.errors import (
     ArenaError,
     CompileError,
+    DelegateError,
     GossamerError,
     InvokeError,
     ModelError,
@@ -10,7 +13,7 @@ from gossamer.errors import (
     UnsupportedOpError,
 )
 from gossamer.resolver import MutableOpResolver, OpResolver, OpResolverType
-from gossamer.runtime.interpreter import Interpreter, InterpreterWithCustomOps, load_delegate
+from gossamer.runtime.interpreter import Interpreter, InterpreterWithCustomOps
 from gossamer.runtime.signature import SignatureRunner
 
 __version__ = "0.1.0"
@@ -18,6 +21,10 @@ __version__ = "0.1.0"
 __all__ = [
     "ArenaError",
     "CompileError",
+    "Delegate",
+    "DelegateError",
+    "DelegateFlags",
+    "DelegateKernel",
     "GossamerError",
     "Interpreter",
     "InterpreterWithCustomOps",

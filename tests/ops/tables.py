@@ -23,7 +23,9 @@ class TableModel:
         self.types = (key, value)
         self.handle = self.make.tensor((1,), TensorType.RESOURCE)
         self.outputs: list[int] = []
-        self.make.op("HASHTABLE", [], [self.handle], HashtableOptions(table_id=table_id, key_dtype=key, value_dtype=value))
+        self.make.op(
+            "HASHTABLE", [], [self.handle], HashtableOptions(table_id=table_id, key_dtype=key, value_dtype=value)
+        )
 
     def constant(self, values: Sequence[Any], type: TensorType) -> int:
         if type == INT64:

@@ -23,9 +23,7 @@ def spectrogram(id: str, sound: Any, expected: Any, **options: Any) -> Case:
 CASES = [
     spectrogram("pairs", [[3, 1, 2]], [[[1, 1], [4, 4]]], window_size=2, stride=1, magnitude_squared=True),
     spectrogram("magnitude", [[3, 1, 2]], [[[1, 1], [2, 2]]], window_size=2, stride=1, magnitude_squared=False),
-    spectrogram(
-        "constant", [[1] * 4], [[[4, 1, 0]]], window_size=4, stride=1, magnitude_squared=True
-    ),
+    spectrogram("constant", [[1] * 4], [[[4, 1, 0]]], window_size=4, stride=1, magnitude_squared=True),
     spectrogram(
         "channels_and_stride",
         [[0, 2, 9, 0, 4], [0, 3, 9, 0, 5]],

@@ -24,7 +24,9 @@ ROWS = [[1, 2], [3, 4], [5, 6]]
 LONGEST = (-(2**31), 0, 2**31 - 1)
 
 CASES = [
-    Case("rows", [vector(11, -3, 0), vector(-3, 0, 7), tensor(ROWS)], [tensor([[0, 0], [1, 2], [3, 4]]), hits(0, 1, 1)]),
+    Case(
+        "rows", [vector(11, -3, 0), vector(-3, 0, 7), tensor(ROWS)], [tensor([[0, 0], [1, 2], [3, 4]]), hits(0, 1, 1)]
+    ),
     Case(
         "scalars",
         [vector(7, 7), vector(7, 8), tensor([4, 5], np.int64)],
@@ -52,8 +54,14 @@ def test_case(case: Case, backend: Any) -> None:
 
 
 REFUSED = [
-    ("lookup must have 1 dimensions, got 0", Case("", [tensor(1, np.int32), vector(1), tensor([1])], [tensor([1]), hits(1)])),
-    ("must have the same number of rows, at least 1", Case("", [vector(1), vector(1, 2), tensor([1])], [tensor([1]), hits(1)])),
+    (
+        "lookup must have 1 dimensions, got 0",
+        Case("", [tensor(1, np.int32), vector(1), tensor([1])], [tensor([1]), hits(1)]),
+    ),
+    (
+        "must have the same number of rows, at least 1",
+        Case("", [vector(1), vector(1, 2), tensor([1])], [tensor([1]), hits(1)]),
+    ),
     (
         "keys [0] and values [0] must have the same number of rows, at least 1",
         Case("", [vector(1), vector(), tensor(np.zeros(0))], [tensor([1]), hits(1)]),
@@ -67,7 +75,10 @@ REFUSED = [
         "output must be float32 here, got int8",
         Case("", [vector(1), vector(1), tensor([1])], [tensor([1], np.int8), hits(1)]),
     ),
-    ("hits must be uint8, got int8", Case("", [vector(1), vector(1), tensor([1])], [tensor([1]), tensor([1], np.int8)])),
+    (
+        "hits must be uint8, got int8",
+        Case("", [vector(1), vector(1), tensor([1])], [tensor([1]), tensor([1], np.int8)]),
+    ),
 ]
 
 

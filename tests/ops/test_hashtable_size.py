@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gossamer import Interpreter, OpResolverType
 from tests.ops.tables import INT64, STRING, TableModel
-
-import pytest
 
 
 def test_counts_entries() -> None:
@@ -14,6 +14,4 @@ def test_counts_entries() -> None:
 
 def test_is_not_in_the_reference_resolver() -> None:
     with pytest.raises(ValueError, match="HASHTABLE"):
-        Interpreter(
-            model_content=TableModel().size().model(), experimental_op_resolver_type=OpResolverType.BUILTIN_REF
-        )
+        Interpreter(model_content=TableModel().size().model(), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)

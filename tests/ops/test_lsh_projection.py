@@ -67,7 +67,10 @@ REFUSED = [
     ("seeds must have 2 dimensions, got 1", Case("", [tensor([1]), ROWS], [bits(0)], DENSE)),
     ("at most 32 bits for each function, got 33", Case("", [tensor(np.zeros((1, 33))), ROWS], [bits(0)], DENSE)),
     ("input must have at least one row, got shape []", Case("", [SEEDS, tensor(1)], [bits(0)], DENSE)),
-    ("input must have at least one row, got shape [0, 2]", Case("", [SEEDS, tensor(np.zeros((0, 2)))], [bits(0)], DENSE)),
+    (
+        "input must have at least one row, got shape [0, 2]",
+        Case("", [SEEDS, tensor(np.zeros((0, 2)))], [bits(0)], DENSE),
+    ),
     ("weights must have shape [5], got [2]", Case("", [SEEDS, ROWS, tensor([1, 2])], [bits(0)], DENSE)),
     ("input 2 is missing", Case("", [SEEDS, ROWS, None], [bits(0)], DENSE)),
     ("type must be SPARSE or DENSE, got UNKNOWN", Case("", [SEEDS, ROWS], [bits(0)], LSHProjectionOptions())),

@@ -69,7 +69,7 @@ def test_a_subgraph_may_be_several_branches() -> None:
         (branching(size=2), r"branch must have one element, got shape \[2\]"),
         (branching(branches=()), "needs at least one branch"),
         (branching(branches=(1, 0)), "branch 1 .subgraph 0. must have 1 inputs, it has 2"),
-        (branching(branches=(1, 9)), "subgraph index 9 is out of range"),
+        (branching(branches=(1, 9)), "subgraph 9 does not exist: the model has 4"),
     ],
 )
 def test_refuses(model: bytes, message: str) -> None:

@@ -74,8 +74,10 @@ REFUSED = [
     ("padding_value must be float32 here, got int8", Case("", [X, tensor(0, np.int8)], [X], FLAT)),
     ("padding_value must have one element, got shape [2]", Case("", [X, tensor([0, 0])], [X], FLAT)),
     ("output must be float32 here, got int8", Case("", [X, ZERO], [tensor([[1]], np.int8)], FLAT)),
-    ("edge_padding_low must have 2 elements, one for each dimension, got 0", Case("", [X, ZERO], [X])),
-    ("interior_padding must have 2 elements", Case("", [X, ZERO], [X], padding((0, 0), (0, 0), (0,)))),
+    (
+        "edge_padding_low must have 2 elements, one for each dimension, got 1",
+        Case("", [X, ZERO], [X], padding((0,), (0,), (0,))),
+    ),
     ("interior_padding must not be negative, got [0, -1]", Case("", [X, ZERO], [X], padding((0, 0), (0, 0), (0, -1)))),
     ("is too large", Case("", [X, ZERO], [X], padding((0, 2**40), (0, 0), (0, 0)))),
 ]

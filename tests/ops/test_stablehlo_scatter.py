@@ -84,7 +84,11 @@ CASES = [
     ),
     BodyCase(
         "windows_partly_outside",
-        [tensor(ZEROS, np.int32), indices([[2, 3], [-1, 0]], np.int64), tensor(np.arange(1, 9).reshape(2, 2, 2), np.int32)],
+        [
+            tensor(ZEROS, np.int32),
+            indices([[2, 3], [-1, 0]], np.int64),
+            tensor(np.arange(1, 9).reshape(2, 2, 2), np.int32),
+        ],
         [tensor([[7, 8, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]], np.int32)],
         scattering((1, 2), (), (0, 1)),
     ),
@@ -108,9 +112,7 @@ CASES = [
         scattering((1,), ()),
         body=("STABLEHLO_ADD",),
     ),
-    BodyCase(
-        "no_updates", [tensor([5]), indices(np.zeros((0, 1))), tensor(np.zeros(0))], [tensor([5])], scattering()
-    ),
+    BodyCase("no_updates", [tensor([5]), indices(np.zeros((0, 1))), tensor(np.zeros(0))], [tensor([5])], scattering()),
 ]
 
 
@@ -127,7 +129,7 @@ AT, UPDATES = indices([[0], [1]]), tensor([1, 2])
 REFUSED = [
     ("the body (subgraph 1) must be empty or one of", AT, UPDATES, scattering(), ("ADD",)),
     ("it is STABLEHLO_ADD, STABLEHLO_ADD", AT, UPDATES, scattering(), ("STABLEHLO_ADD", "STABLEHLO_ADD")),
-    ("subgraph index 2 is out of range", AT, UPDATES, scattering(body=2), ()),
+    ("subgraph 2 does not exist: the model has 2", AT, UPDATES, scattering(body=2), ()),
     ("updates must be float32 here, got int32", AT, tensor([1, 2], np.int32), scattering(), ()),
     ("indices must be int32 or int64, got int8", tensor([[0], [1]], np.int8), UPDATES, scattering(), ()),
     ("update_window_dims [1] must be different dimensions in [0, 1)", AT, UPDATES, scattering((1,)), ()),

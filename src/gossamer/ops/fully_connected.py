@@ -246,10 +246,7 @@ def _dense(ctx: PrepareContext, weights: TensorInfo) -> Array | None:
 
 def _weight_scales(ctx: PrepareContext, weights: TensorInfo, units: int) -> NDArray[np.float32]:
     quantization = weights.quantization
-    ctx.require(
-        quantization and quantization.details is None,
-        f"{type_name(weights.type)} weights must have scales, one or one a unit",
-    )
+    ctx.require(quantization.details is None, f"{type_name(weights.type)} weights must have scales of their own")
     if quantization.per_channel:
         ctx.require(
             quantization.dimension == 0 and quantization.scales.size == units,
@@ -260,7 +257,8 @@ def _weight_scales(ctx: PrepareContext, weights: TensorInfo, units: int) -> NDAr
 
 
 def _hybrid_scale(ctx: PrepareContext, weights: TensorInfo, units: int) -> Scale:
-    scales = _weight_scales(ctx, weights, units)
+    # As in TFLite, weights without any scale are scaled by 0.
+    scales = _weight_scales(ctx, weights, units) if weights.quantization else np.zeros(1, np.float32)
     return scales if scales.size > 1 else float(scales[0])
 
 
@@ -270,6 +268,7 @@ def _requantization(
     output = ctx.output()
     for name, tensor in (("input", x), ("output", output)):
         ctx.require(tensor.quantization.scale > 0, f"{name} of type {type_name(tensor.type)} needs a positive scale")
+    ctx.require(weights.quantization, f"{type_name(weights.type)} weights must have scales, one or one a unit")
     scales = _weight_scales(ctx, weights, units).astype(np.float64)
     input_scale, output_scale = np.float64(x.quantization.scale), np.float64(output.quantization.scale)
     if scales.size > 1:

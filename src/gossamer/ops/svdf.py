@@ -17,14 +17,15 @@ Types:
   its zero point) are brought to the state's scale and saturated to int16; sums over time and rank, in 32 bits that
   wrap, plus bias are brought to the output's. The multipliers are products and quotients of scales in float32; the
   multiplication is gemmlowp's. The fused activation must be RELU, and has no other effect than that of int8 saturation.
+- the same with int8 weights_time and an int8 state, saturated to int8, as TFLite Micro has it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gossamer.dtypes import type_name
 from gossamer.ops._gemm import integer_matmul
@@ -53,6 +54,9 @@ KINDS = {
 }
 """(input, weights_feature) -> the types of ``NAMES``"""
 
+# TensorFlow Lite Micro's smaller integer form.
+MICRO_KINDS = (I8, I8, I32, I8, I8)
+
 op = OpDef(
     "SVDF",
     inputs=("input", "weights_feature", "weights_time", "bias?", "state"),
@@ -63,7 +67,7 @@ op = OpDef(
         "weights_feature": (F32, U8, I8),
         "weights_time": (F32, U8, I8, I16),
         "bias": (F32, I32),
-        "state": (F32, I16),
+        "state": (F32, I16, I8),
         "output": (F32, I8),
     },
     options=SVDFOptions,
@@ -85,6 +89,8 @@ def prepare(ctx: PrepareContext) -> Data:
     kinds = KINDS.get((x.type, feature.type))
     if kinds is None:
         ctx.fail(f"there is no kernel for {type_name(x.type)} input and {type_name(feature.type)} weights_feature")
+    if x.type == time.type == I8:
+        kinds = MICRO_KINDS
     for name, tensor, kind in zip(NAMES, (feature, time, bias, state, ctx.output()), kinds, strict=True):
         if tensor is not None and tensor.type != kind:
             ctx.fail(f"{name} must be {type_name(kind)} with {type_name(x.type)} input, got {type_name(tensor.type)}")
@@ -156,7 +162,7 @@ def reference(ctx: InvokeContext) -> Array:
     history = ctx.variable(4).reshape(len(x), filters, memory)
     history[:, :, :-1] = history[:, :, 1:].copy()
     if x.dtype == np.int8:
-        history[:, :, -1] = _feature_integers(ctx, x)
+        history[:, :, -1] = _feature_integers(ctx, x, history.dtype)
         return _integers(ctx, history, time)
     nothing = np.zeros((len(x), filters), np.float32)
     history[:, :, -1] = matrix(ctx, 1).accumulate(nothing, Vectors(x, ctx.options.asymmetric_quantize_inputs))
@@ -174,15 +180,16 @@ def _by_unit(ctx: InvokeContext, products: Array) -> Array:
     return sums
 
 
-def _feature_integers(ctx: InvokeContext, x: Array) -> Array:
+def _feature_integers(ctx: InvokeContext, x: Array, state: np.dtype[Any]) -> Array:
     data: Data = ctx.data
     centred = x.astype(np.int32) - ctx.input(0).quantization.zero_point
     sums = integer_matmul(centred, ctx.value(1).T).astype(np.int32)
-    saturated: Array = np.clip(multiply_by_quantized_multiplier(sums, *data.feature), -32768, 32767)
-    return saturated.astype(np.int16)
+    limits = np.iinfo(state)
+    saturated: Array = np.clip(multiply_by_quantized_multiplier(sums, *data.feature), limits.min, limits.max)
+    return saturated.astype(state)
 
 
-def _integers(ctx: InvokeContext, history: NDArray[np.int16], time: Array) -> Array:
+def _integers(ctx: InvokeContext, history: Array, time: Array) -> Array:
     data: Data = ctx.data
     sums = _by_unit(ctx, np.sum(history.astype(np.int64) * time, axis=2))
     bias = ctx.optional_value(3)

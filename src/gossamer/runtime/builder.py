@@ -21,10 +21,10 @@ def build_subgraphs(
     model: Model,
     resolver: OpResolver,
     faults: tuple[Fault, ...] = (),
-    *,
-    preserve_all_tensors: bool = False,
+    **settings: bool,
 ) -> list[Subgraph]:
-    """Subgraphs over a verified model. ``faults`` are what its verifier found and TFLite reports at allocation.
+    """Subgraphs over a verified model. ``faults`` are what its verifier found and TFLite reports at allocation;
+    ``settings`` are those of `Subgraph`, for all of them.
 
     Raises `UnsupportedOpError` for a builtin operator or version that the resolver does not have. An unknown custom
     operator is no error yet: a delegate may claim it, and preparing it says what is missing.
@@ -45,7 +45,7 @@ def build_subgraphs(
                 siblings=subgraphs,
                 resources=resources,
                 faults=wrong,
-                preserve_all_tensors=preserve_all_tensors,
+                **settings,
             )
         )
     return subgraphs

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gossamer.delegates.delegate import Claims, Delegate
 from gossamer.dtypes import is_packed
+from gossamer.errors import DelegateError
 from gossamer.model import read_model, verify_model
 from gossamer.model.model import Model
 from gossamer.planner.planner import Plan
@@ -24,6 +27,8 @@ from gossamer.runtime.tensor import Tensor
 from gossamer.schema import BlockwiseQuantization, DimensionType, TensorType
 
 Details = dict[str, Any]
+
+logger = logging.getLogger("gossamer")
 
 _VIEWS_HELD = """There is at least 1 reference to internal data
       in the interpreter in the form of a numpy array or slice. Be sure to
@@ -47,21 +52,26 @@ class Interpreter:
     Arguments are those of ``ai_edge_litert``'s Interpreter. ``model_path`` is mapped, ``model_content`` (any object
     with the buffer protocol) referenced, neither is copied. ``num_threads``: at least 1.
     ``experimental_op_resolver_type``: see `OpResolverType`; an `OpResolver` of your own is taken too.
+    ``experimental_delegates``: see `modify_graph_with_delegate`, which is called with each, in order.
     ``experimental_preserve_all_tensors``: intermediate tensors keep their values after `invoke`.
-    ``experimental_disable_delegate_clustering``, ``experimental_default_delegate_latest_features``,
-    ``experimental_disable_delegate_node_fusion`` and ``experimental_force_delegate_node_profiling`` speak of
-    delegates; without one they change nothing. ``experimental_compress_quantization_zero_points``: details report one
-    zero point where all are equal.
+    ``experimental_disable_delegate_clustering``: delegates keep the order of the nodes.
+    ``experimental_disable_delegate_node_fusion``: a delegate gets each of its nodes as a partition of its own.
+    ``experimental_force_delegate_node_profiling``: profilers see the kernels of delegates that report their own nodes
+    too. ``experimental_default_delegate_latest_features`` changes nothing as long as there is no default delegate.
+    ``experimental_compress_quantization_zero_points``: details report one zero point where all are equal.
+
+    ``allow_buffer_handle_output``: `invoke` may leave outputs in the buffers of delegates; `get_tensor` copies them.
 
     Raises `ValueError`: no model or two, a file that cannot be opened or is no valid model (`ModelError`), an operator
-    or version that is not registered (`UnsupportedOpError`), or an argument out of range.
+    or version that is not registered (`UnsupportedOpError`), or an argument out of range. Raises `RuntimeError` if a
+    delegate fails (`DelegateError`).
     """
 
     def __init__(
         self,
         model_path: str | os.PathLike[str] | None = None,
         model_content: Any = None,
-        experimental_delegates: Sequence[Any] | None = None,
+        experimental_delegates: Sequence[Delegate] | None = None,
         num_threads: int | None = None,
         experimental_op_resolver_type: OpResolverType | OpResolver = OpResolverType.AUTO,
         experimental_preserve_all_tensors: bool = False,
@@ -86,11 +96,7 @@ class Interpreter:
                 raise ValueError("type of num_threads should be int")
             if num_threads < 1:
                 raise ValueError("num_threads should >= 1")
-        if experimental_delegates:
-            raise ValueError(
-                "experimental_delegates: this release runs no delegates yet; leave the argument out, "
-                "and every operator runs on its own kernel"
-            )
+        delegates = [_checked(delegate, "experimental_delegates") for delegate in experimental_delegates or ()]
         content = model_content if model_content is not None and len(model_content) else None
         if not model_path and content is None:
             raise ValueError("`model_path` or `model_content` must be specified.")
@@ -104,8 +110,15 @@ class Interpreter:
             resolver,
             verify_model(self._model),
             preserve_all_tensors=experimental_preserve_all_tensors,
+            delegate_clustering=not experimental_disable_delegate_clustering,
+            delegate_fusion=not experimental_disable_delegate_node_fusion,
+            profile_delegates=experimental_force_delegate_node_profiling,
         )
         self._views: weakref.WeakSet[_View] = weakref.WeakSet()
+        self._release: weakref.finalize[..., Any] | None = None
+        self.allow_buffer_handle_output = False
+        for delegate in delegates:
+            self.modify_graph_with_delegate(delegate)
 
     @property
     def model(self) -> Model:
@@ -134,6 +147,48 @@ class Interpreter:
         """
         self._ensure_safe()
         self._subgraphs[0].invoke()
+        if not self.allow_buffer_handle_output:
+            self._subgraphs[0].make_outputs_readable()
+
+    def modify_graph_with_delegate(self, delegate: Delegate) -> bool:
+        """Let a delegate take the nodes that it claims in every subgraph, except those named ``VALIDATION:``.
+
+        ``False`` if a subgraph has tensors whose shapes depend on values and the delegate does not allow that: the
+        graph stays as it is there, with a warning. Raises `DelegateError`, a `RuntimeError`, if the delegate fails:
+        the graph is then as it was without any delegate, allocated, and runs. `allocate_tensors` raises it if the
+        delegate fails when it is applied again after a resize. Raises `ValueError` for what is no `Delegate`.
+        """
+        self._ensure_safe()
+        _checked(delegate, "modify_graph_with_delegate")
+        if self._release is None:
+            self._release = weakref.finalize(self, _release, self._subgraphs)
+        try:
+            applied = [subgraph.delegation.apply(delegate) for subgraph in self._delegated_subgraphs()]
+        except DelegateError:
+            for subgraph in self._subgraphs:
+                subgraph.delegation.remove()
+            raise
+        return all(applied)
+
+    def preview_delegate(self, delegate: Delegate, subgraph_index: int = 0) -> Claims:
+        """What a delegate would take of a subgraph, and why not the rest; nothing is applied, no kernel made."""
+        return self._subgraph(subgraph_index).delegation.preview(_checked(delegate, "preview_delegate"))
+
+    def delegate_claims(self, subgraph_index: int = 0) -> list[Claims]:
+        """What each delegate applied to a subgraph took of it, and why not the rest."""
+        return list(self._subgraph(subgraph_index).delegation.claims)
+
+    def set_buffer_handle(self, tensor_index: int, handle: int | None, delegate: Delegate) -> None:
+        """Tie a tensor to a buffer of a delegate, freeing the handle that it had; ``None`` unties it.
+
+        Raises `DelegateError`, a `RuntimeError`, if another delegate has the tensor.
+        """
+        self._subgraphs[0].tensor(int(tensor_index)).set_buffer_handle(handle, delegate)
+
+    def get_buffer_handle(self, tensor_index: int) -> tuple[int | None, Delegate | None]:
+        """The buffer handle of a tensor, and the delegate that the tensor belongs to."""
+        tensor = self._subgraphs[0].tensor(int(tensor_index))
+        return tensor.buffer_handle, tensor.delegate
 
     def reset_all_variables(self) -> None:
         """Zero the variable tensors of every subgraph."""
@@ -251,7 +306,15 @@ class Interpreter:
             raise ValueError(f"Invalid subgraph index {index} exceeds max subgraph index {len(self._subgraphs) - 1}")
         return self._subgraphs[index]
 
+    def _delegated_subgraphs(self) -> Iterator[Subgraph]:
+        for subgraph in self._subgraphs:
+            if subgraph.name.startswith("VALIDATION:"):
+                logger.info("Skipping calling ModifyGraphWithDelegate on Subgraph %d: %s", subgraph.index, subgraph.name)
+            else:
+                yield subgraph
+
     def _readable(self, tensor: Tensor) -> NDArray[Any]:
+        tensor.make_readable()
         if not tensor.has_data:
             raise ValueError("Tensor data is null. Run allocate_tensors() first")
         return tensor.array()
@@ -377,17 +440,19 @@ class InterpreterWithCustomOps(Interpreter):
         super().__init__(experimental_op_resolver_type=resolver, **kwargs)
 
 
-def load_delegate(library: str, options: dict[str, Any] | None = None) -> Any:
-    """Always raises: a TFLite delegate library is machine code for the C++ runtime and cannot be loaded here.
+def _checked(delegate: Any, argument: str) -> Delegate:
+    if isinstance(delegate, Delegate):
+        return delegate
+    if hasattr(delegate, "_get_native_delegate_pointer"):
+        what = "a C++ delegate for LiteRT's own runtime"
+    else:
+        what = f"a {type(delegate).__name__}"
+    raise ValueError(f"{argument} takes instances of gossamer.Delegate, got {what}")
 
-    Raises `OSError` if there is no such file, else `ValueError`.
-    """
-    if os.sep in library and not os.path.exists(library):
-        raise OSError(f"{library}: cannot open shared object file: No such file or directory")
-    raise ValueError(
-        f"Failed to load delegate from {library}\n"
-        "It is a C++ shared library for TFLite's own runtime, which this is not; this release runs no delegates yet"
-    )
+
+def _release(subgraphs: list[Subgraph]) -> None:
+    for subgraph in subgraphs:
+        subgraph.delegation.release()
 
 
 def _resolver(choice: OpResolverType | OpResolver) -> OpResolver:

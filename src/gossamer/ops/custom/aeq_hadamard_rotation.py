@@ -52,7 +52,7 @@ def reference(ctx: InvokeContext) -> Array:
     rotated = output.view(np.float32).reshape(-1)[: runs * size].reshape(runs, size)
     apart = 1
     while apart < size:
-        pairs = rotated.reshape(runs, -1, 2, apart)
+        pairs = rotated.reshape(runs, size // (2 * apart), 2, apart)
         rotated = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], 2)
         apart *= 2
     rotated = rotated * np.float32(1 / math.sqrt(size))
