@@ -49,13 +49,12 @@ def main() -> None:
         for name, make in engines.items():
             times[name].append(load(make))
     # The first round imports operators and creates delegates.
-    medians = {name: [statistics.median(column) for column in zip(*rows[1:], strict=True)] for name, rows in times.items()}
+    medians = {n: [statistics.median(column) for column in zip(*rows[1:], strict=True)] for n, rows in times.items()}
     print(f"{'engine':20} {'construct':>10} {'allocate':>10} {'sum':>10} {'ratio':>7} {'first':>10}")
     for name, (built, allocated) in medians.items():
         ratio = (built + allocated) / sum(medians["gossamer"])
-        print(
-            f"{name:20} {built:10.2f} {allocated:10.2f} {built + allocated:10.2f} {ratio:7.2f} {sum(times[name][0]):10.2f}"
-        )
+        figures = f"{built:10.2f} {allocated:10.2f} {built + allocated:10.2f} {ratio:7.2f} {sum(times[name][0]):10.2f}"
+        print(f"{name:20} {figures}")
 
 
 if __name__ == "__main__":

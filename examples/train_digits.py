@@ -122,9 +122,7 @@ class Writer:
     def op(self, code: BuiltinOperator, version: int, inputs: Sequence[int], output: int, options: Table) -> None:
         self.codes.append(OperatorCode(builtin_code=code, deprecated_builtin_code=int(code), version=version))
         self.operators.append(
-            Operator(
-                opcode_index=len(self.codes) - 1, inputs=tuple(inputs), outputs=(output,), builtin_options=options
-            )
+            Operator(opcode_index=len(self.codes) - 1, inputs=tuple(inputs), outputs=(output,), builtin_options=options)
         )
 
     def model(self, image: int, scores: int, description: str) -> Model:
@@ -210,12 +208,14 @@ def float_model(network: Network) -> Model:
 def affine(low: float, high: float) -> QuantizationParameters:
     """int8 quantization of a range of real values that includes 0."""
     scale = np.float32((high - low) / 255)
-    return _record([scale], [int(round(-128 - low / float(scale)))])
+    return _record([scale], [round(-128 - low / float(scale))])
 
 
 def _record(scales: Sequence[Any], zero_points: Sequence[int], dimension: int = 0) -> QuantizationParameters:
     return QuantizationParameters(
-        scale=np.asarray(scales, np.float32), zero_point=np.asarray(zero_points, np.int64), quantized_dimension=dimension
+        scale=np.asarray(scales, np.float32),
+        zero_point=np.asarray(zero_points, np.int64),
+        quantized_dimension=dimension,
     )
 
 
@@ -280,9 +280,7 @@ def described(model: Model) -> bytes:
         version="1",
         author="The Gossamer authors",
         license="Apache-2.0",
-        subgraph_metadata=(
-            meta.SubGraphMetadata(input_tensor_metadata=(image,), output_tensor_metadata=(scores,)),
-        ),
+        subgraph_metadata=(meta.SubGraphMetadata(input_tensor_metadata=(image,), output_tensor_metadata=(scores,)),),
     )
     written = write_model(with_model_metadata(with_min_runtime_version(model, "1.14.0"), record))
     return append_files(written, {"labels.txt": "\n".join(LABELS).encode()})
@@ -321,7 +319,7 @@ def write_pictures(directory: Path, images: NDArray[np.float64], digits: NDArray
 def main() -> None:
     """Train, write the files, print the test accuracy of both models."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the files (default: here)")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the files")
     out: Path = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
 

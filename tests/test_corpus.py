@@ -34,5 +34,3 @@ def test_every_case_of_the_suite_passes(corpus: Path, suite: str, tmp_path: Path
     unexpected = {name: why for name, why in failed.items() if name not in EXCEPTIONS}
     assert unexpected == {}
     assert {name for name in EXCEPTIONS if any(case["id"] == name for case in cases)} <= set(failed)
-
-

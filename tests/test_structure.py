@@ -28,7 +28,18 @@ ALLOWED = {
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model"},
     "resolver": {"ops", "schema", "errors"},
     "delegates": {"ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
-    "runtime": {"delegates", "resolver", "ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
+    "runtime": {
+        "resolver",
+        "delegates",
+        "ops",
+        "planner",
+        "model",
+        "schema",
+        "dtypes",
+        "quantization",
+        "errors",
+        "config",
+    },
     "interpreter": {"runtime", "resolver", "delegates"},
 }
 

@@ -6,6 +6,7 @@ bfloat16 and the float8 types are those of ``ml_dtypes``, imported when a model 
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ _ML_DTYPES = {
 }
 _PACKED_BITS = {TensorType.INT4: 4, TensorType.UINT4: 4, TensorType.INT2: 2}
 _DTYPES: dict[int, np.dtype[Any]] = {}
-_BITS: dict[int, int] = {**_PACKED_BITS, TensorType.STRING: 0, TensorType.VARIANT: 0}
+_BITS: dict[int, int] = {int(packed): bits for packed, bits in _PACKED_BITS.items()}
+_BITS[TensorType.STRING] = _BITS[TensorType.VARIANT] = 0
 
 NO_ARENA = frozenset({TensorType.STRING, TensorType.RESOURCE, TensorType.VARIANT})
 """Types whose values are not plain numbers: never in an arena, and of no fixed size."""
@@ -121,7 +123,7 @@ def decode_strings(serialized: NDArray[np.uint8], shape: tuple[int, ...]) -> NDA
     if count < 0 or 4 * (count + 2) > max(len(raw), 8):
         raise ValueError(f"string buffer of {len(raw)} bytes cannot hold {count} strings")
     offsets = np.frombuffer(raw, "<i4", count + 1, 4).tolist() if count else []
-    if any(not 4 * (count + 2) <= a <= b <= len(raw) for a, b in zip(offsets, offsets[1:], strict=False)):
+    if any(not 4 * (count + 2) <= a <= b <= len(raw) for a, b in itertools.pairwise(offsets)):
         raise ValueError("string buffer has offsets outside itself")
     values = np.empty(count, object)
     for i in range(count):

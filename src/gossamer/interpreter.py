@@ -1,4 +1,4 @@
-"""For programs that say ``import tflite_runtime.interpreter as tflite``: the same names under ``gossamer.interpreter``."""
+"""The names of ``tflite_runtime.interpreter``, for programs that import that module as ``tflite``."""
 
 from gossamer.delegates import load_delegate
 from gossamer.resolver import OpResolverType

@@ -118,9 +118,9 @@ def quantize_multipliers(reals: ArrayLike) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def saturating_rounding_doubling_high_mul(a: Int, b: ArrayLike) -> NDArray[np.int64]:
-    """High 32 bits of 2*a*b, rounded to nearest with halves away from zero; int32 values in int64 arrays."""
+    """High 32 bits of 2*a*b, rounded to nearest with halves upwards; int32 values in int64 arrays."""
     # gemmlowp nudges by the sign and truncates; adding half and flooring is the same for every product.
-    result = (np.asarray(a, np.int64) * np.asarray(b, np.int64) + (1 << 30)) >> 31
+    result: NDArray[np.int64] = (np.asarray(a, np.int64) * np.asarray(b, np.int64) + (1 << 30)) >> 31
     return np.minimum(result, INT32_MAX)
 
 
@@ -158,7 +158,8 @@ def round_half_away(x: ArrayLike) -> NDArray[Any]:
     """C's ``round``: to nearest, halves away from zero, in the floating type of ``x``."""
     values = np.asarray(x)
     whole = np.trunc(values)
-    result: NDArray[Any] = whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1, values), 0).astype(values.dtype)
+    up = np.where(np.abs(values - whole) >= 0.5, np.copysign(1, values), 0).astype(values.dtype)
+    result: NDArray[Any] = whole + up
     return result
 
 
@@ -174,7 +175,8 @@ def dequantize(q: Int, quantization: Quantization) -> NDArray[np.float32]:
     """integers -> float32: scale * (q - zero_point), per tensor or per channel."""
     if not quantization.per_channel:
         points = np.asarray(q, np.int32) - np.int32(quantization.zero_point)
-        return np.float32(quantization.scale) * points.astype(np.float32)
+        whole: NDArray[np.float32] = np.float32(quantization.scale) * points.astype(np.float32)
+        return whole
     shape = [1] * q.ndim
     shape[quantization.dimension] = -1
     points = np.asarray(q, np.int32) - quantization.zero_points.reshape(shape)

@@ -66,6 +66,7 @@ REFUSED = [
     ("shape must be int32, got int64", Case("", [const([5], np.int64)], [tensor([0])], SEEDS)),
     ("output must be float32, got float16", Case("", [const([5])], [tensor([0], np.float16)], SEEDS)),
     ("output shape [2, -1] has a negative dimension", Case("", [const([2, -1])], [tensor([0])], SEEDS)),
+    ("output shape has 33 dimensions, at most 32 are possible", Case("", [const([1] * 33)], [tensor([0])], SEEDS)),
     ("is too large", Case("", [const([65536, 65536])], [tensor([0])], SEEDS)),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer import InvokeError, Interpreter
+from gossamer import Interpreter, InvokeError
 from tests.ops.variables import accumulator
 
 

@@ -51,9 +51,7 @@ class ModelMaker:
         self.graphs.append(Graph(name))
         return len(self.graphs) - 1
 
-    def tensor(
-        self, shape: Sequence[int], type: TensorType = TensorType.FLOAT32, name: str = "", **fields: Any
-    ) -> int:
+    def tensor(self, shape: Sequence[int], type: TensorType = TensorType.FLOAT32, name: str = "", **fields: Any) -> int:
         tensors = self.graphs[-1].tensors
         tensors.append(Tensor(shape=tuple(shape), type=type, name=name or f"t{len(tensors)}", **fields))
         return len(tensors) - 1
@@ -91,7 +89,8 @@ class ModelMaker:
 
     def signature(self, key: str, inputs: dict[str, int], outputs: dict[str, int], subgraph: int = 0) -> None:
         entries = [
-            tuple(TensorMap(name=name, tensor_index=index) for name, index in side.items()) for side in (inputs, outputs)
+            tuple(TensorMap(name=name, tensor_index=index) for name, index in side.items())
+            for side in (inputs, outputs)
         ]
         self.signatures.append(
             SignatureDef(signature_key=key, inputs=entries[0], outputs=entries[1], subgraph_index=subgraph)

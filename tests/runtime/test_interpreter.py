@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -155,9 +156,8 @@ def test_resize_errors(interpreter: Interpreter) -> None:
 def test_a_size_beyond_memory_is_an_error_and_not_an_allocation() -> None:
     interpreter = Interpreter(model_content=adder())
     interpreter.resize_tensor_input(0, [1 << 30, 3])
-    with pytest.raises(RuntimeError):
-        interpreter.resize_tensor_input(0, [1 << 30, 1 << 30])
-        interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match=r"needs .* bytes: too large"):
+        interpreter.resize_tensor_input(0, [1 << 30] * 3)
     interpreter.resize_tensor_input(0, [1, 3])
     interpreter.allocate_tensors()
     interpreter.invoke()
@@ -217,9 +217,8 @@ def test_bad_subgraph_index(interpreter: Interpreter) -> None:
     ],
 )
 def test_constructor_errors(arguments, message: str) -> None:
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=re.escape(message)):
         Interpreter(**arguments)
-    assert message in str(error.value)
 
 
 def test_a_version_that_is_not_registered() -> None:
@@ -227,7 +226,7 @@ def test_a_version_that_is_not_registered() -> None:
     x, y = make.tensor((1,)), make.tensor((1,))
     make.op("ADD", [x, x], [y], version=99)
     make.io([x], [y])
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(gossamer.UnsupportedOpError) as error:
         Interpreter(model_content=make.model())
     assert str(error.value).startswith(
         "Didn't find op for builtin opcode 'ADD' version '99'. An older version of this builtin might be supported. "
@@ -316,9 +315,7 @@ def test_quantization_in_details() -> None:
     make.op("RESHAPE", [x], [y])
     make.io([x], [y])
     for compress, zero_points in ((False, [0, 0]), (True, [0])):
-        interpreter = Interpreter(
-            model_content=make.model(), experimental_compress_quantization_zero_points=compress
-        )
+        interpreter = Interpreter(model_content=make.model(), experimental_compress_quantization_zero_points=compress)
         details = interpreter.get_input_details()[0]
         assert details["quantization"] == (0.0, 0)
         np.testing.assert_array_equal(details["quantization_parameters"]["scales"], [0.5, 0.25])

@@ -62,8 +62,8 @@ def _shipped() -> list[str]:
 def _unknown(name: str) -> str:
     if os.path.exists(name) or os.path.splitext(name)[1] in (".so", ".dylib", ".dll") or ".so." in name:
         return (
-            "It is a C shared library for TFLite's own runtime and cannot be loaded: this runtime is Python, and so are "
-            "its delegates"
+            "It is a C shared library for TFLite's own runtime and cannot be loaded: this runtime is Python, "
+            "and so are its delegates"
         )
     known = sorted({*_shipped(), *_offered()})
     return f"There is no delegate of that name; there are {', '.join(known)}"

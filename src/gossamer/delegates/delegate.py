@@ -113,7 +113,7 @@ class DelegateKernel(ABC):
     """What runs a partition. An exception of `init` or `prepare` takes all delegates off the graph; one of `invoke`
     becomes an `InvokeError`."""
 
-    def init(self, partition: Partition) -> None:
+    def init(self, partition: Partition) -> None:  # noqa: B027 (may be left out)
         """Called once, when the nodes are replaced."""
 
     def prepare(self, ctx: PartitionPrepareContext) -> None:
@@ -124,7 +124,7 @@ class DelegateKernel(ABC):
     def invoke(self, ctx: PartitionInvokeContext) -> None:
         """Run **all** nodes of the partition: afterwards every output has a value, or is stale."""
 
-    def free(self) -> None:
+    def free(self) -> None:  # noqa: B027 (may be left out)
         """Called once, when the kernel is not needed any more. An exception is logged and ignored."""
 
 
@@ -161,13 +161,13 @@ class Delegate(ABC):
         """Put a value into the buffer behind a handle. For kernels: like TFLite, the runtime never calls it."""
         raise InvokeError(f"{self.name} does not copy to buffer handles")
 
-    def free_buffer_handle(self, handle: int) -> None:
+    def free_buffer_handle(self, handle: int) -> None:  # noqa: B027 (may be left out)
         """A handle is not needed any more. Called when a tensor gets another one, and when the model goes."""
 
 
 @dataclass(frozen=True)
 class Claims:
-    """What a delegate takes of a subgraph: all subsets in the order in which they run, and by node why it was refused."""
+    """What a delegate takes of a subgraph: all subsets in the order in which they run, and, by node, why not the rest."""
 
     delegate: str
     subgraph_index: int

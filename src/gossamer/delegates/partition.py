@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from itertools import pairwise
 
 from gossamer.errors import PrepareError
 from gossamer.planner import libstdcxx
@@ -20,7 +20,8 @@ ControlEdge = tuple[int, int]
 """Positions in the execution plan: the second node runs after the first."""
 
 
-class GraphNode(NamedTuple):
+@dataclass(frozen=True)
+class GraphNode:
     """A node of an execution plan: its number, tensor indices (-1: left out), and whether its order is observable."""
 
     index: int
@@ -83,7 +84,7 @@ def largest(subsets: Iterable[NodeSubset], most: int = 0, least_nodes: int = 0) 
 
 def _chain(plan: Sequence[GraphNode]) -> list[ControlEdge]:
     observable = [position for position, node in enumerate(plan) if node.side_effects]
-    return list(zip(observable, observable[1:], strict=False))
+    return list(pairwise(observable))
 
 
 class _Walk:

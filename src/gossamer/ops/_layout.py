@@ -30,6 +30,8 @@ NUMBER_TYPES = (*WHOLE_BYTE_TYPES, TensorType.COMPLEX128, TensorType.INT4, Tenso
 ANY_TYPES = (*NUMBER_TYPES, TensorType.STRING)
 """What kernels take that copy whole tensors."""
 
+MAX_RANK = 32
+
 QUANTIZED_TYPES = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
 
 
@@ -102,7 +104,10 @@ def integers(values: NDArray[Any]) -> list[int]:
 
 
 def checked_shape(ctx: Context, shape: Sequence[int]) -> Shape:
-    """The shape as a tuple. Raises for a negative dimension and for more elements than TFLite can count."""
+    """The shape as a tuple. Raises for a negative dimension, for more dimensions than NumPy arrays have everywhere, and
+    for more elements than TFLite can count."""
+    if len(shape) > MAX_RANK:
+        ctx.fail(f"output shape has {len(shape)} dimensions, at most {MAX_RANK} are possible")
     size = 1
     for dimension in shape:
         if dimension < 0:

@@ -185,8 +185,8 @@ class OpDef:
 
     def check_operands(self, ctx: Context) -> None:
         """Raise for a wrong number of operands, a missing one, or a type outside ``types``."""
-        for what, rules, tensors in (("input", self._input_rules, ctx.inputs), ("output", self._output_rules, ctx.outputs)):
-            names, needed, most = rules
+        inputs, outputs = (self._input_rules, ctx.inputs), (self._output_rules, ctx.outputs)
+        for what, ((names, needed, most), tensors) in (("input", inputs), ("output", outputs)):
             if not needed <= len(tensors) <= most:
                 allowed = f"{needed} or more" if most == _ANY else _span(needed, most)
                 listed = ", ".join(name for name, _, _ in names)

@@ -58,7 +58,8 @@ def _lengths(ctx: Context, lengths: Array) -> tuple[int, int]:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
-    value, lengths = ctx.value(0), _lengths(ctx, ctx.value(1))
-    checked_shape(ctx, (*value.shape[:-2], lengths[0], lengths[1] // 2 + 1))
-    transformed: Array = np.fft.rfft2(value.astype(np.float64), lengths).astype(np.complex64)
+    value, (height, width) = ctx.value(0), _lengths(ctx, ctx.value(1))
+    checked_shape(ctx, (*value.shape[:-2], height, width // 2 + 1))
+    kept = value[..., :height, :width].astype(np.float64)
+    transformed: Array = np.fft.rfft2(kept, (height, width)).astype(np.complex64)
     return transformed

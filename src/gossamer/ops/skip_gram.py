@@ -6,7 +6,7 @@ with at most ``max_skip_size`` words left out between any two neighbours; with `
 to single words, count too. They come in lexicographic order of word positions, longer ones before their beginnings.
 A text of fewer words than ``ngram_size`` has none at all. The output is a vector of strings.
 
-n-grams multiply quickly: an output of more than 2 GiB is refused (TFLite would try).
+n-grams multiply quickly: an output of more than 512 MiB is refused (TFLite would try).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import INT32_MAX
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SkipGramOptions
 
 _SPACE = re.compile(rb"[ \t-\r]")
 _BYTES_OF_A_STRING = 64
+_MAX_MEMORY = 1 << 29
 
 op = OpDef(
     "SKIP_GRAM",
@@ -49,7 +49,7 @@ def reference(ctx: InvokeContext) -> Array:
     smallest = 1 if options.include_all_ngrams else size
     if not 0 < size <= len(words):
         return np.empty(0, object)
-    if _memory(len(words), size, smallest, reach) > INT32_MAX:
+    if _memory(len(words), size, smallest, reach) > _MAX_MEMORY:
         ctx.fail(f"{len(words)} words have too many n-grams of size {size} with {options.max_skip_size} words skipped")
     grams = [b" ".join([words[place] for place in gram]) for gram in _grams(len(words), size, smallest, reach)]
     output = np.empty(len(grams), object)
@@ -95,6 +95,6 @@ def _memory(count: int, size: int, smallest: int, reach: int) -> int:
             ends = ends[: count - max(length, smallest) + 1]
         made = int(ends.sum()) * (_BYTES_OF_A_STRING + 2 * length)
         total += made if length >= smallest else 0
-        if max(total, made) > INT32_MAX:
+        if max(total, made) > _MAX_MEMORY:
             return max(total, made)
     return total

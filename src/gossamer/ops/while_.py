@@ -37,7 +37,8 @@ def prepare(ctx: PrepareContext) -> None:
     ctx.require(cond != body, f"condition and body must be different subgraphs, both are {cond}")
     operands = operands_of(ctx)
     ctx.require(
-        len(operands) == len(ctx.outputs), f"needs as many outputs as inputs, got {len(ctx.outputs)} and {len(operands)}"
+        len(operands) == len(ctx.outputs),
+        f"needs as many outputs as inputs, got {len(ctx.outputs)} and {len(operands)}",
     )
     condition = allocate_callee(ctx, "condition", cond, operands)
     ctx.require(len(condition.outputs) == 1, f"condition (subgraph {cond}) must have 1 output")

@@ -57,9 +57,7 @@ def _resolve(model: Model, resolver: OpResolver) -> list[tuple[OpDef, int]]:
         code, version = resolved_code(stored), stored.version
         if code == BuiltinOperator.CUSTOM:
             if not stored.has("custom_code"):
-                raise UnsupportedOpError(
-                    "Operator with CUSTOM builtin_code has no custom_code.\nRegistration failed."
-                )
+                raise UnsupportedOpError("Operator with CUSTOM builtin_code has no custom_code.\nRegistration failed.")
             op = resolver.find_custom(stored.custom_code, version) or unresolved_custom_op(stored.custom_code)
         else:
             found = resolver.find_builtin(BuiltinOperator(code), version) if code in _KNOWN_CODES else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gossamer.delegates.delegate import Claims, Delegate, DelegateFlags, refusal
 from gossamer.delegates.partition import GraphNode, NodeSubset, largest, partition
-from gossamer.errors import DelegateError, PrepareError
+from gossamer.errors import DelegateError, GossamerError, PrepareError
 from gossamer.runtime.node import Node, NodeView
 from gossamer.runtime.partition import RunningPartition
 from gossamer.schema.enums import TensorType
@@ -95,7 +95,8 @@ class Delegation:
                     )
         except Exception as error:
             self.remove()
-            raise DelegateError(f"{error}\n{_RESTORED}") from error
+            reason = error if isinstance(error, GossamerError) else f"{delegate.name}: {type(error).__name__}: {error}"
+            raise DelegateError(f"{reason}\n{_RESTORED}") from error
         return True
 
     def redo(self) -> None:
@@ -171,11 +172,12 @@ class Delegation:
     def _partition(self, claimed: Sequence[int] | set[int]) -> tuple[NodeSubset, ...]:
         subgraph = self._subgraph
         plan = [
-            GraphNode(node.index, node.inputs, node.outputs, self._side_effects(node)) for node in subgraph.planned_nodes
+            GraphNode(node.index, node.inputs, node.outputs, self._has_side_effects(node))
+            for node in subgraph.planned_nodes
         ]
         return partition(plan, claimed, subgraph.outputs, clustering=self.clustering, fusion=self.fusion)
 
-    def _side_effects(self, node: Node) -> bool:
+    def _has_side_effects(self, node: Node) -> bool:
         tensors = self._subgraph.tensors
         operands = (*node.inputs, *node.outputs)
         return node.op.side_effects or any(i >= 0 and tensors[i].type == TensorType.RESOURCE for i in operands)
@@ -193,7 +195,8 @@ class Delegation:
             subgraph.index,
             subgraph.name,
         )
-        nodes, plan = list(subgraph.nodes), []
+        nodes = list(subgraph.nodes)
+        plan: list[int] = []
         for subset in claims.subsets:
             if not subset.claimed:
                 plan += subset.nodes

@@ -307,9 +307,9 @@ class Interpreter:
         return self._subgraphs[index]
 
     def _delegated_subgraphs(self) -> Iterator[Subgraph]:
-        for subgraph in self._subgraphs:
+        for index, subgraph in enumerate(self._subgraphs):
             if subgraph.name.startswith("VALIDATION:"):
-                logger.info("Skipping calling ModifyGraphWithDelegate on Subgraph %d: %s", subgraph.index, subgraph.name)
+                logger.info("Skipping calling ModifyGraphWithDelegate on Subgraph %d: %s", index, subgraph.name)
             else:
                 yield subgraph
 

@@ -256,7 +256,9 @@ class Subgraph:
     def _alone(self) -> Iterator[None]:
         # While nodes are prepared, a node may allocate the subgraphs that it calls, but not this one.
         if self._busy:
-            raise PrepareError(f"subgraph {self.index} calls itself, directly or through others; TFLite has no recursion")
+            raise PrepareError(
+                f"subgraph {self.index} calls itself, directly or through others; TFLite has no recursion"
+            )
         self._busy = True
         try:
             yield

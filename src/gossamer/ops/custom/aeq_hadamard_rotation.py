@@ -37,7 +37,7 @@ def prepare(ctx: PrepareContext) -> int:
     require_rank(ctx, "input", source, 2, 3)
     require_output_type(ctx)
     size = ctx.attributes().get("hadamard_size")
-    if not isinstance(size, int) or size < 1 or size & (size - 1):
+    if type(size) is not int or size < 1 or size & (size - 1):
         ctx.fail(f"hadamard_size must be a power of two, got {size}")
     ctx.set_shape(0, source.shape)
     return size
