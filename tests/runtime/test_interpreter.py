@@ -10,7 +10,7 @@ import pytest
 
 import gossamer
 from gossamer import Interpreter, OpResolverType
-from gossamer.schema import TensorType
+from gossamer.schema import ReshapeOptions, TensorType
 from tests.runtime.graphs import ModelMaker, adder
 
 
@@ -338,3 +338,32 @@ def test_the_names_of_tflite_runtime() -> None:
 
     assert tflite.Interpreter is gossamer.Interpreter
     assert tflite.load_delegate is gossamer.load_delegate
+
+
+def test_strings_in_and_out() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((2,), TensorType.STRING), make.tensor((2, 1), TensorType.STRING)
+    make.op("RESHAPE", [x], [y], ReshapeOptions(new_shape=(2, 1)))
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    for value in (np.array(["a", "bc"]), np.array([b"a", b"bc"]), np.array([b"a", "bc"], object)):
+        interpreter.set_tensor(x, value)
+        interpreter.invoke()
+        assert interpreter.get_tensor(y).tolist() == [[b"a"], [b"bc"]]
+    with pytest.raises(ValueError, match="Got value of type object holding int but expected type STRING"):
+        interpreter.set_tensor(x, np.array([1, 2], object))
+
+
+def test_packed_integers_are_given_and_come_as_int8() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((3,), TensorType.INT4), make.tensor((3, 1), TensorType.INT4)
+    make.op("RESHAPE", [x], [y], ReshapeOptions(new_shape=(3, 1)))
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.array([-8, 7, 1], np.int8))
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == [[-8], [7], [1]]
+    with pytest.raises(ValueError, match="INT4 holds -8 to 7"):
+        interpreter.set_tensor(x, np.array([8, 0, 0], np.int8))

@@ -325,6 +325,9 @@ class Interpreter:
         got = _tflite_type_name(array.dtype)
         expected = "INT8" if tensor.type == TensorType.INT2 else tensor.type.name
         matches = array.dtype == tensor.dtype or (tensor.type == TensorType.STRING and array.dtype.kind in "SUO")
+        if matches and array.dtype == np.object_ and tensor.type == TensorType.STRING:
+            odd = next((type(item) for item in array.reshape(-1) if not isinstance(item, str | bytes)), None)
+            matches, got = odd is None, f"object holding {odd.__name__}" if odd else got
         if not matches:
             raise ValueError(
                 f"Cannot set tensor: Got value of type {got} but expected type {expected} "

@@ -247,9 +247,12 @@ class Tensor:
     def assign(self, value: Array) -> None:
         """Copy a value of this shape in. The dtype must be that of the tensor: nothing is cast."""
         self.data_is_stale = False
-        if self.has_objects:
-            self.objects = np.array(value, dtype=object).reshape(self.shape)
-            self.bytes = len(encode_strings(self.objects)) if self.type == TensorType.STRING else 0
+        if self.type == TensorType.STRING:
+            serialized = np.frombuffer(encode_strings(value), np.uint8)
+            self.objects = decode_strings(serialized, value.shape)
+            self.bytes = serialized.size
+        elif self.has_objects:
+            self.objects = value.astype(object)
         elif self.buffer is None:
             return
         elif dtypes.is_packed(self.type):
@@ -271,7 +274,8 @@ def stored_tensor(index: int, stored: StoredTensor, home: AllocationType) -> Ten
     tensor = Tensor(index, stored.type, stored.shape, home)
     tensor.stored = stored
     tensor.name = stored.name
-    tensor.bytes = tensor.required_bytes(stored.shape)
+    if not tensor.has_objects:
+        tensor.bytes = tensor.required_bytes(stored.shape)
     return tensor
 
 
