@@ -22,7 +22,7 @@ from gossamer.tools._session import Port
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-RESAMPLERS = ("bilinear", "nearest", "bicubic", "lanczos", "box")
+RESAMPLERS = ("bicubic", "bilinear", "nearest", "lanczos", "box")
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 Normalization = tuple[Sequence[float], Sequence[float]]
@@ -34,7 +34,7 @@ class Options:
     """How a picture becomes a tensor. ``asked`` comes from the command line, ``stored``, by input, from the model."""
 
     letterbox: bool = False
-    resample: str = "bilinear"
+    resample: str = "bicubic"
     asked: Normalization | None = None
     stored: Mapping[int, Normalization] = field(default_factory=dict)
 

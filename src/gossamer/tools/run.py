@@ -99,9 +99,9 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 @click.option(
     "--resample",
     type=click.Choice(_images.RESAMPLERS),
-    default="bilinear",
+    default="bicubic",
     show_default=True,
-    help="How to resize a picture; nearest as TFLite does.",
+    help="How to resize a picture: bicubic as label_image.py of TFLite, nearest as its RESIZE_NEAREST_NEIGHBOR.",
 )
 @click.option("--mean", callback=_numbers, metavar="M[,M...]", help="What to subtract from each pixel (0 to 255).")
 @click.option("--std", callback=_numbers, metavar="S[,S...]", help="What to divide it by then.")
