@@ -27,6 +27,7 @@ ALLOWED = {
     "planner": {"errors", "config"},
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model"},
     "resolver": {"ops", "schema", "errors"},
+    "versions": {"ops", "model", "schema"},
     "delegates": {"ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
     "runtime": {
         "resolver",
@@ -66,6 +67,13 @@ def test_imports_run_one_way(path: Path) -> None:
         assert imported - ALLOWED[package] - {package} == set()
     if package not in ("tools", "__main__"):
         assert "tools" not in imported
+
+
+def test_the_runtime_knows_no_delegate_by_name() -> None:
+    contract = {"gossamer.delegates.delegate", "gossamer.delegates.partition"}
+    for path in MODULES:
+        if package_of(path) == "runtime":
+            assert {name for name in imports_of(path) if name.startswith("gossamer.delegates")} <= contract
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))

@@ -24,7 +24,7 @@ class InvokeError(GossamerError, RuntimeError):
 
 
 class DelegateError(GossamerError, RuntimeError):
-    """A delegate failed or contradicts another; the graph is as it was without delegates, and runs."""
+    """A delegate failed when it was applied, and is off again, or it takes what is another's."""
 
 
 class CompileError(GossamerError, RuntimeError):

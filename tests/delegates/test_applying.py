@@ -13,6 +13,10 @@ from gossamer import Delegate, DelegateError, DelegateFlags, DelegateKernel, Int
 from gossamer.delegates.delegate import NodeInfo, Partition, PartitionInvokeContext, PartitionPrepareContext
 from gossamer.delegates.null import NullDelegate
 from gossamer.delegates.recording import RecordingDelegate
+from gossamer.model import read_model
+from gossamer.model.control_dependencies import CONTROL_DEPENDENCIES, encode
+from gossamer.model.metadata import with_metadata
+from gossamer.model.writer import write_model
 from gossamer.schema import CallOnceOptions, IfOptions, TensorType, WhileOptions
 from tests.delegates.graphs import FLOAT, chain, sine_model, sine_of
 from tests.runtime.graphs import ModelMaker
@@ -307,6 +311,26 @@ def test_failure_when_redone() -> None:
     np.testing.assert_array_equal(run(interpreter, X[:2]), sine_of(X[:2]))
 
 
+def test_shapes_that_no_operator_takes_leave_the_delegates_for_better_ones() -> None:
+    make = ModelMaker()
+    x, two, a, y = make.tensor((4,)), make.constant([1.0, 2, 3, 4], np.float32, FLOAT), *map(make.tensor, [(4,), (4,)])
+    make.op("SIN", [x], [a])
+    make.op("ADD", [a, two], [y])
+    make.io([x], [y])
+    delegates = [NullDelegate("SIN"), NullDelegate("ADD")]
+    interpreter = Interpreter(model_content=make.model(), experimental_delegates=delegates)
+    assert plan_of(interpreter) == [2, 3]
+    interpreter.resize_tensor_input(0, [3])
+    for _ in range(2):
+        with pytest.raises(gossamer.PrepareError, match="ADD"):
+            interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(0, [1])
+    interpreter.allocate_tensors()
+    assert plan_of(interpreter) == [2, 3]
+    one = np.ones(1, np.float32)
+    np.testing.assert_allclose(run(interpreter, one), np.sin(one) + [1, 2, 3, 4], rtol=1e-6)
+
+
 def test_several_delegates_in_order() -> None:
     first, second = RecordingDelegate("SIN"), RecordingDelegate()
     interpreter = Interpreter(model_content=sine_model(), experimental_delegates=[first, second])
@@ -473,6 +497,30 @@ def test_side_effects_keep_their_order_in_a_graph() -> None:
         NullDelegate(lambda node: node.node_index in (1, 2))
     )
     assert [subset.nodes for subset in claims.subsets] == [(0,), (1, 2), (3, 4)]
+
+
+def independent(edges: list[tuple[int, int]]) -> bytes:
+    """SIN, NEG, SIN of one input, and control dependencies between them."""
+    make = ModelMaker()
+    x, a, b, c = (make.tensor((3,)) for _ in range(4))
+    for op, output in (("SIN", a), ("NEG", b), ("SIN", c)):
+        make.op(op, [x], [output])
+    make.io([x], [a, b, c])
+    model = with_metadata(read_model(make.model()), CONTROL_DEPENDENCIES, encode([edges]))
+    return bytes(write_model(model))
+
+
+def test_control_dependencies_of_the_file_are_kept() -> None:
+    for edges, subsets in (([], [(0, 2), (1,)]), ([(1, 2)], [(0,), (1,), (2,)]), ([(0, 1)], [(0, 2), (1,)])):
+        preview = Interpreter(model_content=independent(edges)).preview_delegate(NullDelegate("SIN"))
+        assert [subset.nodes for subset in preview.subsets] == subsets
+    # What is in a partition hands its dependencies on to the node in its place.
+    interpreter = Interpreter(
+        model_content=independent([(0, 1), (0, 2)]), experimental_delegates=[NullDelegate("SIN"), NullDelegate("NEG")]
+    )
+    assert plan_of(interpreter) == [3, 4]
+    with pytest.raises(RuntimeError, match=r"control dependency \(1, 7\) is between nodes that do not exist"):
+        Interpreter(model_content=independent([(1, 7)]), experimental_delegates=[NullDelegate("SIN")])
 
 
 def test_profilers_see_kernels_or_what_they_run() -> None:

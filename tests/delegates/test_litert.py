@@ -10,7 +10,18 @@ import pytest
 
 from gossamer import Interpreter
 from gossamer.delegates.null import NullDelegate
-from gossamer.schema import AssignVariableOptions, CallOnceOptions, SplitOptions, TensorType, VarHandleOptions
+from gossamer.model import read_model
+from gossamer.model.control_dependencies import CONTROL_DEPENDENCIES, encode
+from gossamer.model.metadata import with_metadata
+from gossamer.model.writer import write_model
+from gossamer.schema import (
+    AssignVariableOptions,
+    CallOnceOptions,
+    ConcatenationOptions,
+    SplitOptions,
+    TensorType,
+    VarHandleOptions,
+)
 from tests.delegates.graphs import FLOAT, sine_model
 from tests.runtime.graphs import ModelMaker
 
@@ -22,6 +33,9 @@ MODES: list[dict[str, bool]] = [
     {"experimental_disable_delegate_node_fusion": True},
     {"experimental_preserve_all_tensors": True},
 ]
+
+
+KINDS = ["SIN", "ADD", "MUL", "NEG", "SPLIT", "CONCATENATION"]
 
 
 def random_model(rng: random.Random, *, side_effects: bool) -> tuple[bytes, int]:
@@ -37,7 +51,7 @@ def random_model(rng: random.Random, *, side_effects: bool) -> tuple[bytes, int]
     nodes = rng.randint(1, 14)
     for node in range(nodes):
         size = rng.choice(sorted(live))
-        kind = rng.choice(["SIN", "ADD", "MUL", "NEG", "SPLIT", "CONCATENATION"] + ["STATE"] * (3 if side_effects else 0))
+        kind = rng.choice(KINDS + ["STATE"] * (3 if side_effects else 0))
         if kind == "SPLIT":
             halves = [make.tensor((size // 2,)), make.tensor((size // 2,))]
             make.op("SPLIT", [axis, rng.choice(live[size])], halves, SplitOptions(num_splits=2))
@@ -56,8 +70,6 @@ def random_model(rng: random.Random, *, side_effects: bool) -> tuple[bytes, int]
                 options = VarHandleOptions(container="", shared_name=f"v{node}")
                 make.op("VAR_HANDLE", [], [handles[-1]], options)
         elif kind == "CONCATENATION":
-            from gossamer.schema import ConcatenationOptions
-
             made = make.tensor((2 * size,))
             operands = [rng.choice(live[size]), rng.choice(live[size])]
             make.op(kind, operands, [made], ConcatenationOptions(axis=0))
@@ -107,6 +119,31 @@ def test_random_graphs(seed: int, mode: dict[str, bool]) -> None:
     model, count = random_model(rng, side_effects=side_effects)
     nodes = [node for node in range(count) if rng.random() < rng.choice([0.3, 0.5, 0.8])]
     compare(model, nodes, mode, flags=1 if side_effects else 0, memory=not side_effects)
+
+
+@pytest.mark.parametrize("mode", MODES[:3], ids=lambda mode: next(iter(mode), "default"))
+@pytest.mark.parametrize("seed", range(30))
+def test_random_control_dependencies(seed: int, mode: dict[str, bool]) -> None:
+    rng = random.Random(seed)
+    model, count = random_model(rng, side_effects=False)
+    pairs = [sorted(rng.sample(range(count), 2)) for _ in range(rng.randint(0, 4))] if count > 1 else []
+    edges = encode([[(before, after) for before, after in pairs]])
+    model = bytes(write_model(with_metadata(read_model(model), CONTROL_DEPENDENCIES, edges)))
+    nodes = [node for node in range(count) if rng.random() < 0.5]
+    compare(model, nodes, mode, flags=0, memory=True)
+
+
+def test_a_static_delegate_is_refused_with_the_same_words(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from tests.delegates.litert import observe
+    from tests.delegates.test_applying import dynamic_model
+
+    Interpreter(model_content=dynamic_model(), experimental_delegates=[NullDelegate("SIN")])
+    (ours,) = caplog.messages
+    with pytest.raises(RuntimeError):
+        observe(dynamic_model(), [0])
+    assert ours.partition("(tensor#")[0] in capfd.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -194,7 +195,7 @@ def naive(
 ) -> list[NodeSubset] | None:
     """The same by looking at every node again and again, as TFLite does; ``None`` for a cycle."""
     effects = [position for position, node in enumerate(nodes) if node.side_effects] if clustering else []
-    edges: list[ControlEdge] = list(zip(effects, effects[1:], strict=False))
+    edges: list[ControlEdge] = list(pairwise(effects))
     produced = {tensor for node in nodes for tensor in node.outputs if tensor >= 0}
     epochs: dict[int, int] = {}
     done: dict[int, int] = {}

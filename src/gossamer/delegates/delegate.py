@@ -167,7 +167,7 @@ class Delegate(ABC):
 
 @dataclass(frozen=True)
 class Claims:
-    """What a delegate takes of a subgraph: all subsets in the order in which they run, and, by node, why not the rest."""
+    """What a delegate takes of a subgraph: all subsets in the order in which they run, and by node why not the rest."""
 
     delegate: str
     subgraph_index: int

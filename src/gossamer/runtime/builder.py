@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gossamer.dtypes import NO_ARENA
 from gossamer.errors import UnsupportedOpError
+from gossamer.model.control_dependencies import control_dependencies
 from gossamer.model.model import Model, resolved_code
 from gossamer.model.verifier import Fault
 from gossamer.ops.op_def import OpDef, PrepareContext, Version
@@ -31,6 +32,7 @@ def build_subgraphs(
     """
     ops = _resolve(model, resolver)
     resources = ResourceMap()
+    dependencies = control_dependencies(model)
     subgraphs: list[Subgraph] = []
     for index, stored in enumerate(model.subgraphs):
         wrong = [f"{fault.place}: {fault.message}" for fault in faults if fault.subgraph == index]
@@ -45,6 +47,7 @@ def build_subgraphs(
                 siblings=subgraphs,
                 resources=resources,
                 faults=wrong,
+                control_edges=dependencies[index] if dependencies is not None else None,
                 **settings,
             )
         )

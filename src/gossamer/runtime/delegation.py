@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gossamer.delegates.delegate import Claims, Delegate, DelegateFlags, refusal
-from gossamer.delegates.partition import GraphNode, NodeSubset, largest, partition
+from gossamer.delegates.partition import ControlEdge, GraphNode, NodeSubset, largest, partition
 from gossamer.errors import DelegateError, GossamerError, PrepareError
 from gossamer.runtime.node import Node, NodeView
 from gossamer.runtime.partition import RunningPartition
@@ -29,11 +29,19 @@ _RESTORED = "Restored original execution plan after delegate application failure
 class Delegation:
     """Puts delegates on a subgraph, and takes them off.
 
-    ``clustering`` and ``fusion`` are those of `gossamer.delegates.partition.partition`. ``claims`` holds what each
-    applied delegate took, in order.
+    ``clustering`` and ``fusion`` are those of `gossamer.delegates.partition.partition`; ``control_edges`` are pairs of
+    node numbers. ``claims`` holds what each applied delegate took, in order.
     """
 
-    def __init__(self, subgraph: Subgraph, *, clustering: bool = True, fusion: bool = True) -> None:
+    def __init__(
+        self,
+        subgraph: Subgraph,
+        *,
+        control_edges: Sequence[ControlEdge] | None = None,
+        clustering: bool = True,
+        fusion: bool = True,
+    ) -> None:
+        self.control_edges = control_edges
         self.clustering = clustering
         self.fusion = fusion
         self.claims: list[Claims] = []
@@ -100,14 +108,21 @@ class Delegation:
         return True
 
     def redo(self) -> None:
-        """Apply the delegates again that `undo` took off. Raises as `apply` does."""
+        """Apply the delegates again that `undo` took off. Raises as `apply` does; after a `PrepareError` they can be
+        applied again when shapes are better."""
         if not self._undone:
             return
         logger.info("Redoing %d delegates.", len(self._applied))
         delegates, self._applied, self._undone = self._applied, [], False
         self.claims.clear()
-        for delegate in delegates:
-            self.apply(delegate)
+        try:
+            for delegate in delegates:
+                self.apply(delegate)
+        except PrepareError:
+            self.undo()
+            self.claims.clear()
+            self._applied, self._undone = delegates, True
+            raise
 
     def undo(self) -> None:
         """Take all delegates off until `redo`: the original plan is back, and has to be allocated."""
@@ -136,7 +151,7 @@ class Delegation:
         """Free kernels and buffer handles: the subgraph goes."""
         self._free_kernels()
         for tensor in self._subgraph.tensors:
-            if tensor.delegate is not None and tensor.buffer_handle is not None:
+            if tensor.delegate is not None:
                 tensor.set_buffer_handle(None, tensor.delegate)
 
     def _dynamic_tensor(self, delegate: Delegate) -> int | None:
@@ -175,7 +190,28 @@ class Delegation:
             GraphNode(node.index, node.inputs, node.outputs, self._has_side_effects(node))
             for node in subgraph.planned_nodes
         ]
-        return partition(plan, claimed, subgraph.outputs, clustering=self.clustering, fusion=self.fusion)
+        return partition(
+            plan,
+            claimed,
+            subgraph.outputs,
+            clustering=self.clustering,
+            fusion=self.fusion,
+            control_edges=self._edges(),
+        )
+
+    def _edges(self) -> list[ControlEdge] | None:
+        # A node that has become part of another one hands its edges on.
+        if self.control_edges is None:
+            return None
+        place = {node: node for node in self.original_plan}
+        for made in self._partitions:
+            place.update(dict.fromkeys((node.node_index for node in made.nodes), made.node.index))
+        position = {node: at for at, node in enumerate(self._subgraph.execution_plan)}
+        for edge in self.control_edges:
+            if not all(node in place for node in edge):
+                raise PrepareError(f"control dependency {edge} is between nodes that do not exist")
+        edges = [(position[place[before]], position[place[after]]) for before, after in self.control_edges]
+        return [(before, after) for before, after in edges if before != after]
 
     def _has_side_effects(self, node: Node) -> bool:
         tensors = self._subgraph.tensors
@@ -214,9 +250,7 @@ class Delegation:
 
     def _free_kernels(self) -> None:
         for made in self._partitions:
-            error = made.free_kernel()
-            if error is not None:
-                logger.error("%s failed to free a kernel: %s", made.node.delegate, error)
+            made.free_kernel()
         self._partitions.clear()
 
 

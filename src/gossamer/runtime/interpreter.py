@@ -63,8 +63,8 @@ class Interpreter:
     ``allow_buffer_handle_output``: `invoke` may leave outputs in the buffers of delegates; `get_tensor` copies them.
 
     Raises `ValueError`: no model or two, a file that cannot be opened or is no valid model (`ModelError`), an operator
-    or version that is not registered (`UnsupportedOpError`), or an argument out of range. Raises `RuntimeError` if a
-    delegate fails (`DelegateError`).
+    or version that is not registered (`UnsupportedOpError`), or an argument out of range. With delegates also
+    `RuntimeError`: one of them fails (`DelegateError`), or an operator refuses its operands (`PrepareError`).
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -76,8 +76,11 @@ class Node:
 class Scope(Protocol):
     """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value."""
 
-    tensors: list[Tensor]
     resized: bool
+
+    @property
+    def tensors(self) -> Sequence[Tensor] | Mapping[int, Tensor]:
+        """The tensors by index; at least those of the nodes that run here."""
 
     @property
     def resources(self) -> Resources: ...
@@ -140,6 +143,10 @@ class NodeView(_NodeContext, NodeInfo):
 
 class NodePrepareContext(_NodeContext, PrepareContext):
     """The prepare phase: writes shapes and storage classes of the outputs into the scope's tensors."""
+
+    def __init__(self, scope: Scope, node: Node) -> None:
+        super().__init__(scope, node)
+        self.previous = node.data
 
     def set_shape(self, position: int, shape: Sequence[int]) -> None:
         tensor = self.tensors_out[position]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gossamer.runtime.subgraph import Subgraph
 
 Array = NDArray[Any]
+
+logger = logging.getLogger("gossamer")
 
 
 class LocalTensor(Tensor):
@@ -62,17 +65,17 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.subgraph_index = subgraph.index
         self.resources: Resources = subgraph.resources
         self.resized = False
-        self.tensors = list(subgraph.tensors)
         self.node = Node(index, self._operator(), 1, subset.inputs, subset.outputs)
         self.node.delegate = delegate
         self._subgraph = subgraph
         self._delegate = delegate
         self._members = {number: subgraph.nodes[number] for number in subset.nodes}
         self._locals: dict[int, LocalTensor] = {}
+        self.tensors: dict[int, Tensor] = {number: subgraph.tensors[number] for number in subset.inputs}
         for member in self._members.values():
-            for number in member.outputs:
-                if number >= 0:
-                    self._locals[number] = self.tensors[number] = _local(subgraph.tensors[number])
+            self.tensors.update((number, subgraph.tensors[number]) for number in member.intermediates if number >= 0)
+            self._locals.update((number, _local(subgraph.tensors[number])) for number in member.outputs if number >= 0)
+        self.tensors.update(self._locals)
         self._positions = {number: position for position, number in enumerate(subset.outputs)}
         self._boundary = {*subset.inputs, *subset.outputs}
         self._contexts: dict[int, NodeInvokeContext] = {}
@@ -98,15 +101,14 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         inner = [tensors[number] for number in self._locals if number not in self._boundary]
         return inner + [tensors[number] for member in self._members.values() for number in member.temporaries]
 
-    def free_kernel(self) -> Exception | None:
-        """Have the kernel free what it holds, once; what went wrong."""
+    def free_kernel(self) -> None:
+        """Have the kernel free what it holds, once."""
         kernel, self._kernel = self._kernel, None
         try:
             if kernel is not None:
                 kernel.free()
         except Exception as error:
-            return error
-        return None
+            logger.error("%s failed to free a kernel: %s", self._delegate.name, error)
 
     # The scope of the nodes.
 
@@ -164,7 +166,9 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     def value(self, tensor: TensorInfo) -> Array:
         """See `PartitionInvokeContext.value`."""
-        known = self.tensors[tensor.index]
+        known = self.tensors.get(tensor.index)
+        if known is None:
+            raise InvokeError(f'tensor {tensor.index} "{tensor.name}" is not in this partition')
         known.make_readable()
         return known.array()
 

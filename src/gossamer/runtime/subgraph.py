@@ -40,6 +40,7 @@ class Subgraph:
     """Tensors and nodes of one subgraph, and the state of its memory.
 
     ``faults``: what is wrong with its operators, in words; such a subgraph is built but cannot be allocated.
+    ``control_edges``: pairs of nodes in whose order delegates leave them, if the file says so.
     ``delegate_clustering`` and ``delegate_fusion``: how `Delegation` partitions; keeping all tensors forbids fusion.
     ``profile_delegates``: report the node of a delegate even if the delegate reports its own.
     """
@@ -56,6 +57,7 @@ class Subgraph:
         siblings: list[Subgraph] | None = None,
         resources: ResourceMap | None = None,
         faults: Sequence[str] = (),
+        control_edges: Sequence[tuple[int, int]] | None = None,
         preserve_all_tensors: bool = False,
         delegate_clustering: bool = True,
         delegate_fusion: bool = True,
@@ -73,7 +75,10 @@ class Subgraph:
         self.faults = tuple(faults)
         self.preserve_all_tensors = preserve_all_tensors
         self.delegation = Delegation(
-            self, clustering=delegate_clustering, fusion=delegate_fusion and not preserve_all_tensors
+            self,
+            control_edges=control_edges,
+            clustering=delegate_clustering,
+            fusion=delegate_fusion and not preserve_all_tensors,
         )
         self.state = State.UNINVOKABLE
         self.resized = False

@@ -17,7 +17,10 @@ Claim = Callable[[NodeInfo], bool | str]
 
 
 class NullDelegate(Delegate):
-    """``claim`` decides as `Delegate.is_node_supported` does, or names operators: ``"SIN,COS"``. By default all."""
+    """``claim`` decides as `Delegate.is_node_supported` does, or names operators: ``"SIN,COS"``. By default all.
+
+    The other settings are those of `Delegate`; numbers may come as text, as they do from a command line.
+    """
 
     name = "null"
 
@@ -25,14 +28,14 @@ class NullDelegate(Delegate):
         self,
         claim: Claim | str = "",
         *,
-        flags: int = 0,
-        max_delegated_partitions: int = 0,
-        min_nodes_per_partition: int = 0,
+        flags: int | str = 0,
+        max_delegated_partitions: int | str = 0,
+        min_nodes_per_partition: int | str = 0,
     ) -> None:
         self._claim = _claim_by_name(claim) if isinstance(claim, str) else claim
-        self.flags = DelegateFlags(flags)
-        self.max_delegated_partitions = max_delegated_partitions
-        self.min_nodes_per_partition = min_nodes_per_partition
+        self.flags = DelegateFlags(int(flags))
+        self.max_delegated_partitions = int(max_delegated_partitions)
+        self.min_nodes_per_partition = int(min_nodes_per_partition)
 
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
