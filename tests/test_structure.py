@@ -113,6 +113,7 @@ def test_public_names() -> None:
         "SignatureRunner",
         "UnsupportedOpError",
         "__version__",
+        "custom_op",
         "load_delegate",
     }
     assert all(hasattr(gossamer, name) for name in gossamer.__all__)

@@ -12,6 +12,7 @@ from gossamer.errors import (
     PrepareError,
     UnsupportedOpError,
 )
+from gossamer.ops.custom_op import custom_op
 from gossamer.resolver import MutableOpResolver, OpResolver, OpResolverType
 from gossamer.runtime.interpreter import Interpreter, InterpreterWithCustomOps
 from gossamer.runtime.signature import SignatureRunner
@@ -37,5 +38,6 @@ __all__ = [
     "SignatureRunner",
     "UnsupportedOpError",
     "__version__",
+    "custom_op",
     "load_delegate",
 ]

@@ -6,10 +6,16 @@ Keys are exact: a version that is not registered is not found, and there is no "
 from __future__ import annotations
 
 from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+from gossamer.errors import UnsupportedOpError
 from gossamer.ops import all_ops, find_op
 from gossamer.ops.op_def import OpDef
 from gossamer.schema.enums import BuiltinOperator
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class OpResolverType(Enum):
@@ -64,6 +70,40 @@ class BuiltinOpResolver(OpResolver):
         return op if op is not None and op.versions[0].number <= version <= self.max_version(op) else None
 
 
+class InstalledOpResolver(OpResolver):
+    """The custom operators that installed packages offer under the entry point group ``gossamer.ops``: the name of an
+    entry is that of the operator in models, what it refers to an `OpDef`. One is imported when a model asks for it."""
+
+    GROUP = "gossamer.ops"
+
+    def find_builtin(self, code: BuiltinOperator, version: int) -> OpDef | None:
+        """``None``: nobody replaces a builtin operator by being installed."""
+        return None
+
+    def find_custom(self, name: str, version: int) -> OpDef | None:
+        """See `OpResolver.find_custom`. Raises `UnsupportedOpError` for an entry that is no such operator."""
+        if name not in self._offered:
+            return None
+        op = _loaded(self._offered[name])
+        return op if op.min_version <= version <= op.max_version else None
+
+    @cached_property
+    def _offered(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points
+
+        return {entry.name: entry for entry in entry_points(group=self.GROUP)}
+
+
+def _loaded(entry: EntryPoint) -> OpDef:
+    try:
+        op = entry.load()
+    except Exception as error:
+        raise UnsupportedOpError(f"{entry.value}, installed for the custom operator {entry.name}: {error}") from error
+    if not isinstance(op, OpDef) or not op.custom or op.name != entry.name:
+        raise UnsupportedOpError(f"{entry.value}, installed for the custom operator {entry.name}, is not its OpDef")
+    return op
+
+
 class MutableOpResolver(OpResolver):
     """A resolver to add operators to: its own first, then those it is chained to, in order."""
 
@@ -84,6 +124,13 @@ class MutableOpResolver(OpResolver):
         if op is not None:
             for version in range(min_version, (min_version if max_version is None else max_version) + 1):
                 self._customs[name, version] = op
+
+    def add(self, op: OpDef) -> None:
+        """Register an operator under its own name, in its own versions."""
+        if op.custom:
+            self.add_custom(op.name, op, op.min_version, op.max_version)
+        else:
+            self.add_builtin(op.code, op, op.min_version, op.max_version)
 
     def add_all(self, other: OpResolver) -> None:
         """Copy every registration of another resolver, replacing what is there. A chain is not followed."""

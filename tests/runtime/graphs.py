@@ -69,6 +69,7 @@ class ModelMaker:
         options: Table | None = None,
         version: int = 1,
         custom: bool = False,
+        custom_options: bytes = b"",
     ) -> None:
         builtin = BuiltinOperator.CUSTOM if custom else BuiltinOperator[name]
         fields: dict[str, Any] = {"custom_code": name} if custom else {}
@@ -80,6 +81,8 @@ class ModelMaker:
         chosen: dict[str, Any] = {}
         if options is not None:
             chosen["builtin_options" if type(options) in BuiltinOptions.codes else "builtin_options_2"] = options
+        if custom_options:
+            chosen["custom_options"] = np.frombuffer(custom_options, np.uint8)
         self.graphs[-1].operators.append(
             Operator(opcode_index=self.codes.index(code), inputs=tuple(inputs), outputs=tuple(outputs), **chosen)
         )

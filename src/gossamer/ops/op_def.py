@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gossamer.dtypes import type_name
 from gossamer.errors import InvokeError, PrepareError
+from gossamer.ops.op_signature import Condition, OpSignature
 from gossamer.quantization import Quantization
 from gossamer.schema.enums import BuiltinOperator, TensorType
 from gossamer.schema.fields import Table
@@ -38,14 +39,20 @@ class InPlace(IntFlag):
 
 @dataclass(frozen=True)
 class Version:
-    """A version of an operator's contract and the first runtime release that has it, such as ``"2.3.0"``."""
+    """A version of an operator's contract, the first runtime release that has it, such as ``"2.3.0"``, and what an
+    operator of a model must have to need it.
+
+    A version without a condition, other than the first, is known to runtimes but needed by nothing. ``since`` is
+    ``None`` for a version that converters write and no release has.
+    """
 
     number: int
-    since: str
+    since: str | None
+    when: Condition | None = None
 
 
 def versions(*since: str) -> tuple[Version, ...]:
-    """Versions 1, 2, ... with the releases that introduced them."""
+    """Versions 1, 2, ... with the releases that introduced them, needed by nothing but the first."""
     return tuple(Version(number, release) for number, release in enumerate(since, 1))
 
 
@@ -165,8 +172,23 @@ class OpDef:
 
     @property
     def max_version(self) -> int:
-        """The highest version."""
-        return self.versions[-1].number
+        """The highest version that a release has."""
+        return next(version.number for version in reversed(self.versions) if version.since is not None)
+
+    def needed_version(self, signature: OpSignature) -> Version:
+        """The version that an operator of a model needs: the highest whose condition holds, else the first."""
+        for version in reversed(self.versions):
+            if version.when is not None and version.when(signature):
+                return version
+        return self.versions[0]
+
+    def runtime_version(self, version: int) -> str:
+        """The first release that has a version; ``""`` if none is known."""
+        return next((known.since or "" for known in self.versions if known.number == version), "")
+
+    def reason(self, version: Version) -> str:
+        """What makes an operator need a version, in words; ``""`` for the first."""
+        return "" if version.when is None else version.when.describe(self.inputs, self.outputs)
 
     def prepare(self, function: Function) -> Function:
         """Decorator: ``prepare(ctx: PrepareContext)`` checks, sets output shapes and returns data for ``reference``."""
@@ -268,11 +290,11 @@ class Context:
         """The custom options of a custom operator, a flexbuffer map, as a dictionary. Raises if they are not one."""
         if not self.custom_options:
             return {}
-        from flatbuffers import flexbuffers
+        from gossamer.schema import flexbuffers
 
         try:
-            values = flexbuffers.Loads(bytes(self.custom_options))
-        except Exception as error:
+            values = flexbuffers.loads(self.custom_options)
+        except ValueError as error:
             self.fail(f"custom_options are not a flexbuffer ({error})")
         if not isinstance(values, dict):
             self.fail(f"custom_options must hold a flexbuffer map, got {type(values).__name__}")
@@ -293,7 +315,10 @@ class Context:
 
 
 class PrepareContext(Context, ABC):
-    """What ``prepare`` may ask and say. Whatever ``prepare`` returns is ``data`` of the `InvokeContext`."""
+    """What ``prepare`` may ask and say. What it returns is ``data`` of the `InvokeContext`, and ``previous`` when the
+    node is prepared again, for other shapes; the first time that is ``None``."""
+
+    previous: Any = None
 
     @abstractmethod
     def constant(self, position: int) -> Array | None:

@@ -7,13 +7,15 @@ from gossamer.errors import UnsupportedOpError
 from gossamer.model.control_dependencies import control_dependencies
 from gossamer.model.model import Model, resolved_code
 from gossamer.model.verifier import Fault
-from gossamer.ops.op_def import OpDef, PrepareContext, Version
+from gossamer.ops import find_op
+from gossamer.ops.op_def import OpDef
 from gossamer.planner.planner import AllocationType
 from gossamer.resolver import BuiltinOpResolver, OpResolver
 from gossamer.runtime.node import Node
 from gossamer.runtime.resources import ResourceMap
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.tensor import Tensor, constant_tensor, stored_tensor
+from gossamer.runtime.unresolved import unresolved_custom_op
 from gossamer.schema import BuiltinOperator, Operator, SubGraph
 from gossamer.schema import Tensor as StoredTensor
 
@@ -61,7 +63,8 @@ def _resolve(model: Model, resolver: OpResolver) -> list[tuple[OpDef, int]]:
         if code == BuiltinOperator.CUSTOM:
             if not stored.has("custom_code"):
                 raise UnsupportedOpError("Operator with CUSTOM builtin_code has no custom_code.\nRegistration failed.")
-            op = resolver.find_custom(stored.custom_code, version) or unresolved_custom_op(stored.custom_code)
+            name = stored.custom_code
+            op = resolver.find_custom(name, version) or unresolved_custom_op(name, model, resolver)
         else:
             found = resolver.find_builtin(BuiltinOperator(code), version) if code in _KNOWN_CODES else None
             if found is None:
@@ -81,41 +84,32 @@ def _missing(code: int, version: int, resolver: OpResolver) -> str:
             "Registration failed."
         )
     name = BuiltinOperator(code).name
-    known = [v for v in range(1, 33) if resolver.find_builtin(BuiltinOperator(code), v) is not None]
-    if known:
-        help_ = f"This resolver has {name} up to version {known[-1]}."
-    elif BuiltinOpResolver().find_builtin(BuiltinOperator(code), 1) is not None:
-        help_ = f"This resolver does not have {name}; the default one does."
-    else:
-        help_ = f"{name} has no kernel here yet."
     return (
         f"Didn't find op for builtin opcode '{name}' version '{version}'. "
         "An older version of this builtin might be supported. "
         "Are you using an old TFLite binary with a newer model?\n"
-        f"Registration failed.\n{help_}"
+        f"Registration failed.\n{_advice(name, version, resolver)}"
     )
 
 
-def unresolved_custom_op(name: str) -> OpDef:
-    """A stand-in for a custom operator that no resolver has: it can be delegated, but not prepared."""
-    op = OpDef(name, inputs=("inputs*",), outputs=("outputs*",), versions=(Version(1, ""),), custom=True)
-    if name.startswith("Flex"):
-        reason = (
-            "Select TensorFlow op(s), included in the given model, is(are) not supported by this interpreter. "
-            "Make sure you apply/link the Flex delegate before inference"
-        )
-    else:
-        reason = (
-            f"Encountered unresolved custom op: {name}.\n"
-            "See instructions: https://www.tensorflow.org/lite/guide/ops_custom "
-            "Register it with MutableOpResolver.add_custom"
-        )
-
-    @op.prepare
-    def prepare(ctx: PrepareContext) -> None:
-        ctx.fail(reason)
-
-    return op
+def _advice(name: str, version: int, resolver: OpResolver) -> str:
+    """What the resolver has of this operator, and where there is what the model wants."""
+    op, code = find_op(name), BuiltinOperator[name]
+    known = [v for v in range(1, 33) if resolver.find_builtin(code, v) is not None]
+    if op is None and not known:
+        return f"{name} has no kernel here yet."
+    default = BuiltinOpResolver().find_builtin(code, version) is not None
+    if not known:
+        return f"This resolver does not have {name}{'; the default one does' if default else ''}."
+    span = f"in versions {known[0]} to {known[-1]}" if known[0] > 1 else f"up to version {known[-1]}"
+    release = op.runtime_version(version) if op is not None else ""
+    wanted = f"version {version} came with release {release}" if release else f"no release has version {version} yet"
+    if version < known[0]:
+        wanted = f"version {version} was withdrawn"
+    return (
+        f"This resolver has {name} {span}; {wanted}{', and the default resolver has it' if default else ''}.\n"
+        "`gossamer versions MODEL --lower OUT` writes the model with the lowest versions that it can do with."
+    )
 
 
 def _tensor(model: Model, index: int, stored: StoredTensor) -> Tensor:

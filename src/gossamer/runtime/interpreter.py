@@ -6,7 +6,7 @@ import logging
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,16 @@ from gossamer.dtypes import is_packed
 from gossamer.errors import DelegateError
 from gossamer.model import read_model, verify_model
 from gossamer.model.model import Model
-from gossamer.planner.planner import Plan
+from gossamer.ops.op_def import OpDef
+from gossamer.planner.planner import AllocationType, Plan
 from gossamer.quantization import integer_range
-from gossamer.resolver import BuiltinOpResolver, MutableOpResolver, OpResolver, OpResolverType
+from gossamer.resolver import (
+    BuiltinOpResolver,
+    InstalledOpResolver,
+    MutableOpResolver,
+    OpResolver,
+    OpResolverType,
+)
 from gossamer.runtime.builder import build_subgraphs
 from gossamer.runtime.signature import SignatureRunner
 from gossamer.runtime.subgraph import Subgraph
@@ -59,6 +66,8 @@ class Interpreter:
     ``experimental_force_delegate_node_profiling``: profilers see the kernels of delegates that report their own nodes
     too. ``experimental_default_delegate_latest_features`` changes nothing as long as there is no default delegate.
     ``experimental_compress_quantization_zero_points``: details report one zero point where all are equal.
+    ``custom_ops``, which only Gossamer has: custom operators, as `gossamer.custom_op` makes them; they go before those
+    of the resolver.
 
     ``allow_buffer_handle_output``: `invoke` may leave outputs in the buffers of delegates; `get_tensor` copies them.
 
@@ -80,8 +89,10 @@ class Interpreter:
         experimental_compress_quantization_zero_points: bool = False,
         experimental_disable_delegate_node_fusion: bool = False,
         experimental_force_delegate_node_profiling: bool = False,
+        *,
+        custom_ops: Iterable[OpDef] = (),
     ) -> None:
-        resolver = _resolver(experimental_op_resolver_type)
+        resolver = _with_custom_ops(_resolver(experimental_op_resolver_type), custom_ops)
         if experimental_preserve_all_tensors and experimental_op_resolver_type in (
             OpResolverType.AUTO,
             OpResolverType.BUILTIN,
@@ -191,8 +202,12 @@ class Interpreter:
         return tensor.buffer_handle, tensor.delegate
 
     def reset_all_variables(self) -> None:
-        """Zero the variable tensors of every subgraph."""
+        """Zero the variable tensors of every subgraph. Raises `RuntimeError` before one that has any is allocated."""
         for subgraph in self._subgraphs:
+            if any(not subgraph.tensors[index].has_data for index in subgraph.variables):
+                raise RuntimeError(
+                    f"the variable tensors of subgraph {subgraph.index} have no memory yet. Run allocate_tensors() first"
+                )
             subgraph.reset_variables()
 
     def num_subgraphs(self) -> int:
@@ -219,16 +234,17 @@ class Interpreter:
         self._set_tensor(tensor_index, value, 0)
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> NDArray[Any]:
-        """A copy of a tensor's value. Strings are `bytes` in an object array; int4 and int2 come as int8.
+        """A copy of a tensor's value; a scalar comes as a NumPy scalar. Strings are `bytes` in an object array; int4
+        and int2 come as int8.
 
         An intermediate tensor holds its value only with ``experimental_preserve_all_tensors``: its memory is shared.
         Raises `ValueError`: bad index, or no value yet.
         """
         tensor = self._subgraph(subgraph_index).tensor(int(tensor_index))
-        return np.array(self._readable(tensor))
+        return _returned(np.array(self._readable(tensor)))
 
     def tensor(self, tensor_index: int) -> Callable[[], NDArray[Any]]:
-        """A function that gives a live view of a tensor; hold the function, not the view.
+        """A function that gives a live view of a tensor; hold the function, not the view. Of a scalar it gives a copy.
 
         While a view is held, `invoke`, `allocate_tensors` and `resize_tensor_input` raise `RuntimeError`. Views of
         constants are read-only.
@@ -238,6 +254,8 @@ class Interpreter:
             array = self._readable(self._subgraphs[0].tensor(int(tensor_index)))
             if array.dtype == np.object_:
                 return array
+            if not array.shape:
+                return _returned(array)
             if array.dtype.isbuiltin != 1:
                 return np.asarray(array)
             owner = _View(array)
@@ -257,15 +275,19 @@ class Interpreter:
         return [self._get_tensor_details(index, 0) for index in self._subgraphs[0].outputs]
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[Details]:
-        """Details of every tensor of a subgraph. Raises `ValueError` for a bad index."""
+        """Details of every tensor of a subgraph, the scratch tensors of its operators at the end.
+
+        Raises `ValueError` for a bad index.
+        """
         if not 0 <= subgraph_index < len(self._subgraphs):
             raise ValueError(
                 f"subgraph_index is out of range: {subgraph_index} for the model, "
                 f"which has {len(self._subgraphs)} subgraphs."
             )
         return [
-            self._get_tensor_details(index, subgraph_index)
-            for index in range(len(self._subgraphs[subgraph_index].tensors))
+            self._get_tensor_details(tensor.index, subgraph_index)
+            for tensor in self._subgraphs[subgraph_index].tensors
+            if tensor.allocation_type != AllocationType.MEM_NONE
         ]
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
@@ -357,6 +379,8 @@ class Interpreter:
     def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> Details:
         subgraph = self._subgraph(int(subgraph_index))
         tensor = subgraph.tensor(int(tensor_index))
+        if tensor.allocation_type == AllocationType.MEM_NONE:
+            raise ValueError(f"Tensor with no type found: {tensor.index} is kept free for scratch memory.")
         quantization = tensor.quantization
         zero_points = quantization.zero_points
         if self._compress_zero_points and zero_points.size > 1 and (zero_points == zero_points[0]).all():
@@ -378,7 +402,7 @@ class Interpreter:
             "index": tensor.index,
             "shape": np.array(tensor.shape, np.int32),
             "shape_signature": np.array(tensor.shape_signature, np.int32),
-            "dtype": tensor.dtype.type,
+            "dtype": _details_type(tensor),
             "quantization": (quantization.scale, quantization.zero_point),
             "quantization_parameters": parameters,
             "sparsity_parameters": _sparsity_details(tensor.sparsity),
@@ -390,7 +414,7 @@ class Interpreter:
             raise ValueError("Invalid node index")
         node = nodes[op_index]
         types = [
-            [self._subgraphs[0].tensors[i].dtype.type for i in indices if i != -1]
+            [_details_type(self._subgraphs[0].tensors[i]) for i in indices if i != -1]
             for indices in (node.inputs, node.outputs)
         ]
         return {
@@ -423,23 +447,29 @@ class Interpreter:
 
 
 class InterpreterWithCustomOps(Interpreter):
-    """An `Interpreter` with custom operators: each of ``custom_op_registerers`` is called with a `MutableOpResolver`.
+    """An `Interpreter` with custom operators: each of ``custom_op_registerers`` is called with a `MutableOpResolver`,
+    or is an operator that `gossamer.custom_op` made.
 
     Raises `ValueError` for a registerer that is a symbol name: those live in C++ libraries.
     """
 
     def __init__(
-        self, custom_op_registerers: Sequence[Callable[[MutableOpResolver], None]] | None = None, **kwargs: Any
+        self,
+        custom_op_registerers: Sequence[OpDef | Callable[[MutableOpResolver], None]] | None = None,
+        **kwargs: Any,
     ) -> None:
         base = _resolver(kwargs.pop("experimental_op_resolver_type", OpResolverType.AUTO))
         resolver = MutableOpResolver(base)
         for registerer in custom_op_registerers or ():
-            if not callable(registerer):
+            if isinstance(registerer, OpDef):
+                resolver.add(registerer)
+            elif callable(registerer):
+                registerer(resolver)
+            else:
                 raise ValueError(
                     f"Looking up symbol '{registerer}' failed: a registerer here is a Python function that takes a "
                     "MutableOpResolver"
                 )
-            registerer(resolver)
         super().__init__(experimental_op_resolver_type=resolver, **kwargs)
 
 
@@ -463,7 +493,30 @@ def _resolver(choice: OpResolverType | OpResolver) -> OpResolver:
         return choice
     if not isinstance(choice, OpResolverType):
         raise ValueError(f"Unrecognized passed in op resolver type: {choice}")
-    return BuiltinOpResolver(reference=choice is OpResolverType.BUILTIN_REF)
+    return MutableOpResolver(BuiltinOpResolver(reference=choice is OpResolverType.BUILTIN_REF), InstalledOpResolver())
+
+
+def _with_custom_ops(resolver: OpResolver, custom_ops: Iterable[OpDef]) -> OpResolver:
+    own = MutableOpResolver(resolver)
+    for op in custom_ops:
+        if not isinstance(op, OpDef):
+            raise ValueError(f"custom_ops takes what @gossamer.custom_op(name) makes, got {op!r}")
+        own.add(op)
+    return own if custom_ops else resolver
+
+
+def _details_type(tensor: Tensor) -> type[np.generic]:
+    """The type that details give: not always that of the arrays."""
+    return _TYPE_IN_DETAILS.get(tensor.type) or tensor.dtype.type
+
+
+_TYPE_IN_DETAILS: dict[int, type[np.generic]] = {TensorType.STRING: np.bytes_, TensorType.RESOURCE: np.object_}
+
+
+def _returned(array: NDArray[Any]) -> NDArray[Any]:
+    # As functions of NumPy and LiteRT do: an array without dimensions is returned as a scalar, unless it is a string.
+    scalar: NDArray[Any] = array if array.dtype == np.object_ else array[()]
+    return scalar
 
 
 def _entry_name(entry: Any) -> str:

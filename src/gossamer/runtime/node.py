@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.delegates.delegate import Delegate, NodeInfo
-from gossamer.errors import PrepareError
+from gossamer.errors import GossamerError, PrepareError
 from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.tensor import Tensor
@@ -17,6 +17,9 @@ from gossamer.schema.enums import TensorType
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
+
+TRIPPED = (ValueError, TypeError, LookupError, ArithmeticError)
+"""What an operator raises that trips over hostile options or values: it must still say which one it is, and where."""
 
 
 class Node:
@@ -215,8 +218,13 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         kernel = self.op.reference_function
         if kernel is None:
             self.fail("has no kernel")
-        with np.errstate(all="ignore"):
-            results = kernel(self)
+        try:
+            with np.errstate(all="ignore"):
+                results = kernel(self)
+        except GossamerError:
+            raise
+        except TRIPPED as error:
+            self.fail(f"{type(error).__name__}: {error}")
         if not isinstance(results, tuple | list):
             results = (results,)
         if len(results) != len(self.tensors_out):
@@ -249,6 +257,5 @@ def prepare_node(scope: Scope, node: Node) -> None:
                 node.data = node.op.prepare_function(ctx)
     except PrepareError:
         raise
-    except (ValueError, TypeError, IndexError, KeyError, OverflowError, MemoryError, ZeroDivisionError) as error:
-        # An operator that trips over hostile options must still say which one and where.
+    except (*TRIPPED, MemoryError) as error:
         ctx.fail(f"{type(error).__name__}: {error}")

@@ -15,7 +15,7 @@ from gossamer.model import Model, read_model, verify_model
 from gossamer.model.metadata import file_names, min_runtime_version, model_metadata, read_file
 from gossamer.model.model import code_name, resolved_code
 from gossamer.planner.planner import Plan
-from gossamer.resolver import BuiltinOpResolver
+from gossamer.resolver import BuiltinOpResolver, InstalledOpResolver, MutableOpResolver
 from gossamer.schema import BuiltinOperator, OperatorCode, SubGraph, Tensor
 from gossamer.tools._command import Tool, affine, console, existing_file, json_option, plural, table, write_json
 
@@ -100,7 +100,7 @@ def _operators(model: Model) -> list[dict[str, Any]]:
 
 
 def _has_kernel(code: OperatorCode) -> bool:
-    resolver, number = BuiltinOpResolver(), resolved_code(code)
+    resolver, number = MutableOpResolver(BuiltinOpResolver(), InstalledOpResolver()), resolved_code(code)
     if number == BuiltinOperator.CUSTOM:
         return resolver.find_custom(code.custom_code, code.version) is not None
     try:

@@ -27,7 +27,7 @@ op = OpDef(
     "NumericVerify",
     inputs=("x", "reference"),
     outputs=("output",),
-    versions=versions("2.5.0"),
+    versions=versions("2.2.0"),
     types={
         "x": (TensorType.UINT8, TensorType.INT8, TensorType.INT16, TensorType.FLOAT16),
         "reference": (TensorType.FLOAT32,),

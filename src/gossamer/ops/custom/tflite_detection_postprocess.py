@@ -42,7 +42,7 @@ op = OpDef(
     "TFLite_Detection_PostProcess",
     inputs=("box_encodings", "class_predictions", "anchors"),
     outputs=("boxes", "classes", "scores", "num_detections"),
-    versions=versions("1.9.0"),
+    versions=versions("1.10.0"),
     types={
         "box_encodings": TYPES,
         "class_predictions": TYPES,
