@@ -7,6 +7,7 @@ bfloat16 and the float8 types are those of ``ml_dtypes``, imported when a model 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,8 @@ def decode_strings(serialized: NDArray[np.uint8], shape: tuple[int, ...]) -> NDA
     offsets = np.frombuffer(raw, "<i4", count + 1, 4).tolist() if count else []
     if any(not 4 * (count + 2) <= a <= b <= len(raw) for a, b in itertools.pairwise(offsets)):
         raise ValueError("string buffer has offsets outside itself")
+    if count != math.prod(shape):
+        raise ValueError(f"string buffer holds {count} strings, shape {list(shape)} has {math.prod(shape)}")
     values = np.empty(count, object)
     for i in range(count):
         values[i] = raw[offsets[i] : offsets[i + 1]]

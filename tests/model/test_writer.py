@@ -18,6 +18,7 @@ from gossamer.schema import (
     Metadata,
     Operator,
     OperatorCode,
+    StablehloSortOptions,
     SubGraph,
     Tensor,
 )
@@ -79,6 +80,12 @@ def test_equal_layouts_share_a_vtable() -> None:
         return len(write_root(SubGraph(tensors=tuple(Tensor(buffer=i + 1) for i in range(count))), b"TEST"))
 
     assert size(1004) - size(4) == 1000 * (4 + 8)  # offset in the vector; offset of the vtable and the buffer
+
+
+def test_fields_of_eight_bytes_and_of_one_and_nothing_between() -> None:
+    options = StablehloSortOptions(dimension=1, is_stable=True)
+    again = read_root(StablehloSortOptions, memoryview(write_root(options, b"TEST")), b"TEST")
+    assert again == options
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 import gossamer
 from gossamer import Interpreter, OpResolverType
-from gossamer.schema import ReshapeOptions, TensorType
+from gossamer.schema import ReshapeOptions, RNNOptions, TensorType
 from tests.runtime.graphs import ModelMaker, adder
 
 
@@ -367,3 +367,106 @@ def test_packed_integers_are_given_and_come_as_int8() -> None:
     assert interpreter.get_tensor(y).tolist() == [[-8], [7], [1]]
     with pytest.raises(ValueError, match="INT4 holds -8 to 7"):
         interpreter.set_tensor(x, np.array([8, 0, 0], np.int8))
+
+
+def copier(type: TensorType, shape: tuple[int, ...], **fields: object) -> Interpreter:
+    """An allocated interpreter whose output is its input in one dimension."""
+    make = ModelMaker()
+    x, y = make.tensor(shape, type, "x", **fields), make.tensor((int(np.prod(shape)),), type, "y")
+    make.op("RESHAPE", [x], [y], ReshapeOptions(new_shape=(int(np.prod(shape)),)))
+    make.io([x], [y])
+    made = Interpreter(model_content=make.model())
+    made.allocate_tensors()
+    return made
+
+
+def test_scalars_come_as_numpy_scalars_and_are_no_views() -> None:
+    interpreter = copier(TensorType.FLOAT32, (), has_rank=True)
+    interpreter.set_tensor(0, np.float32(3))
+    assert type(interpreter.get_tensor(0)) is np.float32
+    held = interpreter.tensor(0)()
+    assert type(held) is np.float32
+    interpreter.invoke()
+    assert interpreter.get_tensor(1).tolist() == [3]
+
+
+@pytest.mark.parametrize(("type", "dtype"), [(TensorType.STRING, np.bytes_), (TensorType.RESOURCE, np.object_)])
+def test_types_in_details_that_are_not_those_of_the_arrays(type: TensorType, dtype: object) -> None:
+    make = ModelMaker()
+    x, y = make.tensor((1,), type), make.tensor((1, 1), type)
+    make.op("RESHAPE", [x], [y], ReshapeOptions(new_shape=(1, 1)))
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    assert interpreter.get_input_details()[0]["dtype"] is dtype
+    assert interpreter._get_op_details(0)["operand_types"] == [dtype]
+
+
+def test_scratch_tensors_have_details_once_they_are_asked_for() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((2, 3), name="x"), make.tensor((2,), name="y")
+    axis = make.constant([1], np.int32, TensorType.INT32, name="axis")
+    make.op("MEAN", [x, axis], [y])
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    assert [details["name"] for details in interpreter.get_tensor_details()] == ["x", "y", "axis"]
+    interpreter.allocate_tensors()
+    details = interpreter.get_tensor_details()
+    assert len(details) > 3
+    assert {entry["name"] for entry in details[3:]} == {""}
+    missing = set(range(3, 8)) - {entry["index"] for entry in details}
+    assert missing
+    with pytest.raises(ValueError, match=r"Tensor with no type found|Invalid tensor index"):
+        interpreter._get_tensor_details(min(missing), 0)
+
+
+def test_variables_cannot_be_reset_before_they_have_memory() -> None:
+    make = ModelMaker()
+    x, h, y = make.tensor((1, 1)), make.tensor((1, 1), is_variable=True), make.tensor((1, 1))
+    one = make.constant([[1]], np.float32, TensorType.FLOAT32)
+    bias = make.constant([0], np.float32, TensorType.FLOAT32)
+    make.op("RNN", [x, one, one, bias, h], [y], RNNOptions())
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    with pytest.raises(RuntimeError, match=r"have no memory yet\. Run allocate_tensors\(\) first"):
+        interpreter.reset_all_variables()
+    interpreter.allocate_tensors()
+    interpreter.reset_all_variables()
+
+
+def test_a_path_may_be_bytes_and_content_is_never_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "adder.tflite"
+    path.write_bytes(adder())
+    assert Interpreter(str(path).encode()).get_input_details()[0]["name"] == "x"
+    with pytest.raises(TypeError, match="model_content takes the bytes of a model, got a str"):
+        Interpreter(model_content=str(path))
+
+
+@pytest.mark.parametrize("index", [0.0, "0", None])
+@pytest.mark.parametrize("call", ["get_tensor", "set_tensor", "resize_tensor_input", "tensor"])
+def test_an_index_is_an_integer(interpreter: Interpreter, call: str, index: object) -> None:
+    more = {"set_tensor": [np.zeros((2, 3), np.float32)], "resize_tensor_input": [[2, 3]]}.get(call, [])
+    function = getattr(interpreter, call)
+    with pytest.raises(TypeError):
+        function(index, *more)()  # what tensor() gives is called
+
+
+def test_values_of_another_byte_order_are_values(interpreter: Interpreter) -> None:
+    interpreter.set_tensor(0, np.arange(6, dtype=">f4").reshape(2, 3))
+    np.testing.assert_array_equal(interpreter.get_tensor(0), np.arange(6).reshape(2, 3))
+
+
+@pytest.mark.parametrize("type", [TensorType.INT4, TensorType.UINT4])
+def test_four_bit_tensors_take_any_shape_of_as_many_elements(type: TensorType) -> None:
+    interpreter = copier(type, (2, 3))
+    interpreter.set_tensor(0, np.arange(6, dtype=interpreter.get_input_details()[0]["dtype"]))
+    assert interpreter.get_tensor(0).tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(ValueError, match="Dimension mismatch"):
+        interpreter.set_tensor(0, np.zeros(5, interpreter.get_input_details()[0]["dtype"]))
+
+
+@pytest.mark.parametrize("type", [TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2])
+def test_float8_takes_its_bytes(type: TensorType) -> None:
+    interpreter = copier(type, (3,))
+    for raw in (np.uint8, np.int8):
+        interpreter.set_tensor(0, np.array([1, 2, 3], raw))
+        assert interpreter.get_tensor(0).view(np.uint8).tolist() == [1, 2, 3]

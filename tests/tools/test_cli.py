@@ -19,7 +19,7 @@ from tests.tools import models
 from tests.tools.conftest import Outcome
 
 Run = Callable[..., Outcome]
-TOOLS = ["benchmark", "inspect", "run"]
+TOOLS = ["benchmark", "inspect", "run", "versions"]
 
 
 def test_the_tools_are_the_files_of_the_folder(gossamer: Run) -> None:
@@ -52,7 +52,7 @@ def test_an_unknown_tool_is_answered_with_the_nearest(gossamer: Run) -> None:
     result = gossamer("inspekt")
     assert result.code == 2
     assert result.err.endswith(
-        "Error: No such command 'inspekt'; did you mean 'inspect'? The commands are benchmark, inspect, run.\n"
+        f"Error: No such command 'inspekt'; did you mean 'inspect'? The commands are {', '.join(TOOLS)}.\n"
     )
 
 

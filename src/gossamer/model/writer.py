@@ -208,7 +208,7 @@ class _Layout:
         while waiting:
             fitting = next((n for n, entry in enumerate(waiting) if end % entry[1].size == 0), None)
             if fitting is None:
-                form, end = form + "4x", end + 4
+                form, end = form + "x", end + 1
                 continue
             field, scalar, slot = waiting.pop(fitting)
             self.order.append((field, slot, end))

@@ -53,8 +53,7 @@ def matrix(ctx: InvokeContext, position: int) -> Matrix:
 
 
 def check_scale(ctx: Context, name: str, weights: TensorInfo) -> None:
-    """Raise for quantized weights without exactly one scale, and for sparse ones."""
-    ctx.require(weights.sparsity is None, f"{name} must not be sparse")
+    """Raise for quantized weights without exactly one scale."""
     if weights.type != TensorType.FLOAT32:
         scales = weights.quantization.scales
         ctx.require(

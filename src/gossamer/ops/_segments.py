@@ -39,7 +39,7 @@ def reduced(ctx: InvokeContext, function: Any, initial: Any) -> Array:
     data, ids = ctx.value(0), ctx.value(1)
     shape = _shape(ctx, ids, ctx.value(2))
     result = np.full(shape, initial, data.dtype)
-    rows = data.reshape(ids.size, elements(shape[1:])) if data.size else data.reshape(ids.size, 0)
+    rows = data.reshape(ids.size, elements(shape[1:]))
     kept = ids.reshape(-1) >= 0
     function.at(result.reshape(shape[0], elements(shape[1:])), ids.reshape(-1)[kept], rows[kept])
     return result

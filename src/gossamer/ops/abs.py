@@ -14,7 +14,8 @@ import numpy as np
 
 from gossamer.ops._fixed_point import scale_ratio
 from gossamer.ops._function_table import prepare_unary_quantized
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type, quantized
 from gossamer.quantization import multiply_by_quantized_multiplier
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import AbsOptions
@@ -25,7 +26,13 @@ op = OpDef(
     "ABS",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.13.0", "2.4.0", "2.5.0", "2.6.0", "2.12.0"),
+    versions=(
+        Version(1, "1.13.0"),
+        Version(2, "2.4.0", input_type(0, TensorType.INT8, TensorType.UINT8)),
+        Version(3, "2.5.0", input_type(0, TensorType.INT16) & quantized(0)),
+        Version(4, "2.6.0", input_type(0, TensorType.INT16) & ~quantized(0)),
+        Version(5, "2.12.0", input_type(0, TensorType.INT32)),
+    ),
     reference_version=3,
     types={"x": _TYPES, "output": _TYPES},
     options=AbsOptions,

@@ -17,7 +17,8 @@ import numpy as np
 
 from gossamer.ops._elementwise import fused_activation, prepare_binary
 from gossamer.ops._rescale import Rescaling, prepare_sum
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import in_and_out, input_type, option, quantized
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import AddOptions
 
@@ -35,7 +36,14 @@ op = OpDef(
     "ADD",
     inputs=("x", "y"),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0", "2.4.0", "2.6.0", "2.13.0", "2.23.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.4.0", in_and_out(TensorType.INT16) & ~option("pot_scale_int16")),
+        Version(4, "2.6.0", input_type(0, TensorType.INT64)),
+        Version(5, "2.13.0", input_type(0, TensorType.INT16) & ~quantized(0)),
+        Version(6, "2.23.0", input_type(0, TensorType.FLOAT16)),
+    ),
     reference_version=5,
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=AddOptions,

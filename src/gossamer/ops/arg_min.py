@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from gossamer.ops._arg_min_max import INDEX_TYPES, INPUT_TYPES, arg, prepare_arg
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
+from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ArgMinOptions
 
 op = OpDef(
     "ARG_MIN",
     inputs=("x", "axis"),
     outputs=("output",),
-    versions=versions("1.9.0", "1.14.0", "2.9.0"),
+    versions=(
+        Version(1, "1.9.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.9.0", input_type(0, TensorType.BOOL)),
+    ),
     reference_version=2,
     types={"x": INPUT_TYPES, "axis": INDEX_TYPES, "output": INDEX_TYPES},
     options=ArgMinOptions,

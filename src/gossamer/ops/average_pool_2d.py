@@ -17,7 +17,8 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import fused_activation, quantized_limits
 from gossamer.ops._pool import Windows, counts, prepare_pool, reduce_windows
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import in_and_out, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Pool2DOptions
 
@@ -27,7 +28,11 @@ op = OpDef(
     "AVERAGE_POOL_2D",
     inputs=("input",),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0", "2.3.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.3.0", in_and_out(TensorType.INT16)),
+    ),
     types={"input": TYPES, "output": TYPES},
     options=Pool2DOptions,
 )

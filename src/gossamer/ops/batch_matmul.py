@@ -31,7 +31,8 @@ from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import quantize_rows
 from gossamer.ops._layout import require_rank
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_signature import input_type, operand_types, option
 from gossamer.quantization import (
     multiply_by_quantized_multiplier,
     multiply_by_quantized_multiplier_64,
@@ -51,11 +52,18 @@ COMBINATIONS: dict[tuple[TensorType, TensorType], tuple[TensorType, ...]] = {
     (I16, I8): (I16,),
 }
 
+HYBRID = operand_types(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32)
+
 op = OpDef(
     "BATCH_MATMUL",
     inputs=("lhs", "rhs"),
     outputs=("output",),
-    versions=versions("2.3.0", "2.3.0", "2.4.0", "2.5.0"),
+    versions=(
+        Version(1, "2.3.0"),
+        Version(2, "2.3.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.4.0", input_type(0, TensorType.INT16)),
+        Version(4, "2.5.0", HYBRID & option("asymmetric_quantize_inputs")),
+    ),
     types={"lhs": (F32, I8, I16), "rhs": (F32, I8, I16), "output": (F32, I8, I16, I32)},
     options=BatchMatMulOptions,
     reserved_tensors=(0, 7),

@@ -23,13 +23,16 @@ from gossamer.ops import _lstm
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import WEIGHT_TYPES
 from gossamer.ops._vector_activation import check_activation
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BidirectionalSequenceLSTMOptions
 
 F32, I32 = TensorType.FLOAT32, TensorType.INT32
 DIRECTIONS = ("fw_", "bw_")
 AUX_NAMES = tuple(f"aux_input_to_{gate}_weights" for gate in _lstm.GATES)
+
+HYBRID = input_type(1, TensorType.INT8) & output_type(0, TensorType.FLOAT32)
 
 op = OpDef(
     "BIDIRECTIONAL_SEQUENCE_LSTM",
@@ -41,7 +44,11 @@ op = OpDef(
         *(f"{direction}{name}?" for direction in DIRECTIONS for name in AUX_NAMES),
     ),
     outputs=("fw_output", "bw_output?"),
-    versions=versions("1.14.0", "1.14.0", "1.14.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.14.0", HYBRID),
+        Version(3, "1.14.0", HYBRID & option("asymmetric_quantize_inputs")),
+    ),
     types={
         "input": (F32,),
         **{name: types for direction in DIRECTIONS for name, types in _lstm.weight_types(direction).items()},

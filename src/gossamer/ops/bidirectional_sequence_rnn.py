@@ -23,13 +23,16 @@ from gossamer.ops import _rnn
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import WEIGHT_TYPES, check_scale, matrix
 from gossamer.ops._vector_activation import check_activation
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BidirectionalSequenceRNNOptions
 
 _FLOAT = (TensorType.FLOAT32,)
 _CELL = {"weights": WEIGHT_TYPES, "recurrent_weights": WEIGHT_TYPES, "bias": _FLOAT, "hidden_state": _FLOAT}
 AUX_INPUT, FW_AUX_WEIGHTS, BW_AUX_WEIGHTS = 9, 10, 11
+
+HYBRID = input_type(1, TensorType.INT8) & output_type(0, TensorType.FLOAT32)
 
 op = OpDef(
     "BIDIRECTIONAL_SEQUENCE_RNN",
@@ -39,7 +42,11 @@ op = OpDef(
         *("aux_input?", "fw_aux_weights?", "bw_aux_weights?"),
     ),
     outputs=("fw_output", "bw_output?"),
-    versions=versions("1.14.0", "1.14.0", "2.3.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.14.0", HYBRID),
+        Version(3, "2.3.0", HYBRID & option("asymmetric_quantize_inputs")),
+    ),
     types={
         "input": _FLOAT,
         **{f"{direction}_{name}": types for direction in ("fw", "bw") for name, types in _CELL.items()},

@@ -18,13 +18,19 @@ from gossamer.ops._layout import (
     require_rank,
 )
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_signature import FLOAT8, input_type
+from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BroadcastToOptions
 
 op = OpDef(
     "BROADCAST_TO",
     inputs=("input", "shape"),
     outputs=("output",),
-    versions=(Version(2, "2.5.0"), Version(3, "2.5.0"), Version(4, "2.23.0")),
+    versions=(
+        Version(2, "2.5.0"),
+        Version(3, "2.5.0", input_type(0, TensorType.INT8, TensorType.INT16)),
+        Version(4, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={"input": NUMBER_TYPES, "shape": INDEX_TYPES, "output": NUMBER_TYPES},
     options=BroadcastToOptions,
 )

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import is_packed, numpy_dtype, type_name
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, in_or_out, input_type, output_type
 from gossamer.quantization import integer_range
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import CastOptions
@@ -34,7 +35,17 @@ op = OpDef(
     "CAST",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.5.0", "2.7.0", "2.8.0", "2.9.0", "2.12.0", "2.15.0", "2.17.0", "2.21.0", "2.23.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "2.7.0", in_or_out(TensorType.UINT32)),
+        Version(3, "2.8.0", in_or_out(TensorType.INT8)),
+        Version(4, "2.9.0", in_or_out(TensorType.UINT16)),
+        Version(5, "2.12.0", in_or_out(TensorType.FLOAT16, TensorType.FLOAT64)),
+        Version(6, "2.15.0", input_type(0, TensorType.INT4) & output_type(0, TensorType.FLOAT32)),
+        Version(7, "2.17.0", in_or_out(TensorType.BFLOAT16)),
+        Version(8, "2.21.0", in_or_out(TensorType.INT2, TensorType.UINT4)),
+        Version(9, "2.23.0", in_or_out(*FLOAT8)),
+    ),
     types={"x": _TYPES, "output": _TYPES},
     options=CastOptions,
 )

@@ -25,7 +25,8 @@ from gossamer.ops._layout import (
     require_symmetric_int16,
     require_type,
 )
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.quantization import Quantization, round_half_away
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import ConcatenationOptions
@@ -49,7 +50,15 @@ op = OpDef(
     "CONCATENATION",
     inputs=("value", "values*"),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0", "2.3.0", "2.14.0", "2.21.0", "2.23.0", "2.23.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.3.0", input_type(0, TensorType.INT16)),
+        Version(4, "2.14.0", input_type(0, TensorType.UINT32)),
+        Version(5, "2.21.0", input_type(0, TensorType.INT4)),
+        Version(6, "2.23.0", input_type(0, TensorType.FLOAT16)),
+        Version(7, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={"value": TYPES, "values": TYPES, "output": TYPES},
     options=ConcatenationOptions,
 )

@@ -34,7 +34,8 @@ from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16
 from gossamer.ops._convolution import convolve, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
+from gossamer.ops.op_signature import HAS_OPTIONS, Condition, operand_types, per_channel
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Conv2DOptions
 
@@ -45,11 +46,27 @@ FILTER_TYPES = {
     TensorType.INT16: (TensorType.INT8, TensorType.INT4),
 }
 
+HYBRID = operand_types(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32)
+GROUPED = Condition(
+    "{input[0]} and {input[1]} differ in their channels",
+    "{input[0]} and {input[1]} have the same channels",
+    lambda s: s.input(0).shape and s.input(0).shape[3:4] != s.input(1).shape[3:4],
+)
+
 op = OpDef(
     "CONV_2D",
     inputs=("input", "filter", "bias"),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0", "1.14.0", "2.3.0", "2.4.0", "2.9.0", "2.11.0", "2.15.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", HYBRID),
+        Version(3, "1.14.0", operand_types(TensorType.INT8, TensorType.INT8, TensorType.INT8)),
+        Version(4, "2.3.0", operand_types(TensorType.INT16, TensorType.INT16, TensorType.INT16)),
+        Version(5, "2.4.0", HYBRID & per_channel(1, 0)),
+        Version(6, "2.9.0", GROUPED),
+        Version(7, "2.11.0", operand_types(TensorType.INT8, TensorType.INT4, TensorType.INT8) & ~GROUPED),
+        Version(8, "2.15.0", operand_types(TensorType.INT16, TensorType.INT8, TensorType.INT16) & HAS_OPTIONS),
+    ),
     types={
         "input": tuple(FILTER_TYPES),
         "filter": (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT4),

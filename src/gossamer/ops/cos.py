@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import CosOptions
 
@@ -15,7 +16,10 @@ op = OpDef(
     "COS",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.14.0", "2.23.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "2.23.0", input_type(0, TensorType.FLOAT16)),
+    ),
     reference_version=1,
     types={"x": _TYPES, "output": _TYPES},
     options=CosOptions,

@@ -18,6 +18,7 @@ op = OpDef(
     "DENSIFY",
     inputs=("input",),
     outputs=("output",),
+    sparse="input",
     versions=versions("2.2.0"),
     types={"input": TYPES, "output": TYPES},
     options=DensifyOptions,

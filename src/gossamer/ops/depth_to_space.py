@@ -8,7 +8,8 @@ through XNNPACK.
 from __future__ import annotations
 
 from gossamer.ops._layout import checked_shape, require_output_type, require_rank
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DepthToSpaceOptions
 
@@ -18,7 +19,10 @@ op = OpDef(
     "DEPTH_TO_SPACE",
     inputs=("input",),
     outputs=("output",),
-    versions=versions("2.1.0", "2.5.0"),
+    versions=(
+        Version(1, "2.1.0"),
+        Version(2, "2.5.0", input_type(0, TensorType.INT8)),
+    ),
     types={"input": TYPES, "output": TYPES},
     options=DepthToSpaceOptions,
     reference_version=1,

@@ -33,7 +33,8 @@ from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16
 from gossamer.ops._convolution import convolve_depthwise, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import operand_types, option, per_channel
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DepthwiseConv2DOptions
 
@@ -44,11 +45,21 @@ FILTER_TYPES = {
     TensorType.INT16: (TensorType.INT8,),
 }
 
+HYBRID = operand_types(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32)
+
 op = OpDef(
     "DEPTHWISE_CONV_2D",
     inputs=("input", "filter", "bias?"),
     outputs=("output",),
-    versions=versions("1.5.0", "1.12.0", "1.14.0", "2.2.0", "2.3.0", "2.3.0", "2.11.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.12.0", ~option("dilation_w_factor", 1) | ~option("dilation_h_factor", 1)),
+        Version(3, "1.14.0", operand_types(TensorType.INT8, TensorType.INT8, TensorType.INT8)),
+        Version(4, "2.2.0", HYBRID),
+        Version(5, "2.3.0", operand_types(TensorType.INT16, TensorType.INT16, TensorType.INT16)),
+        Version(6, "2.3.0", HYBRID & per_channel(1, 3)),
+        Version(7, "2.11.0", operand_types(TensorType.INT8, TensorType.INT4, TensorType.INT8)),
+    ),
     types={
         "input": tuple(FILTER_TYPES),
         "filter": (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT4),

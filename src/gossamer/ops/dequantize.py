@@ -15,7 +15,8 @@ import numpy as np
 
 from gossamer.dtypes import type_name
 from gossamer.ops._per_channel import require_channels
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, input_type, per_channel
 from gossamer.quantization import dequantize
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DequantizeOptions
@@ -27,7 +28,17 @@ op = OpDef(
     "DEQUANTIZE",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.13.1", "1.14.0", "1.15.0", "2.2.0", "2.7.0", "2.18.0", "2.21.0", "2.22.0", "2.23.0"),
+    versions=(
+        Version(1, "1.13.1"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "1.15.0", input_type(0, TensorType.INT16, TensorType.FLOAT16)),
+        Version(4, "2.2.0"),
+        Version(5, "2.7.0", input_type(0, TensorType.INT8) & per_channel(0, least=2)),
+        Version(6, "2.18.0", input_type(0, TensorType.INT4)),
+        Version(7, "2.21.0", input_type(0, TensorType.INT2)),
+        Version(8, "2.22.0", input_type(0, TensorType.UINT4)),
+        Version(9, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={"x": (*_PER_CHANNEL, TensorType.INT16, *_FLOATS), "output": (TensorType.FLOAT32,)},
     options=DequantizeOptions,
 )

@@ -24,7 +24,8 @@ from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import fused_activation, prepare_binary, quantized_limits, require_nonzero, require_scale
 from gossamer.ops._fixed_point import count_leading_zeros, reciprocal
 from gossamer.ops._rescale import divide_by_any_pot
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import broadcasts_above
 from gossamer.quantization import (
     quantize_multiplier,
     saturating_rounding_doubling_high_mul,
@@ -39,7 +40,10 @@ op = OpDef(
     "DIV",
     inputs=("x", "y"),
     outputs=("output",),
-    versions=versions("1.6.0", "2.3.0"),
+    versions=(
+        Version(1, "1.6.0"),
+        Version(2, "2.3.0", broadcasts_above(4)),
+    ),
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=DivOptions,
     in_place=InPlace.INPUT_0 | InPlace.INPUT_1,

@@ -17,7 +17,8 @@ from gossamer.ops._layout import (
     require_shape,
     require_type,
 )
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DynamicUpdateSliceOptions
 
@@ -28,7 +29,14 @@ op = OpDef(
     "DYNAMIC_UPDATE_SLICE",
     inputs=("operand", "update", "start_indices"),
     outputs=("output",),
-    versions=versions("2.9.0", "2.17.0", "2.19.0", "2.20.0", "2.21.0", "2.22.0"),
+    versions=(
+        Version(1, "2.9.0"),
+        Version(2, "2.17.0", input_type(2, TensorType.INT64)),
+        Version(3, "2.19.0", input_type(0, TensorType.FLOAT16)),
+        Version(4, "2.20.0", input_type(0, TensorType.INT16)),
+        Version(5, "2.21.0", input_type(0, TensorType.INT4)),
+        Version(6, "2.22.0", input_type(0, TensorType.BFLOAT16)),
+    ),
     types={"operand": TYPES, "update": TYPES, "start_indices": INDEX_TYPES, "output": TYPES},
     options=DynamicUpdateSliceOptions,
     in_place=InPlace.INPUT_0,

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from gossamer.dtypes import element_bits, is_packed, numpy_dtype, type_name
 from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import NUMBER_TYPES, require_indices_in_range, require_rank
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type, per_channel
 from gossamer.schema.enums import TensorType
 
 QUANTIZED = (TensorType.UINT8, TensorType.INT8, TensorType.INT4, TensorType.INT2)
@@ -33,7 +34,13 @@ op = OpDef(
     "EMBEDDING_LOOKUP",
     inputs=("ids", "value"),
     outputs=("output",),
-    versions=versions("1.13.0", "1.14.0", "1.14.0", "2.18.0", "2.21.0"),
+    versions=(
+        Version(1, "1.13.0"),
+        Version(2, "1.14.0"),
+        Version(3, "1.14.0"),
+        Version(4, "2.18.0", input_type(1, TensorType.INT4) | per_channel(1, 0, least=2)),
+        Version(5, "2.21.0", input_type(1, TensorType.INT2) & ~per_channel(1, 0, least=2)),
+    ),
     types={"ids": (TensorType.INT32,), "value": NUMBER_TYPES, "output": NUMBER_TYPES},
 )
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ExpOptions
 
@@ -19,7 +20,10 @@ op = OpDef(
     "EXP",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.7.0", "2.12.0"),
+    versions=(
+        Version(1, "1.7.0"),
+        Version(2, "2.12.0", input_type(0, TensorType.INT8, TensorType.INT16)),
+    ),
     types={"x": _TYPES, "output": _TYPES},
     options=ExpOptions,
 )

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import option
 from gossamer.quantization import round_half_away
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import FakeQuantOptions
@@ -24,7 +25,10 @@ op = OpDef(
     "FAKE_QUANT",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.5.0", "1.10.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.10.0", option("narrow_range")),
+    ),
     types={"x": _TYPES, "output": _TYPES},
     options=FakeQuantOptions,
 )

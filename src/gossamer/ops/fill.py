@@ -18,7 +18,8 @@ from gossamer.ops._layout import (
     require_same_quantization,
     require_symmetric_int16,
 )
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import FillOptions
 
@@ -28,7 +29,13 @@ op = OpDef(
     "FILL",
     inputs=("dims", "value"),
     outputs=("output",),
-    versions=versions("1.13.0", "2.3.0", "2.5.0", "2.12.0", "2.23.0"),
+    versions=(
+        Version(1, "1.13.0"),
+        Version(2, "2.3.0", input_type(1, TensorType.BOOL, TensorType.STRING)),
+        Version(3, "2.5.0", input_type(1, TensorType.INT8, TensorType.INT16)),
+        Version(4, "2.12.0", input_type(1, TensorType.FLOAT16)),
+        Version(5, "2.23.0", input_type(1, *FLOAT8)),
+    ),
     types={"dims": INDEX_TYPES, "value": TYPES, "output": TYPES},
     options=FillOptions,
 )

@@ -47,7 +47,8 @@ from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import accumulate, dot, quantize_rows, signed
 from gossamer.ops._layout import require_rank
 from gossamer.ops._vector_activation import activate, check_activation
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
+from gossamer.ops.op_signature import HAS_OPTIONS, input_count, input_type, operand_types, option, per_channel, sparse
 from gossamer.quantization import (
     INT32_MAX,
     INT32_MIN,
@@ -79,13 +80,31 @@ CLAMPS = (
     ActivationFunctionType.RELU6,
 )
 
+HYBRID = operand_types(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32)
+SHUFFLED = option("weights_format", FullyConnectedOptionsWeightsFormat.SHUFFLED4x16INT8)
+# TFLite looks at these three first, so that with one of them 9 and 10 are never asked for.
+ORDINARY = ~(sparse(1) | input_count(2) | option("keep_num_dims"))
+
 op = OpDef(
     "FULLY_CONNECTED",
     inputs=("input", "weights", "bias?"),
     outputs=("output", "shuffled_input?"),
-    versions=versions(
-        *("1.5.0", "1.10.0", "1.14.0", "1.14.0", "2.0.0", "2.1.0", "2.3.0"),
-        *("2.3.0", "2.3.0", "2.11.0", "2.15.0", "2.17.0", "2.18.0", "2.21.0"),
+    sparse="weights",
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.10.0", SHUFFLED),
+        Version(3, "1.14.0", HYBRID),
+        Version(4, "1.14.0", operand_types(TensorType.INT8, TensorType.INT8, TensorType.INT8)),
+        Version(5, "2.0.0", option("keep_num_dims")),
+        Version(6, "2.1.0", input_count(2)),
+        Version(7, "2.3.0", operand_types(TensorType.INT16, TensorType.INT16, TensorType.INT16)),
+        Version(8, "2.3.0", sparse(1)),
+        Version(9, "2.3.0", HYBRID & option("asymmetric_quantize_inputs") & ORDINARY),
+        Version(10, "2.11.0", operand_types(TensorType.INT8, TensorType.INT4, TensorType.INT8) & ORDINARY),
+        Version(11, "2.15.0", operand_types(TensorType.INT16, TensorType.INT8, TensorType.INT16) & HAS_OPTIONS),
+        Version(12, "2.17.0", HYBRID & per_channel(1, 0)),
+        Version(13, "2.18.0", operand_types(TensorType.INT16, TensorType.INT4, TensorType.INT16)),
+        Version(14, "2.21.0", input_type(1, TensorType.INT2)),
     ),
     types={
         "input": (F32, U8, I8, I16),

@@ -19,7 +19,8 @@ from gossamer.ops._layout import (
     require_output_type,
     require_rank,
 )
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, input_type, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import GatherOptions
 
@@ -42,7 +43,16 @@ op = OpDef(
     "GATHER",
     inputs=("input", "positions"),
     outputs=("output",),
-    versions=versions("1.6.0", "1.14.0", "1.15.0", "2.4.0", "2.5.0", "2.13.0", "2.15.0", "2.23.0"),
+    versions=(
+        Version(1, "1.6.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "1.15.0", input_type(0, TensorType.BOOL)),
+        Version(4, "2.4.0", input_type(0, TensorType.INT16)),
+        Version(5, "2.5.0", option("batch_dims")),
+        Version(6, "2.13.0", input_type(1, TensorType.INT16)),
+        Version(7, "2.15.0", input_type(0, TensorType.INT4)),
+        Version(8, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={
         "input": TYPES,
         "positions": (TensorType.INT16, TensorType.INT32, TensorType.INT64),

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._layout import FLOAT8_TYPES, checked_shape, require_indices_in_range, require_output_type
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import GatherNdOptions
 
@@ -32,7 +33,14 @@ op = OpDef(
     "GATHER_ND",
     inputs=("params", "indices"),
     outputs=("output",),
-    versions=versions("1.14.0", "2.3.0", "2.5.0", "2.13.0", "2.16.0", "2.23.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "2.3.0", input_type(0, TensorType.STRING)),
+        Version(3, "2.5.0", input_type(0, TensorType.INT16)),
+        Version(4, "2.13.0", input_type(1, TensorType.INT16)),
+        Version(5, "2.16.0", input_type(0, TensorType.BOOL)),
+        Version(6, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={
         "params": TYPES,
         "indices": (TensorType.INT16, TensorType.INT32, TensorType.INT64),

@@ -17,7 +17,8 @@ from numpy.polynomial import Chebyshev
 
 from gossamer.ops._elementwise import prepare_unary, require_scale
 from gossamer.ops._fixed_point import byte_table, in_double, interpolate, interpolation_table, look_up
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import GeluOptions
 
@@ -27,7 +28,11 @@ op = OpDef(
     "GELU",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("2.9.0", "2.9.0", "2.23.0"),
+    versions=(
+        Version(1, "2.9.0"),
+        Version(2, "2.9.0", input_type(0, TensorType.INT8, TensorType.UINT8)),
+        Version(3, "2.23.0", input_type(0, TensorType.FLOAT16)),
+    ),
     reference_version=2,
     types={"x": _TYPES, "output": _TYPES},
     options=GeluOptions,

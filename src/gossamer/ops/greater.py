@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._comparison import NUMBERS, Rescaled, compare, prepare_comparison
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import GreaterOptions
 
@@ -19,7 +20,10 @@ op = OpDef(
     "GREATER",
     inputs=("x", "y"),
     outputs=("output",),
-    versions=versions("1.14.0", "1.14.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+    ),
     types={"x": _TYPES, "y": _TYPES, "output": (TensorType.BOOL,)},
     options=GreaterOptions,
 )

@@ -15,7 +15,8 @@ import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary
 from gossamer.ops._fixed_point import high_mul, inverse_sqrt_multiplier, saturated, wrap_int32
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import output_type
 from gossamer.quantization import multiply_by_quantized_multiplier, rounding_divide_by_pot
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import L2NormOptions
@@ -26,7 +27,10 @@ op = OpDef(
     "L2_NORMALIZATION",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", output_type(0, TensorType.INT8)),
+    ),
     types={"x": _TYPES, "output": _TYPES},
     options=L2NormOptions,
 )

@@ -15,7 +15,8 @@ import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary, require_symmetric
 from gossamer.ops._fixed_point import saturated, scale_ratio
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.quantization import multiply_by_quantized_multiplier
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import LeakyReluOptions
@@ -26,7 +27,10 @@ op = OpDef(
     "LEAKY_RELU",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.13.1", "2.3.0"),
+    versions=(
+        Version(1, "1.13.1"),
+        Version(2, "2.3.0", input_type(0, TensorType.INT16)),
+    ),
     types={"x": _TYPES, "output": _TYPES},
     options=LeakyReluOptions,
 )

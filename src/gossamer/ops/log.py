@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.quantization import integer_range
 from gossamer.schema.enums import TensorType
 
@@ -22,7 +23,10 @@ op = OpDef(
     "LOG",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.14.0", "2.15.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "2.15.0", input_type(0, TensorType.INT8, TensorType.INT16)),
+    ),
     types={"x": _TYPES, "output": _TYPES},
 )
 

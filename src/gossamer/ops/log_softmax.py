@@ -17,7 +17,8 @@ import numpy as np
 from gossamer.ops._elementwise import prepare_unary, require_scale
 from gossamer.ops._fixed_point import log_of_at_least_1, wrap_int32
 from gossamer.ops._softmax import INPUT_BITS, SUM_BITS, Differences, prepare_differences, steps_from_greatest
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.quantization import (
     integer_range,
     multiply_by_quantized_multiplier,
@@ -33,7 +34,10 @@ op = OpDef(
     "LOG_SOFTMAX",
     inputs=("logits",),
     outputs=("output",),
-    versions=versions("1.14.0", "1.14.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+    ),
     types={"logits": _TYPES, "output": _TYPES},
     options=LogSoftmaxOptions,
 )

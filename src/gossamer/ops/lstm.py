@@ -18,11 +18,16 @@ from dataclasses import dataclass
 from gossamer.ops import _lstm, _lstm_basic, _lstm_integer, _lstm_integer8
 from gossamer.ops._layout import require_rank
 from gossamer.ops._vector_activation import check_activation
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import LSTMKernelType, TensorType
 from gossamer.schema.options import LSTMOptions
 
 F32, U8, I8, I16, I32 = TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16, TensorType.INT32
+
+FULL = option("kernel_type", LSTMKernelType.FULL)
+HYBRID = FULL & input_type(0, TensorType.FLOAT32) & input_type(2, TensorType.INT8) & output_type(0, TensorType.FLOAT32)
+INTEGER = FULL & input_type(0, TensorType.INT16) & input_type(2, TensorType.INT8) & output_type(0, TensorType.INT16)
 
 op = OpDef(
     "LSTM",
@@ -32,7 +37,14 @@ op = OpDef(
         *(f"{name.rstrip('?')}?" for name in (*_lstm.WEIGHT_NAMES, *_lstm.STATE_NAMES, *_lstm.NORM_NAMES)),
     ),
     outputs=("output", "state?", "joined?", "product?"),
-    versions=versions("1.7.0", "1.10.0", "1.14.0", "2.3.0"),
+    versions=(
+        Version(1, "1.7.0"),
+        Version(2, "1.10.0", option("kernel_type", LSTMKernelType.BASIC)),
+        Version(3, "1.14.0", HYBRID),
+        Version(4, "2.3.0", HYBRID & option("asymmetric_quantize_inputs")),
+        # Written for TFLite Micro, which has it and looks at no version; TFLite has not.
+        Version(5, None, INTEGER),
+    ),
     types={
         **_lstm.weight_types(integer=True),
         "input": (F32, U8, I8),

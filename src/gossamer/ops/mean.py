@@ -11,7 +11,8 @@ import numpy as np
 
 from gossamer.ops._mean import Rescaling, prepare_sum, quantized_sum
 from gossamer.ops._reduce import axes_of, reduced_elements, reduced_shape
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
 
@@ -29,7 +30,11 @@ op = OpDef(
     "MEAN",
     inputs=("x", "axes"),
     outputs=("output",),
-    versions=versions("1.6.0", "1.14.0", "2.4.0"),
+    versions=(
+        Version(1, "1.6.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.4.0", input_type(0, TensorType.INT16)),
+    ),
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
     reserved_tensors=(0, 4),

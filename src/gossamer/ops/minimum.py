@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_binary
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import broadcasts_above, in_and_out, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import MaximumMinimumOptions
 
@@ -28,7 +29,12 @@ op = OpDef(
     "MINIMUM",
     inputs=("x", "y"),
     outputs=("output",),
-    versions=versions("1.14.0", "1.14.0", "2.3.0", "2.3.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.3.0", broadcasts_above(4)),
+        Version(4, "2.3.0", in_and_out(TensorType.INT16)),
+    ),
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=MaximumMinimumOptions,
 )

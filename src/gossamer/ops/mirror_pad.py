@@ -19,15 +19,20 @@ from gossamer.ops._layout import (
     require_symmetric_int16,
 )
 from gossamer.ops._pad import Pairs, padded_shape, padding_pairs
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.schema.enums import MirrorPadMode
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
+from gossamer.schema.enums import MirrorPadMode, TensorType
 from gossamer.schema.options import MirrorPadOptions
 
 op = OpDef(
     "MIRROR_PAD",
     inputs=("input", "paddings"),
     outputs=("output",),
-    versions=versions("1.13.1", "2.3.0", "2.12.0"),
+    versions=(
+        Version(1, "1.13.1"),
+        Version(2, "2.3.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.12.0", input_type(0, TensorType.INT16)),
+    ),
     types={"input": WHOLE_BYTE_TYPES, "paddings": INDEX_TYPES, "output": WHOLE_BYTE_TYPES},
     options=MirrorPadOptions,
 )

@@ -29,7 +29,8 @@ from gossamer.ops._elementwise import (
     require_symmetric,
 )
 from gossamer.ops._fixed_point import high_mul
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import Condition, OpSignature, input_type, quantized
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import MulOptions
@@ -46,11 +47,36 @@ _TYPES = (
     TensorType.COMPLEX64,
 )
 
+
+def _scales_up(signature: OpSignature) -> bool:
+    scales = [tensor.scales[:1] for tensor in (signature.input(0), signature.input(1), signature.output())]
+    if not all(len(scale) and scale[0] for scale in scales):
+        return False
+    x, y, output = np.array(scales, np.float32).reshape(3)
+    return bool(x * y / output >= 1)
+
+
+SCALES_UP = Condition(
+    "{input[0]}'s scale * {input[1]}'s scale >= {output[0]}'s scale",
+    "{input[0]}'s scale * {input[1]}'s scale < {output[0]}'s scale",
+    _scales_up,
+)
+PLAIN_INT16 = input_type(0, TensorType.INT16) & ~quantized(0) & ~quantized(1)
+
 op = OpDef(
     "MUL",
     inputs=("x", "y"),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0", "1.15.0", "2.3.0", "2.6.0", "2.11.0", "2.13.0", "2.23.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "1.15.0", SCALES_UP),
+        Version(4, "2.3.0", input_type(0, TensorType.INT16)),
+        Version(5, "2.6.0", input_type(0, TensorType.INT64)),
+        Version(6, "2.11.0", input_type(0, TensorType.COMPLEX64)),
+        Version(7, "2.13.0", PLAIN_INT16 | input_type(0, TensorType.UINT32)),
+        Version(8, "2.23.0", input_type(0, TensorType.FLOAT16)),
+    ),
     reference_version=7,
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=MulOptions,

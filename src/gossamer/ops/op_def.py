@@ -138,7 +138,7 @@ class OpDef:
 
     ``inputs`` and ``outputs`` name the operands in order; ``"bias?"`` may be missing (-1 or left off at the end),
     ``"values*"`` stands for any number. ``types`` gives the legal element types of an operand by name; combinations
-    are for ``prepare`` to check. ``reference_version`` is the highest version in TFLite's narrower reference
+    are for ``prepare`` to check. ``sparse`` names the operand that may be a sparse constant. ``reference_version`` is the highest version in TFLite's narrower reference
     resolver: ``None`` when it has them all, 0 when it lacks the operator. ``reserved_tensors``: how many tensor indices
     TFLite's kernel takes for scratch memory when a node is built, and when it is first prepared, whether or not it
     uses them; they decide between equals in a memory plan.
@@ -150,6 +150,7 @@ class OpDef:
     versions: tuple[Version, ...]
     options: type[Table] = Table
     types: Mapping[str, tuple[TensorType, ...]] = field(default_factory=dict)
+    sparse: str = ""
     reference_version: int | None = None
     in_place: InPlace = InPlace.NONE
     reserved_tensors: tuple[int, int] = (0, 0)
@@ -216,9 +217,11 @@ class OpDef:
             last = len(names) - 1
             for position, tensor in enumerate(tensors):
                 name, optional, legal = names[position if position < last else last]
-                if tensor is None:
+                if tensor is None or tensor.index < 0:
                     if not optional:
                         ctx.fail(f"{what} {position} ({name}) is missing (tensor -1); it is not optional")
+                elif tensor.sparsity is not None and name != self.sparse:
+                    ctx.fail(f"{name} is a sparse constant, it must be dense")
                 elif legal is not None and tensor.type not in legal:
                     allowed = _listed([type_name(t) for t in legal])
                     ctx.fail(f"{name} must be {allowed}, got {type_name(tensor.type)}")

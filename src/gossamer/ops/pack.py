@@ -17,7 +17,8 @@ from gossamer.ops._layout import (
     require_shape,
     require_type,
 )
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, in_and_out, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import PackOptions
 
@@ -36,7 +37,13 @@ op = OpDef(
     "PACK",
     inputs=("value", "values*"),
     outputs=("output",),
-    versions=versions("1.11.0", "1.14.0", "2.3.0", "2.13.0", "2.23.0"),
+    versions=(
+        Version(1, "1.11.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.3.0", in_and_out(TensorType.INT16)),
+        Version(4, "2.13.0", input_type(0, TensorType.UINT32)),
+        Version(5, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={"value": TYPES, "values": TYPES, "output": TYPES},
     options=PackOptions,
 )

@@ -7,14 +7,23 @@ zero point and its integer is copied. Left out, the padding is zero as in PAD.
 from __future__ import annotations
 
 from gossamer.ops._pad import PADDING_TYPES, TYPES, pad, prepare_pad
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, input_type, rank_above
+from gossamer.schema.enums import TensorType
 from gossamer.schema.options import PadV2Options
 
 op = OpDef(
     "PADV2",
     inputs=("input", "paddings", "constant_values?"),
     outputs=("output",),
-    versions=versions("1.9.0", "1.14.0", "2.4.0", "2.6.0", "2.20.0", "2.23.0"),
+    versions=(
+        Version(1, "1.9.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.4.0", input_type(0, TensorType.INT16)),
+        Version(4, "2.6.0", rank_above(0, 4)),
+        Version(5, "2.20.0", input_type(0, TensorType.BOOL)),
+        Version(6, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={"input": TYPES, "paddings": PADDING_TYPES, "constant_values": TYPES, "output": TYPES},
     options=PadV2Options,
 )

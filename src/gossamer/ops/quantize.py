@@ -20,7 +20,8 @@ from gossamer.dtypes import type_name
 from gossamer.ops._elementwise import require_scale, require_symmetric
 from gossamer.ops._fixed_point import saturated
 from gossamer.ops._per_channel import require_channels
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import in_or_out, output_per_channel, output_type
 from gossamer.quantization import (
     Quantization,
     multiply_by_quantized_multiplier,
@@ -43,7 +44,14 @@ op = OpDef(
     "QUANTIZE",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.14.0", "1.15.0", "2.7.0", "2.21.0", "2.21.0", "2.21.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.15.0", output_type(0, TensorType.INT16)),
+        Version(3, "2.7.0", output_per_channel(0, least=2)),
+        Version(4, "2.21.0", in_or_out(TensorType.INT4)),
+        Version(5, "2.21.0", in_or_out(TensorType.UINT4)),
+        Version(6, "2.21.0"),
+    ),
     types={
         "x": tuple(_OUTPUTS),
         "output": (*_BYTES, TensorType.INT4, TensorType.UINT4, TensorType.INT32),

@@ -13,7 +13,8 @@ import math
 import numpy as np
 
 from gossamer.ops._layout import checked_shape, require_output_type, require_rank, require_type
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.quantization import INT32_MAX
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import RangeOptions
@@ -24,7 +25,10 @@ op = OpDef(
     "RANGE",
     inputs=("start", "limit", "delta"),
     outputs=("output",),
-    versions=versions("1.13.0", "2.14.0"),
+    versions=(
+        Version(1, "1.13.0"),
+        Version(2, "2.14.0", input_type(0, TensorType.INT64)),
+    ),
     types={"start": TYPES, "limit": TYPES, "delta": TYPES, "output": TYPES},
     options=RangeOptions,
     reference_version=1,

@@ -1,10 +1,13 @@
 """READ_VARIABLE: the value of a resource variable.
 
-A scalar output stands for an unknown shape too, so it takes the shape of the value; any other output shape is fixed
-and must be that of the value. Reading a variable that nobody assigned is an error.
+An output that the model stores as a scalar stands for an unknown shape too, so it takes the shape of the value, anew
+with each invocation. Any other output shape is fixed and the value must have as many elements: it comes out in the
+shape of the output. Reading a variable that nobody assigned is an error.
 """
 
 from __future__ import annotations
+
+import math
 
 from gossamer.ops._resource import HANDLE_TYPES, require_handle, resource_id
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
@@ -22,12 +25,15 @@ op = OpDef(
 
 
 @op.prepare
-def prepare(ctx: PrepareContext) -> None:
+def prepare(ctx: PrepareContext) -> bool:
     require_handle(ctx)
-    if ctx.output().shape == ():
+    # Once it has run, the output has the shape of the value.
+    unknown = bool(ctx.previous) or ctx.output().shape == ()
+    if unknown:
         ctx.set_dynamic(0)
     else:
         ctx.set_shape(0, ctx.output().shape)
+    return unknown
 
 
 @op.reference
@@ -36,4 +42,5 @@ def reference(ctx: InvokeContext) -> Array:
     value = ctx.resources.variables.get(number)
     if value is None:
         ctx.fail(f"variable {number} has no value: ASSIGN_VARIABLE must run first")
-    return value
+    shape = ctx.output().shape
+    return value if ctx.data or value.size != math.prod(shape) else value.reshape(shape)

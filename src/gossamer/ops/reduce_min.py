@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._reduce import greatest, prepare_selection, select
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
 
@@ -30,7 +31,11 @@ op = OpDef(
     "REDUCE_MIN",
     inputs=("x", "axes"),
     outputs=("output",),
-    versions=versions("1.11.0", "1.14.0", "2.5.0"),
+    versions=(
+        Version(1, "1.11.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.5.0", input_type(0, TensorType.INT16)),
+    ),
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
     reserved_tensors=(0, 4),

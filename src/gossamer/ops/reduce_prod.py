@@ -28,7 +28,8 @@ from gossamer.ops._reduce import (
     reduced_shape,
     resolved_axes,
 )
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.quantization import multiply_by_quantized_multiplier_64, quantize_multiplier
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
@@ -47,7 +48,10 @@ op = OpDef(
     "REDUCE_PROD",
     inputs=("x", "axes"),
     outputs=("output",),
-    versions=versions("1.11.0", "2.6.0"),
+    versions=(
+        Version(1, "1.11.0"),
+        Version(2, "2.6.0", input_type(0, TensorType.INT8, TensorType.INT16)),
+    ),
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
     reserved_tensors=(0, 4),

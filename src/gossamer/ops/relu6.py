@@ -7,7 +7,8 @@ zero point of its own where it is quantized. The arithmetic is `_relu`'s.
 from __future__ import annotations
 
 from gossamer.ops._relu import QuantizedClamp, clamped, prepare_clamp
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 
 TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
@@ -16,7 +17,11 @@ op = OpDef(
     "RELU6",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0", "2.5.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.5.0", input_type(0, TensorType.INT16)),
+    ),
     types={"x": TYPES, "output": TYPES},
 )
 

@@ -20,7 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._resize import prepare_resize, resized_shape
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ResizeBilinearOptions
 
@@ -31,7 +32,12 @@ op = OpDef(
     "RESIZE_BILINEAR",
     inputs=("input", "size"),
     outputs=("output",),
-    versions=versions("1.7.0", "1.14.0", "2.2.0", "2.5.0"),
+    versions=(
+        Version(1, "1.7.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.2.0", option("half_pixel_centers")),
+        Version(4, "2.5.0", input_type(0, TensorType.INT16)),
+    ),
     types={"input": TYPES, "size": (TensorType.INT32,), "output": TYPES},
     options=ResizeBilinearOptions,
 )

@@ -12,7 +12,8 @@ import numpy as np
 
 from gossamer.ops._layout import FLOAT8_TYPES
 from gossamer.ops._resize import prepare_resize, resized_shape
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type, option
 from gossamer.quantization import round_half_away
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ResizeNearestNeighborOptions
@@ -27,7 +28,12 @@ op = OpDef(
     "RESIZE_NEAREST_NEIGHBOR",
     inputs=("input", "size"),
     outputs=("output",),
-    versions=versions("1.13.1", "1.14.0", "2.3.0", "2.4.0"),
+    versions=(
+        Version(1, "1.13.1"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.3.0", option("half_pixel_centers") | option("align_corners")),
+        Version(4, "2.4.0", input_type(0, TensorType.INT16)),
+    ),
     types={"input": TYPES, "size": (TensorType.INT32,), "output": TYPES},
     options=ResizeNearestNeighborOptions,
 )

@@ -11,7 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_output_type, require_rank
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReverseV2Options
 
@@ -33,7 +34,12 @@ op = OpDef(
     "REVERSE_V2",
     inputs=("input", "axis"),
     outputs=("output",),
-    versions=versions("1.14.0", "2.2.0", "2.5.0", "2.23.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "2.2.0", input_type(0, TensorType.BOOL)),
+        Version(3, "2.5.0", input_type(0, TensorType.INT8)),
+        Version(4, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={"input": TYPES, "axis": (TensorType.INT32,), "output": TYPES},
     options=ReverseV2Options,
 )

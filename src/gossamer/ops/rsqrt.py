@@ -12,7 +12,8 @@ import numpy as np
 
 from gossamer.ops._fixed_point import inverse_sqrt_multiplier
 from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.quantization import Quantization, multiply_by_quantized_multiplier, quantize_multiplier
 from gossamer.schema.enums import TensorType
 
@@ -23,7 +24,11 @@ op = OpDef(
     "RSQRT",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.10.0", "2.5.0", "2.15.0"),
+    versions=(
+        Version(1, "1.10.0"),
+        Version(2, "2.5.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.15.0", input_type(0, TensorType.INT16)),
+    ),
     types={"x": _TYPES, "output": _TYPES},
 )
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._select import TYPES, require_types, single_element_shape
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_signature import input_type, rank_is
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SelectOptions
 
@@ -17,7 +18,12 @@ op = OpDef(
     "SELECT",
     inputs=("condition", "x", "y"),
     outputs=("output",),
-    versions=versions("1.14.0", "1.14.0", "2.12.0", "2.12.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.12.0", rank_is(0, 5) | rank_is(1, 5) | rank_is(2, 5)),
+        Version(4, "2.12.0", input_type(0, TensorType.UINT32)),
+    ),
     types={"condition": (TensorType.BOOL,), "x": TYPES, "y": TYPES, "output": TYPES},
     options=SelectOptions,
 )

@@ -10,7 +10,8 @@ import numpy as np
 
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._select import TYPES, require_types, single_element_shape
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SelectV2Options
 
@@ -18,7 +19,10 @@ op = OpDef(
     "SELECT_V2",
     inputs=("condition", "x", "y"),
     outputs=("output",),
-    versions=versions("2.2.0", "2.12.0"),
+    versions=(
+        Version(1, "2.2.0"),
+        Version(2, "2.12.0", input_type(0, TensorType.UINT32)),
+    ),
     types={"condition": (TensorType.BOOL,), "x": TYPES, "y": TYPES, "output": TYPES},
     options=SelectV2Options,
 )

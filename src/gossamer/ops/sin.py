@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 
 _TYPES = (TensorType.FLOAT32, TensorType.FLOAT16)
@@ -14,7 +15,10 @@ op = OpDef(
     "SIN",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.9.0", "2.23.0"),
+    versions=(
+        Version(1, "1.9.0"),
+        Version(2, "2.23.0", input_type(0, TensorType.FLOAT16)),
+    ),
     reference_version=1,
     types={"x": _TYPES, "output": _TYPES},
 )

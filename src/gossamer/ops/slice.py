@@ -11,7 +11,8 @@ it is complete (and checked when the model runs). Otherwise the output is dynami
 from __future__ import annotations
 
 from gossamer.ops._layout import INDEX_TYPES, WHOLE_BYTE_TYPES, integers, require_output_type, require_shape
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_signature import input_type, rank_above
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SliceOptions
 
@@ -21,7 +22,16 @@ op = OpDef(
     "SLICE",
     inputs=("input", "begin", "size"),
     outputs=("output",),
-    versions=versions("1.14.0", "1.14.0", "1.14.0", "2.4.0", "2.5.0", "2.14.0", "2.21.0", "2.23.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "1.14.0", input_type(0, TensorType.STRING)),
+        Version(4, "2.4.0", input_type(0, TensorType.INT16)),
+        Version(5, "2.5.0", rank_above(0, 4)),
+        Version(6, "2.14.0", input_type(0, TensorType.UINT32)),
+        Version(7, "2.21.0", input_type(0, TensorType.INT4)),
+        Version(8, "2.23.0", input_type(0, TensorType.FLOAT16)),
+    ),
     types={"input": TYPES, "begin": INDEX_TYPES, "size": INDEX_TYPES, "output": TYPES},
     options=SliceOptions,
 )

@@ -31,7 +31,8 @@ from gossamer.ops._fixed_point import (
     saturated,
 )
 from gossamer.ops._softmax import SUM_BITS, Differences, prepare_differences, steps_from_greatest
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.quantization import (
     integer_range,
     multiply_by_quantized_multiplier,
@@ -47,7 +48,12 @@ op = OpDef(
     "SOFTMAX",
     inputs=("logits",),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0", "2.3.0", "2.23.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.3.0", input_type(0, TensorType.INT16)),
+        Version(4, "2.23.0", input_type(0, TensorType.FLOAT16)),
+    ),
     reference_version=3,
     types={"logits": _TYPES, "output": _TYPES},
     options=SoftmaxOptions,

@@ -15,7 +15,8 @@ from gossamer.dtypes import element_bits
 from gossamer.ops._blocks import prepare_blocks
 from gossamer.ops._layout import WHOLE_BYTE_TYPES, checked_shape, elements, integers
 from gossamer.ops._pad import padding_pairs
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_signature import input_type, rank_is
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SpaceToBatchNDOptions
 
@@ -23,7 +24,12 @@ op = OpDef(
     "SPACE_TO_BATCH_ND",
     inputs=("input", "block_shape", "paddings"),
     outputs=("output",),
-    versions=versions("1.6.0", "1.14.0", "2.3.0", "2.12.0"),
+    versions=(
+        Version(1, "1.6.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.3.0", ~rank_is(0, 4)),
+        Version(4, "2.12.0", input_type(0, TensorType.INT16)),
+    ),
     types={
         "input": WHOLE_BYTE_TYPES,
         "block_shape": (TensorType.INT32,),

@@ -7,7 +7,8 @@ row by row: output channel ``(y * block_size + x) * C + c`` (TFLite's SPACE_TO_D
 from __future__ import annotations
 
 from gossamer.ops._layout import checked_shape, require_output_type, require_rank
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SpaceToDepthOptions
 
@@ -17,7 +18,10 @@ op = OpDef(
     "SPACE_TO_DEPTH",
     inputs=("input",),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+    ),
     types={"input": TYPES, "output": TYPES},
     options=SpaceToDepthOptions,
 )

@@ -20,7 +20,8 @@ from gossamer.ops._layout import (
     require_single,
     require_type,
 )
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SparseToDenseOptions
 
@@ -31,7 +32,11 @@ op = OpDef(
     "SPARSE_TO_DENSE",
     inputs=("indices", "output_shape", "values", "default_value"),
     outputs=("output",),
-    versions=versions("1.9.0", "1.14.0", "1.15.0"),
+    versions=(
+        Version(1, "1.9.0"),
+        Version(2, "1.14.0", input_type(2, TensorType.INT64)),
+        Version(3, "1.15.0", input_type(2, TensorType.INT8, TensorType.UINT8)),
+    ),
     types={
         "indices": INDEX_TYPES,
         "output_shape": INDEX_TYPES,

@@ -8,7 +8,8 @@ through XNNPACK.
 from __future__ import annotations
 
 from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_output_type, require_single
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SplitOptions
 
@@ -27,7 +28,13 @@ op = OpDef(
     "SPLIT",
     inputs=("axis", "input"),
     outputs=("part", "parts*"),
-    versions=versions("1.5.0", "1.14.0", "1.14.0", "2.3.0", "2.23.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", input_type(1, TensorType.INT8)),
+        Version(3, "1.14.0", input_type(1, TensorType.INT32)),
+        Version(4, "2.3.0", input_type(1, TensorType.INT16)),
+        Version(5, "2.23.0", input_type(1, *FLOAT8)),
+    ),
     types={"axis": (TensorType.INT32,), "input": TYPES},
     options=SplitOptions,
 )

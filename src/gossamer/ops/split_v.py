@@ -15,7 +15,8 @@ from gossamer.ops._layout import (
     require_shape,
     require_single,
 )
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SplitVOptions
 
@@ -33,7 +34,11 @@ op = OpDef(
     "SPLIT_V",
     inputs=("input", "size_splits", "axis"),
     outputs=("part", "parts*"),
-    versions=versions("1.13.1", "2.3.0", "2.23.0"),
+    versions=(
+        Version(1, "1.13.1"),
+        Version(2, "2.3.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={"input": TYPES, "size_splits": INDEX_TYPES, "axis": (TensorType.INT32,)},
     options=SplitVOptions,
 )

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._function_table import prepare_float_or_quantized
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.quantization import dequantize
 from gossamer.schema.enums import TensorType
 
@@ -20,7 +21,10 @@ op = OpDef(
     "SQRT",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.10.0", "2.21.0"),
+    versions=(
+        Version(1, "1.10.0"),
+        Version(2, "2.21.0", input_type(0, TensorType.INT8, TensorType.INT16)),
+    ),
     types={"x": _TYPES, "output": _TYPES},
 )
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from gossamer.ops._elementwise import prepare_binary
 from gossamer.ops._rescale import Rescaling, prepare_rescaling, require_zero_points_in_range
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import SquaredDifferenceOptions
 
@@ -23,7 +24,10 @@ op = OpDef(
     "SQUARED_DIFFERENCE",
     inputs=("x", "y"),
     outputs=("output",),
-    versions=versions("1.13.1", "2.5.0"),
+    versions=(
+        Version(1, "1.13.1"),
+        Version(2, "2.5.0", input_type(0, TensorType.INT8)),
+    ),
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=SquaredDifferenceOptions,
 )

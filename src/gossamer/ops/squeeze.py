@@ -7,7 +7,9 @@ SQUEEZE).
 from __future__ import annotations
 
 from gossamer.ops._layout import ANY_TYPES, normalized_axis, require_output_type, require_rank
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_signature import input_type
+from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SqueezeOptions
 
 MAX_RANK = 8
@@ -16,7 +18,10 @@ op = OpDef(
     "SQUEEZE",
     inputs=("input",),
     outputs=("output",),
-    versions=versions("1.6.0", "2.5.0"),
+    versions=(
+        Version(1, "1.6.0"),
+        Version(2, "2.5.0", input_type(0, TensorType.STRING)),
+    ),
     types={"input": ANY_TYPES, "output": ANY_TYPES},
     options=SqueezeOptions,
     reference_version=1,

@@ -29,7 +29,8 @@ from gossamer.ops._layout import (
     require_rank,
     require_shape,
 )
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_signature import input_type, option, rank_above
 from gossamer.quantization import INT32_MIN
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import StridedSliceOptions
@@ -41,7 +42,16 @@ op = OpDef(
     "STRIDED_SLICE",
     inputs=("input", "begin", "end", "strides"),
     outputs=("output",),
-    versions=versions("1.6.0", "1.14.0", "2.1.0", "2.2.0", "2.5.0", "2.6.0", "2.14.0", "2.14.0"),
+    versions=(
+        Version(1, "1.6.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.1.0", input_type(0, TensorType.BOOL)),
+        Version(4, "2.2.0", rank_above(0, 4)),
+        Version(5, "2.5.0", input_type(0, TensorType.STRING)),
+        Version(6, "2.6.0", option("ellipsis_mask") | option("new_axis_mask")),
+        Version(7, "2.14.0", input_type(0, TensorType.UINT32)),
+        Version(8, "2.14.0", option("offset")),
+    ),
     types={
         "input": TYPES,
         "begin": (TensorType.INT32,),

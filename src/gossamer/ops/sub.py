@@ -16,7 +16,8 @@ import numpy as np
 
 from gossamer.ops._elementwise import fused_activation, prepare_binary
 from gossamer.ops._rescale import Rescaling, prepare_sum, require_zero_points_in_range
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import broadcasts_above, in_and_out, input_type, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SubOptions
 
@@ -27,7 +28,13 @@ op = OpDef(
     "SUB",
     inputs=("x", "y"),
     outputs=("output",),
-    versions=versions("1.6.0", "1.14.0", "2.3.0", "2.4.0", "2.4.0"),
+    versions=(
+        Version(1, "1.6.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.3.0", broadcasts_above(4)),
+        Version(4, "2.4.0", input_type(0, TensorType.INT64)),
+        Version(5, "2.4.0", in_and_out(TensorType.INT16) & ~option("pot_scale_int16")),
+    ),
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=SubOptions,
     in_place=InPlace.INPUT_0 | InPlace.INPUT_1,

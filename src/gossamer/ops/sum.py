@@ -16,7 +16,8 @@ import numpy as np
 from gossamer.ops._fixed_point import saturated, wrap_int32
 from gossamer.ops._mean import Rescaling, prepare_sum, quantized_sum
 from gossamer.ops._reduce import axes_of, reduced_elements, reduced_shape
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.quantization import round_half_away
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
@@ -36,7 +37,10 @@ op = OpDef(
     "SUM",
     inputs=("x", "axes"),
     outputs=("output",),
-    versions=versions("1.10.0", "1.15.0"),
+    versions=(
+        Version(1, "1.10.0"),
+        Version(2, "1.15.0", input_type(0, TensorType.INT8)),
+    ),
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
     reserved_tensors=(0, 4),

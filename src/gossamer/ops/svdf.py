@@ -33,7 +33,8 @@ from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import Vectors, check_scale, matrix, require_variable
 from gossamer.ops._vector_activation import activate, check_activation
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_signature import input_type, operand_types, option
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import SVDFOptions
@@ -57,11 +58,18 @@ KINDS = {
 # TensorFlow Lite Micro's smaller integer form.
 MICRO_KINDS = (I8, I8, I32, I8, I8)
 
+HYBRID = operand_types(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32)
+
 op = OpDef(
     "SVDF",
     inputs=("input", "weights_feature", "weights_time", "bias?", "state"),
     outputs=("output",),
-    versions=versions("1.5.0", "1.14.0", "2.2.0", "2.3.0"),
+    versions=(
+        Version(1, "1.5.0"),
+        Version(2, "1.14.0", HYBRID),
+        Version(3, "2.2.0", input_type(0, TensorType.INT8)),
+        Version(4, "2.3.0", HYBRID & option("asymmetric_quantize_inputs")),
+    ),
     types={
         "input": (F32, I8),
         "weights_feature": (F32, U8, I8),

@@ -16,7 +16,8 @@ import numpy as np
 from gossamer.ops._elementwise import prepare_unary, require_scale, require_symmetric
 from gossamer.ops._fixed_point import byte_table, in_double, look_up, table_multiplier, table_tanh
 from gossamer.ops._rescale import checked_log2
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import in_and_out, input_type
 from gossamer.schema.enums import TensorType
 
 _TYPES = (
@@ -32,7 +33,11 @@ op = OpDef(
     "TANH",
     inputs=("x",),
     outputs=("output",),
-    versions=versions("1.14.0", "1.14.0", "2.3.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "2.3.0", in_and_out(TensorType.INT16)),
+    ),
     types={"x": _TYPES, "output": _TYPES},
 )
 

@@ -16,7 +16,8 @@ from gossamer.ops._layout import (
     integers,
     require_output_type,
 )
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TileOptions
 
@@ -26,7 +27,11 @@ op = OpDef(
     "TILE",
     inputs=("input", "multipliers"),
     outputs=("output",),
-    versions=versions("1.10.1", "2.2.0", "2.8.0"),
+    versions=(
+        Version(1, "1.10.1"),
+        Version(2, "2.2.0", input_type(0, TensorType.STRING)),
+        Version(3, "2.8.0", input_type(0, TensorType.INT8)),
+    ),
     types={"input": TYPES, "multipliers": INDEX_TYPES, "output": TYPES},
     options=TileOptions,
     reference_version=2,

@@ -11,7 +11,8 @@ import numpy as np
 
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._elementwise import require_output_type
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type, output_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TopKV2Options
 
@@ -29,7 +30,15 @@ op = OpDef(
     "TOPK_V2",
     inputs=("x", "k"),
     outputs=("values", "indices"),
-    versions=versions("1.7.0", "1.14.0", "2.13.0"),
+    versions=(
+        Version(1, "1.7.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(
+            3,
+            "2.13.0",
+            input_type(0, TensorType.INT16) | input_type(1, TensorType.INT16) | output_type(1, TensorType.INT16),
+        ),
+    ),
     types={"x": _TYPES, "k": _INDEX_TYPES, "values": _TYPES, "indices": _INDEX_TYPES},
     options=TopKV2Options,
 )

@@ -15,7 +15,8 @@ from gossamer.ops._layout import (
     require_rank,
     require_shape,
 )
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type, rank_above
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TransposeOptions
 
@@ -26,7 +27,17 @@ op = OpDef(
     "TRANSPOSE",
     inputs=("input", "perm"),
     outputs=("output",),
-    versions=versions("1.6.0", "1.14.0", "1.15.0", "2.3.0", "2.4.0", "2.12.0", "2.14.4", "2.22.0", "2.23.0"),
+    versions=(
+        Version(1, "1.6.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8)),
+        Version(3, "1.15.0", input_type(0, TensorType.BOOL)),
+        Version(4, "2.3.0", rank_above(0, 4)),
+        Version(5, "2.4.0", input_type(0, TensorType.INT16)),
+        Version(6, "2.12.0", rank_above(0, 5)),
+        Version(7, "2.14.4", input_type(0, TensorType.INT4)),
+        Version(8, "2.22.0", rank_above(0, 6) | input_type(0, TensorType.BFLOAT16)),
+        Version(9, "2.23.0", input_type(0, TensorType.FLOAT16)),
+    ),
     types={"input": TYPES, "perm": (TensorType.INT32,), "output": TYPES},
     options=TransposeOptions,
     reference_version=8,

@@ -32,7 +32,8 @@ from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16
 from gossamer.ops._convolution import convolve_transposed, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_signature import HAS_OPTIONS, given, input_type, operand_types, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TransposeConvOptions
 
@@ -47,7 +48,14 @@ op = OpDef(
     "TRANSPOSE_CONV",
     inputs=("output_shape", "filter", "input", "bias?"),
     outputs=("output",),
-    versions=versions("1.9.0", "2.2.0", "2.3.0", "2.13.0", "2.15.0"),
+    versions=(
+        Version(1, "1.9.0"),
+        Version(2, "2.2.0", input_type(1, TensorType.INT8)),
+        Version(3, "2.3.0", given(3)),
+        Version(4, "2.13.0", option("fused_activation_function")),
+        # TFLite looks at the shape and the filter here, not at the input, so that no real model needs it.
+        Version(5, "2.15.0", operand_types(TensorType.INT16, TensorType.INT8, TensorType.INT16) & HAS_OPTIONS),
+    ),
     types={
         "output_shape": (TensorType.INT32,),
         "filter": (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8),

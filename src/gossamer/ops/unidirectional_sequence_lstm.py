@@ -19,15 +19,26 @@ import numpy as np
 from gossamer.ops import _lstm, _lstm_integer
 from gossamer.ops._layout import require_rank
 from gossamer.ops._vector_activation import check_activation
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import UnidirectionalSequenceLSTMOptions
+
+HYBRID = input_type(0, TensorType.FLOAT32) & input_type(2, TensorType.INT8) & output_type(0, TensorType.FLOAT32)
+INTEGER = input_type(0, TensorType.INT16) & input_type(2, TensorType.INT8) & output_type(0, TensorType.INT16)
 
 op = OpDef(
     "UNIDIRECTIONAL_SEQUENCE_LSTM",
     inputs=("input", *_lstm.WEIGHT_NAMES, *_lstm.STATE_NAMES, *_lstm.NORM_NAMES),
     outputs=("output",),
-    versions=versions("1.13.1", "1.14.0", "2.3.0", "2.12.0"),
+    versions=(
+        Version(1, "1.13.1"),
+        Version(2, "1.14.0", HYBRID),
+        Version(3, "2.3.0", HYBRID & option("asymmetric_quantize_inputs")),
+        Version(4, "2.12.0", option("diagonal_recurrent_tensors")),
+        # Written for TFLite Micro, which has it and looks at no version; TFLite has not.
+        Version(5, None, INTEGER),
+    ),
     reference_version=3,
     types={
         "input": (TensorType.FLOAT32, TensorType.INT8),

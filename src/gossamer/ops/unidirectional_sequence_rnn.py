@@ -15,15 +15,22 @@ from gossamer.ops import _rnn
 from gossamer.ops._layout import require_rank
 from gossamer.ops._recurrent import WEIGHT_TYPES, matrix
 from gossamer.ops._vector_activation import check_activation
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SequenceRNNOptions
+
+HYBRID = input_type(1, TensorType.INT8) & output_type(0, TensorType.FLOAT32)
 
 op = OpDef(
     "UNIDIRECTIONAL_SEQUENCE_RNN",
     inputs=("input", "weights", "recurrent_weights", "bias", "hidden_state"),
     outputs=("output",),
-    versions=versions("1.14.0", "1.14.0", "2.3.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "1.14.0", HYBRID),
+        Version(3, "2.3.0", HYBRID & option("asymmetric_quantize_inputs")),
+    ),
     types={
         "input": (TensorType.FLOAT32,),
         "weights": WEIGHT_TYPES,

@@ -13,7 +13,8 @@ from gossamer.ops._layout import (
     require_output_type,
     require_same_quantization,
 )
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import FLOAT8, in_and_out, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import UnpackOptions
 
@@ -33,7 +34,14 @@ op = OpDef(
     "UNPACK",
     inputs=("input",),
     outputs=("value", "values*"),
-    versions=versions("1.11.0", "1.14.0", "2.2.0", "2.3.0", "2.22.0", "2.23.0"),
+    versions=(
+        Version(1, "1.11.0"),
+        Version(2, "1.14.0", input_type(0, TensorType.INT8, TensorType.UINT8)),
+        Version(3, "2.2.0", input_type(0, TensorType.BOOL)),
+        Version(4, "2.3.0", in_and_out(TensorType.INT16)),
+        Version(5, "2.22.0", input_type(0, TensorType.FLOAT16, TensorType.BFLOAT16)),
+        Version(6, "2.23.0", input_type(0, *FLOAT8)),
+    ),
     types={"input": TYPES},
     options=UnpackOptions,
 )

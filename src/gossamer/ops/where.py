@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import WhereOptions
 
@@ -17,7 +18,10 @@ op = OpDef(
     "WHERE",
     inputs=("condition",),
     outputs=("output",),
-    versions=versions("1.14.0", "2.8.0"),
+    versions=(
+        Version(1, "1.14.0"),
+        Version(2, "2.8.0", ~input_type(0, TensorType.BOOL)),
+    ),
     types={
         "condition": (
             TensorType.BOOL,

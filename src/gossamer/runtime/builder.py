@@ -103,9 +103,7 @@ def _advice(name: str, version: int, resolver: OpResolver) -> str:
         return f"This resolver does not have {name}{'; the default one does' if default else ''}."
     span = f"in versions {known[0]} to {known[-1]}" if known[0] > 1 else f"up to version {known[-1]}"
     release = op.runtime_version(version) if op is not None else ""
-    wanted = f"version {version} came with release {release}" if release else f"no release has version {version} yet"
-    if version < known[0]:
-        wanted = f"version {version} was withdrawn"
+    wanted = f"version {version} came with release {release}" if release else f"no known release has version {version}"
     return (
         f"This resolver has {name} {span}; {wanted}{', and the default resolver has it' if default else ''}.\n"
         "`gossamer versions MODEL --lower OUT` writes the model with the lowest versions that it can do with."

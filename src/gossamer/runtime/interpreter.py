@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import operator
 import os
 import warnings
 import weakref
@@ -113,7 +115,9 @@ class Interpreter:
             raise ValueError("`model_path` or `model_content` must be specified.")
         if model_path and content is not None:
             raise ValueError("Can't both provide `model_path` and `model_content`")
-        self._model: Model = read_model(content if content is not None else os.fspath(model_path or ""))
+        if isinstance(content, str):
+            raise TypeError("model_content takes the bytes of a model, got a str; a path is model_path")
+        self._model: Model = read_model(os.fsdecode(model_path or "") if content is None else content)
         self._num_threads = num_threads or 1
         self._compress_zero_points = experimental_compress_quantization_zero_points
         self._subgraphs = build_subgraphs(
@@ -206,7 +210,7 @@ class Interpreter:
         for subgraph in self._subgraphs:
             if any(not subgraph.tensors[index].has_data for index in subgraph.variables):
                 raise RuntimeError(
-                    f"the variable tensors of subgraph {subgraph.index} have no memory yet. Run allocate_tensors() first"
+                    f"variable tensors of subgraph {subgraph.index} have no memory yet. Run allocate_tensors() first"
                 )
             subgraph.reset_variables()
 
@@ -221,13 +225,19 @@ class Interpreter:
         is no list of integers, `RuntimeError` for a bad index, a constant tensor, or what strict forbids.
         """
         self._ensure_safe()
-        shape = np.array(tensor_size, dtype=np.int32)
+        try:
+            shape = np.array(tensor_size, dtype=np.int64)
+        except OverflowError:
+            raise ValueError(f"Shape should hold 32-bit integers, got {tensor_size!r}.") from None
+        if (shape != shape.astype(np.int32)).any():
+            raise ValueError(f"Shape should hold 32-bit integers, got {tensor_size!r}.")
         if shape.ndim != 1:
             raise ValueError(f"Shape should be 1D instead of {shape.ndim}.")
-        self._subgraphs[0].resize_input(int(input_index), tuple(shape.tolist()), strict=strict)
+        self._subgraphs[0].resize_input(operator.index(input_index), tuple(shape.tolist()), strict=strict)
 
     def set_tensor(self, tensor_index: int, value: ArrayLike) -> None:
-        """Copy a value into a tensor. dtype and shape must be the tensor's: nothing is cast or reshaped.
+        """Copy a value into a tensor. dtype and shape must be the tensor's: nothing is cast or reshaped, but that int4
+        and uint4 take any shape of as many elements, and the float8 types take their bytes as int8 or uint8 too.
 
         Raises `ValueError`: bad index, other dtype or shape, or not allocated.
         """
@@ -240,18 +250,18 @@ class Interpreter:
         An intermediate tensor holds its value only with ``experimental_preserve_all_tensors``: its memory is shared.
         Raises `ValueError`: bad index, or no value yet.
         """
-        tensor = self._subgraph(subgraph_index).tensor(int(tensor_index))
+        tensor = self._subgraph(operator.index(subgraph_index)).tensor(operator.index(tensor_index))
         return _returned(np.array(self._readable(tensor)))
 
     def tensor(self, tensor_index: int) -> Callable[[], NDArray[Any]]:
         """A function that gives a live view of a tensor; hold the function, not the view. Of a scalar it gives a copy.
 
         While a view is held, `invoke`, `allocate_tensors` and `resize_tensor_input` raise `RuntimeError`. Views of
-        constants are read-only.
+        constants are read-only, and of strings, int4, uint4 and int2 there are only copies.
         """
 
         def view() -> NDArray[Any]:
-            array = self._readable(self._subgraphs[0].tensor(int(tensor_index)))
+            array = self._readable(self._subgraphs[0].tensor(operator.index(tensor_index)))
             if array.dtype == np.object_:
                 return array
             if not array.shape:
@@ -342,8 +352,12 @@ class Interpreter:
         return tensor.array()
 
     def _set_tensor(self, tensor_index: int, value: ArrayLike, subgraph_index: int) -> None:
-        tensor = self._subgraph(subgraph_index).tensor(int(tensor_index))
+        tensor = self._subgraph(subgraph_index).tensor(operator.index(tensor_index))
         array = np.asarray(value)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        if tensor.type in _FLOAT8 and array.dtype in (np.int8, np.uint8):
+            array = array.view(tensor.dtype)
         got = _tflite_type_name(array.dtype)
         expected = "INT8" if tensor.type == TensorType.INT2 else tensor.type.name
         matches = array.dtype == tensor.dtype or (tensor.type == TensorType.STRING and array.dtype.kind in "SUO")
@@ -355,6 +369,8 @@ class Interpreter:
                 f"Cannot set tensor: Got value of type {got} but expected type {expected} "
                 f"for input {tensor.index}, name: {tensor.name} "
             )
+        if tensor.type in (TensorType.INT4, TensorType.UINT4) and array.size == math.prod(tensor.shape):
+            array = array.reshape(tensor.shape)
         if array.ndim != len(tensor.shape):
             raise ValueError(
                 f"Cannot set tensor: Dimension mismatch. Got {array.ndim} but expected {len(tensor.shape)} "
@@ -523,6 +539,7 @@ def _entry_name(entry: Any) -> str:
     return str(entry.name)
 
 
+_FLOAT8 = (TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)
 _TYPE_OF_KIND = {"O": "STRING", "S": "STRING", "U": "STRING", "b": "BOOL"}
 
 

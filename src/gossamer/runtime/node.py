@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,15 @@ from gossamer.schema.enums import TensorType
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-TRIPPED = (ValueError, TypeError, LookupError, ArithmeticError)
-"""What an operator raises that trips over hostile options or values: it must still say which one it is, and where."""
+TRIPPED = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
+"""What an operator raises that trips over hostile options or values, or is short of memory: it must still say which one
+it is, and where."""
 
 
 class Node:
     """Tensor indices of one operator (-1: optional input left out), its options, and the data its prepare made.
 
+    ``shapes`` are those of the inputs that it is prepared for, ``shapes_out`` those that it gave its outputs.
     ``delegate`` is set on a node that stands for a partition.
     """
 
@@ -38,6 +40,8 @@ class Node:
         "op",
         "options",
         "outputs",
+        "shapes",
+        "shapes_out",
         "temporaries",
         "version",
     )
@@ -63,6 +67,8 @@ class Node:
         self.custom_options = custom_options
         self.temporaries: list[int] = []
         self.data: Any = None
+        self.shapes: list[Shape | None] = []
+        self.shapes_out: list[Shape] = []
         self.delegate: Delegate | None = None
 
     @property
@@ -192,6 +198,18 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
     def __init__(self, scope: Scope, node: Node) -> None:
         super().__init__(scope, node)
         self.data = node.data
+        for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
+            if tensor is not None and tensor.shape != prepared:
+                self._fail_by_shape(f"input {position}", tensor, prepared)
+        for position, (tensor, prepared) in enumerate(zip(self.tensors_out, node.shapes_out, strict=True)):
+            if tensor.shape != prepared and tensor.index >= 0 and not tensor.is_dynamic:
+                self._fail_by_shape(f"output {position}", tensor, prepared)
+
+    def _fail_by_shape(self, operand: str, tensor: Tensor, prepared: Shape | None) -> NoReturn:
+        self.fail(
+            f"{operand} has shape {list(tensor.shape)}, it had {list(prepared or ())} when this operator was prepared: "
+            "an operator that comes later writes it"
+        )
 
     def value(self, position: int) -> Array:
         tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
@@ -230,8 +248,8 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         if len(results) != len(self.tensors_out):
             self.fail(f"kernel returned {len(results)} arrays for {len(self.tensors_out)} outputs")
         for position, (tensor, value) in enumerate(zip(self.tensors_out, results, strict=True)):
-            if value is None or tensor.is_constant:
-                continue  # written once, or computed by prepare
+            if value is None or tensor.is_constant or tensor.index < 0:
+                continue  # written once, or computed by prepare, or left out
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
@@ -252,10 +270,12 @@ def prepare_node(scope: Scope, node: Node) -> None:
                 tensor.allocation_type = tensor.home
                 tensor.buffer = tensor.objects = tensor._value = None
         scope.begin_temporaries(node)
+        node.shapes = [tensor.shape if tensor is not None else None for tensor in ctx.tensors_in]
         if node.op.prepare_function is not None:
             with np.errstate(all="ignore"):
                 node.data = node.op.prepare_function(ctx)
+        node.shapes_out = [tensor.shape for tensor in ctx.tensors_out]
     except PrepareError:
         raise
-    except (*TRIPPED, MemoryError) as error:
+    except TRIPPED as error:
         ctx.fail(f"{type(error).__name__}: {error}")

@@ -122,9 +122,11 @@ class Subgraph:
         return self.tensors[index]
 
     def callee(self, index: int) -> Callee:
-        """Another subgraph, for an operator that calls it. Raises `PrepareError` for an index that does not exist."""
+        """Another subgraph, for an operator that calls it. Raises `PrepareError` for an index that does not exist, and
+        for a subgraph that cannot be allocated."""
         if not 0 <= index < len(self.siblings):
             raise PrepareError(f"subgraph index {index} is out of range: the model has {len(self.siblings)} subgraphs")
+        self.siblings[index]._check_consistent()
         return Callee(self.siblings[index])
 
     def resize_input(self, index: int, shape: Shape, *, strict: bool = False) -> None:
@@ -269,6 +271,8 @@ class Subgraph:
             yield
         except MemoryError as error:
             raise PrepareError(f"subgraph {self.index}: not enough memory: {error}") from error
+        except RecursionError as error:
+            raise PrepareError(f"subgraph {self.index}: subgraphs call each other too deeply") from error
         finally:
             self._busy = False
 
@@ -346,6 +350,8 @@ class Subgraph:
             raise InvokeError(str(error)) from error
         except MemoryError as error:
             raise InvokeError(f"subgraph {self.index}: not enough memory: {error}") from error
+        except RecursionError as error:
+            raise InvokeError(f"subgraph {self.index}: subgraphs call each other too deeply") from error
         finally:
             self._busy = False
             self._before_node = None
@@ -395,9 +401,7 @@ class Callee:
 
     @property
     def operators(self) -> list[BuiltinOperator]:
-        """The codes of its operators in order. Raises `PrepareError` if they are not fit to be looked at."""
-        if self._subgraph.faults:
-            raise PrepareError("\n".join(self._subgraph.faults))
+        """The codes of its operators in order."""
         return [self._subgraph.nodes[index].op.code for index in self._subgraph.delegation.original_plan]
 
     @property
@@ -413,6 +417,11 @@ class Callee:
                 f"its caller gives {len(shapes)}"
             )
         for tensor, shape in zip(self.inputs, shapes, strict=True):
+            if tensor.is_stored:
+                raise PrepareError(
+                    f'subgraph {self._subgraph.index} input {tensor.index} "{tensor.name}" is a constant of the file '
+                    "and cannot be written"
+                )
             self._subgraph.resize_input(tensor.index, tuple(shape))
         self._subgraph.allocate_tensors()
 

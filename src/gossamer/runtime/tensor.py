@@ -123,8 +123,8 @@ class Tensor:
         dimension or more bytes than an address can hold."""
         if shape == self.shape and self.has_data and not self.has_objects:
             return
-        self.shape = shape
         self.bytes = self.required_bytes(shape)
+        self.shape = shape
         self.buffer = self.objects = self._value = None
 
     def forget(self) -> None:

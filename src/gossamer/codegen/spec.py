@@ -1,0 +1,116 @@
+"""What every kernel declares: a spec, whose name follows from its fields, and the layout of its argument block."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple, TypeVar
+
+from gossamer.errors import CompileError
+from gossamer.targets import Target
+
+ENTRY = "k"
+"""The one external function of every module."""
+
+WORD = 8
+"""Bytes of a word of an argument block, on every target."""
+
+# f32_gemm_relu6_14x2__avx512, or with a variant f32_gemm_relu6_14x2__avx512_prefetch
+_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*__[a-z0-9]+(_[a-z0-9]+)*")
+
+ArgumentType = Literal["ptr", "i64"]
+T = TypeVar("T")
+
+
+class Argument(NamedTuple):
+    """A word of an argument block: its name, its LLVM type, and where it lies, in bytes."""
+
+    name: str
+    type: ArgumentType
+    offset: int
+
+
+class ArgumentBlock:
+    """The layout of what a kernel reads at its argument pointer: words of 8 bytes, by name and in order.
+
+    ``ArgumentBlock(a="ptr", b="ptr", count="i64")`` is read by the emitter, word by word, and filled by
+    ``block.words(a=..., b=..., count=...)``. A row of a table inside a block is declared in the same way.
+    """
+
+    def __init__(self, **types: ArgumentType) -> None:
+        for name, type in types.items():
+            if type not in ("ptr", "i64"):
+                raise CompileError(f"Argument {name} must be ptr or i64, got {type}.")
+        self.arguments = tuple(Argument(name, type, WORD * at) for at, (name, type) in enumerate(types.items()))
+        self._by_name = {argument.name: argument for argument in self.arguments}
+
+    def __iter__(self) -> Iterator[Argument]:
+        return iter(self.arguments)
+
+    def __len__(self) -> int:
+        return len(self.arguments)
+
+    def __getitem__(self, name: str) -> Argument:
+        return self._by_name[name]
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return WORD * len(self.arguments)
+
+    def words(self, **values: T) -> tuple[T, ...]:
+        """The values in the order of the layout. Every argument must be there, and nothing else."""
+        if values.keys() != self._by_name.keys():
+            missing = [name for name in self._by_name if name not in values]
+            unknown = [name for name in values if name not in self._by_name]
+            raise CompileError(
+                f"The argument block has {', '.join(self._by_name)}; missing {missing}, not among them {unknown}."
+            )
+        return tuple(values[name] for name in self._by_name)
+
+    def named(self, words: tuple[T, ...]) -> Mapping[str, T]:
+        """The words of a filled block by name, for people and profilers."""
+        return dict(zip(self._by_name, words, strict=True))
+
+
+@dataclass(frozen=True)
+class KernelSpec(ABC):
+    """A kernel as a value: kind, types, fused expression, tile and ISA. Equal specs are equal machine code.
+
+    A subclass is a frozen dataclass whose fields say all that is decided when the kernel is compiled; shapes, strides,
+    counts and addresses are arguments. Two specs that differ must differ in name.
+
+    The module of a spec defines one external function, ``k``, and refers to nothing outside. That of a driver is
+    ``void k(ptr args, i64 tid, i64 nt)``: thread ``tid`` of ``nt`` does its share, which depends on nothing else. That
+    of a microkernel is stated in its file.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock()
+
+    isa: str
+    """The name of the target."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[str, ...]:
+        """The name without the ISA, in parts: type, kind, activation (may be empty), tile."""
+
+    @property
+    def variant(self) -> str:
+        """What follows the ISA in the name, where one tile comes in several forms."""
+        return ""
+
+    @property
+    def name(self) -> str:
+        """``f32_gemm_relu6_14x2__avx512``: key of the archive, test id, row of benchmark and profiler."""
+        ends = "_".join(filter(None, (self.isa, self.variant)))
+        name = "_".join(filter(None, self.parts)) + f"__{ends}"
+        if not _NAME.fullmatch(name):
+            raise CompileError(f"The name of a kernel is lower case, digits and underscores, got {name}.")
+        return name
+
+    @abstractmethod
+    def emit(self, target: Target) -> str:
+        """The LLVM IR text of the module."""

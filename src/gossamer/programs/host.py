@@ -1,0 +1,338 @@
+"""What the operating system decides: CPU features, executable and large memory, private files, locks, yielding."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import stat
+import struct
+import sys
+import time
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+# LLVM's spelling of the features that Linux, and Windows for us, spell otherwise. The rest is spelt alike.
+_LINUX_FEATURES = {
+    "abm": "lzcnt",
+    "pni": "sse3",
+    "bmi1": "bmi",
+    "lahf_lm": "sahf",
+    "sse4_1": "sse4.1",
+    "sse4_2": "sse4.2",
+    "amx_tile": "amx-tile",
+    "amx_int8": "amx-int8",
+    "amx_bf16": "amx-bf16",
+    "avx_vnni": "avxvnni",
+    "asimd": "neon",
+    "asimddp": "dotprod",
+    "asimdhp": "fullfp16",
+}
+_DARWIN_FEATURES = {"FEAT_DotProd": "dotprod", "FEAT_I8MM": "i8mm", "FEAT_FP16": "fullfp16", "FEAT_BF16": "bf16"}
+
+HUGE_PAGE = 2 << 20
+_MADV_HUGEPAGE = 14
+_MAP_JIT = 0x800
+
+
+@cache
+def cpu_features() -> frozenset[str]:
+    """What this CPU can execute and this system lets it, in LLVM's spelling; empty where nobody tells.
+
+    The name of the CPU is never asked: hypervisors invent it.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError), open("/proc/cpuinfo") as cpuinfo:
+            return _linux_features(cpuinfo)
+    elif sys.platform == "darwin":
+        return _darwin_features()
+    return frozenset()
+
+
+def _linux_features(cpuinfo: Iterable[str]) -> frozenset[str]:
+    # The first CPU speaks for all: the kernel lists what every one of them has. (Reading on asks each for its clock.)
+    for line in cpuinfo:
+        if line.startswith(("flags", "Features")):
+            flags = line.partition(":")[2].split()
+            return frozenset(_LINUX_FEATURES.get(flag, flag.replace("avx512_", "avx512")) for flag in flags)
+    return frozenset()
+
+
+def _darwin_features() -> frozenset[str]:
+    if platform.machine() != "arm64":
+        return frozenset()  # sysctl's lists say less than is needed to be sure
+    libc, has = _libc(), {"neon"}
+    for key, feature in _DARWIN_FEATURES.items():
+        value, size = ctypes.c_int(0), ctypes.c_size_t(4)
+        found = libc.sysctlbyname(
+            f"hw.optional.arm.{key}".encode(), ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0)
+        )
+        if found == 0 and value.value:
+            has.add(feature)
+    return frozenset(has)
+
+
+def page_size() -> int:
+    """Bytes of a page of memory."""
+    return mmap.PAGESIZE
+
+
+def usable_cpus() -> int:
+    """CPUs that this process may run on."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def yield_address() -> int:
+    """The address of the function, of no arguments, that gives the CPU to another thread."""
+    if sys.platform == "win32":
+        function = ctypes.WinDLL("kernel32").SwitchToThread
+    else:
+        function = _libc().sched_yield
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+class Memory:
+    """Zeroed bytes at an address, for as long as somebody holds this object. Large ones lie on huge pages."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        large = size >= HUGE_PAGE
+        reserved = _round_up(max(size, 1), HUGE_PAGE) + HUGE_PAGE if large else _round_up(max(size, 1), page_size())
+        start = _map_anonymous(reserved)
+        self.address = _round_up(start, HUGE_PAGE) if large else start
+        if large and sys.platform == "linux":
+            # Only the pages of this size are touched; what lies before and behind is never backed by memory.
+            _libc().madvise(ctypes.c_void_p(self.address), ctypes.c_size_t(size), _MADV_HUGEPAGE)
+        # Not at exit: a thread may still be at work there.
+        weakref.finalize(self, _unmap, start, reserved).atexit = False
+
+    def view(self) -> memoryview:
+        """The bytes, to read and write. The view does not keep them alive."""
+        return memoryview((ctypes.c_ubyte * self.size).from_address(self.address)).cast("B")
+
+
+class ExecutableMemory:
+    """Machine code in memory: readable and executable, never writable at the same time.
+
+    It stays until it is closed: an address of code outlives many an object, and the memory of a file costs little.
+    """
+
+    def __init__(self, address: int, size: int, mapped: int) -> None:
+        self.address = address
+        self.size = size
+        self._mapped = mapped
+
+    @classmethod
+    def from_file(cls, file: int, size: int) -> ExecutableMemory:
+        """The first ``size`` bytes of an open file, mapped where the system allows it, else copied."""
+        if sys.platform not in ("win32", "darwin"):
+            protection = mmap.PROT_READ | mmap.PROT_EXEC
+            address = _libc().mmap(None, size, protection, mmap.MAP_PRIVATE, file, 0)
+            if address != _FAILED:
+                return cls(address, size, size)
+        # A noexec file system, or a system that runs signed files only.
+        os.lseek(file, 0, os.SEEK_SET)
+        parts = []
+        while size > 0 and (part := os.read(file, size)):
+            parts.append(part)
+            size -= len(part)
+        if size:
+            raise OSError("The file became shorter while it was read")
+        return cls.from_bytes(b"".join(parts))
+
+    @classmethod
+    def from_bytes(cls, code: bytes) -> ExecutableMemory:
+        """A copy of ``code``: written first, made executable then."""
+        mapped = _round_up(max(len(code), 1), page_size())
+        if sys.platform == "win32":
+            return cls(_executable_windows(code, mapped), len(code), mapped)
+        if sys.platform == "darwin" and platform.machine() == "arm64":
+            return cls(_executable_darwin(code, mapped), len(code), mapped)
+        address = _map_anonymous(mapped)
+        ctypes.memmove(address, code, len(code))
+        if _libc().mprotect(address, mapped, mmap.PROT_READ | mmap.PROT_EXEC):
+            number = ctypes.get_errno()
+            _unmap(address, mapped)
+            raise OSError(number, f"This system does not let memory become executable ({os.strerror(number)})")
+        _flush_instructions(address, len(code))
+        return cls(address, len(code), mapped)
+
+    def close(self) -> None:
+        """Give the memory back. Nothing of it may run, now or later."""
+        _unmap(self.address, self._mapped)
+
+    def view(self) -> memoryview:
+        """The bytes."""
+        return memoryview((ctypes.c_ubyte * self.size).from_address(self.address)).cast("B").toreadonly()
+
+
+def private_directory(path: Path) -> None:
+    """Make the directory, or make sure, that only this user can put files into it; `OSError` if that cannot be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise OSError(f"{path} is not a directory")
+    if sys.platform == "win32":
+        return  # the profile of a user is the user's
+    if found.st_uid != os.geteuid():
+        raise OSError(f"{path} belongs to another user (uid {found.st_uid})")
+    if found.st_mode & 0o022:
+        path.chmod(0o700)
+
+
+def open_private(path: Path) -> int:
+    """Open a file to read; `OSError` if anybody but this user may have written it."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(f"{path} is not a file")
+        if sys.platform != "win32":
+            if found.st_uid != os.geteuid():
+                raise OSError(f"{path} belongs to another user (uid {found.st_uid})")
+            if found.st_mode & 0o022:
+                raise OSError(f"{path} can be written by other users (mode {stat.S_IMODE(found.st_mode):o})")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+@contextmanager
+def file_lock(path: Path, timeout: float) -> Iterator[None]:
+    """Hold a file against other processes; `TimeoutError` after ``timeout`` seconds. A process that dies lets go."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    file = os.open(path, flags, 0o600)
+    try:
+        until = time.monotonic() + timeout
+        while not _try_lock(file):
+            if time.monotonic() > until:
+                raise TimeoutError(f"{path} has been locked by another process for {timeout:g} s")
+            time.sleep(0.002)
+        yield
+    finally:
+        os.close(file)  # and unlocks
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(file: int) -> bool:
+        os.lseek(file, 0, os.SEEK_SET)
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(file: int) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+_FAILED = 2 ** (8 * struct.calcsize("P")) - 1
+"""What mmap returns when it fails."""
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_long,
+    ]
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return libc
+
+
+def _map_anonymous(size: int, extra_flags: int = 0, protection: int = 3) -> int:
+    if sys.platform == "win32":
+        address = _kernel32().VirtualAlloc(None, size, 0x3000, 0x04)  # MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE
+        if not address:
+            raise MemoryError(f"{size} bytes of memory are not to be had")
+        return int(address)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | extra_flags
+    address = _libc().mmap(None, size, protection, flags, -1, 0)
+    if address == _FAILED:
+        number = ctypes.get_errno()
+        raise MemoryError(f"{size} bytes of memory are not to be had ({os.strerror(number)})")
+    return int(address)
+
+
+def _unmap(address: int, size: int) -> None:
+    if sys.platform == "win32":
+        _kernel32().VirtualFree(address, 0, 0x8000)  # MEM_RELEASE
+    else:
+        _libc().munmap(address, size)
+
+
+def _flush_instructions(address: int, size: int) -> None:
+    # x86 keeps its caches equal, and Linux does it for fresh pages that become executable. The compiler's runtime,
+    # where it can be had, does it for sure.
+    if platform.machine() == "aarch64":
+        with suppress(OSError, AttributeError):
+            getattr(ctypes.CDLL("libgcc_s.so.1"), "__clear_cache")(
+                ctypes.c_void_p(address), ctypes.c_void_p(address + size)
+            )
+
+
+def _executable_darwin(code: bytes, mapped: int) -> int:
+    # Apple's CPUs: such pages are writable for a thread or executable for it, by a switch of the thread.
+    libc = _libc()
+    address = _map_anonymous(mapped, _MAP_JIT, protection=7)
+    libc.pthread_jit_write_protect_np(0)
+    ctypes.memmove(address, code, len(code))
+    libc.pthread_jit_write_protect_np(1)
+    libc.sys_icache_invalidate(ctypes.c_void_p(address), ctypes.c_size_t(len(code)))
+    return address
+
+
+@cache
+def _kernel32() -> ctypes.CDLL:
+    if sys.platform != "win32":
+        raise OSError("kernel32 is Windows'")
+    kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel32.VirtualAlloc.restype = ctypes.c_void_p
+    kernel32.VirtualAlloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint32]
+    kernel32.VirtualProtect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_void_p]
+    kernel32.VirtualFree.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32]
+    kernel32.FlushInstructionCache.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    kernel32.GetCurrentProcess.restype = ctypes.c_void_p
+    return kernel32
+
+
+def _executable_windows(code: bytes, mapped: int) -> int:
+    kernel32 = _kernel32()
+    address = _map_anonymous(mapped)
+    ctypes.memmove(address, code, len(code))
+    before = ctypes.c_uint32()
+    if not kernel32.VirtualProtect(address, mapped, 0x20, ctypes.byref(before)):  # PAGE_EXECUTE_READ
+        _unmap(address, mapped)
+        raise OSError("This system does not let memory become executable")
+    kernel32.FlushInstructionCache(kernel32.GetCurrentProcess(), address, len(code))
+    return address

@@ -1,0 +1,147 @@
+"""Teams of threads that run programs together: started once, spinning briefly between runs, asleep otherwise."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from weakref import WeakSet
+
+from gossamer.programs import host
+
+# The words that a team shares with the walker (codegen/kernels/walk.py), by their offsets in bytes. The first three
+# are written together and each of the others by itself, so they have two cache lines to themselves: the prefetcher
+# takes pairs.
+TICKET, COMMANDS, COUNT, ARRIVED, GENERATION, YIELD = 0, 8, 16, 128, 256, 384
+TEAM_SIZE = 512
+
+PATIENCE = 400
+"""Turns that a thread waits inside the walker for the next run before it sleeps: some hundred microseconds."""
+
+IMPATIENCE = 16
+"""The same where there are more threads than CPUs."""
+
+Walker = Callable[[int, int, int, int, int, int, int], int]
+
+_WALKER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 5)
+
+
+def walker_at(address: int) -> Walker:
+    """The walker as a function, which lets other Python threads run."""
+    return _WALKER(address)
+
+
+class Team:
+    """Thread 0, which is whoever calls ``run``, and ``size - 1`` others, which wait inside the walker or sleep."""
+
+    def __init__(self, size: int) -> None:
+        self._memory = host.Memory(TEAM_SIZE)
+        words = (ctypes.c_int64 * (TEAM_SIZE // 8)).from_address(self._memory.address)
+        words[YIELD // 8] = host.yield_address()
+        self._walker: Walker | None = None
+        self._ticket = 0
+        self._stopping = False
+        # A thread that sleeps, or is about to, is in the set. Who takes it out must open its lock.
+        self._asleep: set[int] = set()
+        self._locks = [threading.Lock() for _ in range(size)]
+        self._threads: list[threading.Thread] = []
+        for tid in range(1, size):
+            self._locks[tid].acquire()
+            thread = threading.Thread(target=self._work, args=(tid,), name=f"gossamer-{tid}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the system has no more: these will do
+                break
+            self._threads.append(thread)
+        self.size = 1 + len(self._threads)
+        _workers.update(self._threads)
+        _teams.add(self)
+
+    def run(self, walker: Walker, commands: int, count: int) -> None:
+        """Run the commands at an address, all threads together. One run at a time."""
+        if count == 0:
+            return  # it would have no barrier, and a thread might come for it when the next has begun
+        self._walker = walker
+        self._ticket += 1
+        for tid in tuple(self._asleep):
+            self._wake(tid)
+        walker(self._memory.address, commands, count, 0, self.size, self._ticket, 0)
+
+    def stop(self) -> None:
+        """Let the threads end, at the latest when they lose patience."""
+        self._stopping = True
+        for tid in tuple(self._asleep):
+            self._wake(tid)
+
+    def join(self, timeout: float) -> None:
+        """Wait until the threads have ended."""
+        for thread in self._threads:
+            thread.join(timeout)
+
+    def _wake(self, tid: int) -> None:
+        try:
+            self._asleep.remove(tid)
+        except KeyError:
+            return  # somebody else does it
+        self._locks[tid].release()
+
+    def _work(self, tid: int) -> None:
+        ticket = 0
+        while not self._stopping:
+            if ticket == self._ticket:
+                # First into the set, then a look at the ticket. Who posts a ticket does it the other way round, so one
+                # of the two sees the other.
+                self._asleep.add(tid)
+                if ticket != self._ticket or self._stopping:
+                    self._wake(tid)
+                self._locks[tid].acquire()
+            elif self._walker is not None:
+                patience = PATIENCE if self.size <= host.usable_cpus() else IMPATIENCE
+                ticket = self._walker(self._memory.address, 0, 0, tid, self.size, ticket, patience)
+
+
+_idle: dict[int, list[Team]] = {}
+_teams: WeakSet[Team] = WeakSet()
+_workers: WeakSet[threading.Thread] = WeakSet()
+
+
+def run_together(num_threads: int, walker: Walker, commands: int, count: int) -> None:
+    """Run the commands at an address with a team of ``num_threads``, which nobody else has meanwhile."""
+    idle = _idle.setdefault(num_threads, [])
+    try:
+        team = idle.pop()
+    except IndexError:
+        team = Team(num_threads)
+    try:
+        team.run(walker, commands, count)
+    except BaseException:  # interrupted between the announcement and the run
+        team.stop()
+        raise
+    idle.append(team)
+
+
+def worker_threads() -> int:
+    """How many threads of this process wait in teams. They hold no lock that anybody else wants."""
+    return sum(thread.is_alive() for thread in _workers)
+
+
+def _forget_teams() -> None:
+    """In a child process: the threads stayed behind."""
+    _idle.clear()
+    _teams.clear()
+    _workers.clear()
+
+
+def _stop_teams() -> None:
+    teams = tuple(_teams)
+    for team in teams:
+        team.stop()
+    for team in teams:
+        team.join(timeout=1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_teams)
+atexit.register(_stop_teams)

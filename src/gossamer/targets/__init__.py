@@ -1,0 +1,26 @@
+"""CPU families, one file each: what can be emitted for them and which tiles suit them. No LLVM here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from gossamer.targets.target import Target
+
+__all__ = ["Target", "all_targets", "host_target"]
+
+
+@cache
+def all_targets() -> dict[str, Target]:
+    """Every target by name: the modules of this directory that define ``TARGET``."""
+    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+    targets = [module.TARGET for module in modules if hasattr(module, "TARGET")]
+    return {target.name: target for target in targets}
+
+
+def host_target(features: Collection[str]) -> Target | None:
+    """The target with the widest vectors that a host with these features runs, or ``None``."""
+    runnable = [target for target in all_targets().values() if target.runs_on(features)]
+    return max(runnable, key=lambda target: (target.vector_bits, len(target.requires)), default=None)

@@ -1,0 +1,29 @@
+"""x86-64 with AVX2 and FMA (x86-64-v3: Haswell, Zen and later): 16 registers of 8 floats, masks in vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer.targets.target import Target
+
+TARGET = Target(
+    name="avx2",
+    triple="x86_64-unknown-linux-gnu",
+    cpu="x86-64-v3",
+    features=(),
+    requires=frozenset(
+        (
+            *("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"),
+            *("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
+        )
+    ),
+    vector_bits=256,
+    registers=16,
+)
+
+TILES: Mapping[str, tuple[tuple[int, int], ...]] = {
+    # Rows times vectors, the best first.
+    "gemm": ((6, 2), (4, 3), (12, 1), (8, 1), (4, 2), (3, 2), (2, 2), (1, 4)),
+    # Pixels times vectors; the weights of a row stay in registers beside them.
+    "depthwise": ((8, 1), (7, 1), (4, 1), (6, 1), (5, 1), (3, 1), (2, 1), (1, 1)),
+}

@@ -1,0 +1,24 @@
+"""AArch64 with NEON, which every one of them has: 32 registers of 4 floats, multiplication by an element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer.targets.target import Target
+
+TARGET = Target(
+    name="neon",
+    triple="aarch64-unknown-linux-gnu",
+    cpu="generic",
+    features=("+neon", "+reserve-x18"),  # x18 belongs to the system on macOS and Windows
+    requires=frozenset({"neon"}),
+    vector_bits=128,
+    registers=32,
+)
+
+TILES: Mapping[str, tuple[tuple[int, int], ...]] = {
+    # Rows times vectors, the best first: no spills, not timed.
+    "gemm": ((8, 2), (6, 4), (7, 3), (4, 4), (8, 1), (4, 2), (2, 4), (1, 4)),
+    # Pixels times vectors.
+    "depthwise": ((8, 1), (7, 1), (4, 1), (6, 1), (5, 1), (3, 1), (2, 1), (1, 1)),
+}

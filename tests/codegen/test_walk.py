@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.codegen.blob import extract
+from gossamer.codegen.compiler import assembly, compile_kernel
+from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.programs.program import walker_name
+from gossamer.programs.team import COMMANDS, COUNT, TEAM_SIZE, TICKET
+from gossamer.targets import Target, all_targets
+from tests.codegen.emulator import NEON, data_address, kernel_address, run
+from tests.codegen.texts import Text, object_of
+from tests.programs.kernels import Add, Rotate
+
+TARGETS = all_targets()
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
+def test_programs_ask_for_the_walker_by_its_name(target: Target) -> None:
+    spec = WalkSpec(target.name, "win64" if sys.platform == "win32" else "")
+    assert spec.name == walker_name(target)
+
+
+@pytest.mark.parametrize(("name", "pause"), [("avx512", "\tpause\n"), ("avx2", "\tpause\n"), ("neon", "\tisb\n")])
+def test_waiting_threads_pause(name: str, pause: str) -> None:
+    assert pause in assembly(WalkSpec(name), TARGETS[name])
+
+
+def test_windows_registers_are_kept() -> None:
+    assert "%xmm6" not in assembly(WalkSpec("avx2"), TARGETS["avx2"])
+    assert "%xmm6" in assembly(WalkSpec("avx2", "win64"), TARGETS["avx2"])
+
+
+def test_the_walker_runs_on_aarch64(tmp_path: Path) -> None:
+    # Two commands with one thread: y = rotate(x), x = rotate(y).
+    rotate = Rotate("neon")
+    blobs = [compile_kernel(WalkSpec("neon"), NEON), compile_kernel(rotate, NEON)]
+    count, shift = 5, 2
+    table, blocks, x, y = TEAM_SIZE, TEAM_SIZE + 48, TEAM_SIZE + 112, TEAM_SIZE + 152
+    layout = rotate.arguments
+    forth = layout.words(x=data_address(x), y=data_address(y), count=count, shift=shift)
+    back = layout.words(x=data_address(y), y=data_address(x), count=count, shift=shift)
+    kernel = kernel_address(blobs, 1)
+    words = [kernel, data_address(blocks), 1, kernel, data_address(blocks + 32), 1, *forth, *back, *range(count)]
+    data = bytes(TEAM_SIZE) + struct.pack(f"<{len(words)}q", *words) + bytes(8 * count)
+    after = run(blobs, data, tmp_path, data_address(table), 2, 0, 1, 9, 0)
+    assert struct.unpack_from("<5q", after, x) == tuple((i + 2 * shift) % count + 2 for i in range(count))
+    assert struct.unpack_from("<q", after, TICKET) == (9,)
+    assert struct.unpack_from("<qq", after, COMMANDS) == (data_address(table), 2)
+    assert COUNT == COMMANDS + 8
+
+
+@pytest.mark.parametrize("padding", [0, 5000])
+def test_constants_are_reached_on_aarch64(tmp_path: Path, padding: int) -> None:
+    add = Add("neon")
+    blobs = [compile_kernel(add, NEON)]
+    assert blobs[0].alignment == 4096
+    if padding:  # somewhere else
+        empty = extract(object_of("define void @k() nounwind { ret void }", NEON))
+        blobs = [blobs[0], empty, blobs[0]]
+    count = 24
+    x, y, z = 32, 32 + 4 * count, 32 + 8 * count
+    words = add.arguments.words(x=data_address(x), y=data_address(y), z=data_address(z), count=count)
+    data = (
+        struct.pack("<4q", *words)
+        + struct.pack(f"<{count}f", *range(count))
+        + struct.pack(f"<{count}f", *[100] * count)
+    )
+    after = run(blobs, data + bytes(4 * count), tmp_path, 0, 1)
+    expected = [i + 100 + (0.5, 1.5, 2.5, 4.5)[i // 4 % 4] + i % 4 + 0.25 for i in range(count)]
+    assert list(struct.unpack_from(f"<{count}f", after, z)) == expected
+
+
+def test_calls_and_jump_tables_work_on_aarch64(tmp_path: Path) -> None:
+    from tests.codegen.test_blob import CONSTANTS, switch
+
+    blob = compile_kernel(Text("neon", "constants", CONSTANTS), NEON)
+    for number in range(4):
+        after = run([blob], struct.pack("<qq", number, 0), tmp_path)
+        assert struct.unpack("<qq", after) == ((3, 1, 4, 1)[number], 10 * (number + 1))
+    blob = compile_kernel(Text("neon", "switch", switch(12)), NEON)
+    for number in (0, 5, 11, 12):
+        after = run([blob], struct.pack("<q", number), tmp_path)
+        assert struct.unpack("<q", after) == (number * number + 3 if number < 12 else 12,)

@@ -1,0 +1,416 @@
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gossamer.errors import CompileError
+from gossamer.programs import archive as archives
+from gossamer.programs import host
+from gossamer.programs.archive import Blob, KernelArchive, KernelLibrary, archive_key, user_directory
+from gossamer.targets import all_targets
+from tests.programs.kernels import call, returning
+
+KEY = "here\ntest 1"
+
+posix = pytest.mark.skipif(os.name != "posix", reason="owners, modes and limits are POSIX's")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "kernels"
+
+
+def filled(place: Path, count: int = 3, key: str = KEY) -> KernelArchive:
+    archive = KernelArchive(place, key)
+    assert archive.add({f"k{number}": returning(number) for number in range(count)})
+    return archive
+
+
+def path_of(archive: KernelArchive) -> Path:
+    assert archive.path is not None
+    return archive.path
+
+
+def run_python(code: str, *arguments: object) -> subprocess.Popen[str]:
+    script = "import sys\nfrom pathlib import Path\nfrom gossamer.programs.archive import *\n"
+    script += "from tests.programs.kernels import call, returning\n" + textwrap.dedent(code)
+    root = Path(__file__).parent.parent.parent
+    return subprocess.Popen([sys.executable, "-c", script, *map(str, arguments)], cwd=root, text=True)
+
+
+def test_kernels_are_found_in_this_and_in_later_archives(place: Path) -> None:
+    first = filled(place)
+    assert [call(first.find(f"k{number}")) for number in range(3)] == [0, 1, 2]
+    later = KernelArchive(place, KEY)
+    assert later.names() == ("k0", "k1", "k2")
+    assert [call(later.find(f"k{number}")) for number in range(3)] == [0, 1, 2]
+    assert later.find("k3") is None
+    assert later.check() == ()
+    assert later.problem is None
+
+
+def test_an_archive_that_is_not_there_is_empty(place: Path) -> None:
+    archive = KernelArchive(place, KEY)
+    assert archive.names() == ()
+    assert archive.find("k0") is None
+    assert archive.problem is None
+
+
+def test_addresses_stay_good_when_kernels_are_added_and_cleared(place: Path) -> None:
+    archive = filled(place)
+    address = archive.find("k1")
+    archive.add({"k7": returning(7)})
+    assert archive.find("k1") == address
+    archive.clear()
+    assert archive.find("k1") is None
+    assert not path_of(archive).exists()
+    assert call(address) == 1
+
+
+def test_kernels_lie_at_their_alignment_and_entry(place: Path) -> None:
+    code = returning(9).code
+    blobs = {
+        f"a{alignment}_{entry}": Blob(b"\xcc" * entry + code, entry, alignment)
+        for alignment in (1, 64, 4096)
+        for entry in (0, 16, 4096)
+    }
+    saved, in_memory = KernelArchive(place, KEY), KernelArchive(None, KEY)
+    for archive in (saved, in_memory):
+        archive.add(blobs)
+    for archive in (saved, in_memory, KernelArchive(place, KEY)):
+        for name, blob in blobs.items():
+            address = archive.find(name)
+            assert address is not None
+            assert (address - blob.entry) % blob.alignment == 0
+            assert call(address) == 9
+
+
+def test_the_first_kernel_of_a_name_stays(place: Path) -> None:
+    archive = filled(place)
+    archive.add({"k1": returning(99)})
+    assert call(archive.find("k1")) == 1
+
+
+def test_nonsense_is_not_taken(place: Path) -> None:
+    archive = KernelArchive(place, KEY)
+    with pytest.raises(CompileError, match="entry 6"):
+        archive.add({"k": Blob(returning(1).code, 6)})
+    with pytest.raises(CompileError, match="alignment 8192"):
+        archive.add({"k": Blob(returning(1).code, 0, 8192)})
+    assert not path_of(archive).exists()
+
+
+def test_processes_that_add_at_once_lose_nothing(place: Path) -> None:
+    code = """
+    place, first = Path(sys.argv[1]), int(sys.argv[2])
+    for number in range(first, first + 20):
+        archive = KernelArchive(place, "here\\ntest 1")
+        assert archive.add({f"k{number}": returning(number)}), archive.problem
+        assert call(archive.find(f"k{number}")) == number
+    """
+    processes = [run_python(code, place, first) for first in (0, 10, 20, 30)]
+    assert [process.wait(60) for process in processes] == [0] * 4
+    archive = KernelArchive(place, KEY)
+    assert archive.check() == ()
+    assert {name: call(archive.find(name)) for name in archive.names()} == {f"k{n}": n for n in range(50)}
+
+
+@posix
+def test_a_writer_that_is_killed_leaves_what_was_there(place: Path) -> None:
+    filled(place)
+    code = """
+    import os, signal
+    os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    KernelArchive(Path(sys.argv[1]), "here\\ntest 1").add({"k3": returning(3)})
+    """
+    assert run_python(code, place).wait(60) == -signal.SIGKILL
+    assert len(list(place.glob("*.new"))) == 1
+    archive = KernelArchive(place, KEY)
+    assert archive.names() == ("k0", "k1", "k2")
+    assert archive.add({"k4": returning(4)})
+    assert not list(place.glob("*.new"))
+    assert KernelArchive(place, KEY).names() == ("k0", "k1", "k2", "k4")
+
+
+def test_an_archive_cut_anywhere_is_not_run_and_is_rebuilt(place: Path) -> None:
+    path = path_of(filled(place))
+    whole = path.read_bytes()
+    for size in (0, 1, 39, 40, 60, 200, 4095, 4096, 4100, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        path.chmod(0o600)
+        archive = KernelArchive(place, KEY)
+        assert archive.problem is not None
+        assert archive.names() == ()
+        assert archive.add({"k2": returning(2)})
+        assert KernelArchive(place, KEY).names() == ("k2",)
+
+
+def test_no_flipped_bit_is_ever_run(place: Path) -> None:
+    archive = filled(place, 2)
+    path = path_of(archive)
+    whole = path.read_bytes()
+    used = [at for at in range(len(whole)) if at < 300 or at >= 4096]
+    for at in used:
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        damaged = KernelArchive(place, KEY)
+        for number in range(2):
+            address = damaged.find(f"k{number}")
+            assert address is None or call(address) == number
+
+
+def test_a_damaged_kernel_is_replaced_and_the_others_stay(place: Path) -> None:
+    path = path_of(filled(place))
+    whole = path.read_bytes()
+    at = whole.index(returning(1).code, 4096)
+    path.write_bytes(whole[:at] + b"\xcc" + whole[at + 1 :])
+    archive = KernelArchive(place, KEY)
+    assert archive.find("k1") is None
+    assert archive.problem is not None
+    assert "k1 is damaged" in archive.problem
+    assert KernelArchive(place, KEY).check() == ("k1",)
+    assert archive.add({"k1": returning(1)})
+    again = KernelArchive(place, KEY)
+    assert again.check() == ()
+    assert [call(again.find(f"k{number}")) for number in range(3)] == [0, 1, 2]
+
+
+def test_code_under_another_name_is_not_run(place: Path) -> None:
+    path = path_of(filled(place))
+    whole = path.read_bytes()
+    one, two = returning(1).code, returning(2).code
+    swapped = whole[:4096] + whole[4096:].replace(one, b"?" * len(one)).replace(two, one).replace(b"?" * len(one), two)
+    path.write_bytes(swapped)
+    archive = KernelArchive(place, KEY)
+    assert [archive.find("k1"), archive.find("k2")] == [None, None]
+    assert call(archive.find("k0")) == 0
+
+
+def test_the_archive_of_another_key_is_not_run(place: Path, tmp_path: Path) -> None:
+    other = filled(tmp_path / "other", key="here\ntest 2")
+    mine = KernelArchive(place, KEY)
+    path_of(mine).write_bytes(path_of(other).read_bytes())
+    path_of(mine).chmod(0o600)
+    archive = KernelArchive(place, KEY)
+    assert archive.problem is not None
+    assert "another version" in archive.problem
+    assert archive.find("k0") is None
+    assert archive.add({"k5": returning(5)})
+    assert KernelArchive(place, KEY).names() == ("k5",)
+
+
+def test_keys_tell_targets_features_and_generators_apart(place: Path) -> None:
+    keys = {archive_key(target, generator) for target in all_targets().values() for generator in ("1", "2")}
+    assert len(keys) == 2 * len(all_targets())
+    for number, key in enumerate(sorted(keys)):
+        KernelArchive(place, key).add({"k": returning(number)})
+    assert [call(KernelArchive(place, key).find("k")) for key in sorted(keys)] == list(range(len(keys)))
+
+
+@posix
+def test_a_directory_with_open_permissions_is_closed(place: Path) -> None:
+    path = path_of(filled(place))
+    place.chmod(0o777)
+    archive = KernelArchive(place, KEY)
+    assert place.stat().st_mode & 0o777 == 0o700
+    assert archive.names() == ("k0", "k1", "k2")
+    # Others may have written it while the directory was open.
+    path.chmod(0o666)
+    archive = KernelArchive(place, KEY)
+    assert archive.names() == ()
+    assert archive.problem is not None
+    assert "written by other users" in archive.problem
+    assert archive.add({"k0": returning(0)})
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@posix
+def test_nothing_of_another_user_is_run(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(place)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    archive = KernelArchive(place, KEY)
+    assert archive.names() == ()
+    assert archive.problem is not None
+    assert "belongs to another user" in archive.problem
+    assert not archive.add({"k0": returning(0)})
+    assert call(archive.find("k0")) == 0  # in memory
+
+
+@posix
+def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
+    path = path_of(filled(tmp_path / "elsewhere"))
+    place.symlink_to(tmp_path / "elsewhere")
+    archive = KernelArchive(place, KEY)
+    assert archive.names() == ()
+    assert archive.problem is not None
+    place.unlink()
+    place.mkdir(mode=0o700)
+    (place / path.name).symlink_to(path)
+    archive = KernelArchive(place, KEY)
+    assert archive.names() == ()
+    assert archive.add({"k0": returning(0)})
+    assert not (place / path.name).is_symlink()
+
+
+def test_a_read_only_directory_gives_kernels_and_takes_none(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(place)
+
+    @contextmanager
+    def refuse(path: Path, timeout: float) -> Iterator[None]:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+        yield
+
+    monkeypatch.setattr(host, "file_lock", refuse)
+    archive = KernelArchive(place, KEY)
+    assert call(archive.find("k1")) == 1
+    assert archive.problem is None
+    assert not archive.add({"k3": returning(3)})
+    assert call(archive.find("k3")) == 3
+    assert archive.problem is not None
+    assert "Read-only" in archive.problem
+    monkeypatch.undo()
+    assert archive.add({"k4": returning(4)})  # and with it what could not be kept before
+    assert KernelArchive(place, KEY).names() == ("k0", "k1", "k2", "k3", "k4")
+
+
+def test_without_a_directory_kernels_are_kept_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for archive in (KernelArchive(None, KEY), KernelArchive(tmp_path / "file" / "kernels", KEY)):
+        assert archive.problem is not None
+        assert not archive.add({"k3": returning(3)})
+        assert call(archive.find("k3")) == 3
+        assert archive.names() == ("k3",)
+        archive.clear()
+        assert archive.names() == ()
+
+
+@posix
+def test_a_full_disk_leaves_what_was_there(place: Path) -> None:
+    path = path_of(filled(place))
+    before = path.read_bytes()
+    code = """
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4200, 4200))
+    archive = KernelArchive(Path(sys.argv[1]), "here\\ntest 1")
+    assert not archive.add({"k9": returning(9)})
+    assert "not kept" in archive.problem, archive.problem
+    assert call(archive.find("k9")) == 9 and call(archive.find("k1")) == 1
+    """
+    assert run_python(code, place).wait(60) == 0
+    assert path.read_bytes() == before
+    assert not list(place.glob("*.new"))
+
+
+@posix
+def test_a_file_system_that_forbids_execution_is_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(place)
+    forbid_files(monkeypatch)
+    archive = KernelArchive(place, KEY)
+    assert [call(archive.find(f"k{number}")) for number in range(3)] == [0, 1, 2]
+    assert archive.problem is None
+
+
+@posix
+def test_a_system_that_forbids_execution_says_so(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(place)
+    forbid_files(monkeypatch)
+    monkeypatch.setattr(host._libc(), "mprotect", lambda *_: -1)
+    archive = KernelArchive(place, KEY)
+    assert archive.find("k1") is None
+    assert archive.problem is not None
+    assert "does not let memory become executable" in archive.problem
+    with pytest.raises(CompileError, match="cannot be run"):
+        archive.add({"k1": returning(1)})
+
+
+def forbid_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    libc = host._libc()
+    real: Callable[..., int] = libc.mmap
+    monkeypatch.setattr(libc, "mmap", lambda *args: host._FAILED if args[4] >= 0 else real(*args))
+
+
+def test_a_writer_that_hangs_is_not_waited_for(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = filled(place)
+    monkeypatch.setattr(archives, "LOCK_TIMEOUT", 0.05)
+    with host.file_lock(place / "lock", 1):
+        assert not archive.add({"k3": returning(3)})
+    assert archive.problem is not None
+    assert "locked by another process" in archive.problem
+    assert call(archive.find("k3")) == 3
+
+
+def set_day(path: Path, number: int, day: int) -> None:
+    with path.open("r+b") as stream:
+        stream.seek(archives._HEADER.size + 4 * number)
+        stream.write(struct.pack("<I", day))
+
+
+def test_the_day_of_the_last_use_is_kept(place: Path) -> None:
+    archive = filled(place)
+    set_day(path_of(archive), 1, 10)
+    later = KernelArchive(place, KEY)
+    content = path_of(archive).read_bytes()
+    later.find("k1")
+    assert path_of(archive).read_bytes() != content
+    assert archives._read_index(memoryview(path_of(archive).read_bytes()), KEY)["k1"].day == archives._today()
+    assert KernelArchive(place, KEY).check() == ()
+
+
+def test_a_large_archive_loses_what_was_not_used_for_longest(place: Path) -> None:
+    archive = KernelArchive(place, KEY)
+    code = returning(1).code
+    archive.add({f"k{number}": Blob(code + bytes(4000), 0) for number in range(10)})
+    for number in range(10):
+        set_day(path_of(archive), number, 1000 - number)
+    pruned = KernelArchive(place, KEY, limit=40_000)
+    assert pruned.names() == ("k0", "k1", "k2", "k3")
+    assert path_of(archive).stat().st_size <= 40_000
+    assert [call(pruned.find(name)) for name in pruned.names()] == [1] * 4
+
+
+def test_archives_of_other_keys_go_first(place: Path) -> None:
+    paths = []
+    for number in range(4):
+        archive = KernelArchive(place, f"key {number}")
+        archive.add({"k": Blob(returning(1).code + bytes(10_000), 0)})
+        os.utime(path_of(archive), (number, number))
+        paths.append(path_of(archive))
+    last = KernelArchive(place, "key 0", limit=30_000)
+    assert last.names() == ("k",)
+    assert [path.exists() for path in paths] == [True, False, False, True]
+
+
+def test_an_archive_that_is_shipped_is_only_read(place: Path, tmp_path: Path) -> None:
+    filled(place)
+    if os.name == "posix":
+        place.chmod(0o755)
+        for path in place.iterdir():
+            path.chmod(0o644)
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in place.iterdir())
+    shipped = KernelArchive(place, KEY, writable=False)
+    mine = KernelArchive(tmp_path / "mine", KEY)
+    library = KernelLibrary([shipped, mine])
+    assert library.missing(["k0", "k9", "k1", "k9"]) == ("k9",)
+    assert library.add({"k9": returning(9)})
+    assert [call(library.find(name)) for name in ("k0", "k9")] == [0, 9]
+    assert mine.names() == ("k9",)
+    assert not shipped.add({"k8": returning(8)})
+    assert before == sorted((path.name, path.stat().st_mtime_ns) for path in place.iterdir())
+
+
+def test_the_directory_is_the_users_choice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
+    assert user_directory() == tmp_path / "kernels"
+    monkeypatch.delenv("GOSSAMER_CACHE_DIR")
+    if sys.platform == "linux":
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        assert user_directory() == tmp_path / "cache" / "gossamer" / "kernels"

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gossamer.programs import host
+from gossamer.targets import all_targets
+from tests.programs.kernels import call, returning
+
+INTEL = "processor\t: 0\nflags\t\t: fpu pni sse4_1 avx2 abm avx512_vnni avx512f amx_tile bmi1\nflags\t\t: other\n"
+ARM = "processor\t: 0\nFeatures\t: fp asimd asimddp i8mm asimdhp\nCPU implementer\t: 0x41\n"
+
+
+def test_features_are_spelt_as_llvm_spells_them() -> None:
+    spelt = {"fpu", "sse3", "sse4.1", "avx2", "lzcnt", "avx512vnni", "avx512f", "amx-tile", "bmi"}
+    assert host._linux_features(INTEL.splitlines()) == spelt
+    assert host._linux_features(ARM.splitlines()) == {"fp", "neon", "dotprod", "i8mm", "fullfp16"}
+    assert host._linux_features([]) == frozenset()
+
+
+def test_features_that_targets_require_are_known_to_llvm() -> None:
+    import llvmlite.binding as llvm
+
+    here = llvm.get_host_cpu_features()
+    required = frozenset().union(*(target.requires for target in all_targets().values()))
+    told = host.cpu_features()
+    if not told:
+        pytest.skip("this system does not tell the features of the CPU")
+    assert required & told == {name for name in required if here.get(name)}
+
+
+def test_the_system_is_known() -> None:
+    assert host.page_size() >= 4096
+    assert 1 <= host.usable_cpus() <= (os.cpu_count() or 1)
+    assert host.yield_address()
+    ctypes.CFUNCTYPE(ctypes.c_int)(host.yield_address())()
+
+
+@pytest.mark.parametrize("size", [0, 1, 4096, 4097, host.HUGE_PAGE, host.HUGE_PAGE + 1])
+def test_memory_is_zeroed_and_aligned(size: int) -> None:
+    memory = host.Memory(size)
+    assert memory.size == size
+    assert memory.address % (host.HUGE_PAGE if size >= host.HUGE_PAGE else host.page_size()) == 0
+    bytes_of = np.frombuffer(memory.view(), np.uint8)
+    assert not bytes_of.any()
+    bytes_of[:] = 255
+
+
+def test_memory_that_is_not_to_be_had_is_an_error() -> None:
+    with pytest.raises(MemoryError, match="not to be had"):
+        host.Memory(1 << 60)
+
+
+def test_code_runs_and_cannot_be_written() -> None:
+    memory = host.ExecutableMemory.from_bytes(returning(41).code)
+    assert call(memory.address) == 41
+    assert bytes(memory.view()) == returning(41).code
+    with pytest.raises(TypeError):
+        memory.view()[0] = 0
+    memory.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_no_memory_is_writable_and_executable(tmp_path: Path) -> None:
+    path = tmp_path / "code"
+    path.write_bytes(returning(1).code)
+    with path.open("rb") as stream:
+        mapped = host.ExecutableMemory.from_file(stream.fileno(), 6)
+    copied = host.ExecutableMemory.from_bytes(returning(1).code)
+    for memory in (mapped, copied):
+        lines = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+        (modes,) = (line[1] for line in lines if int(line[0].split("-")[0], 16) <= memory.address
+                    < int(line[0].split("-")[1], 16))  # fmt: skip
+        assert modes == "r-xp"
+
+
+def test_a_file_that_shrinks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "code"
+    path.write_bytes(b"abc")
+    monkeypatch.setattr(host.sys, "platform", "win32")  # which copies
+    with path.open("rb") as stream, pytest.raises(OSError, match="shorter"):
+        host.ExecutableMemory.from_file(stream.fileno(), 6)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
+def test_private_places_are_private(tmp_path: Path) -> None:
+    place = tmp_path / "a" / "b"
+    host.private_directory(place)
+    assert place.stat().st_mode & 0o777 == 0o700
+    (tmp_path / "file").touch(0o600)
+    with pytest.raises(OSError, match="not a directory"):
+        host.private_directory(tmp_path / "file")
+    os.close(host.open_private(tmp_path / "file"))
+    with pytest.raises(OSError, match="not a file"):
+        host.open_private(place)
+
+
+def test_a_lock_is_held_against_others_until_let_go(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with host.file_lock(path, 1), pytest.raises(TimeoutError, match="locked by"), host.file_lock(path, 0.01):
+        pass
+    with host.file_lock(path, 0):
+        pass
+
+
+def test_a_process_that_dies_lets_go(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    code = "import sys, time; from pathlib import Path; from gossamer.programs import host\n"
+    code += "with host.file_lock(Path(sys.argv[1]), 1): print('held', flush=True); time.sleep(60)"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    with holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(TimeoutError), host.file_lock(path, 0.01):
+            pass
+        holder.kill()
+        start = time.monotonic()
+        with host.file_lock(path, 30):
+            assert time.monotonic() - start < 30

@@ -1,0 +1,370 @@
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gossamer.codegen.compiler import compile_kernels, generator_version
+from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.errors import CompileError, InvokeError
+from gossamer.programs import host, team
+from gossamer.programs.archive import KernelArchive, archive_key
+from gossamer.programs.program import (
+    ARENA,
+    MODEL,
+    SCRATCH,
+    WEIGHTS,
+    Address,
+    Program,
+    ProgramBuilder,
+    ProgramPlan,
+    walker_name,
+)
+from gossamer.targets import Target
+from tests.programs.kernels import Add, Meet, Rotate, kernels_in_memory, rotating, target_here
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return target_here()
+
+
+@pytest.fixture(scope="module")
+def kernels(target: Target) -> KernelArchive:
+    return kernels_in_memory([Add(target.name), Rotate(target.name), Meet(target.name)], target)
+
+
+def adding(target: Target, count: int) -> ProgramPlan:
+    """t = x + y + c, z = t + t + c, in several commands that need barriers where they share."""
+    add = Add(target.name)
+    builder = ProgramBuilder()
+    middle = Address(ARENA, 0)
+    first = add.arguments.words(x=Address("x"), y=Address("y"), z=middle, count=count)
+    second = add.arguments.words(x=middle, y=middle, z=Address("z"), count=count)
+    builder.command(add.name, builder.block(first))
+    builder.command(add.name, builder.block(second))
+    return builder.plan(arena=4 * count)
+
+
+def expected_sum(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32], lanes: int) -> npt.NDArray[np.float32]:
+    number = np.arange(len(x))
+    constant = np.array([0.5, 1.5, 2.5, 4.5], np.float32)[number // lanes % 4]
+    ramp = (number % lanes + 0.25).astype(np.float32)
+    return x + y + constant + ramp
+
+
+def arrays(count: int) -> tuple[npt.NDArray[np.float32], ...]:
+    random = np.random.default_rng(1)
+    x, y = (random.normal(size=count).astype(np.float32) for _ in range(2))
+    return x, y, np.zeros(count, np.float32)
+
+
+def bind(program: Program, **places: npt.NDArray[np.float32]) -> None:
+    for base, array in places.items():
+        program.bind(base, array.ctypes.data)
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 3, 4])
+def test_every_number_of_threads_gives_the_same_bits(target: Target, kernels: KernelArchive, num_threads: int) -> None:
+    count = 64 * 101
+    x, y, z = arrays(count)
+    program = Program(adding(target, count), kernels, target)
+    bind(program, x=x, y=y, z=z)
+    t = expected_sum(x, y, target.lanes())
+    for _ in range(3):
+        z[:] = 0
+        program.run(num_threads)
+        assert z.tobytes() == expected_sum(t, t, target.lanes()).tobytes()
+
+
+def test_inputs_and_outputs_can_be_bound_again(target: Target, kernels: KernelArchive) -> None:
+    x, y, z = arrays(64)
+    other = np.zeros_like(z)
+    program = Program(adding(target, 64), kernels, target)
+    bind(program, x=x, y=y, z=z)
+    program.run()
+    bind(program, x=y, y=x, z=other)
+    z_before = z.copy()
+    program.run()
+    assert other.tobytes() == z_before.tobytes() == z.tobytes()
+
+
+def test_what_is_not_bound_is_named(target: Target, kernels: KernelArchive) -> None:
+    plan = adding(target, 64)
+    assert plan.bases == ("x", "y", "z")
+    program = Program(plan, kernels, target)
+    program.bind("y", 0)
+    with pytest.raises(InvokeError, match="not bound to x, z"):
+        program.run()
+
+
+def test_kernels_that_are_not_there_are_named(target: Target) -> None:
+    with pytest.raises(CompileError, match=f"f32_vadd_ramp__{target.name}, {walker_name(target)}"):
+        Program(adding(target, 64), KernelArchive(None, "empty"), target)
+
+
+def test_a_program_runs_with_one_thread_or_more(target: Target, kernels: KernelArchive) -> None:
+    program = rotating(kernels, target, count=8, rounds=1)
+    for num_threads in (0, -1):
+        with pytest.raises(InvokeError, match="one thread or more"):
+            program.run(num_threads)
+
+
+def test_a_program_of_no_commands_does_nothing(target: Target, kernels: KernelArchive) -> None:
+    for num_threads in (1, 2):
+        Program(ProgramBuilder().plan(), kernels, target).run(num_threads)
+
+
+def test_arguments_outside_their_memory_are_refused() -> None:
+    builder = ProgramBuilder()
+    builder.block([Address(ARENA, 65)])
+    with pytest.raises(CompileError, match="outside arena, which has 64 bytes"):
+        builder.plan(arena=64)
+    with pytest.raises(CompileError, match="not a multiple of 64"):
+        ProgramBuilder().plan(scratch=100)
+    with pytest.raises(CompileError, match="reads an argument block, got an address in arena"):
+        builder.command("k", Address(ARENA, 0))
+
+
+def test_blocks_hold_numbers_kernels_and_other_blocks(target: Target, kernels: KernelArchive) -> None:
+    builder = ProgramBuilder()
+    table = builder.block([7, -1])
+    block = builder.block([builder.kernel(Add(target.name).name), table, Address(MODEL, 12), Address(SCRATCH, 64)])
+    builder.command(Rotate(target.name).name, block)
+    program = Program(builder.plan(scratch=128), kernels, target)
+    program.bind(MODEL, 1000)
+    words = program._words
+    start = program._blocks.address
+    assert list(words[:5]) == [7, -1, kernels.find(Add(target.name).name), start, 1012]
+    assert words[5] == program.memory[SCRATCH].address + 64
+
+
+def test_plans_can_be_sent(target: Target, kernels: KernelArchive) -> None:
+    x, y, z = arrays(64)
+    plan = pickle.loads(pickle.dumps(adding(target, 64)))
+    program = Program(plan, kernels, target)
+    bind(program, x=x, y=y, z=z)
+    program.run(2)
+    t = expected_sum(x, y, target.lanes())
+    assert z.tobytes() == expected_sum(t, t, target.lanes()).tobytes()
+
+
+def test_weights_are_packed_once_and_shared(target: Target, kernels: KernelArchive) -> None:
+    add = Add(target.name)
+    builder = ProgramBuilder()
+    weights, model = Address(WEIGHTS), Address(MODEL)
+    builder.pack(add.name, builder.block(add.arguments.words(x=model, y=model, z=weights, count=64)))
+    builder.command(add.name, builder.block(add.arguments.words(x=weights, y=weights, z=Address("z"), count=64)))
+    plan = builder.plan(weights=256)
+    stored, _, z = arrays(64)
+    first = Program(plan, kernels, target)
+    with pytest.raises(InvokeError, match="not bound to model"):
+        first.pack()
+    bind(first, model=stored)
+    first.pack(2)
+    packed = expected_sum(stored, stored, target.lanes())
+    assert bytes(first.memory[WEIGHTS].view()[:256]) == packed.tobytes()
+    second = Program(plan, kernels, target, {WEIGHTS: first.memory[WEIGHTS]})
+    bind(second, model=stored, z=z)
+    second.run()
+    assert z.tobytes() == expected_sum(packed, packed, target.lanes()).tobytes()
+
+
+def test_scratch_grows_with_the_threads(target: Target, kernels: KernelArchive) -> None:
+    rotate = Rotate(target.name)
+    builder = ProgramBuilder()
+    place = Address(SCRATCH)
+    builder.command(rotate.name, builder.block(rotate.arguments.words(x=place, y=place, count=1, shift=0)))
+    program = Program(builder.plan(scratch=4096), kernels, target)
+    sizes = []
+    for num_threads in (1, 3, 2):
+        program.run(num_threads)
+        sizes.append(program.memory[SCRATCH].size)
+    assert sizes[0] < 3 * 4096 <= sizes[1] == sizes[2]
+
+
+def rotated(count: int, rounds: int, shift: int = 17) -> npt.NDArray[np.int64]:
+    return (np.arange(count) + 2 * rounds * shift) % count + 2 * rounds
+
+
+def rotate_and_check(program: Program, count: int, rounds: int, num_threads: int) -> None:
+    words = np.frombuffer(program.memory[ARENA].view(), np.int64, 2 * count)
+    words[:count] = np.arange(count)
+    program.run(num_threads)
+    assert np.array_equal(words[:count], rotated(count, rounds))
+
+
+@pytest.mark.parametrize("num_threads", [2, 3, 4, 8])
+def test_barriers_hold(target: Target, kernels: KernelArchive, num_threads: int) -> None:
+    # One word per thread and one more: almost nothing but barriers. A thread that is early or late reads a wrong word.
+    count = num_threads + 1
+    program = rotating(kernels, target, count=count, rounds=200)
+    for _ in range(5):
+        rotate_and_check(program, count, 200, num_threads)
+
+
+@pytest.mark.slow
+def test_barriers_hold_for_a_million_times(target: Target, kernels: KernelArchive) -> None:
+    program = rotating(kernels, target, count=3, rounds=5000)
+    for _ in range(100):
+        rotate_and_check(program, 3, 5000, 2)
+
+
+def test_many_more_threads_than_cpus_come_to_an_end(target: Target, kernels: KernelArchive) -> None:
+    num_threads = 8 * host.usable_cpus()
+    program = rotating(kernels, target, count=100, rounds=20)
+    for _ in range(3):
+        rotate_and_check(program, 100, 20, num_threads)
+
+
+def test_threads_that_the_system_does_not_give_are_done_without(
+    target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(team, "_idle", {})
+    start, started = threading.Thread.start, []
+
+    def start_two(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_two)
+    rotate_and_check(rotating(kernels, target, count=100, rounds=5), 100, 5, 6)
+
+
+def test_threads_are_started_once(target: Target, kernels: KernelArchive) -> None:
+    programs = [rotating(kernels, target, count=10, rounds=1) for _ in range(3)]
+    programs[0].run(4)
+    threads = threading.active_count()
+    for _ in range(5):
+        for program in programs:
+            program.run(4)
+    assert threading.active_count() == threads
+
+
+def test_the_number_of_threads_may_change_from_run_to_run(target: Target, kernels: KernelArchive) -> None:
+    program = rotating(kernels, target, count=100, rounds=3)
+    for num_threads in (1, 4, 2, 3, 1, 4):
+        rotate_and_check(program, 100, 3, num_threads)
+
+
+def meeting(target: Target, kernels: KernelArchive, own: int, other: int, met: int) -> Program:
+    meet = Meet(target.name)
+    builder = ProgramBuilder()
+    words = meet.arguments.words(own=Address("flags", own), other=Address("flags", other), met=Address("flags", met))
+    builder.command(meet.name, builder.block(words))
+    return Program(builder.plan(), kernels, target)
+
+
+@pytest.mark.skipif(host.usable_cpus() < 2, reason="one CPU")
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_two_programs_run_at_the_same_time(target: Target, kernels: KernelArchive, num_threads: int) -> None:
+    # Each waits inside a kernel until the other is inside too.
+    flags = np.zeros(64, np.int64)
+    programs = [meeting(target, kernels, 0, 128, 256), meeting(target, kernels, 128, 0, 384)]
+    for program in programs:
+        program.bind("flags", flags.ctypes.data)
+    threads = [threading.Thread(target=program.run, args=(num_threads,)) for program in programs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert list(flags[[32, 48]]) == [1, 1]
+
+
+def test_one_program_asked_by_two_threads_runs_once_at_a_time(target: Target, kernels: KernelArchive) -> None:
+    count, rounds = 100, 20
+    program = rotating(kernels, target, count=count, rounds=rounds)
+    words = np.frombuffer(program.memory[ARENA].view(), np.int64, 2 * count)
+    words[:count] = np.arange(count)
+    threads = [threading.Thread(target=lambda: [program.run(2) for _ in range(10)]) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert np.array_equal(words[:count], rotated(count, 20 * rounds))
+
+
+FORK = """
+import os, sys, warnings
+import numpy as np
+from tests.programs.kernels import *
+from tests.programs.test_program import rotate_and_check
+warnings.simplefilter("ignore", DeprecationWarning)  # threads are the point here
+target = target_here()
+program = rotating(kernels_in_memory([Rotate(target.name)], target), target, count=50, rounds=10)
+rotate_and_check(program, 50, 10, 2)
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        rotate_and_check(program, 50, 10, 2)
+        rotate_and_check(program, 50, 10, 3)
+        os._exit(0)
+    rotate_and_check(program, 50, 10, 2)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+WITHOUT_LLVM = """
+import sys
+from pathlib import Path
+sys.modules["llvmlite"] = None
+import numpy as np
+from gossamer.programs import host
+from gossamer.programs.archive import KernelArchive
+from gossamer.programs.program import Program, walker_name
+from gossamer.targets import host_target
+import pickle
+target = host_target(host.cpu_features())
+place, key, plan = Path(sys.argv[1]), sys.argv[2], pickle.loads(bytes.fromhex(sys.argv[3]))
+program = Program(plan, KernelArchive(place, key), target)
+x, y, z = np.arange(64, dtype=np.float32), np.ones(64, np.float32), np.zeros(64, np.float32)
+for base, array in (("x", x), ("y", y), ("z", z)):
+    program.bind(base, array.ctypes.data)
+program.run(2)
+sys.stdout.write(z.tobytes().hex())
+assert not [name for name in sys.modules if name.startswith(("llvmlite.", "gossamer.codegen"))]
+"""
+
+AT_EXIT = """
+import sys, threading
+from tests.programs.kernels import *
+target = target_here()
+program = rotating(kernels_in_memory([Rotate(target.name)], target), target, count=50, rounds=10)
+for _ in range(100):
+    program.run(3)
+del program
+"""
+
+
+def run_python(code: str, *arguments: str) -> str:
+    root = Path(__file__).parent.parent.parent
+    command = [sys.executable, "-X", "faulthandler", "-c", code, *arguments]
+    return subprocess.run(command, cwd=root, timeout=120, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_process_may_fork_after_its_threads_were_started(target: Target) -> None:
+    run_python(FORK)
+
+
+def test_a_process_ends_while_its_threads_still_wait(target: Target) -> None:
+    run_python(AT_EXIT)
+
+
+def test_a_program_runs_where_llvm_cannot_be_imported(target: Target, tmp_path: Path) -> None:
+    key = archive_key(target, generator_version())
+    specs = [Add(target.name), WalkSpec(target.name, "win64" if sys.platform == "win32" else "")]
+    assert KernelArchive(tmp_path / "kernels", key).add(compile_kernels(specs, target))
+    plan = pickle.dumps(adding(target, 64)).hex()
+    x = np.arange(64, dtype=np.float32)
+    t = expected_sum(x, np.ones(64, np.float32), target.lanes())
+    found = run_python(WITHOUT_LLVM, str(tmp_path / "kernels"), key, plan)
+    assert found == expected_sum(t, t, target.lanes()).tobytes().hex()

@@ -1,0 +1,175 @@
+"""Models and calls that contradict themselves: turned down in words that name the place, and nothing is left broken."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer import Interpreter, InvokeError, MutableOpResolver, PrepareError
+from gossamer.ops.op_def import InvokeContext, OpDef, PrepareContext, Version
+from gossamer.schema import (
+    Buffer,
+    CallOnceOptions,
+    DimensionMetadata,
+    DimensionType,
+    IfOptions,
+    SparsityParameters,
+    TensorType,
+    Uint8Vector,
+)
+from tests.runtime.graphs import ModelMaker, adder
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), TypeError("x"), IndexError("x"), KeyError("x"), ZeroDivisionError("x"), MemoryError("x")]
+)
+def test_a_kernel_that_trips_says_which_operator_it_is(error: Exception) -> None:
+    op = OpDef("Trips", inputs=("x",), outputs=("y",), versions=(Version(1, ""),), custom=True)
+
+    @op.prepare
+    def prepare(ctx: PrepareContext) -> None:
+        ctx.set_shape(0, ctx.input(0).shape)
+
+    @op.reference
+    def reference(ctx: InvokeContext) -> Any:
+        raise error
+
+    resolver = MutableOpResolver()
+    resolver.add(op)
+    make = ModelMaker()
+    x, y = make.tensor((2,)), make.tensor((2,), name="y")
+    make.op("Trips", [x], [y], custom=True)
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+    interpreter.allocate_tensors()
+    message = f'Trips (node 0, output "y"): {type(error).__name__}: {error}'
+    with pytest.raises(InvokeError, match=re.escape(message)) as raised:
+        interpreter.invoke()
+    assert raised.value.__context__ is error
+
+
+def test_an_input_that_a_later_operator_resizes() -> None:
+    # y = x + 1 is prepared for the shape that the file gives x; then x = -z takes that of z.
+    make = ModelMaker()
+    x, z = make.tensor((2, 3), name="x"), make.tensor((4,), name="z")
+    one = make.constant([1.0], np.float32, TensorType.FLOAT32)
+    y = make.tensor((2, 3), name="y")
+    make.op("ADD", [x, one], [y])
+    make.op("NEG", [z], [x])
+    make.io([z], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    with pytest.raises(InvokeError, match=re.escape('ADD (node 0, output "y"): input 0 has shape [4], it had [2, 3]')):
+        interpreter.invoke()
+
+
+def test_an_output_that_a_later_operator_resizes() -> None:
+    make = ModelMaker()
+    x, z = make.tensor((2, 3)), make.tensor((4,))
+    y = make.tensor((2, 3), name="y")
+    make.op("NEG", [x], [y])
+    make.op("NEG", [z], [y])
+    make.io([x, z], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    with pytest.raises(InvokeError, match=re.escape('NEG (node 0, output "y"): output 0 has shape [4], it had [2, 3]')):
+        interpreter.invoke()
+
+
+@pytest.mark.parametrize("name", ["IF", "CALL_ONCE"])
+def test_a_called_subgraph_with_bad_indices(name: str) -> None:
+    make = ModelMaker()
+    condition, x, y = make.tensor((), TensorType.BOOL), make.tensor((2,)), make.tensor((2,))
+    if name == "IF":
+        make.op(name, [condition, x], [y], IfOptions(then_subgraph_index=1, else_subgraph_index=1))
+    else:
+        make.op(name, [], [], CallOnceOptions(init_subgraph_index=1))
+    make.io([condition, x], [y])
+    make.subgraph("broken")
+    inner = make.tensor((2,))
+    make.io([99], [inner])
+    interpreter = Interpreter(model_content=make.model())
+    with pytest.raises(PrepareError, match=re.escape("Invalid tensor index 99 in inputs")):
+        interpreter.allocate_tensors()
+
+
+def test_a_called_subgraph_whose_input_is_a_constant() -> None:
+    make = ModelMaker()
+    condition, x, y = make.tensor((), TensorType.BOOL), make.tensor((2,)), make.tensor((2,))
+    make.op("IF", [condition, x], [y], IfOptions(then_subgraph_index=1, else_subgraph_index=1))
+    make.io([condition, x], [y])
+    make.subgraph("body")
+    inner = make.constant([1, 2], np.float32, TensorType.FLOAT32, name="inner")
+    make.io([inner], [inner])
+    interpreter = Interpreter(model_content=make.model())
+    with pytest.raises(PrepareError, match=re.escape('subgraph 1 input 0 "inner" is a constant of the file')):
+        interpreter.allocate_tensors()
+
+
+def test_an_output_that_is_left_out() -> None:
+    make = ModelMaker()
+    x = make.tensor((2,))
+    make.op("NEG", [x], [-1])
+    make.io([x], [x])
+    interpreter = Interpreter(model_content=make.model())
+    with pytest.raises(PrepareError, match=re.escape("output 0 (output) is missing (tensor -1); it is not optional")):
+        interpreter.allocate_tensors()
+
+
+def test_a_sparse_constant_where_a_dense_one_is_needed() -> None:
+    make = ModelMaker()
+    levels = (
+        DimensionMetadata(format=DimensionType.DENSE, dense_size=2),
+        DimensionMetadata(
+            format=DimensionType.SPARSE_CSR,
+            array_segments=Uint8Vector(values=np.array([0, 1, 2], np.uint8)),
+            array_indices=Uint8Vector(values=np.array([0, 1], np.uint8)),
+        ),
+    )
+    sparsity = SparsityParameters(traversal_order=(0, 1), dim_metadata=levels)
+    make.buffers.append(Buffer(data=np.ones(2, np.float32).view(np.uint8)))
+    x = make.tensor((2, 2), buffer=1, sparsity=sparsity)
+    y = make.tensor((2, 2), name="y")
+    make.op("NEG", [x], [y])
+    make.io([], [y])
+    interpreter = Interpreter(model_content=make.model())
+    with pytest.raises(PrepareError, match=re.escape('NEG (node 0, output "y"): x is a sparse constant, it must be')):
+        interpreter.allocate_tensors()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [[-1], [2, -3], [(1 << 31) - 1] * 3, [1 << 31], [-(1 << 31) - 1], [1 << 70], np.array([(1 << 32) + 2, 3])],
+    ids=str,
+)
+def test_a_shape_that_is_turned_down_changes_nothing(shape: Any) -> None:
+    interpreter = Interpreter(model_content=adder())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.ones((2, 3), np.float32))
+    with pytest.raises(ValueError, match=r"dimension|large|32-bit"):
+        interpreter.resize_tensor_input(0, shape)
+    assert interpreter.get_input_details()[0]["shape"].tolist() == [2, 3]
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(3), np.full((2, 3), 3.0))
+
+
+def test_subgraphs_within_subgraphs_are_no_recursion_error() -> None:
+    # IF calls subgraph 1, whose IF calls subgraph 2, ...: far deeper than Python's stack.
+    depth = 400
+    make = ModelMaker()
+    for level in range(depth):
+        if level:
+            make.subgraph(f"level {level}")
+        condition, x, y = make.tensor((), TensorType.BOOL), make.tensor((2,)), make.tensor((2,))
+        if level < depth - 1:
+            make.op("IF", [condition, x], [y], IfOptions(then_subgraph_index=level + 1, else_subgraph_index=level + 1))
+            if level < depth - 2:
+                # the callee takes the condition too
+                make.graphs[-1].operators[-1] = make.graphs[-1].operators[-1].replace(inputs=(condition, condition, x))
+        make.io([condition, x], [y] if level < depth - 1 else [x])
+    interpreter = Interpreter(model_content=make.model())
+    with pytest.raises(PrepareError):
+        interpreter.allocate_tensors()

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+import pytest
+
+from gossamer.targets import Target, all_targets, host_target
+
+TARGETS = all_targets()
+V3 = TARGETS["avx2"].requires
+V4 = TARGETS["avx512"].requires
+
+
+def test_targets_are_the_files_of_the_directory() -> None:
+    assert set(TARGETS) == {"avx2", "avx512", "neon"}
+    assert all(name == target.name for name, target in TARGETS.items())
+
+
+@pytest.mark.parametrize(
+    ("features", "name"),
+    [
+        (V4 | {"amx-tile"}, "avx512"),
+        (V3 | {"avx512f"}, "avx2"),
+        (V3, "avx2"),
+        (V3 - {"fma"}, None),
+        ({"neon", "dotprod"}, "neon"),
+        ((), None),
+    ],
+)
+def test_the_host_gets_the_widest_target_that_it_runs(features: frozenset[str], name: str | None) -> None:
+    target = host_target(features)
+    assert (target and target.name) == name
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
+def test_lanes(target: Target) -> None:
+    assert target.lanes() * 32 == target.lanes(8) * 8 == target.vector_bits
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
+def test_tiles_fit_the_registers(target: Target) -> None:
+    from importlib import import_module
+
+    tiles = import_module(f"gossamer.targets.{target.name}").TILES
+    assert set(tiles) == {"gemm", "depthwise"}
+    for rows, vectors in tiles["gemm"]:
+        # Accumulators and a row of the other operand; a broadcast can come from memory.
+        assert rows * vectors + vectors <= target.registers
+    for choices in tiles.values():
+        assert len(set(choices)) == len(choices)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
+def test_llvm_knows_the_target(target: Target, capfd: pytest.CaptureFixture[str]) -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=",".join(target.features)
+    )
+    assert machine.triple == target.triple
+    # It says so there, and goes on with another CPU, if a name is wrong.
+    assert capfd.readouterr().err == ""
+
+
+def test_what_llvm_may_emit_for_a_cpu_is_required_of_the_host() -> None:
+    # x86-64-v4 is x86-64-v3 and five features; both are the psABI's lists.
+    assert {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} == V4 - V3
+    assert {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"} <= V3
