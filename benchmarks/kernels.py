@@ -1,0 +1,359 @@
+"""Every float kernel on shapes of MobileNetV2 and ResNet-50, beside LiteRT running the same operator.
+
+    python -m pip install ".[bench]"
+    python benchmarks/kernels.py [--target avx2] [--only conv] [--runs 15]
+
+One thread. A contraction is first tried with every tile of the target, with and without blocks of depth, and the
+best is kept; then both engines take turns. Figures are of the quickest turn of each: microseconds, GFLOP/s (GB/s
+where nothing is multiplied), and LiteRT's time divided by ours. LiteRT's time includes its way to the operator, about
+2 us; ours reads input that has its border already, which in a model the kernel before writes.
+
+Shares its arrays and argument blocks with the tests of the kernels: run it in a checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from gossamer.codegen.kernels.elementwise import Map
+from gossamer.errors import CompileError
+from gossamer.ops import all_ops
+from gossamer.programs import host
+from gossamer.schema.enums import ActivationFunctionType, Padding
+from gossamer.schema.options import (
+    AddOptions,
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
+    FullyConnectedOptions,
+    Pool2DOptions,
+    ReducerOptions,
+    SoftmaxOptions,
+)
+from gossamer.targets import Target, all_targets, host_target
+from tests.codegen.kernels import harness, test_depthwise, test_elementwise, test_reduce, test_softmax, test_window
+from tests.ops.cases import Case, const, model_of, tensor
+
+RNG = np.random.default_rng(0)
+Run = Callable[[], Any]
+
+
+class Row(NamedTuple):
+    """A shape: what it is called, the work of one run, its unit, our runs by variant, and LiteRT's run."""
+
+    name: str
+    work: float
+    unit: str
+    ours: dict[str, Run]
+    peer: Run
+
+
+def timed(run: Run, seconds: float = 2e-3) -> float:
+    """Seconds of one run, from as many as take a while."""
+    start = time.perf_counter()
+    run()
+    count = max(1, int(seconds / max(time.perf_counter() - start, 1e-7)))
+    start = time.perf_counter()
+    for _ in range(count):
+        run()
+    return (time.perf_counter() - start) / count
+
+
+def litert(name: str, inputs: list[Any], shape: tuple[int, ...], options: Any = None) -> Run:
+    """The operator in a model of its own."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    op = next(op for op in all_ops() if op.name == name)
+    case = Case("", inputs, [tensor(np.zeros(shape, np.float32))], options)
+    interpreter = Interpreter(model_content=model_of(op, case), num_threads=1)
+    interpreter.allocate_tensors()
+    details = interpreter.get_input_details()
+    for detail, value in zip(details, (one.value for one in inputs if not one.constant), strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    return interpreter.invoke
+
+
+def random(*shape: int) -> np.ndarray:
+    """Normally distributed numbers on memory of their own."""
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def native(spec: Any, arguments: np.ndarray) -> Run:
+    """One run of a driver."""
+    function, at = harness._PROTOTYPE(harness.address(spec)), arguments.ctypes.data
+    return lambda: function(at, 0, 1)
+
+
+def tiles_of(target: Target, kind: str) -> tuple[tuple[int, int], ...]:
+    """What the target's file proposes."""
+    tiles: tuple[tuple[int, int], ...] = import_module(f"gossamer.targets.{target.name}").TILES[kind]
+    return tiles
+
+
+def contraction(
+    target: Target,
+    name: str,
+    size: int,
+    kernel: int,
+    stride: int,
+    depth: int,
+    channels: int,
+    fully_connected: bool = False,
+) -> Row:
+    """A convolution of a square image (``size`` is its side), or a fully connected layer of ``size`` rows."""
+    pad = kernel // 2
+    out = 1 if fully_connected else -(-size // stride)
+    before = pad - (1 if stride == 2 and kernel > 1 else 0)  # SAME puts the odd element behind
+    columns = size if fully_connected else out
+    image = random(1, out if fully_connected else size, size, depth)
+    x = np.zeros((1, image.shape[1] + 2 * pad, image.shape[2] + 2 * pad, depth), np.float32)
+    x[:, before : before + image.shape[1], before : before + image.shape[2]] = image
+    weights, bias = random(channels, kernel, kernel, depth) * np.float32(0.1), random(channels)
+    y = np.zeros((1, out, columns, channels), np.float32)
+    total = kernel * kernel * depth
+    pixels = out * columns
+    ours: dict[str, Run] = {}
+    keep = []
+    for mr, nv in tiles_of(target, "gemm"):
+        if mr > pixels or nv > -(-channels // target.lanes()):
+            continue
+        blocks: list[tuple[int | None, int]] = [(None, 0)]
+        if total * channels > 100_000 and pixels > 1:
+            block = max(4, 512 // nv // 4 * 4)
+            if block < depth * (kernel if kernel > 1 else 1) or kernel == 1:
+                blocks.append((min(block, total), -(-4 * nv // (-(-pixels // mr)))))
+        for depth_block, prefetch in blocks:
+            try:
+                run = harness.Convolution(
+                    target, x, weights, bias, y, (mr, nv), ("relu6",), None, stride, depth_block=depth_block,
+                    prefetch=prefetch,
+                )  # fmt: skip
+                harness.address(run.spec)
+            except CompileError:
+                continue
+            keep.append(run)
+            ours[f"{mr}x{nv}" + (f" b{depth_block}p{prefetch}" if depth_block else "")] = native(
+                run.spec, run.arguments
+            )
+    if pixels == 1:
+        for nv in (4, 6, 8):
+            run = harness.Convolution(target, x, weights, bias, y, (1, nv), ("relu6",))
+            keep.append(run)
+            ours[f"1x{nv}"] = native(run.spec, run.arguments)
+    relu6 = ActivationFunctionType.RELU6
+    peer: Run
+    if fully_connected:
+        peer = litert(
+            "FULLY_CONNECTED",
+            [tensor(image[0, 0]), const(weights[:, 0, 0], np.float32), const(bias, np.float32)],
+            (size, channels),
+            FullyConnectedOptions(fused_activation_function=relu6),
+        )
+    else:
+        peer = litert(
+            "CONV_2D",
+            [tensor(image), const(weights, np.float32), const(bias, np.float32)],
+            y.shape,
+            Conv2DOptions(padding=Padding.SAME, stride_w=stride, stride_h=stride, fused_activation_function=relu6),
+        )
+    HELD.extend(keep)
+    return Row(name, 2 * pixels * channels * total, "GF/s", ours, peer)
+
+
+HELD: list[Any] = []
+
+
+def depthwise(target: Target, size: int, kernel: int, stride: int, channels: int) -> Row:
+    """A depthwise convolution with RELU6."""
+    pad = kernel // 2
+    out = -(-size // stride)
+    before = pad - (1 if stride == 2 else 0)
+    image = random(1, size, size, channels)
+    x = np.zeros((1, size + 2 * pad, size + 2 * pad, channels), np.float32)
+    x[:, before : before + size, before : before + size] = image
+    weights, bias = random(kernel, kernel, channels), random(channels)
+    y = np.zeros((1, out, out, channels), np.float32)
+    ours: dict[str, Run] = {}
+    for pixels, _ in tiles_of(target, "depthwise"):
+        for known in (True, False):
+            if pixels > out:
+                continue
+
+            def run(pixels: int = pixels, known: bool = known) -> None:
+                test_depthwise.depthwise(target, x, weights, bias, y, pixels, stride, 1, ("relu6",), known)
+
+            ours[f"{pixels}x1" + ("" if known else " any")] = captured(run)
+    options = DepthwiseConv2DOptions(
+        padding=Padding.SAME,
+        stride_w=stride,
+        stride_h=stride,
+        depth_multiplier=1,
+        fused_activation_function=ActivationFunctionType.RELU6,
+    )
+    inputs = [tensor(image), const(weights[None], np.float32), const(bias, np.float32)]
+    peer = litert("DEPTHWISE_CONV_2D", inputs, y.shape, options)
+    return Row(
+        f"dwconv {kernel}x{kernel}s{stride} {size}x{size}x{channels}", 2 * kernel**2 * y.size, "GF/s", ours, peer
+    )
+
+
+def captured(call: Run) -> Run:
+    """What a helper of the tests runs, without making the argument blocks anew."""
+    seen: list[tuple[Any, np.ndarray]] = []
+    held: list[Any] = []
+    original_run, original_block = harness.run, harness.block
+
+    def run(spec: Any, arguments: np.ndarray, threads: int = 1) -> None:
+        seen.append((spec, arguments))
+
+    def block(*layout: Any, **values: Any) -> np.ndarray:
+        made = original_block(*layout, **values)
+        held.append((made, values))
+        return made
+
+    modules = (harness, test_depthwise, test_elementwise, test_reduce, test_softmax, test_window)
+    for module in modules:
+        module.run, module.block = run, block  # type: ignore[attr-defined]
+    try:
+        call()
+    finally:
+        for module in modules:
+            module.run, module.block = original_run, original_block  # type: ignore[attr-defined]
+    ((spec, arguments),) = seen
+    HELD.append(held)
+    return native(spec, arguments)
+
+
+def pools(target: Target) -> Iterator[Row]:
+    """MaxPool of ResNet, AveragePool of MobileNet, means, softmax."""
+    image, y = random(1, 112, 112, 64), np.zeros((1, 56, 56, 64), np.float32)
+    options = Pool2DOptions(padding=Padding.SAME, stride_w=2, stride_h=2, filter_width=3, filter_height=3)
+    ours = captured(lambda: test_window.pool(target, "max", image, y, (3, 3), (2, 2), (0, 0)))
+    peer = litert("MAX_POOL_2D", [tensor(image)], y.shape, options)
+    yield Row("maxpool 3x3s2 112x112x64", image.nbytes + y.nbytes, "GB/s", {"": ours}, peer)
+    deep, one = random(1, 7, 7, 1280), np.zeros((1, 1, 1, 1280), np.float32)
+    options = Pool2DOptions(padding=Padding.VALID, stride_w=1, stride_h=1, filter_width=7, filter_height=7)
+    ours = captured(lambda: test_window.pool(target, "mean", deep, one, (7, 7), (1, 1), (0, 0)))
+    peer = litert("AVERAGE_POOL_2D", [tensor(deep)], one.shape, options)
+    yield Row("avgpool 7x7 7x7x1280", deep.nbytes, "GB/s", {"": ours}, peer)
+    ours = captured(lambda: test_reduce.reduce(target, "mean", False, deep, one[0, 0], 1280))
+    peer = litert("MEAN", [tensor(deep), const([1, 2])], (1, 1280), ReducerOptions())
+    yield Row("mean 7x7x1280", deep.nbytes, "GB/s", {"": ours}, peer)
+    long, sums = random(128, 1, 768, 1), np.zeros((128, 1), np.float32)
+    ours = captured(lambda: test_reduce.reduce(target, "sum", True, long, sums))
+    peer = litert("SUM", [tensor(long[:, 0, :, 0]), const([1])], (128,), ReducerOptions())
+    yield Row("sum 128x768 along", long.nbytes, "GB/s", {"": ours}, peer)
+    for rows, count in ((1, 1000), (1536, 128)):
+        x, z = random(rows, count), np.zeros((rows, count), np.float32)
+        ours = captured(lambda x=x, z=z: test_softmax.softmax(target, x, z))
+        peer = litert("SOFTMAX", [tensor(x)], z.shape, SoftmaxOptions(beta=1.0))
+        yield Row(f"softmax {rows}x{count}", 2 * x.nbytes, "GB/s", {"": ours}, peer)
+
+
+def maps(target: Target) -> Iterator[Row]:
+    """Elementwise operators."""
+    x, other = random(1, 56, 56, 256), random(1, 56, 56, 256)
+    y = np.zeros_like(x)
+
+    def run(steps: tuple[str, ...], *operands: np.ndarray) -> Run:
+        spec = Map(target.name, steps)
+        flat = [operand.reshape(1, 1, -1) for operand in operands]
+        return captured(
+            lambda: test_elementwise.run(
+                spec, test_elementwise.map_arguments(spec, x.reshape(1, 1, -1), y.reshape(1, 1, -1), flat)
+            )
+        )
+
+    relu = ActivationFunctionType.RELU
+    pair = [tensor(x), tensor(other)]
+    peer = litert("ADD", pair, x.shape, AddOptions(fused_activation_function=relu))
+    yield Row("add relu 56x56x256", 3 * x.nbytes, "GB/s", {"": run(("add", "relu"), other)}, peer)
+    for name, step in (
+        ("RELU6", "relu6"), ("LOGISTIC", "logistic"), ("TANH", "tanh"), ("HARD_SWISH", "hardswish"), ("EXP", "exp"),
+        ("GELU", "gelu"), ("ELU", "elu"),
+    ):  # fmt: skip
+        yield Row(f"{step} 56x56x256", 2 * x.nbytes, "GB/s", {"": run((step,))}, litert(name, [tensor(x)], x.shape))
+
+
+def packing(target: Target) -> Iterator[Row]:
+    """Weights into panels, beside NumPy."""
+    weights = random(1280, 320)
+    for nv in (2,):
+        out = np.zeros((weights.shape[0] // (nv * target.lanes()), weights.shape[1], nv * target.lanes()), np.float32)
+        panels = weights.reshape(-1, nv * target.lanes(), weights.shape[1])
+        peer = lambda panels=panels, out=out: np.copyto(out, panels.transpose(0, 2, 1))  # noqa: E731
+        ours = captured(lambda nv=nv: harness.pack(target, weights, nv))
+        yield Row("pack 1280x320 (NumPy)", 2 * weights.nbytes, "GB/s", {"": ours}, peer)
+
+
+def rows(target: Target) -> Iterator[Row]:
+    """All shapes."""
+    for size, depth, channels in (
+        (112, 32, 16), (56, 24, 144), (56, 144, 24), (28, 192, 32), (14, 384, 64), (14, 512, 512), (7, 960, 160),
+        (7, 320, 1280), (56, 64, 256), (28, 512, 128), (14, 1024, 256), (7, 2048, 512),
+    ):  # fmt: skip
+        yield contraction(target, f"conv 1x1 {size}x{size} {depth}->{channels}", size, 1, 1, depth, channels)
+    for size, kernel, stride, depth, channels in (
+        (224, 3, 2, 3, 32), (224, 7, 2, 3, 64), (56, 3, 1, 64, 64), (28, 3, 1, 128, 128), (14, 3, 1, 256, 256),
+        (7, 3, 1, 512, 512),
+    ):  # fmt: skip
+        name = f"conv {kernel}x{kernel}s{stride} {size}x{size} {depth}->{channels}"
+        yield contraction(target, name, size, kernel, stride, depth, channels)
+    for batch, depth, channels in ((1, 1280, 1000), (128, 1024, 256)):
+        yield contraction(target, f"fc {batch}x{depth} -> {channels}", batch, 1, 1, depth, channels, True)
+    for size, kernel, stride, channels in (
+        (112, 3, 1, 32), (112, 3, 2, 96), (56, 3, 1, 144), (14, 3, 1, 384), (14, 3, 2, 576), (7, 3, 1, 960),
+        (14, 5, 1, 480),
+    ):  # fmt: skip
+        yield depthwise(target, size, kernel, stride, channels)
+    yield from pools(target)
+    yield from maps(target)
+    yield from packing(target)
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", choices=list(all_targets()))
+    parser.add_argument("--only", default="", help="rows whose name begins with this")
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--variants", action="store_true", help="show every variant that was tried")
+    arguments = parser.parse_args()
+    target = all_targets()[arguments.target] if arguments.target else host_target(host.cpu_features())
+    if target is None:
+        raise SystemExit("No target runs on this machine.")
+    print(f"{'shape (' + target.name + ')':34} {'variant':16} {'us':>9} {'rate':>11} {'LiteRT us':>10} {'ratio':>6}")
+    ratios = []
+    for row in rows(target):
+        if not row.name.startswith(arguments.only):
+            continue
+        tried = {name: min(timed(run, 1e-3) for _ in range(4)) for name, run in row.ours.items()}
+        best = min(tried, key=lambda name: tried[name])
+        ours, theirs = [], []
+        for _ in range(arguments.runs):
+            ours.append(timed(row.ours[best]))
+            theirs.append(timed(row.peer))
+        mine, peer = min(ours), min(theirs)
+        ratio = peer / mine
+        ratios.append(ratio)
+        rate = f"{row.work / mine / 1e9:6.1f} {row.unit}"
+        print(f"{row.name:34} {best:16} {mine * 1e6:9.1f} {rate:>11} {peer * 1e6:10.1f} {ratio:6.2f}", flush=True)
+        if arguments.variants:
+            for name, seconds in sorted(tried.items(), key=lambda item: item[1]):
+                print(f"{'':34} {name:16} {seconds * 1e6:9.1f} {row.work / seconds / 1e9:6.1f} {row.unit}")
+        HELD.clear()
+    print(f"geometric mean of the ratios: {statistics.geometric_mean(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()

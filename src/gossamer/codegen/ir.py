@@ -1,0 +1,735 @@
+"""LLVM IR as text: modules, functions, and values that know their type, fold integer constants and carry arithmetic.
+
+A kernel is written with Python operators on `Value`; control flow is a `with` statement:
+
+    module = Module(target)
+    f = module.driver()
+    arguments = f.arguments(BLOCK)
+    with f.loop(0, arguments.rows) as rows:
+        p = f.offset(arguments.x, rows.index * arguments.x_row)
+
+Every loop tests its bound before the first iteration. Strides and offsets are in bytes, counts in elements. Nothing
+here imports LLVM: the text is compiled elsewhere, and can be compared, hashed and kept.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Union
+
+from gossamer.codegen.spec import ENTRY, ArgumentBlock
+from gossamer.targets import Target
+
+
+@dataclass(frozen=True)
+class Type:
+    """A first-class LLVM type: an element, and how many of them make a vector (1: no vector)."""
+
+    element: str
+    lanes: int = 1
+    text: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self.element if self.lanes == 1 else f"<{self.lanes} x {self.element}>")
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_float(self) -> bool:
+        """Whether arithmetic on it is floating point."""
+        return self.element in ("half", "float", "double")
+
+    @property
+    def scalar(self) -> Type:
+        """The type of one element."""
+        return vector(self.element, 1)
+
+    @property
+    def suffix(self) -> str:
+        """How the names of intrinsics spell this type: ``v16f32``."""
+        element = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}.get(self.element, self.element)
+        return element if self.lanes == 1 else f"v{self.lanes}{element}"
+
+    def with_element(self, element: str) -> Type:
+        """As many lanes of another element."""
+        return vector(element, self.lanes)
+
+
+@cache
+def vector(element: str, lanes: int) -> Type:
+    """The type of ``lanes`` elements."""
+    return Type(element, lanes)
+
+
+I32, I64, F32, PTR = (vector(element, 1) for element in ("i32", "i64", "float", "ptr"))
+BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
+
+
+class Value:
+    """An SSA value or a constant. Operators emit instructions into the function that the value belongs to."""
+
+    __slots__ = ("function", "text", "type")
+
+    def __init__(self, function: Function, type: Type, text: str) -> None:
+        self.function = function
+        self.type = type
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+    @property
+    def constant(self) -> int | None:
+        """The number, if this is an integer constant."""
+        return None if self.text[0] == "%" or self.type is not I64 else int(self.text)
+
+    def __add__(self, other: Operand) -> Value:
+        return self.function.binary("add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self.function.binary("add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self.function.binary("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.function.binary("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self.function.binary("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self.function.binary("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.function.binary("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self.function.binary("div", other, self)
+
+    def __floordiv__(self, other: Operand) -> Value:
+        """Of integers, unsigned."""
+        return self.function.binary("udiv", self, other)
+
+    def __mod__(self, other: Operand) -> Value:
+        """Of integers, unsigned."""
+        return self.function.binary("urem", self, other)
+
+    def __and__(self, other: Operand) -> Value:
+        return self.function.binary("and", self, other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self.function.binary("or", self, other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self.function.binary("xor", self, other)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self.function.binary("shl", self, other)
+
+    def __neg__(self) -> Value:
+        if self.type.is_float:
+            return self.function.emit(self.type, f"fneg {self}")
+        return self.function.binary("sub", 0, self)
+
+
+# Read when this module is imported, so not the | of annotations.
+Operand = Union[Value, int, float]  # noqa: UP007
+
+
+class Loop:
+    """A loop in the making: its index, and the values that iterations hand on."""
+
+    def __init__(self, index: Value, values: list[Value]) -> None:
+        self.index = index
+        self.values = values
+        self.results = values
+        """What the last iteration handed on (the initial values if there was none); after the ``with`` block."""
+
+    def hand_on(self, values: Sequence[Value]) -> None:
+        """Replace the carried values for the next iteration."""
+        self.values = list(values)
+
+
+class Arguments:
+    """The words of an argument block, loaded, as attributes."""
+
+    def __init__(self, values: dict[str, Value]) -> None:
+        self._values = values
+
+    def __getattr__(self, name: str) -> Value:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(f"The argument block has {', '.join(self._values)}; no {name}.") from None
+
+
+class Part:
+    """The lanes of a vector that are in use: all of them, or the first ``count``. Loads and stores touch no other."""
+
+    def __init__(self, function: Function, type: Type, count: Value | None = None) -> None:
+        self.function = function
+        self.type = type
+        self.count = count
+        self._masks: dict[str, str] = {}
+        if count is not None:
+            narrow = function.emit(I32, f"trunc {count} to i32")
+            self._limit = function.splat(narrow, type.lanes)
+
+    def constant(self, number: float) -> Value:
+        """A number in every lane."""
+        return self.function.constant(self.type, number)
+
+    def splat(self, x: Value) -> Value:
+        """A scalar in every lane."""
+        return self.function.splat(x, self.type.lanes)
+
+    def load(self, pointer: Value, fill: float = 0.0) -> Value:
+        """The elements at ``pointer``; ``fill`` in the lanes that are not in use."""
+        f, type = self.function, self.type
+        if self.count is None:
+            return f.load(type, pointer)
+        function = f"llvm.masked.load.{type.suffix}.p0"
+        mask = type.with_element("i1")
+        f.module.declare(f"declare {type} @{function}(ptr, {mask}, {type})")
+        align = BYTES[type.element]
+        return f.emit(
+            type, f"call {type} @{function}(ptr align {align} {pointer.text}, {self.mask}, {f.constant(type, fill)})"
+        )
+
+    def store(self, value: Value, pointer: Value) -> None:
+        """Write the lanes in use."""
+        f, type = self.function, self.type
+        if self.count is None:
+            f.store(value, pointer)
+            return
+        function = f"llvm.masked.store.{type.suffix}.p0"
+        mask = type.with_element("i1")
+        f.module.declare(f"declare void @{function}({type}, ptr, {mask})")
+        f.line(f"call void @{function}({value}, ptr align {BYTES[type.element]} {pointer.text}, {self.mask})")
+
+    def keep(self, value: Value, fill: float) -> Value:
+        """``value`` in the lanes in use, ``fill`` in the others."""
+        if self.count is None:
+            return value
+        f = self.function
+        return f.emit(value.type, f"select {self.mask}, {value}, {f.constant(value.type, fill)}")
+
+    @property
+    def mask(self) -> str:
+        # Compared again in every block: a vector of i1 that lives across blocks is stored in bytes where the
+        # target has no mask registers, and the comparison is one instruction.
+        f = self.function
+        if f.block not in self._masks:
+            lanes = self.type.lanes
+            numbers = ", ".join(f"i32 {lane}" for lane in range(lanes))
+            number = f"<{numbers}>" if lanes > 1 else "0"
+            mask = f.emit(self.type.with_element("i1"), f"icmp slt {vector('i32', lanes)} {number}, {self._limit.text}")
+            self._masks[f.block] = str(mask)
+        return self._masks[f.block]
+
+
+class Module:
+    """The text of one kernel: its functions and the intrinsics that they call."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.functions: list[Function] = []
+        self._declarations: set[str] = set()
+
+    def declare(self, declaration: str) -> None:
+        """Have an intrinsic declared."""
+        self._declarations.add(declaration)
+
+    def function(self, name: str, *parameters: tuple[Type, str], internal: bool = False) -> Function:
+        """A new function; its parameters are `Function.parameters`."""
+        function = Function(self, name, parameters, internal)
+        self.functions.append(function)
+        return function
+
+    def driver(self) -> Function:
+        """The entry of a driver: ``void k(ptr args, i64 tid, i64 nt)``."""
+        return self.function(ENTRY, (PTR, "args"), (I64, "tid"), (I64, "nt"))
+
+    def microkernel(self, *pointers: str) -> Function:
+        """The entry of a microkernel, which takes pointers."""
+        return self.function(ENTRY, *((PTR, name) for name in pointers))
+
+    def text(self) -> str:
+        """The IR."""
+        return "\n".join([*sorted(self._declarations), *(function.text() for function in self.functions)]) + "\n"
+
+
+class Function:
+    """A function in the making, and the instructions that can be appended to it."""
+
+    def __init__(self, module: Module, name: str, parameters: Sequence[tuple[Type, str]], internal: bool) -> None:
+        self.module = module
+        self.target = module.target
+        self.name = name
+        self.block = "entry"
+        self.parameters = [Value(self, type, f"%{parameter}") for type, parameter in parameters]
+        self._linkage = "internal " if internal else ""
+        self._entry: list[str] = []
+        self._lines: list[str] = []
+        self._number = 0
+
+    @property
+    def lanes(self) -> int:
+        """Floats in a vector register."""
+        return self.target.lanes(32)
+
+    @property
+    def f32(self) -> Type:
+        """A vector of floats as wide as a register."""
+        return vector("float", self.lanes)
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether masked loads and stores are instructions. Elsewhere LLVM makes branches of them."""
+        return self.target.triple.startswith("x86_64")
+
+    def text(self) -> str:
+        """The definition."""
+        parameters = ", ".join(str(parameter) for parameter in self.parameters)
+        # What `reciprocal` becomes. The float experiment (Intel, AVX-512) halved a depthwise kernel with SiLU by an
+        # estimate and a Newton step; on Zen 4 the estimate makes LOGISTIC a fifth slower than division, with AVX2 a
+        # third, so only 512 bits have it.
+        estimates = "divf:1,vec-divf:1" if self.target.vector_bits == 512 else "none"
+        attributes = f'nounwind "reciprocal-estimates"="{estimates}"'
+        head = f"define {self._linkage}void @{self.name}({parameters}) {attributes} {{"
+        return "\n".join([head, "entry:", *self._entry, *self._lines, " ret void", "}"])
+
+    # Instructions
+
+    def line(self, text: str) -> None:
+        """Append an instruction without a result."""
+        self._lines.append(" " + text)
+
+    def emit(self, type: Type, text: str) -> Value:
+        """Append an instruction; its result."""
+        self._number += 1
+        name = f"%v{self._number}"
+        self._lines.append(f" {name} = {text}")
+        return Value(self, type, name)
+
+    def integer(self, number: Value | int) -> Value:
+        """An i64."""
+        return number if isinstance(number, Value) else Value(self, I64, str(number))
+
+    def constant(self, type: Type, number: float) -> Value:
+        """A constant in every lane."""
+        if type.is_float:
+            # LLVM spells a float as the bits of the double that equals it; overflow becomes infinity as in C.
+            single = struct.unpack("<f", struct.pack("<f", number))[0]
+            text = f"0x{struct.unpack('<Q', struct.pack('<d', single))[0]:016X}"
+        else:
+            text = str(int(number))
+        if text in ("0", "0x0000000000000000") and type.lanes > 1:
+            return Value(self, type, "zeroinitializer")
+        return Value(self, type, text if type.lanes == 1 else f"splat ({type.element} {text})")
+
+    def binary(self, operation: str, a: Operand, b: Operand) -> Value:
+        """``add``, ``sub``, ``mul``, ``div`` by the type of the operands; ``udiv``, ``urem`` and bit operations."""
+        type = a.type if isinstance(a, Value) else b.type if isinstance(b, Value) else I64
+        if type is I64:
+            x, y = self._number_of(a), self._number_of(b)
+            folded = _fold(operation, x, y)
+            if folded is not None:
+                return self.integer(folded)
+            if _leaves_first(operation, y):
+                return self._value(type, a)
+            if _leaves_first(operation, x) and operation in ("add", "mul"):
+                return self._value(type, b)
+        left, right = self._value(type, a), self._value(type, b)
+        if type.is_float:
+            operation = "f" + operation
+        elif operation in ("add", "sub", "mul") and type is I64:
+            operation += " nsw"
+        return self.emit(type, f"{operation} {left}, {right.text}")
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        """a * b + c, rounded once."""
+        return self.intrinsic("llvm.fma", a, b, c)
+
+    def intrinsic(self, name: str, *operands: Value) -> Value:
+        """Call an intrinsic that is overloaded on one type, that of its operands and its result."""
+        type = operands[0].type
+        function = f"@{name}.{type.suffix}"
+        types = ", ".join([type.text] * len(operands))
+        self.module.declare(f"declare {type} {function}({types})")
+        return self.emit(type, f"call {type} {function}({', '.join(map(str, operands))})")
+
+    def compare(self, condition: str, a: Operand, b: Operand) -> Value:
+        """``icmp`` or ``fcmp``, by the type of the operands: ``slt``, ``eq``, ``olt``, ``une`` …"""
+        type = a.type if isinstance(a, Value) else b.type if isinstance(b, Value) else I64
+        left, right = self._value(type, a), self._value(type, b)
+        instruction = "fcmp" if type.is_float else "icmp"
+        return self.emit(type.with_element("i1"), f"{instruction} {condition} {left}, {right.text}")
+
+    def select(self, condition: Value, a: Value, b: Operand) -> Value:
+        """a where the condition holds, else b."""
+        return self.emit(a.type, f"select {condition}, {a}, {self._value(a.type, b)}")
+
+    def least(self, a: Operand, b: Operand) -> Value:
+        """The smaller integer."""
+        left, right = self._value(I64, a), self._value(I64, b)
+        if left.constant is not None and right.constant is not None:
+            return self.integer(min(left.constant, right.constant))
+        return self.select(self.compare("slt", left, right), left, right)
+
+    def greatest(self, a: Operand, b: Operand) -> Value:
+        """The larger integer."""
+        left, right = self._value(I64, a), self._value(I64, b)
+        if left.constant is not None and right.constant is not None:
+            return self.integer(max(left.constant, right.constant))
+        return self.select(self.compare("sgt", left, right), left, right)
+
+    def maximum(self, a: Value, b: Operand) -> Value:
+        """a > b ? a : b, lane by lane: b where one of them is NaN. One instruction on x86."""
+        right = self._value(a.type, b)
+        return self.select(self.compare("ogt", a, right), a, right)
+
+    def minimum(self, a: Value, b: Operand) -> Value:
+        """a < b ? a : b, lane by lane: b where one of them is NaN. One instruction on x86."""
+        right = self._value(a.type, b)
+        return self.select(self.compare("olt", a, right), a, right)
+
+    def at_least(self, x: Value, bound: float) -> Value:
+        """x, or the bound where x is below it; NaN stays."""
+        return self.maximum(self.constant(x.type, bound), x)
+
+    def at_most(self, x: Value, bound: float) -> Value:
+        """x, or the bound where x is above it; NaN stays."""
+        return self.minimum(self.constant(x.type, bound), x)
+
+    def bits(self, x: Value, element: str) -> Value:
+        """The same bits as another element of the same size."""
+        type = x.type.with_element(element)
+        return self.emit(type, f"bitcast {x} to {type}")
+
+    def to_float(self, x: Value) -> Value:
+        """An integer as float."""
+        return self.emit(F32, f"sitofp {x} to float")
+
+    def splat(self, x: Value, lanes: int | None = None) -> Value:
+        """A scalar in every lane of a vector."""
+        type = vector(x.type.element, self.lanes if lanes is None else lanes)
+        if type.lanes == 1:
+            return x
+        first = self.emit(type, f"insertelement {type} poison, {x}, i32 0")
+        return self.emit(type, f"shufflevector {first}, {type} poison, {vector('i32', type.lanes)} zeroinitializer")
+
+    def shuffle(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
+        """The lanes with these numbers of a and b, one after the other."""
+        numbers = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.emit(
+            vector(a.type.element, len(lanes)), f"shufflevector {a}, {b}, <{len(lanes)} x i32> <{numbers}>"
+        )
+
+    def fold(self, combine: Callable[[Value, Value], Value], x: Value) -> Value:
+        """Combine the lanes of a vector to a scalar, by halves."""
+        while x.type.lanes > 2:
+            half = x.type.lanes // 2
+            x = combine(self.shuffle(x, x, range(half)), self.shuffle(x, x, range(half, 2 * half)))
+        first, second = (self.emit(x.type.scalar, f"extractelement {x}, i32 {lane}") for lane in (0, 1))
+        return combine(first, second)
+
+    # Memory
+
+    def offset(self, pointer: Value, bytes: Operand) -> Value:
+        """The pointer moved by bytes."""
+        return self._move(pointer, bytes, "i8")
+
+    def at(self, pointer: Value, index: Operand, element: str = "float") -> Value:
+        """The pointer moved by elements."""
+        return self._move(pointer, index, element)
+
+    def load(self, type: Type, pointer: Value) -> Value:
+        """The value at a pointer that is aligned to an element."""
+        return self.emit(type, f"load {type}, {pointer}, align {BYTES[type.element]}")
+
+    def store(self, value: Value, pointer: Value) -> None:
+        """Write a value at a pointer that is aligned to an element."""
+        self.line(f"store {value}, {pointer}, align {BYTES[value.type.element]}")
+
+    def broadcast(self, pointer: Value) -> Value:
+        """The float at the pointer in every lane."""
+        return self.splat(self.load(F32, pointer))
+
+    def prefetch(self, pointer: Value) -> None:
+        """Fetch the line at the pointer into the second-level cache. Never faults."""
+        self.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.line(f"call void @llvm.prefetch.p0({pointer}, i32 0, i32 2, i32 1)")
+
+    def keep_order(self) -> None:
+        """No load moves across this point; no instruction results.
+
+        In long unrolled loops LLVM's scheduler moves loads up until registers run out. Between the steps of depth of
+        a GEMM this took 12 references to the stack out of the inner loop of 14x2 with two prefetches (112
+        multiplications), and all of 9x3, and of 6x4 and 7x3 on NEON. Tiles that are too large still spill (7x4).
+        """
+        self.line('fence syncscope("singlethread") acq_rel')
+
+    def stack(self, type: Type, count: int) -> Value:
+        """Room for ``count`` values in the frame of the function."""
+        self._number += 1
+        name = f"%s{self._number}"
+        self._entry.append(f" {name} = alloca {type}, i64 {count}, align 8")
+        return Value(self, PTR, name)
+
+    def arguments(self, block: ArgumentBlock, pointer: Value | None = None) -> Arguments:
+        """Load the words of the block at a pointer (default: the first parameter)."""
+        base = self.parameters[0] if pointer is None else pointer
+        types = {"ptr": PTR, "i64": I64}
+        return Arguments({name: self.load(types[type], self.offset(base, at)) for name, type, at in block})
+
+    # Control flow
+
+    def call(self, kernel: Value, *pointers: Value) -> None:
+        """Call a microkernel through its address."""
+        self.line(f"call void {kernel.text}({', '.join(map(str, pointers))})")
+
+    @contextmanager
+    def loop(self, start: Operand, stop: Operand, step: Operand = 1, carry: Sequence[Value] = ()) -> Iterator[Loop]:
+        """Repeat while the index, from ``start`` in steps, is less than ``stop``.
+
+        ``carry`` are values that change from one iteration to the next: `Loop.values` inside, `Loop.hand_on` at the
+        end, `Loop.results` behind. A loop that is known to run once leaves no trace.
+        """
+        first, end, stride = (self._value(I64, bound) for bound in (start, stop, step))
+        turns = _turns(first.constant, end.constant, stride.constant)
+        if turns == 1:
+            once = Loop(first, list(carry))
+            yield once
+            once.results = once.values
+            return
+        number = self._label()
+        body, behind = f"loop{number}", f"end{number}"
+        before = self.block
+        guarded = not turns
+        if guarded:
+            some = self.compare("slt", first, end)
+            self.line(f"br {some}, label %{body}, label %{behind}")
+        else:
+            self.line(f"br label %{body}")
+        self._begin(body)
+        index = Value(self, I64, f"%i{number}")
+        inside = [Value(self, value.type, f"%c{number}.{at}") for at, value in enumerate(carry)]
+        phis = len(self._lines)
+        self._lines.append("")
+        loop = Loop(index, inside)
+        yield loop
+        following = self.emit(I64, f"add nsw i64 {index.text}, {stride.text}")
+        more = self.compare("slt", following, end)
+        last = self.block
+        self.line(f"br {more}, label %{body}, label %{behind}")
+        lines = [f" {index.text} = phi i64 [ {first.text}, %{before} ], [ {following.text}, %{last} ]"]
+        for initial, phi, final in zip(carry, inside, loop.values, strict=True):
+            lines.append(f" {phi.text} = phi {phi.type} [ {initial.text}, %{before} ], [ {final.text}, %{last} ]")
+        self._lines[phis] = "\n".join(lines)
+        self._begin(behind)
+        loop.results = loop.values
+        if guarded:
+            loop.results = [
+                self.emit(
+                    initial.type,
+                    f"phi {initial.type} [ {initial.text}, %{before} ], [ {final.text}, %{last} ]",
+                )
+                for initial, final in zip(carry, loop.values, strict=True)
+            ]
+
+    @contextmanager
+    def when(self, condition: Value) -> Iterator[None]:
+        """Do this if the condition holds."""
+        number = self._label()
+        self.line(f"br {condition}, label %then{number}, label %else{number}")
+        self._begin(f"then{number}")
+        yield
+        self.line(f"br label %else{number}")
+        self._begin(f"else{number}")
+
+    @contextmanager
+    def share(self, count: Value) -> Iterator[Value]:
+        """The share of this thread of ``count`` tasks, one task after the other. In a driver."""
+        _, tid, nt = self.parameters
+        first, end = (count * tid) // nt, (count * (tid + 1)) // nt
+        with self.loop(first, end) as tasks:
+            yield tasks.index
+
+    def vectors(
+        self,
+        count: Value,
+        body: Callable[[Value, list[Part], list[Value]], Sequence[Value] | None],
+        unroll: int = 1,
+        carry: Sequence[Value] = (),
+    ) -> list[Value]:
+        """Walk over ``count`` floats: ``body(offset in bytes, parts, carried values)`` for vectors one after the other.
+
+        First ``unroll`` vectors at a time, then one, then what is left of the last: with a mask, or, where the target
+        has none and nothing is carried, element by element. ``body`` returns the values that it carries; so does this.
+        """
+        size = 4
+        carried = list(carry)
+        start = self.integer(0)
+        for number in (unroll, 1) if unroll > 1 else (1,):
+            end = count & -(number * self.lanes)
+            with self.loop(start, end, number * self.lanes, carry=carried) as loop:
+                parts = [Part(self, self.f32) for _ in range(number)]
+                loop.hand_on(body(loop.index * size, parts, loop.values) or ())
+            carried, start = loop.results, end
+        if not carry and not self.has_masks:
+            with self.loop(start, count) as loop:
+                body(loop.index * size, [Part(self, F32)], [])
+            return []
+        rest = count & (self.lanes - 1)
+        # A loop of one turn or none: what it carries comes out either way.
+        with self.loop(0, rest, self.lanes, carry=carried) as loop:
+            loop.hand_on(body(start * size, [Part(self, self.f32, rest)], loop.values) or ())
+        return loop.results
+
+    # Functions of floats
+
+    def exp(self, x: Value) -> Value:
+        """e^x within 2 units in the last place; 0 instead of denormal numbers."""
+        most = 88.72283172607422  # the last float before 128 ln 2
+        power = self._exp(self.at_most(x, most))
+        power = self.select(self.compare("olt", x, -87.33), self.constant(x.type, 0.0), power)
+        return self.select(self.compare("ogt", x, most), self.constant(x.type, float("inf")), power)
+
+    def exp_minus_1(self, x: Value) -> Value:
+        """e^x - 1 for x up to 0, within 4 units in the last place."""
+        # 2^n e^r - 1 = 2^n (e^r - 1) + (2^n - 1): nothing cancels near 0, where n is 0.
+        coefficients = ("0x1.6B7338p-10", "0x1.12278Ep-7", "0x1.555716p-5", "0x1.5554B0p-3", "0x1.FFFFFEp-2", "0x1p+0")
+        exponent, r, q = self._exp_parts(x, coefficients)
+        power = self.bits(self.constant(x.type.with_element("i32"), 0x3F800000) + exponent, "float")
+        return self.fma(q * r, power, power - 1.0)
+
+    def _exp(self, x: Value) -> Value:
+        coefficients = ("0x1.0F9F9Cp-7", "0x1.573A1Ap-5", "0x1.555A80p-3", "0x1.FFFDC6p-2", "0x1.FFFFF6p-1")
+        exponent, r, q = self._exp_parts(x, coefficients)
+        p = self.fma(q, r, self.constant(x.type, 1.0))
+        return self.bits(self.bits(p, "i32") + exponent, "float")
+
+    def _exp_parts(self, x: Value, coefficients: Sequence[str]) -> tuple[Value, Value, Value]:
+        """e^x = 2^n (1 + r q): n as it is added to the exponent of a float; r; q, a polynomial in r."""
+        # x = n ln 2 + r. n is found in the low bits of a float that is too large for a fraction. Constants of
+        # XNNPACK's f32-vscaleexpminusmax rr2-p5 and f32-velu rr2-p6.
+        type = x.type
+        x = self.at_least(x, -87.33)
+        magic = self.constant(type, 12582912.0)  # 1.5 * 2^23
+        scaled = self.fma(x, self.constant(type, float.fromhex("0x1.715476p+0")), magic)
+        n = scaled - magic
+        r = self.fma(n, self.constant(type, -float.fromhex("0x1.62E430p-1")), x)
+        r = self.fma(n, self.constant(type, float.fromhex("0x1.05C610p-29")), r)
+        q = self._polynomial(r, [float.fromhex(coefficient) for coefficient in coefficients])
+        return self.bits(scaled, "i32") << 23, r, q
+
+    def reciprocal(self, x: Value) -> Value:
+        """1 / x within 2 units in the last place, for normal numbers with a normal reciprocal."""
+        one = self.constant(x.type, 1.0)
+        return self.emit(x.type, f"fdiv arcp ninf nnan {one}, {x.text}")
+
+    def logistic(self, x: Value) -> Value:
+        """1 / (1 + e^-x)."""
+        return self.reciprocal(self._exp(self.at_most(-x, 87.0)) + 1.0)
+
+    def tanh(self, x: Value) -> Value:
+        """A rational function of degrees 13 and 6 (Eigen's), within 3 units in the last place."""
+        x = self.at_least(self.at_most(x, 9.0), -9.0)
+        over = (
+            -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+            1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03,
+        )  # fmt: skip
+        under = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
+        return self._sigmoidal_rational(x, over, under)
+
+    def erf(self, x: Value) -> Value:
+        """A rational function of degrees 9 and 12 (XLA's), within 4e-7."""
+        x = self.at_least(self.at_most(x, 3.832506856900711), -3.832506856900711)
+        over = (0.00022905065861350646, 0.0034082910107109506, 0.050955695062380861, 0.18520832239976145,
+                1.128379143519084)  # fmt: skip
+        under = (-1.1791602954361697e-7, 0.000023547966471313185, 0.0010179625278914885, 0.014070470171167667,
+                 0.11098505178285362, 0.49746925110067538, 1.0)  # fmt: skip
+        return self._sigmoidal_rational(x, over, under)
+
+    def log(self, x: Value) -> Value:
+        """The natural logarithm within 2 units in the last place; -inf at 0, NaN below. Denormals count as 0."""
+        # Cephes: x = 2^e m with sqrt(1/2) <= m < sqrt(2); log m is a polynomial in m - 1.
+        type = x.type
+        bits = self.bits(x, "i32")
+        shifted = bits - self._splat_i32(type, 0x3F3504F3)
+        exponent = self.emit(shifted.type, f"ashr {shifted}, {self._splat_i32(type, 23).text}")
+        e = self.emit(type, f"sitofp {exponent} to {type}")
+        m = self.bits(bits - (exponent << 23), "float") - 1.0
+        p = self.constant(type, 7.0376836292e-2)
+        for coefficient in (
+            -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1,
+            -2.4999993993e-1, 3.3333331174e-1,
+        ):  # fmt: skip
+            p = self.fma(p, m, self.constant(type, coefficient))
+        square = m * m
+        y = self.fma(e, self.constant(type, -2.12194440e-4), p * m * square)
+        y = self.fma(square, self.constant(type, -0.5), y)
+        y = self.fma(e, self.constant(type, 0.693359375), m + y)
+        y = self.select(self.compare("olt", x, 1.17549435e-38), self.constant(type, float("-inf")), y)
+        y = self.select(self.compare("ult", x, 0.0), self.constant(type, float("nan")), y)
+        return self.select(self.compare("oeq", x, float("inf")), x, y)
+
+    def _sigmoidal_rational(self, x: Value, over: Sequence[float], under: Sequence[float]) -> Value:
+        square = x * x
+        numerator, denominator = (self._polynomial(square, coefficients) for coefficients in (over, under))
+        return self.at_least(self.at_most(x * numerator / denominator, 1.0), -1.0)
+
+    def _polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
+        p = self.constant(x.type, coefficients[0])
+        for coefficient in coefficients[1:]:
+            p = self.fma(p, x, self.constant(x.type, coefficient))
+        return p
+
+    def _splat_i32(self, type: Type, number: int) -> Value:
+        return self.constant(type.with_element("i32"), number)
+
+    # Helpers
+
+    def _value(self, type: Type, operand: Operand) -> Value:
+        return operand if isinstance(operand, Value) else self.constant(type, operand)
+
+    def _number_of(self, operand: Operand) -> int | None:
+        return operand.constant if isinstance(operand, Value) else int(operand)
+
+    def _move(self, pointer: Value, index: Operand, element: str) -> Value:
+        amount = self._value(I64, index)
+        if amount.constant == 0:
+            return pointer
+        return self.emit(PTR, f"getelementptr {element}, {pointer}, {amount}")
+
+    def _label(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _begin(self, label: str) -> None:
+        self._lines.append(f"{label}:")
+        self.block = label
+
+
+def _fold(operation: str, x: int | None, y: int | None) -> int | None:
+    if operation == "mul" and 0 in (x, y):
+        return 0
+    if x is None or y is None or operation not in ("add", "sub", "mul", "and", "shl"):
+        return None
+    return {"add": x + y, "sub": x - y, "mul": x * y, "and": x & y, "shl": x << y if y >= 0 else 0}[operation]
+
+
+def _turns(start: int | None, stop: int | None, step: int | None) -> int | None:
+    """How often a loop with these bounds runs, if they are known."""
+    return None if start is None or stop is None or step is None else max(0, -((start - stop) // step))
+
+
+def _leaves_first(operation: str, y: int | None) -> bool:
+    return y is not None and (operation, y) in (("add", 0), ("sub", 0), ("mul", 1), ("udiv", 1), ("shl", 0))

@@ -1,0 +1,368 @@
+"""`contract`: sums of products. GEMM, convolution over bordered images and fully connected layers, from two parts.
+
+A microkernel (`Gemm`) computes one tile: ``mr`` rows (pixels) times ``nv`` vectors of output channels. A driver walks
+over the tiles of a tensor and calls microkernels through pointers. Drivers know bytes and no types, so that they serve
+every data type.
+
+Weights lie in panels of nv vectors of output channels (`pack.py`): panel, then depth, then channel, the last panel
+filled up to whole vectors. Depth runs over taps and input channels in the order of the model's weights.
+
+A convolution reads an image in whose border the padding is stored. Seen from an output pixel, the elements that one
+row of a dense kernel covers are adjacent: they are one *tap*, ``kernel width x input channels`` deep. Dilated or
+grouped kernels have one tap for every kernel element. The taps of a kernel are a table of offsets in bytes from the
+first element that the output pixel reads; strides, dilation and groups are nothing but other offsets and strides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Part, Value
+from gossamer.codegen.kernels.elementwise import apply_step, operand_count
+from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
+from gossamer.errors import CompileError
+from gossamer.targets import Target
+
+UNROLL = 4
+"""Steps of depth in one turn of the inner loop; what is left over runs one by one."""
+
+LINE = 64
+"""Bytes that one prefetch brings."""
+
+# Rows are addressed with few registers: from the row pointers 0 and 7, plus 0, 1, 3 or 5 strides, times 1, 2, 4 or 8
+# (which the address modes of x86 contain).
+_ROW_ADDRESS = {
+    0: (0, 0, 1), 1: (0, 1, 1), 2: (0, 1, 2), 3: (0, 3, 1), 4: (0, 1, 4), 5: (0, 5, 1), 6: (0, 3, 2), 7: (7, 0, 1),
+    8: (0, 1, 8), 9: (7, 1, 2), 10: (0, 5, 2), 11: (7, 1, 4), 12: (0, 3, 4), 13: (7, 3, 2),
+}  # fmt: skip
+MAX_ROWS = len(_ROW_ADDRESS)
+
+
+class Panels(NamedTuple):
+    """How output channels lie in panels of ``nv`` vectors: ``whole`` panels, and one of ``rest_nv`` vectors (0: none).
+
+    ``tail`` channels are in the last vector of all; the microkernel of the last panel is ragged unless it is full.
+    """
+
+    whole: int
+    rest_nv: int
+    tail: int
+    vectors: int
+    """Of all channels; a vector has as many floats as the depth for each of its lanes."""
+
+
+def panels_of(channels: int, nv: int, lanes: int) -> Panels:
+    """The panels of ``channels`` output channels. A last panel that is not full is never a whole one."""
+    vectors = -(-channels // lanes)
+    whole = channels // (nv * lanes)
+    return Panels(whole, vectors - whole * nv, channels - (vectors - 1) * lanes, vectors)
+
+
+@dataclass(frozen=True)
+class Gemm(KernelSpec):
+    """A microkernel: c = steps(bias + a b) for mr rows and nv vectors of channels.
+
+    ``void k(ptr a, ptr b, ptr bias, ptr c, ptr residual, ptr next, ptr shape)``. ``shape`` is the argument block:
+
+    - ``depth``: elements of a tap; ``taps`` and ``tap_offsets``: their number and their offsets in bytes, unless
+      the kernel is a gemm, which has one tap at offset 0.
+    - ``a_stride``, ``c_stride``, ``residual_stride``: bytes from row to row.
+    - ``tail``: channels in the last vector, if the kernel is ragged. It reads and writes no others of bias, c and
+      residual; b is always read in whole vectors.
+
+    ``conv``: there is a table of taps. ``accumulate``: begin with what is in c instead of the bias. ``prefetch``:
+    lines fetched from ``next`` in every turn of `UNROLL` steps. ``steps``: the epilogue; one step may take an
+    operand, the residual, which may be c itself.
+    """
+
+    mr: int
+    nv: int
+    steps: tuple[str, ...] = ()
+    conv: bool = False
+    ragged: bool = False
+    accumulate: bool = False
+    prefetch: int = 0
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        depth="i64",
+        taps="i64",
+        tap_offsets="ptr",
+        a_stride="i64",
+        c_stride="i64",
+        residual_stride="i64",
+        tail="i64",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("f32", "conv" if self.conv else "gemm", *self.steps, f"{self.mr}x{self.nv}")
+
+    @property
+    def variant(self) -> str:
+        forms = ("accumulate" * self.accumulate, "ragged" * self.ragged, f"p{self.prefetch}" * bool(self.prefetch))
+        return "_".join(filter(None, forms))
+
+    def emit(self, target: Target) -> str:
+        self._check(target)
+        module = Module(target)
+        f = module.microkernel("a", "b", "bias", "c", "residual", "next", "shape")
+        a, b, bias, c, residual, following, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        mr, nv, size = self.mr, self.nv, 4 * f.lanes
+        parts = [Part(f, f.f32) for _ in range(nv)]
+        if self.ragged:
+            parts[-1] = Part(f, f.f32, shape.tail)
+
+        rows = _rows(f, c, shape.c_stride, mr)
+        if self.accumulate:
+            sums = [part.load(f.offset(row, size * v)) for row in rows for v, part in enumerate(parts)]
+        else:
+            sums = [part.load(f.offset(bias, size * v)) for v, part in enumerate(parts)] * mr
+
+        if self.conv:
+            with f.loop(0, shape.taps, carry=sums) as taps:
+                tap = f.offset(a, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
+                panel = f.offset(b, taps.index * (shape.depth * (nv * size)))
+                fetch = f.offset(following, taps.index * ((shape.depth & -UNROLL) * (self.prefetch * LINE // UNROLL)))
+                taps.hand_on(self._depth(f, shape, tap, panel, fetch, taps.values))
+            sums = taps.results
+        else:
+            sums = self._depth(f, shape, a, b, following, sums)
+
+        reads_residual = operand_count(self.steps) == 1
+        residual_rows = _rows(f, residual, shape.residual_stride, mr) if reads_residual else []
+        for i, row in enumerate(rows):
+            for v, part in enumerate(parts):
+                value = sums[i * nv + v]
+                operand = part.load(f.offset(residual_rows[i], size * v)) if reads_residual else None
+                for step in self.steps:
+                    value = apply_step(step, f, value, operand)
+                part.store(value, f.offset(row, size * v))
+        return module.text()
+
+    def _depth(
+        self, f: Function, shape: Arguments, a: Value, b: Value, following: Value, sums: list[Value]
+    ) -> list[Value]:
+        """The sums plus one tap."""
+        nv, size = self.nv, 4 * f.lanes
+        stride = shape.a_stride
+        strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
+        starts = {0: a, 7: f.offset(a, stride * 7)}
+
+        def step(index: Value, at: int, sums: list[Value]) -> list[Value]:
+            pointers = {start: f.at(pointer, index) for start, pointer in starts.items()}
+            panel = f.offset(b, index * (nv * size))
+            weights = [f.load(f.f32, f.offset(panel, (at * nv + v) * size)) for v in range(nv)]
+            sums = list(sums)
+            for i in range(self.mr):
+                start, multiple, scale = _ROW_ADDRESS[i]
+                row = f.offset(pointers[start], strides[multiple] * scale)
+                value = f.broadcast(f.at(row, at))
+                for v in range(nv):
+                    sums[i * nv + v] = f.fma(value, weights[v], sums[i * nv + v])
+            return sums
+
+        most = shape.depth & -UNROLL
+        with f.loop(0, most, UNROLL, carry=sums) as loop:
+            if self.prefetch:
+                fetch = f.offset(following, loop.index * (self.prefetch * LINE // UNROLL))
+                for line in range(self.prefetch):
+                    f.prefetch(f.offset(fetch, line * LINE))
+            sums = loop.values
+            for at in range(UNROLL):
+                sums = step(loop.index, at, sums)
+                f.keep_order()
+            loop.hand_on(sums)
+        with f.loop(most, shape.depth, carry=loop.results) as rest:
+            rest.hand_on(step(rest.index, 0, rest.values))
+        return rest.results
+
+    def _check(self, target: Target) -> None:
+        if not 1 <= self.mr <= MAX_ROWS:
+            raise CompileError(f"{self.name}: mr must be 1 to {MAX_ROWS}, got {self.mr}.")
+        needed = self.mr * self.nv + self.nv  # the value of a row can take the place of a weight
+        if self.nv < 1 or needed > target.registers:
+            raise CompileError(f"{self.name}: the tile needs {needed} registers, {target.name} has {target.registers}.")
+        if operand_count(self.steps) > 1:
+            raise CompileError(f"{self.name}: there is one residual, for one step, got {self.steps}.")
+
+
+def _rows(f: Function, first: Value, stride: Value, count: int) -> list[Value]:
+    rows = [first]
+    for _ in range(count - 1):
+        rows.append(f.offset(rows[-1], stride))
+    return rows
+
+
+# What both drivers say about the tensors. All offsets and strides are in bytes.
+_GEOMETRY: dict[str, ArgumentType] = {
+    "a": "ptr",
+    "b": "ptr",
+    "bias": "ptr",
+    "c": "ptr",
+    "residual": "ptr",
+    "images": "i64",
+    "rows": "i64",
+    "tiles": "i64",
+    "tile_columns": "i64",
+    "last_column": "i64",
+    "a_image": "i64",
+    "a_row": "i64",
+    "a_column": "i64",
+    "c_image": "i64",
+    "c_row": "i64",
+    "c_column": "i64",
+    "residual_image": "i64",
+    "residual_row": "i64",
+    "residual_column": "i64",
+    "panels": "i64",
+    "panel_bytes": "i64",
+    "panel_channels": "i64",
+}
+"""The tensors of a contraction. Rows of output pixels, ``rows`` in each of ``images``, are cut into ``tiles``.
+
+Tile t begins at column t x ``tile_columns``, but not behind ``last_column``. That makes the last tile of a row overlap
+the one before (it computes some pixels again), or begin where it would anyway and be smaller. ``a`` is the first
+element that the first output pixel reads; ``c`` and ``residual`` belong to the first output pixel. From image to image,
+row to row and column to column they move by their own strides.
+
+There are ``panels`` of ``panel_bytes`` bytes in b; a panel makes ``panel_channels`` bytes of bias, c and residual.
+What is left of the channels is one more, ragged, panel (it follows in b).
+"""
+
+
+@dataclass(frozen=True)
+class _Position:
+    """Where a tile lies."""
+
+    a: Value
+    c: Value
+    residual: Value
+
+
+def _row(f: Function, g: Arguments, image: Value, row: Value) -> _Position:
+    a, c, residual = (
+        f.offset(f.offset(getattr(g, name), image * getattr(g, f"{name}_image")), row * getattr(g, f"{name}_row"))
+        for name in ("a", "c", "residual")
+    )
+    return _Position(a, c, residual)
+
+
+def _tile(f: Function, g: Arguments, row: _Position, tile: Value) -> _Position:
+    column = f.least(tile * g.tile_columns, g.last_column)
+    return _Position(
+        f.offset(row.a, column * g.a_column),
+        f.offset(row.c, column * g.c_column),
+        f.offset(row.residual, column * g.residual_column),
+    )
+
+
+def _null(f: Function) -> Value:
+    return Value(f, PTR, "null")
+
+
+@dataclass(frozen=True)
+class ContractTiles(KernelSpec):
+    """A driver: for every tile all panels. For weights that stay in the second-level cache.
+
+    ``kernel`` and ``shape`` make the whole panels, ``ragged_kernel`` (null: none) and ``ragged_shape`` the last one.
+    All tiles have the same number of rows, so the last of a row overlaps unless it fits; the kernels may not
+    accumulate, and a residual may be c itself only where no tiles overlap. Threads share the tiles.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        **_GEOMETRY, kernel="ptr", shape="ptr", ragged_kernel="ptr", ragged_shape="ptr"
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("x8", "contract", "tiles")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        g = f.arguments(self.arguments)
+        ragged = f.compare("ne", g.ragged_kernel, _null(f))
+        with f.share(g.images * g.rows * g.tiles) as task:
+            line = task // g.tiles
+            image = line // g.rows
+            at = _tile(f, g, _row(f, g, image, line - image * g.rows), task - line * g.tiles)
+
+            def call(kernel: Value, shape: Value, panel: Value) -> None:
+                channels = panel * g.panel_channels
+                b, bias = f.offset(g.b, panel * g.panel_bytes), f.offset(g.bias, channels)
+                c, residual = f.offset(at.c, channels), f.offset(at.residual, channels)
+                f.call(kernel, at.a, b, bias, c, residual, _null(f), shape)
+
+            with f.loop(0, g.panels) as panels:
+                call(g.kernel, g.shape, panels.index)
+            with f.when(ragged):
+                call(g.ragged_kernel, g.ragged_shape, g.panels)
+        return module.text()
+
+
+DEPTH_BLOCK = ArgumentBlock(
+    kernel="ptr",
+    last_kernel="ptr",
+    shape="ptr",
+    a_offset="i64",
+    b_offset="i64",
+    next_stride="i64",
+    next_offset="i64",
+)
+"""A row of the tables of `ContractPanels`: a block of the depth, and the microkernels that add it.
+
+``last_kernel`` makes the last tile of every row, which may have fewer rows; where it has not, it equals ``kernel``.
+``next`` is the block of b plus ``next_offset`` plus ``next_stride`` for every tile: tiles share the prefetching of the
+next block among themselves.
+"""
+
+
+@dataclass(frozen=True)
+class ContractPanels(KernelSpec):
+    """A driver: for every panel all blocks of the depth, for every block all tiles. For weights that are streamed.
+
+    ``blocks`` (``ragged_blocks`` for the last panel; null: there is none) is a table of ``block_count`` rows
+    `DEPTH_BLOCK`. From the second block on the kernels accumulate; then tiles may not overlap. Threads share panels.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        **_GEOMETRY, blocks="ptr", ragged_blocks="ptr", block_count="i64"
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("x8", "contract", "panels")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        g = f.arguments(self.arguments)
+        has_ragged = f.compare("ne", g.ragged_blocks, _null(f))
+        ragged_panels = f.emit(I64, f"zext {has_ragged} to i64")
+        with f.share(g.panels + ragged_panels) as panel:
+            table = f.select(f.compare("eq", panel, g.panels), g.ragged_blocks, g.blocks)
+            channels = panel * g.panel_channels
+            b, bias = f.offset(g.b, panel * g.panel_bytes), f.offset(g.bias, channels)
+            with f.loop(0, g.block_count) as blocks:
+                block = f.arguments(DEPTH_BLOCK, f.offset(table, blocks.index * DEPTH_BLOCK.size))
+                weights = f.offset(b, block.b_offset)
+                first_next = f.offset(weights, block.next_offset)
+                with f.loop(0, g.images) as images, f.loop(0, g.rows) as rows:
+                    row = _row(f, g, images.index, rows.index)
+                    done = (images.index * g.rows + rows.index) * g.tiles
+                    with f.loop(0, g.tiles) as tiles:
+                        at = _tile(f, g, row, tiles.index)
+                        is_last = f.compare("eq", tiles.index, g.tiles - 1)
+                        f.call(
+                            f.select(is_last, block.last_kernel, block.kernel),
+                            f.offset(at.a, block.a_offset),
+                            weights,
+                            bias,
+                            f.offset(at.c, channels),
+                            f.offset(at.residual, channels),
+                            f.offset(first_next, (done + tiles.index) * block.next_stride),
+                            block.shape,
+                        )
+        return module.text()

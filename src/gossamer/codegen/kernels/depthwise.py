@@ -1,0 +1,204 @@
+"""`depthwise`: every channel with a filter of its own, row by row, with the weights as the model stores them.
+
+A microkernel (`DepthwiseRow`) makes one row of output pixels from pointers to the input rows that it needs: rows of an
+image in whose border the padding is stored, or of a ring that another kernel fills. The driver (`Depthwise`) calls it
+for all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gossamer.codegen.ir import PTR, Arguments, Function, Module, Part, Value
+from gossamer.codegen.kernels.elementwise import apply_step, operand_count
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.errors import CompileError
+from gossamer.targets import Target
+
+MAX_KERNEL_ROWS = 64
+"""Rows of the tallest kernel that the driver can call."""
+
+
+@dataclass(frozen=True)
+class DepthwiseRow(KernelSpec):
+    """A microkernel: y = steps(bias + the sum over the kernel of x w), for one row, ``pixels`` at a time.
+
+    ``void k(ptr rows, ptr weights, ptr bias, ptr y, ptr shape)``. ``rows`` are pointers to the first element that
+    the first pixel reads in each row of the kernel; weights are [kernel rows, kernel columns, channels].
+    ``shape`` is the argument block:
+
+    - ``channels``, ``columns`` (pixels of the row, at least ``pixels``); the last pixels overlap unless they fit;
+    - ``x_column``: bytes between input pixels, ``y_column``: between output pixels, ``weight_column``: between
+      kernel elements;
+    - ``kernel_rows``, ``kernel_columns``, ``x_step`` (bytes that the input moves for an output pixel: stride) and
+      ``x_tap`` (for a kernel element: dilation). They matter where ``kernel`` is None, and hold for any.
+
+    ``kernel``: rows, columns and stride, when known: then a loaded input pixel serves all output pixels that it
+    touches.
+    """
+
+    pixels: int
+    steps: tuple[str, ...] = ()
+    kernel: tuple[int, int, int] | None = None
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        channels="i64",
+        columns="i64",
+        kernel_rows="i64",
+        kernel_columns="i64",
+        x_column="i64",
+        x_step="i64",
+        x_tap="i64",
+        y_column="i64",
+        weight_column="i64",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        shape = "{}x{}s{}".format(*self.kernel) if self.kernel else "any"
+        return ("f32", "dwconv", *self.steps, shape, f"{self.pixels}x1")
+
+    def emit(self, target: Target) -> str:
+        if operand_count(self.steps):
+            raise CompileError(f"{self.name}: the steps of a depthwise kernel take no operand.")
+        if self.pixels < 1 or self.pixels + 2 > target.registers:
+            raise CompileError(f"{self.name}: {target.name} has {target.registers} registers.")
+        module = Module(target)
+        f = module.microkernel("rows", "weights", "bias", "y", "shape")
+        rows, weights, bias, y, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        last = shape.columns - self.pixels
+
+        def channels(at: Value, parts: list[Part], _: list[Value]) -> None:
+            (part,) = parts
+            begin = part.load(f.offset(bias, at))
+            filter = f.offset(weights, at)
+            fixed = self._load_filter(f, target, shape, part, filter)
+            with f.loop(0, shape.columns, self.pixels) as columns:
+                column = f.least(columns.index, last)
+                x = at + column * (shape.x_column * self.kernel[2] if self.kernel else shape.x_step)
+                sums = [begin] * self.pixels
+                if self.kernel:
+                    sums = self._known(f, self.kernel, shape, part, rows, x, filter, fixed, sums)
+                else:
+                    sums = self._any(f, shape, part, rows, x, filter, sums)
+                to = f.offset(y, column * shape.y_column + at)
+                for value in sums:
+                    for step in self.steps:
+                        value = apply_step(step, f, value)
+                    part.store(value, to)
+                    to = f.offset(to, shape.y_column)
+
+        f.vectors(shape.channels, channels)
+        return module.text()
+
+    def _load_filter(
+        self, f: Function, target: Target, shape: Arguments, part: Part, filter: Value
+    ) -> list[Value] | None:
+        """The whole filter in registers, if there is room beside the sums and a pixel."""
+        if self.kernel is None or self.kernel[0] * self.kernel[1] + self.pixels + 2 > target.registers:
+            return None
+        elements = self.kernel[0] * self.kernel[1]
+        return [part.load(f.offset(filter, shape.weight_column * element)) for element in range(elements)]
+
+    def _known(
+        self,
+        f: Function,
+        kernel: tuple[int, int, int],
+        shape: Arguments,
+        part: Part,
+        rows: Value,
+        x: Value,
+        filter: Value,
+        fixed: list[Value] | None,
+        sums: list[Value],
+    ) -> list[Value]:
+        height, width, stride = kernel
+        sums = list(sums)
+        for row in range(height):
+            pixel = f.offset(f.load(PTR, f.at(rows, row, "ptr")), x)
+            taps = range(row * width, (row + 1) * width)
+            loaded = (
+                [fixed[tap] for tap in taps]
+                if fixed
+                else [part.load(f.offset(filter, shape.weight_column * tap)) for tap in taps]
+            )
+            for column in range((self.pixels - 1) * stride + width):
+                uses = [(at, column - at * stride) for at in range(self.pixels) if 0 <= column - at * stride < width]
+                if uses:
+                    value = part.load(pixel)
+                    for at, tap in uses:
+                        sums[at] = f.fma(value, loaded[tap], sums[at])
+                pixel = f.offset(pixel, shape.x_column)
+        return sums
+
+    def _any(
+        self, f: Function, shape: Arguments, part: Part, rows: Value, x: Value, filter: Value, sums: list[Value]
+    ) -> list[Value]:
+        with f.loop(0, shape.kernel_rows, carry=[*sums, filter]) as down:
+            pixel = f.offset(f.load(PTR, f.at(rows, down.index, "ptr")), x)
+            with f.loop(0, shape.kernel_columns, carry=[*down.values, pixel]) as across:
+                *inner, weight_at, first = across.values
+                weight, at = part.load(weight_at), first
+                for number in range(self.pixels):
+                    inner[number] = f.fma(part.load(at), weight, inner[number])
+                    at = f.offset(at, shape.x_step)
+                across.hand_on([*inner, f.offset(weight_at, shape.weight_column), f.offset(first, shape.x_tap)])
+            down.hand_on(across.results[:-1])
+        return down.results[:-1]
+
+
+@dataclass(frozen=True)
+class Depthwise(KernelSpec):
+    """A driver: calls ``kernel`` for ``rows`` rows of ``images`` images, in ``chunks`` of the channels.
+
+    All strides are in bytes. ``x`` is the first element that the first output pixel reads. From output row to output
+    row it moves by ``x_step`` (stride x row), from kernel row to kernel row by ``x_row`` (dilation x row), of which
+    there are ``kernel_rows``, at most `MAX_KERNEL_ROWS`. A chunk is ``chunk_bytes`` of channels, described by
+    ``shape``; the last one by ``last_shape``. Threads share images x rows x chunks.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        kernel="ptr",
+        shape="ptr",
+        last_shape="ptr",
+        x="ptr",
+        weights="ptr",
+        bias="ptr",
+        y="ptr",
+        images="i64",
+        rows="i64",
+        chunks="i64",
+        kernel_rows="i64",
+        chunk_bytes="i64",
+        x_image="i64",
+        x_step="i64",
+        x_row="i64",
+        y_image="i64",
+        y_row="i64",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("x8", "dwconv", "rows")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        g = f.arguments(self.arguments)
+        rows = f.stack(PTR, MAX_KERNEL_ROWS)
+        count = f.least(g.kernel_rows, MAX_KERNEL_ROWS)
+        with f.share(g.images * g.rows * g.chunks) as task:
+            line = task // g.chunks
+            chunk = task - line * g.chunks
+            image = line // g.rows
+            row = line - image * g.rows
+            channels = chunk * g.chunk_bytes
+            x = f.offset(g.x, image * g.x_image + row * g.x_step + channels)
+            with f.loop(0, count) as kernel_rows:
+                f.store(f.offset(x, kernel_rows.index * g.x_row), f.at(rows, kernel_rows.index, "ptr"))
+            y = f.offset(g.y, image * g.y_image + row * g.y_row + channels)
+            shape = f.select(f.compare("eq", chunk, g.chunks - 1), g.last_shape, g.shape)
+            f.call(g.kernel, rows, f.offset(g.weights, channels), f.offset(g.bias, channels), y, shape)
+        return module.text()

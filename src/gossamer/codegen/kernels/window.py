@@ -1,0 +1,108 @@
+"""`window`: the maximum, the mean or the root mean square of windows of an image, of their elements inside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from gossamer.codegen.ir import Module, Part, Value
+from gossamer.codegen.kernels.elementwise import apply_step, operand_count
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.errors import CompileError
+from gossamer.targets import Target
+
+LOWEST = -3.4028234663852886e38
+"""The maximum of no elements, and of elements that are all NaN or -inf (as in TFLite)."""
+
+VECTORS = 4
+"""Vectors of channels that one walk over a window reduces."""
+
+
+@dataclass(frozen=True)
+class Window(KernelSpec):
+    """A pool over NHWC: y = steps(the reduction of each window).
+
+    The window of output pixel (i, j) begins at row i x ``stride_rows`` - ``pad_rows``, and likewise for columns; it
+    has ``window_rows`` x ``window_columns`` elements, of which those inside the ``height`` x ``width`` image count.
+    There is at least one. Strides in bytes; threads share images x rows.
+    """
+
+    reduction: Literal["max", "mean", "l2"]
+    steps: tuple[str, ...] = ()
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        x="ptr",
+        y="ptr",
+        images="i64",
+        rows="i64",
+        columns="i64",
+        channels="i64",
+        height="i64",
+        width="i64",
+        window_rows="i64",
+        window_columns="i64",
+        stride_rows="i64",
+        stride_columns="i64",
+        pad_rows="i64",
+        pad_columns="i64",
+        x_image="i64",
+        x_row="i64",
+        x_column="i64",
+        y_image="i64",
+        y_row="i64",
+        y_column="i64",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("f32", {"max": "maxpool", "mean": "avgpool", "l2": "l2pool"}[self.reduction], *self.steps)
+
+    def emit(self, target: Target) -> str:
+        if operand_count(self.steps):
+            raise CompileError(f"{self.name}: the steps of a pool take no operand.")
+        module = Module(target)
+        f = module.driver()
+        a = f.arguments(self.arguments)
+        start = LOWEST if self.reduction == "max" else 0.0
+
+        def clip(at: Value, stride: Value, pad: Value, size: Value, limit: Value) -> tuple[Value, Value]:
+            first = at * stride - pad
+            return f.greatest(first, 0), f.least(first + size, limit)
+
+        with f.share(a.images * a.rows) as task:
+            image = task // a.rows
+            row = task - image * a.rows
+            top, bottom = clip(row, a.stride_rows, a.pad_rows, a.window_rows, a.height)
+            x, y = f.offset(a.x, image * a.x_image), f.offset(a.y, image * a.y_image + row * a.y_row)
+            with f.loop(0, a.columns) as columns:
+                left, right = clip(columns.index, a.stride_columns, a.pad_columns, a.window_columns, a.width)
+                corner = f.offset(x, top * a.x_row + left * a.x_column)
+                to = f.offset(y, columns.index * a.y_column)
+                number = f.to_float((bottom - top) * (right - left))
+
+                def reduce(at: Value, parts: list[Part], _: list[Value]) -> None:
+                    first = f.offset(corner, at)
+                    with f.loop(top, bottom, carry=[*(part.constant(start) for part in parts), first]) as down:
+                        with f.loop(left, right, carry=down.values) as across:
+                            *sums, pixel = across.values
+                            for v, part in enumerate(parts):
+                                value = part.load(f.at(pixel, v * f.lanes))
+                                if self.reduction == "max":
+                                    sums[v] = f.maximum(value, sums[v])
+                                elif self.reduction == "l2":
+                                    sums[v] = f.fma(value, value, sums[v])
+                                else:
+                                    sums[v] = sums[v] + value
+                            across.hand_on([*sums, f.offset(pixel, a.x_column)])
+                        down.hand_on([*across.results[:-1], f.offset(down.values[-1], a.x_row)])
+                    for v, (part, value) in enumerate(zip(parts, down.results, strict=False)):
+                        if self.reduction != "max":
+                            value = value / part.splat(number)
+                        if self.reduction == "l2":
+                            value = f.intrinsic("llvm.sqrt", value)
+                        for step in self.steps:
+                            value = apply_step(step, f, value)
+                        part.store(value, f.at(f.offset(to, at), v * f.lanes))
+
+                f.vectors(a.channels, reduce, VECTORS)
+        return module.text()

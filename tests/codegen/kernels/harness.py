@@ -1,0 +1,266 @@
+"""Kernels on NumPy arrays: compiled, loaded, given argument blocks, and run in shares as threads would.
+
+Arrays that `guarded` returns end where a page that may not be touched begins, so that a kernel that reads or writes
+behind its buffers does not survive the test.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.codegen.compiler import compile_kernel
+from gossamer.codegen.kernels.contract import (
+    DEPTH_BLOCK,
+    ContractPanels,
+    ContractTiles,
+    Gemm,
+    panels_of,
+)
+from gossamer.codegen.kernels.pack import Pack
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.programs import host
+from gossamer.targets import Target, all_targets
+
+RUNNABLE = [target for target in all_targets().values() if target.runs_on(host.cpu_features())]
+on_every_target = pytest.mark.parametrize("target", RUNNABLE, ids=lambda target: target.name)
+
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+@cache
+def load(spec: KernelSpec) -> tuple[int, host.ExecutableMemory]:
+    """The address of a kernel, and what keeps it there."""
+    blob = compile_kernel(spec, all_targets()[spec.isa])
+    memory = host.ExecutableMemory.from_bytes(blob.code)
+    return memory.address + blob.entry, memory
+
+
+def address(spec: KernelSpec | None) -> int:
+    """Where a kernel is; null for none."""
+    return load(spec)[0] if spec else 0
+
+
+def block(layout: ArgumentBlock, **values: Any) -> np.ndarray:
+    """An argument block of numbers, arrays and kernels."""
+    words = layout.words(**values)
+    return np.array([_word(word) for word in words], np.int64)
+
+
+def _word(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return value.ctypes.data
+    return address(value) if value is None or isinstance(value, KernelSpec) else int(value)
+
+
+def run(spec: KernelSpec, arguments: np.ndarray, threads: int = 1) -> None:
+    """Run the shares of all threads, the last one first: they do not depend on each other."""
+    function = _PROTOTYPE(address(spec))
+    for tid in reversed(range(threads)):
+        function(arguments.ctypes.data, tid, threads)
+
+
+def guarded(array: np.ndarray) -> np.ndarray:
+    """A copy that ends just before a page that cannot be touched."""
+    array = np.ascontiguousarray(array)
+    if sys.platform != "linux":
+        return array.copy()
+    page = mmap.PAGESIZE
+    room = -(-max(array.nbytes, 1) // page) * page
+    memory = mmap.mmap(-1, room + page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(start + room), ctypes.c_size_t(page), 0):
+        raise OSError(ctypes.get_errno(), "mprotect")
+    copy = np.frombuffer(memory, array.dtype, array.size, room - array.nbytes).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def filled(shape: Sequence[int], value: float = np.nan) -> np.ndarray:
+    """A guarded array to write into."""
+    return guarded(np.full(shape, value, np.float32))
+
+
+def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """A guarded array of normally distributed numbers."""
+    return guarded(rng.standard_normal(shape).astype(np.float32))
+
+
+def pack(target: Target, weights: np.ndarray, nv: int, threads: int = 1, by_depth: bool = False) -> np.ndarray:
+    """Weights [channels, depth] ([depth, channels] ``by_depth``) in panels."""
+    channels, depth = weights.shape[::-1] if by_depth else weights.shape
+    panels = panels_of(channels, nv, target.lanes())
+    packed = filled([panels.vectors * target.lanes() * depth])
+    spec = Pack(target.name, by_depth)
+    arguments = block(
+        spec.arguments,
+        source=weights,
+        destination=packed,
+        channels=channels,
+        depth=depth,
+        source_row=weights.strides[0],
+        nv=nv,
+        panels=panels.whole,
+        rest_nv=panels.rest_nv,
+    )
+    run(spec, arguments, threads)
+    return packed
+
+
+class Convolution:
+    """y = steps(x * weights + bias) through a driver, over NHWC arrays; x has its border already.
+
+    ``depth_block``: the elements of depth of a block, for the panel driver; none: the tile driver.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        x: np.ndarray,
+        weights: np.ndarray,
+        bias: np.ndarray,
+        y: np.ndarray,
+        tile: tuple[int, int],
+        steps: tuple[str, ...] = (),
+        residual: np.ndarray | None = None,
+        stride: int = 1,
+        dilation: int = 1,
+        group: tuple[int, int] = (0, 0),
+        depth_block: int | None = None,
+        prefetch: int = 0,
+        threads: int = 1,
+    ) -> None:
+        channels, kernel_height, kernel_width, depth = weights.shape
+        mr, nv = tile
+        lanes = target.lanes()
+        images, rows, columns, _ = y.shape
+        dense = dilation == 1 and depth == x.shape[3]
+        if kernel_height == kernel_width == 1:
+            offsets = [0]
+        elif dense:
+            offsets = [dilation * h * x.strides[1] for h in range(kernel_height)]
+            depth *= kernel_width
+        else:
+            offsets = [
+                dilation * (h * x.strides[1] + w * x.strides[2])
+                for h in range(kernel_height)
+                for w in range(kernel_width)
+            ]
+        conv = len(offsets) > 1
+        if not conv and stride == 1 and x.shape[1:3] == y.shape[1:3]:
+            rows, columns, images = 1, rows * columns * images, 1
+        mr = min(mr, columns)
+        panels = panels_of(channels, nv, lanes)
+        self.packed = pack(target, weights.reshape(channels, -1), nv, threads)
+        self._keep: list[Any] = [x, weights, bias, y, residual]
+        y_group = y[..., group[1] : group[1] + channels]
+        tiles, rest = -(-columns // mr), columns % mr
+        overlap = depth_block is None
+        geometry = {
+            "a": x[..., group[0] :],
+            "b": self.packed,
+            "bias": bias,
+            "c": y_group,
+            "residual": 0 if residual is None else residual,
+            "images": images,
+            "rows": rows,
+            "tiles": tiles,
+            "tile_columns": mr,
+            "last_column": columns - mr if overlap else (tiles - 1) * mr,
+            "a_image": x.strides[0],
+            "a_row": stride * x.strides[1],
+            "a_column": stride * x.strides[2],
+            "c_image": y.strides[0],
+            "c_row": y.strides[1],
+            "c_column": y.strides[2],
+            "residual_image": 0 if residual is None else residual.strides[0],
+            "residual_row": 0 if residual is None else residual.strides[1],
+            "residual_column": 0 if residual is None else residual.strides[2],
+            "panels": panels.whole,
+            "panel_bytes": 4 * nv * lanes * depth * len(offsets),
+            "panel_channels": 4 * nv * lanes,
+        }
+        table = self._held(np.array(offsets, np.int64))
+        ragged = panels.tail != lanes
+
+        def shape(depth: int, taps: np.ndarray) -> np.ndarray:
+            return self._held(
+                block(
+                    Gemm.arguments,
+                    depth=depth,
+                    taps=len(taps),
+                    tap_offsets=taps,
+                    a_stride=stride * x.strides[2],
+                    c_stride=y.strides[2],
+                    residual_stride=0 if residual is None else residual.strides[2],
+                    tail=panels.tail,
+                )
+            )
+
+        if overlap:
+            kernel = Gemm(target.name, mr, nv, steps, conv)
+            last = Gemm(target.name, mr, panels.rest_nv, steps, conv, ragged) if panels.rest_nv else None
+            both = shape(depth, table)
+            self.kernels = [kernel, last]
+            self.spec: KernelSpec = ContractTiles(target.name)
+            self.arguments = block(
+                self.spec.arguments, **geometry, kernel=kernel, shape=both, ragged_kernel=last, ragged_shape=both
+            )
+            return
+
+        assert depth_block is not None
+        pieces = [
+            (tap, start, min(depth_block, depth - start))
+            for tap in range(len(offsets))
+            for start in range(0, depth, depth_block)
+        ]
+
+        def blocks(vectors: int, is_ragged: bool) -> np.ndarray:
+            rows = []
+            for number, (tap, start, size) in enumerate(pieces):
+                final = number == len(pieces) - 1
+                done = steps if final else ()
+
+                def kernel(height: int, done: tuple[str, ...] = done, number: int = number) -> Gemm:
+                    accumulate = number > 0
+                    return Gemm(target.name, height, vectors, done, False, is_ragged, accumulate, prefetch)
+
+                at = (tap * depth + start) * vectors * lanes * 4
+                rows.append(
+                    block(
+                        DEPTH_BLOCK,
+                        kernel=kernel(mr),
+                        last_kernel=kernel(rest or mr),
+                        shape=shape(size, table[:1]),
+                        a_offset=offsets[tap] + 4 * start,
+                        b_offset=at,
+                        next_stride=prefetch * 64 * (size // 4),
+                        next_offset=size * vectors * lanes * 4,
+                    )
+                )
+            return self._held(np.concatenate(rows))
+
+        self.spec = ContractPanels(target.name)
+        self.arguments = block(
+            self.spec.arguments,
+            **geometry,
+            blocks=blocks(nv, False) if panels.whole else 0,
+            ragged_blocks=blocks(panels.rest_nv, ragged) if panels.rest_nv else 0,
+            block_count=len(pieces),
+        )
+
+    def run(self, threads: int = 1) -> None:
+        """Do it."""
+        run(self.spec, self.arguments, threads)
+
+    def _held(self, array: np.ndarray) -> np.ndarray:
+        self._keep.append(array)
+        return array

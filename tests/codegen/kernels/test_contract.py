@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from gossamer.codegen.compiler import assembly
+from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gemm, panels_of
+from gossamer.errors import CompileError
+from gossamer.targets import Target, all_targets
+from tests.codegen.kernels.harness import Convolution, filled, guarded, normal, on_every_target
+
+TILES = {
+    "avx512": ((14, 2), (12, 2), (9, 3), (8, 3), (7, 3), (6, 4), (4, 4), (14, 1), (1, 8), (3, 2)),
+    "avx2": ((6, 2), (4, 3), (8, 1), (1, 6), (3, 2)),
+    "neon": ((8, 2), (6, 4), (7, 3), (4, 4), (8, 1), (1, 4)),
+}
+
+
+def expected(x: np.ndarray, weights: np.ndarray, bias: np.ndarray, stride: int = 1, dilation: int = 1) -> np.ndarray:
+    """The convolution without padding, in double precision."""
+    _, height, width, _ = weights.shape
+    rows = (x.shape[1] - dilation * (height - 1) - 1) // stride + 1
+    columns = (x.shape[2] - dilation * (width - 1) - 1) // stride + 1
+    result = np.zeros((x.shape[0], rows, columns, weights.shape[0]))
+    for h in range(height):
+        for w in range(width):
+            top, left = h * dilation, w * dilation
+            part = x[:, top : top + rows * stride : stride, left : left + columns * stride : stride]
+            result += part[:, :rows, :columns].astype(np.float64) @ weights[:, h, w].astype(np.float64).T
+    return result + bias
+
+
+def assert_close(got: np.ndarray, want: np.ndarray) -> None:
+    # Sums of up to some hundred products of normal numbers, each rounded to 24 bits.
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+def depths() -> tuple[int, ...]:
+    return (1, 3, 4, 5, 8, 33)
+
+
+@on_every_target
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_tiles_of_every_shape(target: Target, threads: int) -> None:
+    rng = np.random.default_rng(0)
+    lanes = target.lanes()
+    for mr, nv in TILES[target.name]:
+        for pixels in (1, mr - 1, mr, mr + 1, 3 * mr):
+            if not pixels:
+                continue
+            for channels in (1, lanes - 1, lanes, nv * lanes, nv * lanes + 1, 2 * nv * lanes - 1):
+                depth = depths()[(pixels + channels) % 6]
+                x, weights = normal(rng, 1, 1, pixels, depth), normal(rng, channels, 1, 1, depth)
+                bias, y = normal(rng, channels), filled((1, 1, pixels, channels))
+                Convolution(target, x, weights, bias, y, (mr, nv), ("relu",)).run(threads)
+                assert_close(y, np.maximum(expected(x, weights, bias), 0))
+
+
+@on_every_target
+@pytest.mark.parametrize("depth", depths())
+def test_every_depth(target: Target, depth: int) -> None:
+    rng = np.random.default_rng(depth)
+    x, weights, bias = normal(rng, 2, 5, 7, depth), normal(rng, 40, 1, 1, depth), normal(rng, 40)
+    y = filled((2, 5, 7, 40))
+    Convolution(target, x, weights, bias, y, (3, 2)).run()
+    assert_close(y, expected(x, weights, bias))
+
+
+@on_every_target
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("depth_block", [None, 8, 16, 1000])
+@pytest.mark.parametrize("steps", [(), ("relu6",), ("add",), ("add", "relu"), ("silu", "add")])
+def test_residual_and_blocks_of_depth(
+    target: Target, steps: tuple[str, ...], depth_block: int | None, threads: int
+) -> None:
+    rng = np.random.default_rng(1)
+    x, weights, bias = normal(rng, 1, 7, 7, 40), normal(rng, 70, 1, 1, 40), normal(rng, 70)
+    residual = normal(rng, 1, 7, 7, 70)
+    want = expected(x, weights, bias)
+    for step in steps:
+        want = {
+            "relu": lambda v: np.maximum(v, 0),
+            "relu6": lambda v: np.clip(v, 0, 6),
+            "add": lambda v: v + residual,
+            "silu": lambda v: v / (1 + np.exp(-v)),
+        }[step](want)
+    for tile in ((7, 3), (5, 4)) if target.registers > 16 else ((4, 3), (6, 2)):
+        y = filled((1, 7, 7, 70))
+        given = residual if "add" in steps else None
+        Convolution(target, x, weights, bias, y, tile, steps, given, depth_block=depth_block).run(threads)
+        assert_close(y, want)
+
+
+@on_every_target
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation"),
+    [((3, 3), 1, 1), ((3, 3), 2, 1), ((1, 3), 1, 1), ((5, 5), 1, 1), ((7, 7), 2, 1), ((3, 3), 1, 2), ((2, 3), 3, 2),
+     ((1, 1), 2, 1)],
+)  # fmt: skip
+@pytest.mark.parametrize("depth_block", [None, 6])
+def test_convolution(
+    target: Target, kernel: tuple[int, int], stride: int, dilation: int, depth_block: int | None
+) -> None:
+    rng = np.random.default_rng(2)
+    x, weights, bias = normal(rng, 2, 17, 19, 3), normal(rng, 37, *kernel, 3), normal(rng, 37)
+    want = expected(x, weights, bias, stride, dilation)
+    y = filled(want.shape)
+    Convolution(target, x, weights, bias, y, (4, 2), stride=stride, dilation=dilation, depth_block=depth_block).run()
+    assert_close(y, want)
+
+
+@on_every_target
+def test_groups_are_offsets(target: Target) -> None:
+    rng = np.random.default_rng(3)
+    x, weights, bias = normal(rng, 1, 6, 9, 8), normal(rng, 20, 3, 3, 4), normal(rng, 20)
+    y = filled((1, 4, 7, 20))
+    for group in range(2):
+        mine = slice(10 * group, 10 * group + 10)
+        part = guarded(weights[mine])
+        Convolution(target, x, part, guarded(bias[mine]), y, (4, 1), group=(4 * group, 10 * group)).run()
+        want = expected(x[..., 4 * group : 4 * group + 4], part, bias[mine])
+        assert_close(y[..., mine], want)
+
+
+@on_every_target
+def test_an_output_with_a_border_keeps_it(target: Target) -> None:
+    rng = np.random.default_rng(4)
+    x, weights, bias = normal(rng, 1, 7, 9, 5), normal(rng, 17, 3, 3, 5), normal(rng, 17)
+    bordered = filled((1, 7, 9, 17), 5.0)
+    Convolution(target, x, weights, bias, bordered[:, 1:-1, 1:-1], (3, 2), ("relu",)).run()
+    assert_close(bordered[:, 1:-1, 1:-1], np.maximum(expected(x, weights, bias), 0))
+    inside = np.zeros(bordered.shape, bool)
+    inside[:, 1:-1, 1:-1] = True
+    assert (bordered[~inside] == 5.0).all()
+
+
+@on_every_target
+@pytest.mark.parametrize("depth_block", [None, 16])
+def test_bits_do_not_depend_on_threads(target: Target, depth_block: int | None) -> None:
+    rng = np.random.default_rng(5)
+    x, weights, bias = normal(rng, 1, 10, 11, 48), normal(rng, 100, 1, 1, 48), normal(rng, 100)
+    results = []
+    for threads in (1, 2, 3, 7):
+        y = filled((1, 10, 11, 100))
+        how = {"depth_block": depth_block, "prefetch": 1}
+        Convolution(target, x, weights, bias, y, (4, 2), ("logistic",), **how).run(threads)
+        results.append(y.tobytes())
+    assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize(("channels", "panels"), [
+    (1, (0, 1, 1, 1)), (16, (0, 1, 16, 1)), (17, (0, 2, 1, 2)), (32, (1, 0, 16, 2)), (33, (1, 1, 1, 3)),
+    (70, (2, 1, 6, 5)),
+])  # fmt: skip
+def test_panels(channels: int, panels: tuple[int, ...]) -> None:
+    assert tuple(panels_of(channels, 2, 16)) == panels
+
+
+def test_names() -> None:
+    assert Gemm("avx512", 14, 2, ("relu6",)).name == "f32_gemm_relu6_14x2__avx512"
+    assert Gemm("avx2", 4, 3, ("add", "relu"), True, True, True, 2).name == (
+        "f32_conv_add_relu_4x3__avx2_accumulate_ragged_p2"
+    )
+    assert ContractTiles("neon").name == "x8_contract_tiles__neon"
+    assert ContractPanels("neon").name == "x8_contract_panels__neon"
+
+
+@pytest.mark.parametrize(("spec", "message"), [
+    (Gemm("avx2", 14, 2), "needs 30 registers, avx2 has 16"),
+    (Gemm("avx2", 15, 1), "mr must be 1 to 14"),
+    (Gemm("avx2", 2, 1, ("add", "mul")), "one residual"),
+    (Gemm("avx2", 2, 1, ("frobnicate",)), "no step 'frobnicate'"),
+])  # fmt: skip
+def test_what_cannot_be(spec: Gemm, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        spec.emit(all_targets()["avx2"])
+
+
+def inner_loops(text: str) -> list[str]:
+    """The blocks of assembly text that multiply and jump back to themselves."""
+    loops = []
+    for match in re.finditer(r"^(\.LBB\d+_\d+):(.*?)(?=^\.LBB|\Z)", text, re.S | re.M):
+        label, body = match.groups()
+        jumps_back = re.search(rf"\s(j\w+|b\.\w+|cbn?z|tbn?z)\s.*{re.escape(label)}$", body, re.M)
+        if jumps_back and re.search("fmadd|fmla", body):
+            loops.append(body)
+    return loops
+
+
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+@pytest.mark.parametrize("conv", [False, True])
+def test_inner_loops_do_not_spill(target: Target, conv: bool) -> None:
+    for mr, nv in TILES[target.name]:
+        text = assembly(Gemm(target.name, mr, nv, ("relu",), conv, prefetch=2), target)
+        loops = inner_loops(text)
+        assert loops, (mr, nv)
+        for loop in loops:
+            assert not [line for line in loop.splitlines() if "(%rsp)" in line or "[sp" in line], (mr, nv)

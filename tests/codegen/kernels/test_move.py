@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gossamer.codegen.compiler import assembly
+from gossamer.codegen.kernels.move import SIZES, Border, Copy, Transpose
+from gossamer.errors import CompileError
+from gossamer.targets import Target, all_targets
+from tests.codegen.kernels.harness import block, guarded, on_every_target, run
+
+
+def numbers(*shape: int, dtype: str = "u1") -> np.ndarray:
+    return guarded(np.random.default_rng(0).integers(0, 200, shape).astype(dtype))
+
+
+@on_every_target
+@pytest.mark.parametrize("run_bytes", [0, 1, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 200])
+def test_copies_of_runs(target: Target, run_bytes: int) -> None:
+    spec = Copy(target.name)
+    for size, threads in ((0, 1), (64, 1), (64, 2), (7, 3)):
+        source = numbers(3, 4, run_bytes + 2)[:, ::2, 1 : 1 + run_bytes]
+        whole = guarded(np.full((3, 2, run_bytes + 5), 255, "u1"))
+        destination = whole[:, :, 5:]
+        each = size or max(run_bytes, 1)
+        arguments = block(
+            spec.arguments,
+            source=source,
+            destination=destination,
+            rows=3,
+            columns=2,
+            run=run_bytes,
+            block=each,
+            blocks=-(-run_bytes // each),
+            source_row=source.strides[0],
+            source_column=source.strides[1],
+            destination_row=destination.strides[0],
+            destination_column=destination.strides[1],
+        )
+        run(spec, arguments, threads)
+        np.testing.assert_array_equal(destination, source)
+        assert (whole[:, :, :5] == 255).all()
+
+
+@on_every_target
+@pytest.mark.parametrize("bits", SIZES)
+def test_transposes_slices_and_reversals(target: Target, bits: int) -> None:
+    spec = Transpose(target.name, bits)
+    whole = numbers(4, 5, 6, 7, dtype=f"u{bits // 8}")
+    for axes in itertools.permutations(range(4)):
+        for x in (whole, whole[::2, 1:4, ::3, 1:], whole[::-1, :, ::-2]):
+            source = x.transpose(axes)
+            destination = guarded(np.zeros(source.shape, source.dtype))
+            values = {
+                f"{side}_{name}": array.strides[at]
+                for side, array in (("source", source), ("destination", destination))
+                for at, name in enumerate(("plane", "row", "column", "element"))
+            }
+            planes, rows, columns, count = source.shape
+            arguments = block(
+                spec.arguments,
+                source=source,
+                destination=destination,
+                planes=planes,
+                rows=rows,
+                columns=columns,
+                count=count,
+                **values,
+            )
+            run(spec, arguments, 3)
+            np.testing.assert_array_equal(destination, source)
+
+
+@on_every_target
+@pytest.mark.parametrize("pad", [(1, 1, 1, 1), (0, 1, 0, 1), (3, 2, 5, 4), (0, 0, 0, 0), (2, 0, 0, 0), (0, 0, 0, 3)])
+@pytest.mark.parametrize("channels", [1, 3, 20, 64])
+def test_border(target: Target, pad: tuple[int, int, int, int], channels: int) -> None:
+    top, bottom, left, right = pad
+    spec = Border(target.name)
+    for height, images in ((1, 1), (4, 3)):
+        y = numbers(images, top + height + bottom, left + 6 + right, channels)
+        want = np.full_like(y, 9)
+        inside = np.s_[:, top : top + height, left : left + 6]
+        want[inside] = y[inside]
+        row = y.strides[1]
+        arguments = block(
+            spec.arguments,
+            y=y,
+            images=images,
+            image=y.strides[0],
+            rows=height,
+            row=row,
+            top=top * row,
+            bottom=bottom * row,
+            left=left * channels,
+            right=right * channels,
+            value=9,
+        )
+        run(spec, arguments, 2)
+        np.testing.assert_array_equal(y, want)
+
+
+def test_names_and_refusals() -> None:
+    assert Copy("avx2").name == "x8_copy__avx2"
+    assert Transpose("avx2", 16).name == "x16_transpose__avx2"
+    assert Border("avx2").name == "x8_border__avx2"
+    with pytest.raises(CompileError, match="got 12"):
+        Transpose("avx2", 12).emit(all_targets()["avx2"])
+
+
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+def test_it_compiles(target: Target) -> None:
+    for spec in (Copy(target.name), Border(target.name), *(Transpose(target.name, bits) for bits in SIZES)):
+        assembly(spec, target)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer.codegen.compiler import assembly
+from gossamer.codegen.kernels.reduce import START, Reduce
+from gossamer.errors import CompileError
+from gossamer.targets import Target, all_targets
+from tests.codegen.kernels.harness import block, filled, guarded, normal, on_every_target, run
+
+NUMPY = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min}
+
+
+def reduce(
+    target: Target, reduction: str, along: bool, x: np.ndarray, y: np.ndarray, size: int = 0, threads: int = 1
+) -> None:
+    """x is [outer, rows, columns, inner]; inner is 1 if ``along``."""
+    spec = Reduce(target.name, reduction, along)  # type: ignore[arg-type]
+    outer, rows, columns, inner = x.shape
+    size = size or max(inner, 1)
+    arguments = block(
+        spec.arguments,
+        x=x,
+        y=y,
+        outer=outer,
+        rows=rows,
+        columns=columns,
+        inner=inner,
+        block=size,
+        blocks=-(-inner // size),
+        x_outer=x.strides[0],
+        x_row=x.strides[1],
+        x_column=x.strides[2],
+        y_outer=y.strides[0],
+    )
+    run(spec, arguments, threads)
+
+
+@on_every_target
+@pytest.mark.parametrize("reduction", START)
+def test_across(target: Target, reduction: str) -> None:
+    rng = np.random.default_rng(0)
+    lanes = target.lanes()
+    for inner in (1, lanes - 1, lanes, 4 * lanes, 4 * lanes + 1, 9 * lanes + 2):
+        x = normal(rng, 3, 7, 9, inner)[:, 1:-1, 2:-1]
+        results = []
+        for size, threads in ((0, 1), (0, 2), (16, 1), (64, 3)):
+            y = filled((3, inner))
+            reduce(target, reduction, False, x, y, size, threads)
+            results.append(y.tobytes())
+        np.testing.assert_allclose(y, NUMPY[reduction](x.astype(np.float64), axis=(1, 2)), rtol=1e-5, atol=1e-5)
+        assert len(set(results)) == 1
+
+
+@on_every_target
+@pytest.mark.parametrize("reduction", START)
+def test_along(target: Target, reduction: str) -> None:
+    rng = np.random.default_rng(1)
+    lanes = target.lanes()
+    for columns in (1, lanes - 1, lanes, 4 * lanes, 4 * lanes + 1, 9 * lanes + 2):
+        x = guarded(1 + 0.1 * normal(rng, 5, 3, columns, 1))
+        results = []
+        for threads in (1, 2, 3):
+            y = filled((5, 1))
+            reduce(target, reduction, True, x, y, threads=threads)
+            results.append(y.tobytes())
+        np.testing.assert_allclose(y, NUMPY[reduction](x.astype(np.float64), axis=(1, 2)), rtol=1e-4)
+        assert len(set(results)) == 1
+
+
+@on_every_target
+@pytest.mark.parametrize("along", [False, True])
+def test_of_nothing(target: Target, along: bool) -> None:
+    for reduction, start in START.items():
+        x, y = filled((2, 0, 3, 1)), filled((2, 1))
+        reduce(target, reduction, along, x, y)
+        np.testing.assert_array_equal(y, np.nan if reduction == "mean" else start)
+
+
+def test_names_and_refusals() -> None:
+    assert Reduce("avx2", "mean").name == "f32_reduce_mean_across__avx2"
+    assert Reduce("avx2", "sum", True).name == "f32_reduce_sum_along__avx2"
+    with pytest.raises(CompileError, match="one of sum, mean"):
+        Reduce("avx2", "mode").emit(all_targets()["avx2"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+def test_it_compiles(target: Target) -> None:
+    for reduction in START:
+        for along in (False, True):
+            assembly(Reduce(target.name, reduction, along), target)  # type: ignore[arg-type]
