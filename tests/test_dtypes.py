@@ -59,6 +59,12 @@ def test_strings_round_trip(values: list[bytes]) -> None:
     np.testing.assert_array_equal(dtypes.decode_strings(raw, array.shape), array)
 
 
+def test_a_string_buffer_of_another_shape() -> None:
+    raw = np.frombuffer(dtypes.encode_strings(np.array([b"a", b"b"], object)), np.uint8)
+    with pytest.raises(ValueError, match=r"holds 2 strings, shape \[1, 3\] has 3"):
+        dtypes.decode_strings(raw, (1, 3))
+
+
 @given(st.binary(max_size=40))
 def test_a_damaged_string_buffer_is_an_error_or_strings(raw: bytes) -> None:
     try:

@@ -6,8 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer.dtypes import encode_strings
 from gossamer.errors import ModelError
 from gossamer.model import Fault, Model, verify_model
+from gossamer.model.reader import read_model
+from gossamer.model.writer import write_model
 from gossamer.schema import (
     AddOptions,
     BlockwiseQuantization,
@@ -389,3 +392,25 @@ def test_a_vector_may_name_a_dimension_that_it_does_not_have(scales: int) -> Non
     (fault,) = verify_model(model)
     assert fault.subgraph is None
     assert "Was 3" in fault.message
+
+
+@pytest.mark.parametrize("what", ["inputs", "shape", "subgraphs", "strings"])
+def test_a_small_file_that_says_the_same_again_and_again(what: str) -> None:
+    many = tuple(range(3000))
+    tensors = tuple(Tensor(shape=(1,), name="t") for _ in many)
+    operators: tuple[Operator, ...] = ()
+    copies, data = 1, encode_strings(np.array([b""] * 3000, object))
+    if what == "inputs":
+        operators = tuple(Operator(inputs=many, outputs=(0,)) for _ in many)
+    elif what == "shape":
+        tensors = (Tensor(shape=(1,) * 3000),) * 3000
+    elif what == "strings":
+        tensors = (Tensor(shape=(3000,), type=TensorType.STRING, buffer=1),) * 3000
+    else:
+        copies = 3000
+    graph = SubGraph(tensors=tensors, inputs=(), outputs=(), operators=operators)
+    buffers = (Buffer(), Buffer(data=np.frombuffer(data, np.uint8)))
+    content = write_model(add_model(subgraphs=(graph,) * copies, buffers=buffers, signature_defs=()))
+    assert len(content) < 250_000
+    with pytest.raises(ModelError, match="share their vectors too often"):
+        verify_model(read_model(content))

@@ -23,9 +23,7 @@ CASES = [
         [tensor([0, 6], np.int32)],
     ),
     Case("ids_of_two_dimensions", [tensor([[1, 9]]), tensor([[1, 0]], np.int32), const([2])], [tensor([9, 1])]),
-    Case(
-        "no_rows", [tensor([], shape=(0, 2)), tensor([], np.int32), const(2)], [tensor([[0, 0], [0, 0]])]
-    ),
+    Case("no_rows", [tensor([], shape=(0, 2)), tensor([], np.int32), const(2)], [tensor([[0, 0], [0, 0]])]),
     Case(
         "int32_limits", [tensor([2147483647, 1], np.int32), const([0, 0]), const(1)], [tensor([-2147483648], np.int32)]
     ),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,25 @@ def test_long_and_short_lives_are_seen_alike(span: int) -> None:
     assert arena.allocate(5, 4, NEVER) == 10
     assert arena.allocate(5, 2, 2) == 5
     assert arena.allocate(1, min(3 + span, NEVER), NEVER) == (0 if span != NEVER else 15)
+
+
+@pytest.mark.parametrize("vast", [False, True])
+@pytest.mark.parametrize("nodes", [3, 200])
+def test_many_allocations_are_placed_as_few_are(monkeypatch: pytest.MonkeyPatch, nodes: int, vast: bool) -> None:
+    def offsets(many: int) -> list[int]:
+        monkeypatch.setattr("gossamer.planner.arena._MANY", many)
+        rng = random.Random(7)
+        arena, found = SimpleMemoryArena(16), []
+        for n in range(600):
+            first = rng.randrange(nodes)
+            last = rng.choice((first, first + 3, first + rng.randrange(nodes), NEVER))
+            size = rng.choice((0, 1, 16, 64, 100, rng.randrange(5000), 1 << 62 if vast and n == 300 else 8))
+            found.append(arena.allocate(size, first, last))
+            if rng.random() < 0.01:
+                arena.purge_before(rng.randrange(nodes))
+        return found
+
+    assert offsets(8) == offsets(1 << 60)
 
 
 def test_the_block_grows_to_the_high_water_mark_and_stays() -> None:

@@ -51,6 +51,17 @@ def test_a_kernel_that_trips_says_which_operator_it_is(error: Exception) -> None
     assert raised.value.__context__ is error
 
 
+def test_a_copy_that_there_is_no_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def array(_: object) -> None:
+        raise MemoryError("Unable to allocate")
+
+    interpreter = Interpreter(model_content=adder())
+    interpreter.allocate_tensors()
+    monkeypatch.setattr("gossamer.runtime.interpreter.np.array", array)
+    with pytest.raises(InvokeError, match=re.escape('tensor 0 "x": not enough memory for a copy: Unable to allocate')):
+        interpreter.get_tensor(0)
+
+
 def test_an_input_that_a_later_operator_resizes() -> None:
     # y = x + 1 is prepared for the shape that the file gives x; then x = -z takes that of z.
     make = ModelMaker()

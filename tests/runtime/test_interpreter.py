@@ -282,6 +282,8 @@ def test_an_inconsistent_graph_fails_when_allocated() -> None:
     interpreter = Interpreter(model_content=make.model())
     with pytest.raises(RuntimeError, match=r"AllocateTensors\(\) called on inconsistent model\.(.|\n)*77"):
         interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match=r"Invoke called on model that is not consistent\.(.|\n)*77"):
+        interpreter.invoke()
 
 
 def test_preserve_all_tensors_keeps_intermediates_and_the_result() -> None:

@@ -39,6 +39,8 @@ from gossamer.schema.tables import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gossamer.schema.fields import Table
     from gossamer.schema.tables import (
         DimensionMetadata,
@@ -95,11 +97,13 @@ def verify_model(model: Model, *, lenient: bool = False) -> tuple[Fault, ...]:
         _refuse("No buffers in the model.", "buffers", "even a model without constants has buffer 0")
     faults: list[Fault] = []
     sizes = _stored_sizes(model)
+    codes = [resolved_code(code) for code in model.operator_codes]
+    _verify_sharing(model)
     for i, subgraph in enumerate(model.subgraphs):
         if not subgraph.has("tensors"):
             _refuse(f"Did not get tensors in subgraph {i}.", f"subgraphs[{i}]", "the vector of tensors is missing")
         _verify_tensors(model, subgraph, i, sizes, lenient, faults)
-        _verify_operators(model, subgraph, i, faults)
+        _verify_operators(model, subgraph, i, codes, faults)
     _verify_names(model, faults)
     return tuple(faults)
 
@@ -111,6 +115,43 @@ def _refuse(text: str, place: str, detail: str) -> NoReturn:
 def _signed(value: int) -> int:
     """Unsigned fields as TFLite prints them."""
     return value - (1 << 32) if value >> 31 else value
+
+
+def _verify_sharing(model: Model) -> None:
+    """Refuses a small file that says the same long vector again and again: work is in proportion to what is said."""
+    if model.source is None or not model.unchanged:
+        return
+    size = len(model.source)
+    left = size + (1 << 16)
+    for subgraph in model.subgraphs:
+        left -= len(subgraph.tensors) + len(subgraph.operators)
+        if left < 0:
+            break
+        for operator in subgraph.operators:
+            left -= len(operator.inputs) + len(operator.outputs) + len(operator.intermediates)
+        for tensor in subgraph.tensors:
+            left -= len(tensor.shape) + len(tensor.shape_signature)
+            if tensor.quantization is not None:
+                left -= tensor.quantization.scale.size
+            if tensor.sparsity is not None:
+                left -= _length(tensor.sparsity)
+            if tensor.type in NO_ARENA and tensor.buffer < len(model.buffers):
+                left -= model.buffers[tensor.buffer].data.size >> 2
+    for signature in model.signature_defs:
+        left -= len(signature.inputs) + len(signature.outputs)
+    if left < 0:
+        _refuse(
+            "The tables of the model share their vectors too often.",
+            "subgraphs",
+            f"tables, indices, sizes and scales are more than {size + (1 << 16)}, in a file of {size} bytes",
+        )
+
+
+def _length(sparsity: SparsityParameters) -> int:
+    vectors: list[Table | None] = []
+    for level in sparsity.dim_metadata:
+        vectors += (level.array_segments, level.array_indices)
+    return len(vectors) + sum([len(_values(vector)) for vector in vectors if _has_values(vector)])
 
 
 def _stored_sizes(model: Model) -> list[int | None]:
@@ -410,9 +451,8 @@ def _options_by_name() -> dict[str, type[Table]]:
     return {member.__name__.upper(): member for member in (*BuiltinOptions.members, *BuiltinOptions2.members)}
 
 
-def _verify_operators(model: Model, subgraph: SubGraph, index: int, faults: list[Fault]) -> None:
+def _verify_operators(model: Model, subgraph: SubGraph, index: int, codes: Sequence[int], faults: list[Fault]) -> None:
     count = len(subgraph.tensors)
-    codes = [resolved_code(code) for code in model.operator_codes]
     for label, indices in (("inputs", subgraph.inputs), ("outputs", subgraph.outputs)):
         _verify_indices(indices, count, label, index, f"subgraphs[{index}].{label}", faults)
     for i, operator in enumerate(subgraph.operators):

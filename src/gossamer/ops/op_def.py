@@ -138,10 +138,10 @@ class OpDef:
 
     ``inputs`` and ``outputs`` name the operands in order; ``"bias?"`` may be missing (-1 or left off at the end),
     ``"values*"`` stands for any number. ``types`` gives the legal element types of an operand by name; combinations
-    are for ``prepare`` to check. ``sparse`` names the operand that may be a sparse constant. ``reference_version`` is the highest version in TFLite's narrower reference
-    resolver: ``None`` when it has them all, 0 when it lacks the operator. ``reserved_tensors``: how many tensor indices
-    TFLite's kernel takes for scratch memory when a node is built, and when it is first prepared, whether or not it
-    uses them; they decide between equals in a memory plan.
+    are for ``prepare`` to check. ``sparse`` names the operand that may be a sparse constant. ``reference_version`` is
+    the highest version in TFLite's narrower reference resolver: ``None`` when it has them all, 0 when it lacks the
+    operator. ``reserved_tensors``: how many tensor indices TFLite's kernel takes for scratch memory when a node is
+    built, and when it is first prepared, whether or not it uses them; they decide between equals in a memory plan.
     """
 
     name: str

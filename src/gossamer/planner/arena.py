@@ -7,10 +7,13 @@ compare plans with LiteRT's. Only offsets are worked out here; the memory is the
 from __future__ import annotations
 
 import sys
-from bisect import insort
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gossamer.errors import ArenaError
 from gossamer.planner import libstdcxx
@@ -27,6 +30,10 @@ _ARENA_RW = int(AllocationType.ARENA_RW)
 _PERSISTENT = int(AllocationType.ARENA_RW_PERSISTENT)
 # Allocations that live for more nodes than this are not listed under each of them.
 _SHORT = 16
+# Of more than so many at one node, the others are not listed there either. So many that are not are searched on
+# arrays, unless they reach further than so many bytes.
+_MANY = 256
+_VAST = 1 << 61
 
 Allocation = tuple[int, int, int, int]
 """First byte, byte after the last, first node, last node."""
@@ -52,6 +59,13 @@ class SimpleMemoryArena:
         """
         if size == 0:
             return 0
+        fit = self._best_fit if len(self._long) < _MANY else self._best_fit_of_many
+        best = fit(size, first_node, last_node)
+        self._add((best, best + size, first_node, last_node))
+        self.high_water = max(self.high_water, best + size)
+        return best
+
+    def _best_fit(self, size: int, first_node: int, last_node: int) -> int:
         alignment = self.alignment
         best = best_fit = sys.maxsize
         end = 0
@@ -62,10 +76,26 @@ class SimpleMemoryArena:
                 best, best_fit = aligned, start - end
             if stop > end:
                 end = stop
-        if best == sys.maxsize:
-            best = -(-end // alignment) * alignment
-        self._add((best, best + size, first_node, last_node))
-        self.high_water = max(self.high_water, best + size)
+        return -(-end // alignment) * alignment if best == sys.maxsize else best
+
+    def _best_fit_of_many(self, size: int, first_node: int, last_node: int) -> int:
+        # The same on arrays, or a graph of many tensors that live long would take the square of their number.
+        if self._is_vast or size > _VAST:
+            return self._best_fit(size, first_node, last_node)
+        alignment = self.alignment
+        spans = self._long_spans[:, : len(self._long)]
+        spans = spans[:2, (spans[2] <= last_node) & (first_node <= spans[3])]
+        short = self._overlapping_short(first_node, last_node)
+        if short:
+            spans = np.concatenate([spans, np.array(short, np.int64).T[:2]], 1)
+            spans = spans[:, np.argsort(spans[0], kind="stable")]
+        starts = spans[0]
+        ends = np.maximum.accumulate(np.concatenate([[0], spans[1]]))
+        aligned = -(-ends // alignment) * alignment
+        best, best_fit = int(aligned[-1]), sys.maxsize
+        for gap in np.flatnonzero(aligned[:-1] + size <= starts).tolist():
+            if starts[gap] - aligned[gap] < best_fit:
+                best, best_fit = int(aligned[gap]), int(starts[gap] - ends[gap])
         return best
 
     def commit(self) -> None:
@@ -101,9 +131,12 @@ class SimpleMemoryArena:
 
     # TFLite walks all active allocations for each new one. Most live for two or three nodes, so here they are listed
     # under the nodes they live at; the few that live long are in a list of their own, to bound the size of the index.
+    # That list is searched on arrays when it is long: time must not grow with the square of a file.
 
     def _set_active(self, allocations: Iterable[Allocation]) -> None:
         self._long: list[Allocation] = []
+        self._long_spans: NDArray[np.int64] = np.empty((4, 0), np.int64)  # the same, once there are many
+        self._is_vast = False
         self._alive_at: defaultdict[int, list[Allocation]] = defaultdict(list)
         self._last_node = -1
         for allocation in allocations:
@@ -111,17 +144,36 @@ class SimpleMemoryArena:
 
     def _add(self, allocation: Allocation) -> None:
         _, _, first, last = allocation
-        if last - first >= _SHORT:
-            insort(self._long, allocation)
+        if last - first >= _SHORT or len(self._alive_at.get(first, ())) >= _MANY:
+            at = bisect(self._long, allocation)
+            self._long.insert(at, allocation)
+            if len(self._long) >= _MANY:
+                self._add_long_span(at, allocation)
             return
         for node in range(first, last + 1):
             self._alive_at[node].append(allocation)
         if last > self._last_node:
             self._last_node = last
 
+    def _add_long_span(self, at: int, allocation: Allocation) -> None:
+        count = len(self._long)
+        self._is_vast = self._is_vast or any(a[1] > _VAST for a in (self._long if count == _MANY else (allocation,)))
+        if self._is_vast:
+            return
+        if count == _MANY or count > self._long_spans.shape[1]:
+            self._long_spans = np.zeros((4, 2 * count), np.int64)
+            self._long_spans[:, :count] = np.array(self._long, np.int64).T
+            return
+        self._long_spans[:, at + 1 : count] = self._long_spans[:, at : count - 1]
+        self._long_spans[:, at] = allocation
+
     def _overlapping(self, first_node: int, last_node: int) -> list[Allocation]:
         # Some come more than once, which is cheaper than finding out, and changes nothing.
         found = [a for a in self._long if a[2] <= last_node and first_node <= a[3]]
+        return found + self._overlapping_short(first_node, last_node)
+
+    def _overlapping_short(self, first_node: int, last_node: int) -> list[Allocation]:
+        found: list[Allocation] = []
         for node in range(first_node, min(last_node, self._last_node) + 1):
             found += self._alive_at.get(node, ())
         return found

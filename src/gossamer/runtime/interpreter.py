@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gossamer.delegates.delegate import Claims, Delegate
 from gossamer.dtypes import is_packed
-from gossamer.errors import DelegateError
+from gossamer.errors import DelegateError, InvokeError
 from gossamer.model import read_model, verify_model
 from gossamer.model.model import Model
 from gossamer.ops.op_def import OpDef
@@ -248,10 +248,15 @@ class Interpreter:
         and int2 come as int8.
 
         An intermediate tensor holds its value only with ``experimental_preserve_all_tensors``: its memory is shared.
-        Raises `ValueError`: bad index, or no value yet.
+        Raises `ValueError`: bad index, or no value yet; `RuntimeError`: not enough memory for the copy.
         """
         tensor = self._subgraph(operator.index(subgraph_index)).tensor(operator.index(tensor_index))
-        return _returned(np.array(self._readable(tensor)))
+        try:
+            return _returned(np.array(self._readable(tensor)))
+        except MemoryError as error:
+            raise InvokeError(
+                f'tensor {tensor.index} "{tensor.name}": not enough memory for a copy: {error}'
+            ) from error
 
     def tensor(self, tensor_index: int) -> Callable[[], NDArray[Any]]:
         """A function that gives a live view of a tensor; hold the function, not the view. Of a scalar it gives a copy.

@@ -334,7 +334,7 @@ class Subgraph:
         reported itself, unless ``profile_delegates`` says so.
         """
         if self.faults:
-            raise InvokeError("Invoke called on model that is not consistent.")
+            raise InvokeError("Invoke called on model that is not consistent.\n" + "\n".join(self.faults))
         if self.state is State.UNINVOKABLE:
             raise InvokeError("Invoke called on model that is not ready. Run allocate_tensors() first.")
         if self._busy:
