@@ -198,5 +198,3 @@ def assert_same(got: NDArray[Any], want: NDArray[Any], case: Case) -> None:
         np.testing.assert_allclose(got, want, rtol=case.rtol, atol=case.atol)
     else:
         np.testing.assert_array_equal(got, want)
-
-
