@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import random
 import time
 import traceback
@@ -112,8 +113,8 @@ def value_for(details: dict[str, Any], rng: random.Random, *, extreme: bool = Fa
     elements = 1
     for size in shape:
         elements *= size
-    if elements > CALL_SIZE or elements < 0:
-        return None
+    if elements > CALL_SIZE or elements < 0 or math.prod(size or 1 for size in shape) > 1 << 58 or len(shape) > 32:
+        return None  # no array of NumPy, even if it were empty
     if dtype.kind in "OSU":
         return np.full(shape, rng.choice((b"", b"a", b"a b c", b"\xff" * 9)), object)
     value = np.zeros(shape, dtype)

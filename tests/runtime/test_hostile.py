@@ -51,6 +51,20 @@ def test_a_kernel_that_trips_says_which_operator_it_is(error: Exception) -> None
     assert raised.value.__context__ is error
 
 
+@pytest.mark.parametrize("shape", [(1,) * 70, (0, (1 << 31) - 1, (1 << 31) - 1, 9)], ids=["rank 70", "vast but empty"])
+def test_a_shape_that_no_array_can_have(shape: tuple[int, ...]) -> None:
+    make = ModelMaker()
+    x, y = make.tensor(shape, name="x"), make.tensor(shape, name="y")
+    make.op("NEG", [x], [y])
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    with pytest.raises(InvokeError, match=re.escape('NEG (node 0, output "y"): tensor 0 "x" is no array')):
+        interpreter.invoke()
+    with pytest.raises(ValueError, match=re.escape('tensor 0 "x" is no array')):
+        interpreter.get_tensor(0)
+
+
 def test_a_copy_that_there_is_no_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
     def array(_: object) -> None:
         raise MemoryError("Unable to allocate")

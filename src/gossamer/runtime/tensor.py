@@ -175,7 +175,7 @@ class Tensor:
         if self.buffer is None:
             if self.bytes:
                 raise ValueError(f'tensor {self.index} "{self.name}" has no data')
-            return np.zeros(self.shape, dtype)
+            return self._shaped(np.empty(0, dtype))
         if self.sparsity is not None:
             return self.buffer.view(dtype)
         if dtypes.is_packed(self.type):
@@ -186,8 +186,14 @@ class Tensor:
             if self.is_constant:
                 self._value = value
             return value
-        self._value = self.buffer[: self.bytes].view(dtype).reshape(self.shape)
+        self._value = self._shaped(self.buffer[: self.bytes].view(dtype))
         return self._value
+
+    def _shaped(self, flat: Array) -> Array:
+        try:
+            return flat.reshape(self.shape)
+        except ValueError as error:  # more than 64 dimensions (32 in NumPy 1), or the others of an empty array are vast
+            raise ValueError(f'tensor {self.index} "{self.name}" is no array: {error}') from None
 
     def _object_array(self) -> Array:
         if self.objects is None:
