@@ -124,7 +124,7 @@ def saturating_rounding_doubling_high_mul(a: Int, b: ArrayLike) -> NDArray[np.in
     return np.minimum(result, INT32_MAX)
 
 
-def rounding_divide_by_pot(x: Int, exponent: ArrayLike) -> NDArray[np.int64]:
+def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int64]:
     """x / 2**exponent rounded to nearest, halves away from zero."""
     x = np.asarray(x, np.int64)
     exponent = np.asarray(exponent, np.int64)

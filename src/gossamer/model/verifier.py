@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gossamer.dtypes import NO_ARENA, byte_size
 from gossamer.errors import ModelError
@@ -393,7 +394,7 @@ def _sparse_fault(tensor: Tensor, sparsity: SparsityParameters, size: int) -> st
     return f"{count} elements need {needed} bytes, the buffer holds {size}" if needed > size else None
 
 
-def _values(vector: Table | None) -> np.ndarray:
+def _values(vector: Table | None) -> NDArray[np.int64]:
     values = vector.values  # type: ignore[union-attr]
     return np.asarray(values, np.int64)
 

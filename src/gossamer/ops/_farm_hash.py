@@ -88,10 +88,10 @@ def _33_to_64(keys: NDArray[np.uint8], multiplier: np.uint64) -> Words:
 def _long(keys: NDArray[np.uint8]) -> Words:
     count, length = keys.shape
     y_seed = _SEED * int(_K1) + 113
-    x = np.full(count, _word(_SEED * int(_K2))) + _fetch(keys, 0)
-    y = np.full(count, _word(y_seed))
-    z = _mix(np.full(count, _word(y_seed * int(_K2) + 113))) * _K2
-    zero = np.zeros(count, np.uint64)
+    x: Words = np.full(count, _word(_SEED * int(_K2))) + _fetch(keys, 0)
+    y: Words = np.full(count, _word(y_seed))
+    z: Words = _mix(np.full(count, _word(y_seed * int(_K2) + 113))) * _K2
+    zero: Words = np.zeros(count, np.uint64)
     v = w = (zero, zero)
     end = (length - 1) // 64 * 64  # 1 to 64 bytes are left behind it
     for start in range(0, end, 64):

@@ -75,7 +75,7 @@ def count_leading_zeros(x: ArrayLike) -> Int:
 
 
 def _constant(value: int, bits: int) -> int:
-    return int(rounding_divide_by_pot(np.int64(value), 32 - bits))
+    return int(rounding_divide_by_pot(value, 32 - bits))
 
 
 def _exp_between_minus_quarter_and_0(x: Int, bits: int) -> Int:

@@ -21,7 +21,7 @@ Levels = NDArray[np.int8]
 
 def quantize_symmetric(rows: Floats) -> tuple[Levels, Floats]:
     """Levels [n, k] in -127..127 and scales [n] of rows [n, k]; a row of zeros has scale 1."""
-    extent = np.max(np.abs(rows), axis=-1, initial=0)
+    extent: Floats = np.max(np.abs(rows), axis=-1, initial=0)
     zero = extent == 0
     extent = np.where(zero, np.float32(127), extent)
     levels = round_half_away(rows * (np.float32(127) / extent)[:, None])

@@ -257,10 +257,10 @@ class Gate:
 def _normalized(x: Floats) -> Floats:
     """Rows with mean 0 and variance 1, summed one by one from the left."""
     size = np.float32(x.shape[-1])
-    deviations = x - np.add.accumulate(x, axis=-1)[..., -1:] / size
-    variance = np.add.accumulate(deviations * deviations, axis=-1)[..., -1:] / size
-    result: Floats = deviations * (np.float32(1) / np.sqrt(variance + np.float32(1e-8)))
-    return result
+    deviations: Array = x - np.add.accumulate(x, axis=-1)[..., -1:] / size
+    variance: Array = np.add.accumulate(deviations * deviations, axis=-1)[..., -1:] / size
+    inverse: Array = np.float32(1) / np.sqrt(variance + np.float32(1e-8))
+    return deviations * inverse
 
 
 @dataclass(frozen=True, eq=False)

@@ -204,7 +204,8 @@ def _scaled_product(x: Array, weights: Array, bias: Ints, multiplier: Multiplier
 
 def _saturated(x: Ints, bits: int = 16) -> Ints:
     high = (1 << (bits - 1)) - 1
-    return np.minimum(np.maximum(x, -high - 1), high)
+    saturated: Ints = np.minimum(np.maximum(x, -high - 1), high)
+    return saturated
 
 
 def _quotient(a: Ints, b: int) -> Ints:
@@ -298,7 +299,7 @@ def integer_cell(ctx: InvokeContext, cell: Cell, scales: Scales) -> IntegerCell:
             bias,
         )
     projection = ctx.value(places["projection_weights"]) if cell.projection else None
-    projection_bias = np.zeros(1, np.int64)
+    projection_bias: Ints = np.zeros(1, np.int64)
     if projection is not None:
         # The hidden vector has its zero point subtracted instead of added, hence the sign.
         projection_bias = _effective_bias(projection, scales.hidden_zero, _optional(ctx, places, "projection_bias"))
@@ -306,7 +307,7 @@ def integer_cell(ctx: InvokeContext, cell: Cell, scales: Scales) -> IntegerCell:
 
 
 def _effective_bias(weights: Array, zero_point: int, bias: Ints | None) -> Ints:
-    sums: Ints = np.sum(weights, axis=1, dtype=np.int64) * zero_point
+    sums: Ints = np.add.reduce(weights, axis=1, dtype=np.int64) * zero_point
     return sums if bias is None else sums + bias
 
 

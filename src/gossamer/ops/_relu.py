@@ -40,7 +40,8 @@ class QuantizedClamp:
     def __call__(self, q: Array) -> NDArray[np.int64]:
         """The clamped levels, in int64."""
         scaled = multiply_by_quantized_multiplier(q.astype(np.int64) - self.input_zero, self.multiplier, self.shift)
-        return np.minimum(np.maximum(scaled + self.output_zero, self.low), self.high)
+        levels: NDArray[np.int64] = np.minimum(np.maximum(scaled + self.output_zero, self.low), self.high)
+        return levels
 
 
 def prepare_clamp(ctx: PrepareContext, low: float, high: float) -> QuantizedClamp | None:

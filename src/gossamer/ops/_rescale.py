@@ -73,8 +73,9 @@ class OutputScale:
     dtype: np.dtype[Any]
 
     def __call__(self, x: Int) -> Int:
-        result = scaled(x, self.multiplier, self.shift)
-        return np.minimum(np.maximum(result + self.zero_point, self.low), self.high).astype(self.dtype)
+        shifted = scaled(x, self.multiplier, self.shift) + self.zero_point
+        result: Int = np.minimum(np.maximum(shifted, self.low), self.high).astype(self.dtype)
+        return result
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class Clamp:
     dtype: np.dtype[Any]
 
     def __call__(self, x: Int) -> Int:
-        return np.minimum(np.maximum(x, self.low), self.high).astype(self.dtype)
+        result: Int = np.minimum(np.maximum(x, self.low), self.high).astype(self.dtype)
+        return result
 
 
 @dataclass(frozen=True)

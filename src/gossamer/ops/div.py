@@ -105,7 +105,8 @@ def _divide_quantized(x: Array, y: Array, quantized: _Quantized) -> Array:
     shift = quantized.shift - inverse_shift - headroom
     result = saturating_rounding_doubling_high_mul(quotient, quantized.multiplier)
     result = divide_by_any_pot(result, -shift)
-    return np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high).astype(quantized.dtype)
+    levels: Array = np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high)
+    return levels.astype(quantized.dtype)
 
 
 def _leading_sign_bits(x: Array) -> Array:

@@ -81,8 +81,9 @@ def reference(ctx: InvokeContext) -> Array:
 
 def _divisors(combiner: int, weights: Array, starts: Array) -> Array:
     """What the sums of the runs of entries beginning at ``starts`` are divided by."""
+    divisors: Array = np.ones(len(starts), np.float32)
     if combiner == CombinerType.MEAN:
-        return np.add.reduceat(weights, starts)
-    if combiner == CombinerType.SQRTN:
-        return np.sqrt(np.add.reduceat(weights * weights, starts))
-    return np.ones(len(starts), np.float32)
+        divisors = np.add.reduceat(weights, starts)
+    elif combiner == CombinerType.SQRTN:
+        divisors = np.sqrt(np.add.reduceat(weights * weights, starts))
+    return divisors

@@ -57,7 +57,7 @@ def prepare(ctx: PrepareContext) -> Range:
         step = (np.float32(options.max) - np.float32(options.min)) / levels
         point = round_half_away(np.clip(-np.float32(options.min) / step, np.float32(0), levels))
     ctx.require(0 < step < np.inf, f"the step from {options.min} to {options.max} does not fit float32")
-    return Range((np.float32(0) - point) * step, (levels - point) * step, step)
+    return Range(np.float32((np.float32(0) - point) * step), np.float32((levels - point) * step), step)
 
 
 @op.reference

@@ -105,5 +105,5 @@ def _gathered(ctx: Context, value: Array, positions: Array, axis: int, batch_dim
     batches, outer = elements(head[:batch_dims]), elements(head[batch_dims:])
     coordinates = positions.reshape(batches, 1, elements(positions.shape[batch_dims:]))
     blocks = value.reshape(batches, outer, value.shape[axis], elements(inner))
-    picked = blocks[np.arange(batches)[:, None, None], np.arange(outer)[:, None], coordinates]
+    picked: Array = blocks[np.arange(batches)[:, None, None], np.arange(outer)[:, None], coordinates]
     return picked.reshape((*head, *positions.shape[batch_dims:], *inner))

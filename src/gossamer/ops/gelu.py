@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -87,7 +88,7 @@ def _scaled_erfc() -> Chebyshev:
     """A polynomial in t = 1 / (1 + x / 2) for exp(x * x) * erfc(x), to about 1e-10 from 0 to `_ERFC_IS_0`."""
     end = 1 / (1 + _ERFC_IS_0 / 2)
 
-    def scaled_erfc(t: Array) -> Array:
+    def scaled_erfc(t: Any) -> Any:
         return np.array([math.exp(x * x) * math.erfc(x) for x in 2 / t - 2])
 
     polynomial: Chebyshev = Chebyshev.interpolate(scaled_erfc, 16, domain=[end, 1])

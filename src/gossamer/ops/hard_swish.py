@@ -80,4 +80,5 @@ def reference(ctx: InvokeContext) -> Array:
     if ctx.data is not None:
         return look_up(x, ctx.data)
     real = x.astype(np.float32)
-    return (real * np.minimum(np.maximum(real + 3, 0), 6) / 6).astype(x.dtype)
+    result: Array = real * np.minimum(np.maximum(real + 3, 0), 6) / 6
+    return result.astype(x.dtype)

@@ -142,7 +142,8 @@ def _multiply(x: Array, y: Array, activation: int, quantized: _Quantized | None)
     else:
         product = (x.astype(np.int64) - zero_x) * (y.astype(np.int64) - zero_y)
         result = multiply_by_quantized_multiplier(product, quantized.multiplier, quantized.shift)
-    return np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high).astype(quantized.dtype)
+    levels: Array = np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high)
+    return levels.astype(quantized.dtype)
 
 
 @op.reference

@@ -65,7 +65,7 @@ def reference(ctx: InvokeContext) -> Array:
     left, right, dx = sample(value.shape[2], shape[2], aligned, centred)
     dy, dx = dy[:, None, None], dx[:, None]
     one = np.int64(ONE) if integer else np.float32(1)
-    wide = value.astype(np.int64 if integer else np.float32)
+    wide: Array = value.astype(np.int64 if integer else np.float32)
     upper, lower = wide[:, top], wide[:, bottom]
     total: Array = (
         upper[:, :, left] * (one - dy) * (one - dx)
@@ -86,7 +86,7 @@ def _float_samples(size: int, new_size: int, aligned: bool, centred: bool) -> tu
     scale = np.float32(size) / np.float32(new_size)
     if aligned and new_size > 1:
         scale = np.float32(size - 1) / np.float32(new_size - 1)
-    place = np.arange(new_size, dtype=np.float32)
+    place: Array = np.arange(new_size, dtype=np.float32)
     place = (place + np.float32(0.5)) * scale - np.float32(0.5) if centred else place * scale
     # Rounding may put the last place just beyond the last pixel.
     first = np.clip(np.floor(place), 0, size - 1).astype(np.int64)

@@ -65,7 +65,8 @@ def _table(source: Quantization, target: Quantization) -> Array:
 def reference(ctx: InvokeContext) -> Array:
     x = ctx.value(0)
     if ctx.data is None:
-        return np.reciprocal(np.sqrt(x))
+        inverse: Array = np.reciprocal(np.sqrt(x))
+        return inverse
     zero_point = ctx.input(0).quantization.zero_point
     if np.any(x < zero_point):
         ctx.fail(f"is only defined for positive values, got {int(x.min())} with zero point {zero_point}")

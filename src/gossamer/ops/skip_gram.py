@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
@@ -86,7 +87,7 @@ def _memory(count: int, size: int, smallest: int, reach: int) -> int:
     """Bytes that all n-grams take at least; stops counting when they are too many."""
     total = 0
     # How many begun n-grams end at each word, the words that are left for their beginnings and ends taken away.
-    ends = np.ones(count - smallest + 1, np.int64)
+    ends: NDArray[np.int64] = np.ones(count - smallest + 1, np.int64)
     for length in range(1, size + 1):
         if length > 1:
             sums = ends.cumsum()

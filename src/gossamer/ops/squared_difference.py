@@ -47,8 +47,8 @@ def reference(ctx: InvokeContext) -> Array:
     x, y = ctx.value(0), ctx.value(1)
     rescaling = ctx.data
     if rescaling is None:
-        difference = np.subtract(x, y)
-        return np.multiply(difference, difference)
+        square: Array = np.square(np.subtract(x, y))
+        return square
     difference = rescaling.first(x) - rescaling.second(y)
     result: Array = rescaling.output(difference * difference)
     return result

@@ -49,7 +49,7 @@ def reference(ctx: InvokeContext) -> Array:
     output: Array = ctx.value(0).copy()
     *features, width = output.shape
     runs = math.prod(features) * (width // size)
-    rotated = output.view(np.float32).reshape(-1)[: runs * size].reshape(runs, size)
+    rotated: Array = output.view(np.float32).reshape(-1)[: runs * size].reshape(runs, size)
     apart = 1
     while apart < size:
         pairs = rotated.reshape(runs, size // (2 * apart), 2, apart)

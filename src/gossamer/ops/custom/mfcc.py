@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gossamer.ops._layout import checked_shape, require_rank, require_single
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
@@ -92,7 +92,7 @@ def reference(ctx: InvokeContext) -> Array:
     return coefficients.reshape(shape).astype(np.float32)
 
 
-def _mel(frequencies: float | Real) -> Real:
+def _mel(frequencies: ArrayLike) -> Real:
     mel: Real = 1127.0 * np.log1p(np.asarray(frequencies) / 700.0)
     return mel
 
