@@ -26,6 +26,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from gossamer.codegen.expression import Expression
 from gossamer.codegen.kernels.elementwise import Map
 from gossamer.errors import CompileError
 from gossamer.ops import all_ops
@@ -135,7 +136,7 @@ def contraction(
         for depth_block, prefetch in blocks:
             try:
                 run = harness.Convolution(
-                    target, x, weights, bias, y, (mr, nv), ("relu6",), None, stride, depth_block=depth_block,
+                    target, x, weights, bias, y, (mr, nv), ("relu6", 0), None, stride, depth_block=depth_block,
                     prefetch=prefetch,
                 )  # fmt: skip
                 harness.address(run.spec)
@@ -147,7 +148,7 @@ def contraction(
             )
     if pixels == 1:
         for nv in (4, 6, 8):
-            run = harness.Convolution(target, x, weights, bias, y, (1, nv), ("relu6",))
+            run = harness.Convolution(target, x, weights, bias, y, (1, nv), ("relu6", 0))
             keep.append(run)
             ours[f"1x{nv}"] = native(run.spec, run.arguments)
     relu6 = ActivationFunctionType.RELU6
@@ -190,7 +191,7 @@ def depthwise(target: Target, size: int, kernel: int, stride: int, channels: int
                 continue
 
             def run(pixels: int = pixels, known: bool = known) -> None:
-                test_depthwise.depthwise(target, x, weights, bias, y, pixels, stride, 1, ("relu6",), known)
+                test_depthwise.depthwise(target, x, weights, bias, y, pixels, stride, 1, ("relu6", 0), known)
 
             ours[f"{pixels}x1" + ("" if known else " any")] = captured(run)
     options = DepthwiseConv2DOptions(
@@ -265,24 +266,22 @@ def maps(target: Target) -> Iterator[Row]:
     x, other = random(1, 56, 56, 256), random(1, 56, 56, 256)
     y = np.zeros_like(x)
 
-    def run(steps: tuple[str, ...], *operands: np.ndarray) -> Run:
-        spec = Map(target.name, steps)
+    def run(expression: Expression, *operands: np.ndarray) -> Run:
+        spec = Map(target.name, expression, "v" * len(operands))
         flat = [operand.reshape(1, 1, -1) for operand in operands]
-        return captured(
-            lambda: test_elementwise.run(
-                spec, test_elementwise.map_arguments(spec, x.reshape(1, 1, -1), y.reshape(1, 1, -1), flat)
-            )
-        )
+        return captured(lambda: test_elementwise.compute(spec, y.reshape(1, 1, -1), flat))
 
     relu = ActivationFunctionType.RELU
     pair = [tensor(x), tensor(other)]
     peer = litert("ADD", pair, x.shape, AddOptions(fused_activation_function=relu))
-    yield Row("add relu 56x56x256", 3 * x.nbytes, "GB/s", {"": run(("add", "relu"), other)}, peer)
+    yield Row("add relu 56x56x256", 3 * x.nbytes, "GB/s", {"": run(("relu", ("add", 0, 1)), x, other)}, peer)
     for name, step in (
         ("RELU6", "relu6"), ("LOGISTIC", "logistic"), ("TANH", "tanh"), ("HARD_SWISH", "hardswish"), ("EXP", "exp"),
         ("GELU", "gelu"), ("ELU", "elu"),
     ):  # fmt: skip
-        yield Row(f"{step} 56x56x256", 2 * x.nbytes, "GB/s", {"": run((step,))}, litert(name, [tensor(x)], x.shape))
+        yield Row(
+            f"{step} 56x56x256", 2 * x.nbytes, "GB/s", {"": run((step, 0), x)}, litert(name, [tensor(x)], x.shape)
+        )
 
 
 def packing(target: Target) -> Iterator[Row]:

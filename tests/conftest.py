@@ -10,6 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONAL = ("peer", "slow", "corpus")
 
+# Kernels are compiled once, and not into the archive of whoever runs the tests.
+os.environ.setdefault("GOSSAMER_CACHE_DIR", str(ROOT / ".pytest_cache" / "kernels"))
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     for marker in OPTIONAL:

@@ -27,11 +27,25 @@ ALLOWED = {
     "planner": {"errors", "config"},
     "targets": {"errors"},
     "programs": {"errors", "config", "targets"},
-    "codegen": {"programs", "targets", "errors", "config", "dtypes", "schema"},
-    "ops": {"schema", "dtypes", "quantization", "errors", "config", "model"},
+    "views": {"schema"},
+    "codegen": {"programs", "targets", "views", "errors", "config", "dtypes", "schema"},
+    "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views"},
     "resolver": {"ops", "schema", "errors"},
     "versions": {"ops", "model", "schema"},
-    "delegates": {"ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
+    "delegates": {
+        "ops",
+        "planner",
+        "model",
+        "schema",
+        "dtypes",
+        "quantization",
+        "errors",
+        "config",
+        "views",
+        "codegen",
+        "programs",
+        "targets",
+    },
     "runtime": {
         "resolver",
         "delegates",
@@ -70,6 +84,13 @@ def test_imports_run_one_way(path: Path) -> None:
         assert imported - ALLOWED[package] - {package} == set()
     if package not in ("tools", "__main__"):
         assert "tools" not in imported
+
+
+def test_only_the_jit_makes_machine_code() -> None:
+    machine = ("gossamer.codegen", "gossamer.programs", "gossamer.targets")
+    for path in MODULES:
+        if package_of(path) == "delegates" and path.parent.name != "jit":
+            assert not {name for name in imports_of(path) if name.startswith(machine)}
 
 
 def test_the_runtime_knows_no_delegate_by_name() -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+import gossamer
 from gossamer.schema import TensorType
 from tests.runtime.graphs import ModelMaker
 
 FLOAT = TensorType.FLOAT32
+
+Interpreter = partial(
+    gossamer.Interpreter, experimental_op_resolver_type=gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+)
+"""Without the default delegate, which would take what the delegate of a test leaves."""
 
 
 def sine_model(shape: Sequence[int] = (3,)) -> bytes:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer
-from gossamer import Delegate, DelegateError, DelegateFlags, DelegateKernel, Interpreter
+from gossamer import Delegate, DelegateError, DelegateFlags, DelegateKernel
 from gossamer.delegates.delegate import NodeInfo, Partition, PartitionInvokeContext, PartitionPrepareContext
 from gossamer.delegates.null import NullDelegate
 from gossamer.delegates.recording import RecordingDelegate
@@ -18,7 +18,7 @@ from gossamer.model.control_dependencies import CONTROL_DEPENDENCIES, encode
 from gossamer.model.metadata import with_metadata
 from gossamer.model.writer import write_model
 from gossamer.schema import CallOnceOptions, IfOptions, TensorType, WhileOptions
-from tests.delegates.graphs import FLOAT, chain, sine_model, sine_of
+from tests.delegates.graphs import FLOAT, Interpreter, chain, sine_model, sine_of
 from tests.runtime.graphs import ModelMaker
 
 X = np.array([0.5, 1, 2], np.float32)

@@ -7,12 +7,12 @@ import gc
 import numpy as np
 import pytest
 
-from gossamer import DelegateError, Interpreter, InvokeError
+from gossamer import DelegateError, InvokeError
 from gossamer.delegates.delegate import DelegateKernel, Partition, PartitionInvokeContext
 from gossamer.delegates.null import NullDelegate
 from gossamer.delegates.recording import RecordingDelegate
 from gossamer.schema import TensorType
-from tests.delegates.graphs import chain, sine_model, sine_of
+from tests.delegates.graphs import Interpreter, chain, sine_model, sine_of
 from tests.runtime.graphs import ModelMaker
 
 X = np.array([0.5, 1, 2], np.float32)

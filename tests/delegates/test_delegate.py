@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import gossamer
-from gossamer import Delegate, DelegateFlags, DelegateKernel, Interpreter
+from gossamer import Delegate, DelegateFlags, DelegateKernel
 from gossamer.delegates import load_delegate
 from gossamer.delegates.delegate import NodeInfo, Partition, PartitionInvokeContext, PartitionPrepareContext
 from gossamer.delegates.null import NullDelegate
 from gossamer.delegates.recording import RecordingDelegate
 from gossamer.schema import AddOptions
-from tests.delegates.graphs import chain, sine_model, sine_of
+from tests.delegates.graphs import Interpreter, chain, sine_model, sine_of
 
 X = np.array([0.5, 1, 2], np.float32)
 
@@ -256,7 +256,7 @@ def test_load_delegate_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(load_delegate("mine", {"fail_at": "init"}), RecordingDelegate)
     with pytest.raises(ValueError, match="Failed to load delegate from other\nIt made a dict, not a Delegate"):
         load_delegate("other")
-    with pytest.raises(ValueError, match="there are mine, null, other, recording"):
+    with pytest.raises(ValueError, match="there are jit, mine, null, other, recording"):
         load_delegate("others")
 
 

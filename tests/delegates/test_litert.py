@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer import Interpreter
+import gossamer
 from gossamer.delegates.null import NullDelegate
 from gossamer.model import read_model
 from gossamer.model.control_dependencies import CONTROL_DEPENDENCIES, encode
@@ -22,7 +22,7 @@ from gossamer.schema import (
     TensorType,
     VarHandleOptions,
 )
-from tests.delegates.graphs import FLOAT, sine_model
+from tests.delegates.graphs import FLOAT, Interpreter, sine_model
 from tests.runtime.graphs import ModelMaker
 
 pytestmark = pytest.mark.peer
@@ -87,7 +87,7 @@ def random_model(rng: random.Random, *, side_effects: bool) -> tuple[bytes, int]
     return make.model(), nodes
 
 
-def ours(model: bytes, nodes: set[int], flags: int, **arguments: Any) -> Interpreter:
+def ours(model: bytes, nodes: set[int], flags: int, **arguments: Any) -> gossamer.Interpreter:
     return Interpreter(
         model_content=model,
         experimental_delegates=[NullDelegate(lambda node: node.node_index in nodes, flags=flags)],

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+import gossamer
 import tests.ops
-from gossamer import DelegateFlags, Interpreter
+from gossamer import DelegateFlags
 from gossamer.delegates.null import NullDelegate
 from gossamer.model import read_model, verify_model
-from tests.delegates.graphs import sine_model
+from tests.delegates.graphs import Interpreter, sine_model
 from tests.ops.cases import model_of, run_case
 
 MODULES = [info.name for info in pkgutil.iter_modules(tests.ops.__path__) if info.name.startswith("test_")]
@@ -29,7 +30,7 @@ def test_operators_give_the_same(name: str, flags: DelegateFlags) -> None:
         if op is None or verify_model(read_model(model_of(op, case))):
             continue
 
-        def interpreter(**arguments: Any) -> Interpreter:
+        def interpreter(**arguments: Any) -> gossamer.Interpreter:
             return Interpreter(experimental_delegates=[NullDelegate(flags=flags)], **arguments)
 
         run_case(interpreter, op, case)

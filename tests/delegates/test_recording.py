@@ -7,9 +7,8 @@ import gc
 import numpy as np
 import pytest
 
-from gossamer import Interpreter
 from gossamer.delegates.recording import Call, RecordingDelegate
-from tests.delegates.graphs import chain
+from tests.delegates.graphs import Interpreter, chain
 
 
 def test_every_call_is_recorded() -> None:

@@ -92,6 +92,7 @@ def test_tripping_in_a_kernel_is_clumsy(monkeypatch: pytest.MonkeyPatch) -> None
         raise IndexError("list index out of range")
 
     monkeypatch.setattr(add.op, "reference_function", kernel)
+    monkeypatch.setattr(add.op, "lower_function", None)
     outcome = drive(adder())
     assert (outcome.verdict, outcome.stage) == ("clumsy", "invoke")
     assert "ADD (node 0" in outcome.detail

@@ -20,6 +20,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
         cases = metafunc.module.CASES
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
+    if "backend" in metafunc.fixturenames:
+        lowers = metafunc.module.op.lower_function is not None
+        backends = ["reference", *["jit"] * lowers, pytest.param("litert", marks=pytest.mark.peer)]
+        metafunc.parametrize("backend", backends, indirect=True)
 
 
 def _litert(**arguments: Any) -> Any:
@@ -36,7 +40,8 @@ _REFERENCE = partial(
 )
 
 
-@pytest.fixture(params=["reference", pytest.param("litert", marks=pytest.mark.peer)])
+@pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Any:
-    """A function that makes an interpreter: ours on the reference kernels, and (marked ``peer``) LiteRT's."""
-    return _REFERENCE if request.param == "reference" else _litert
+    """A function that makes an interpreter: ours on the reference kernels, ours as users get it, where the operator has
+    machine code, and (marked ``peer``) LiteRT's."""
+    return {"reference": _REFERENCE, "jit": gossamer.Interpreter, "litert": _litert}[request.param]

@@ -3,10 +3,11 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import struct
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,16 @@ import pytest
 from gossamer.errors import CompileError
 from gossamer.programs import archive as archives
 from gossamer.programs import host
-from gossamer.programs.archive import Blob, KernelArchive, KernelLibrary, archive_key, user_directory
+from gossamer.programs.archive import (
+    KernelArchive,
+    KernelLibrary,
+    archive_files,
+    archive_key,
+    clear_directory,
+    prune_directory,
+    user_directory,
+)
+from gossamer.programs.kernel_file import Blob, KernelFile, Record, day_place
 from gossamer.targets import all_targets
 from tests.programs.kernels import call, returning
 
@@ -41,11 +51,12 @@ def path_of(archive: KernelArchive) -> Path:
     return archive.path
 
 
-def run_python(code: str, *arguments: object) -> subprocess.Popen[str]:
+def run_python(code: str, *arguments: object, stdout: int | None = None) -> subprocess.Popen[str]:
     script = "import sys\nfrom pathlib import Path\nfrom gossamer.programs.archive import *\n"
     script += "from tests.programs.kernels import call, returning\n" + textwrap.dedent(code)
     root = Path(__file__).parent.parent.parent
-    return subprocess.Popen([sys.executable, "-c", script, *map(str, arguments)], cwd=root, text=True)
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=root, text=True, stdout=stdout)
 
 
 def test_kernels_are_found_in_this_and_in_later_archives(place: Path) -> None:
@@ -142,6 +153,62 @@ def test_a_writer_that_is_killed_leaves_what_was_there(place: Path) -> None:
     assert KernelArchive(place, KEY).names() == ("k0", "k1", "k2", "k4")
 
 
+@posix
+def test_writers_killed_at_any_moment_leave_only_sound_kernels(place: Path) -> None:
+    code = """
+    place, first = Path(sys.argv[1]), int(sys.argv[2])
+    archive = KernelArchive(place, "here\\ntest 1")
+    print("adding", flush=True)
+    for number in range(first, 65536, 2):
+        assert archive.add({f"k{number}": returning(number)}), archive.problem
+    """
+    for moment in range(8):
+        writers = [
+            run_python(code, place, first, stdout=subprocess.PIPE) for first in (1000 * moment, 1000 * moment + 1)
+        ]
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "adding\n"
+        time.sleep(0.003 * moment)
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+        archive = KernelArchive(place, KEY)
+        assert archive.problem is None
+        assert archive.check() == ()
+        assert [call(archive.find(name)) for name in archive.names()] == [int(name[1:]) for name in archive.names()]
+    # Nobody holds the lock, and what the dead left is cleared away.
+    assert archive.add({"k0": returning(0)})
+    assert sorted(path.name for path in place.iterdir()) == sorted([path_of(archive).name, "lock"])
+
+
+def test_threads_that_add_at_once_lose_nothing(place: Path) -> None:
+    archive = KernelArchive(place, KEY)
+
+    def add(first: int) -> None:
+        for number in range(first, first + 10):
+            archive.add({f"k{number}": returning(number)})
+            assert call(archive.find(f"k{number}")) == number
+
+    threads = [threading.Thread(target=add, args=(first,)) for first in (0, 5, 10, 15)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {name: call(archive.find(name)) for name in archive.names()} == {f"k{n}": n for n in range(25)}
+    assert KernelArchive(place, KEY).names() == archive.names()
+
+
+def test_what_another_process_adds_is_seen_on_request(place: Path) -> None:
+    archive = filled(place, 1)
+    address = archive.find("k0")
+    assert KernelArchive(place, KEY).add({"k1": returning(1)})
+    assert archive.find("k1") is None
+    archive.refresh()
+    assert call(archive.find("k1")) == 1
+    assert archive.find("k0") == address
+
+
 def test_an_archive_cut_anywhere_is_not_run_and_is_rebuilt(place: Path) -> None:
     path = path_of(filled(place))
     whole = path.read_bytes()
@@ -193,6 +260,22 @@ def test_code_under_another_name_is_not_run(place: Path) -> None:
     archive = KernelArchive(place, KEY)
     assert [archive.find("k1"), archive.find("k2")] == [None, None]
     assert call(archive.find("k0")) == 0
+
+
+def test_an_entry_of_another_archive_is_not_run(place: Path, tmp_path: Path) -> None:
+    mine, other = path_of(filled(place)), path_of(filled(tmp_path / "other", key="here\ntest 2"))
+    # Kernels of one name and size, which return something else there.
+    code, foreign = returning(1).code, returning(77).code
+    content = other.read_bytes()
+    other.write_bytes(content[:4096] + content[4096:].replace(code, foreign))
+    whole = mine.read_bytes()
+    at = record_of(mine, "k1").offset
+    mine.write_bytes(whole[:at] + foreign + whole[at + len(foreign) :])
+    archive = KernelArchive(place, KEY)
+    assert [archive.find(name) is None for name in ("k0", "k1", "k2")] == [False, True, False]
+    # With its record as well.
+    mine.write_bytes(other.read_bytes()[:4096] + whole[4096:])
+    assert KernelArchive(place, KEY).names() == ()
 
 
 def test_the_archive_of_another_key_is_not_run(place: Path, tmp_path: Path) -> None:
@@ -310,6 +393,42 @@ def test_a_full_disk_leaves_what_was_there(place: Path) -> None:
     assert not list(place.glob("*.new"))
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_disk_that_is_full_takes_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = path_of(filled(place))
+    before = path.read_bytes()
+    opening = os.open
+
+    def open_full(path: object, flags: int, *mode: int) -> int:
+        return opening("/dev/full", os.O_WRONLY) if str(path).endswith(".new") else opening(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", open_full)
+    archive = KernelArchive(place, KEY)
+    assert not archive.add({"k9": returning(9)})
+    assert archive.problem is not None
+    assert "No space left on device" in archive.problem
+    assert [call(archive.find(name)) for name in ("k1", "k9")] == [1, 9]
+    assert path.read_bytes() == before
+    monkeypatch.undo()
+    assert archive.add({"k8": returning(8)})
+    assert KernelArchive(place, KEY).names() == ("k0", "k1", "k2", "k8", "k9")
+
+
+@posix
+def test_a_directory_without_permission_to_write(place: Path) -> None:
+    filled(place)
+    place.chmod(0o500)
+    try:
+        if os.access(place, os.W_OK):
+            pytest.skip("this user may write everywhere")
+        archive = KernelArchive(place, KEY)
+        assert call(archive.find("k1")) == 1
+        assert not archive.add({"k3": returning(3)})
+        assert call(archive.find("k3")) == 3
+    finally:
+        place.chmod(0o700)
+
+
 @posix
 def test_a_file_system_that_forbids_execution_is_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(place)
@@ -348,20 +467,31 @@ def test_a_writer_that_hangs_is_not_waited_for(place: Path, monkeypatch: pytest.
     assert call(archive.find("k3")) == 3
 
 
-def set_day(path: Path, number: int, day: int) -> None:
+def file_of(path: Path) -> KernelFile:
+    return KernelFile(memoryview(path.read_bytes()))
+
+
+def record_of(path: Path, name: str) -> Record:
+    record = file_of(path).find(name)
+    assert record is not None
+    return record
+
+
+def set_day(path: Path, name: str, day: int) -> None:
     with path.open("r+b") as stream:
-        stream.seek(archives._HEADER.size + 4 * number)
-        stream.write(struct.pack("<I", day))
+        at, stamp = day_place(record_of(path, name), day)
+        stream.seek(at)
+        stream.write(stamp)
 
 
 def test_the_day_of_the_last_use_is_kept(place: Path) -> None:
     archive = filled(place)
-    set_day(path_of(archive), 1, 10)
+    set_day(path_of(archive), "k1", 10)
     later = KernelArchive(place, KEY)
     content = path_of(archive).read_bytes()
     later.find("k1")
     assert path_of(archive).read_bytes() != content
-    assert archives._read_index(memoryview(path_of(archive).read_bytes()), KEY)["k1"].day == archives._today()
+    assert file_of(path_of(archive)).days()["k1"] == archives._today()
     assert KernelArchive(place, KEY).check() == ()
 
 
@@ -370,7 +500,7 @@ def test_a_large_archive_loses_what_was_not_used_for_longest(place: Path) -> Non
     code = returning(1).code
     archive.add({f"k{number}": Blob(code + bytes(4000), 0) for number in range(10)})
     for number in range(10):
-        set_day(path_of(archive), number, 1000 - number)
+        set_day(path_of(archive), f"k{number}", 1000 - number)
     pruned = KernelArchive(place, KEY, limit=40_000)
     assert pruned.names() == ("k0", "k1", "k2", "k3")
     assert path_of(archive).stat().st_size <= 40_000
@@ -387,6 +517,38 @@ def test_archives_of_other_keys_go_first(place: Path) -> None:
     last = KernelArchive(place, "key 0", limit=30_000)
     assert last.names() == ("k",)
     assert [path.exists() for path in paths] == [True, False, False, True]
+
+
+def test_a_directory_is_pruned_on_request(place: Path) -> None:
+    for number in range(3):
+        archive = KernelArchive(place, f"key {number}")
+        archive.add({f"k{letter}": Blob(returning(1).code + bytes(4000), 0) for letter in "abcd"})
+        os.utime(path_of(archive), (number, number))
+    for day, letter in enumerate("abcd"):
+        set_day(path_of(archive), f"k{letter}", 100 - day)
+    assert [file_of(path).key for path in archive_files(place)] == ["key 0", "key 1", "key 2"]
+    prune_directory(place, "key 2", 100_000, 100_000)
+    assert len(archive_files(place)) == 3
+    prune_directory(place, "key 2", 50_000, 50_000)
+    assert [file_of(path).key for path in archive_files(place)] == ["key 1", "key 2"]
+    prune_directory(place, "key 2", 10_000, 10_000)
+    assert KernelArchive(place, "key 2").names() == ("ka", "kb")
+    prune_directory(place, "key 2", 0, 0)
+    assert KernelArchive(place, "key 2").names() == ()
+    assert len(archive_files(place)) == 1
+
+
+def test_a_directory_is_cleared_on_request(place: Path) -> None:
+    mine, other = filled(place), filled(place, key="other key")
+    address = mine.find("k1")
+    (place / "notes.txt").touch()
+    clear_directory(place)
+    assert archive_files(place) == ()
+    assert (place / "notes.txt").exists()
+    assert call(address) == 1
+    assert other.add({"k9": returning(9)})
+    assert [file_of(path).key for path in archive_files(place)] == ["other key"]
+    assert archive_files(place / "none") == ()
 
 
 def test_an_archive_that_is_shipped_is_only_read(place: Path, tmp_path: Path) -> None:

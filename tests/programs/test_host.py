@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +125,23 @@ def test_a_process_that_dies_lets_go(tmp_path: Path) -> None:
         start = time.monotonic()
         with host.file_lock(path, 30):
             assert time.monotonic() - start < 30
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_lock_is_let_go_though_a_process_was_forked_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    read, write = os.pipe()
+    with warnings.catch_warnings(), host.file_lock(path, 1):
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads
+        child = os.fork()
+        if child == 0:
+            os.read(read, 1)  # holds whatever it has inherited
+            os._exit(0)
+    try:
+        with host.file_lock(path, 0):
+            pass
+    finally:
+        os.write(write, b"!")
+        os.waitpid(child, 0)
+        os.close(read)
+        os.close(write)

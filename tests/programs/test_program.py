@@ -5,17 +5,19 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gossamer.codegen.compiler import compile_kernels, generator_version
+from gossamer.codegen.compiler import compile_kernels
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.errors import CompileError, InvokeError
 from gossamer.programs import host, team
 from gossamer.programs.archive import KernelArchive, archive_key
+from gossamer.programs.generator import generator_version
 from gossamer.programs.program import (
     ARENA,
     MODEL,
@@ -227,7 +229,7 @@ def test_many_more_threads_than_cpus_come_to_an_end(target: Target, kernels: Ker
 def test_threads_that_the_system_does_not_give_are_done_without(
     target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(team, "_idle", {})
+    monkeypatch.setattr(team, "_idle", defaultdict(list))
     start, started = threading.Thread.start, []
 
     def start_two(thread: threading.Thread) -> None:

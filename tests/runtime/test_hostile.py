@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer import Interpreter, InvokeError, MutableOpResolver, PrepareError
+from gossamer import Interpreter, InvokeError, MutableOpResolver, OpResolverType, PrepareError
 from gossamer.ops.op_def import InvokeContext, OpDef, PrepareContext, Version
 from gossamer.schema import (
     Buffer,
@@ -85,7 +85,10 @@ def test_an_input_that_a_later_operator_resizes() -> None:
     make.op("ADD", [x, one], [y])
     make.op("NEG", [z], [x])
     make.io([z], [y])
-    interpreter = Interpreter(model_content=make.model())
+    interpreter = Interpreter(
+        model_content=make.model(),
+        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
     interpreter.allocate_tensors()
     with pytest.raises(InvokeError, match=re.escape('ADD (node 0, output "y"): input 0 has shape [4], it had [2, 3]')):
         interpreter.invoke()

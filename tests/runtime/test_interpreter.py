@@ -70,7 +70,11 @@ def test_tensor_details_of_every_tensor(interpreter: Interpreter) -> None:
         interpreter.get_tensor_details(3)
 
 
-def test_op_details(interpreter: Interpreter) -> None:
+def test_op_details() -> None:
+    interpreter = Interpreter(
+        model_content=adder(), experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    )
+    interpreter.allocate_tensors()
     first, second = interpreter._get_ops_details()
     assert first["op_name"] == second["op_name"] == "ADD"
     np.testing.assert_array_equal(first["inputs"], [0, 1])

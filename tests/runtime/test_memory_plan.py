@@ -29,7 +29,10 @@ def model_path(name: str) -> Path:
 @pytest.mark.parametrize("name", sorted(RECORDED))
 def test_every_offset_is_litert_s(name: str) -> None:
     recorded = RECORDED[name]
-    interpreter = gossamer.Interpreter(model_path=model_path(name))
+    interpreter = gossamer.Interpreter(
+        model_path=model_path(name),
+        experimental_op_resolver_type=gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
     interpreter.allocate_tensors()
     for kind, arena in ((AllocationType.ARENA_RW, "arena"), (AllocationType.ARENA_RW_PERSISTENT, "persistent")):
         plan = interpreter.memory_plan(persistent=arena == "persistent")

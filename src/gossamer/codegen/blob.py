@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gossamer.codegen.spec import ENTRY
 from gossamer.errors import CompileError
-from gossamer.programs.archive import Blob
+from gossamer.programs.kernel_file import Blob
 
 _X86_64, _AARCH64 = 62, 183  # e_machine
 _PROGBITS, _SYMTAB, _RELA, _NOBITS = 1, 2, 4, 8  # sh_type

@@ -11,15 +11,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
-from zlib import crc32
 
-import gossamer
 from gossamer.codegen.blob import extract
 from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
 from gossamer.programs import host
-from gossamer.programs.archive import Blob
+from gossamer.programs.kernel_file import Blob
 from gossamer.programs.team import worker_threads
 from gossamer.targets import Target
 
@@ -65,17 +64,9 @@ def compile_kernels(specs: Iterable[KernelSpec], target: Target, processes: int 
     return {spec.name: blobs.get(spec.name) or compile_kernel(spec, target) for spec in kernels}
 
 
-@cache
-def generator_version() -> str:
-    """What kernels of one name have in common: the version of Gossamer and the text of all that decides their code."""
-    package = os.path.dirname(os.path.dirname(__file__))
-    check = 0
-    for part in ("codegen", "codegen/kernels", "programs", "targets"):
-        directory = os.path.join(package, part)
-        for name in sorted(name for name in os.listdir(directory) if name.endswith(".py")):
-            with open(os.path.join(directory, name), "rb") as source:
-                check = crc32(source.read(), crc32(f"{part}/{name}".encode(), check))
-    return f"{gossamer.__version__} {check:08x}"
+def is_llvm_here() -> bool:
+    """Whether llvmlite is installed, without importing it."""
+    return find_spec("llvmlite") is not None
 
 
 def _text(spec: KernelSpec, target: Target) -> str:

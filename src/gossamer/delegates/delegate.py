@@ -14,6 +14,7 @@ from enum import IntFlag
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.delegates.partition import NodeSubset
@@ -42,6 +43,11 @@ class DelegateFlags(IntFlag):
 class NodeInfo(Context, ABC):
     """A node as a delegate sees it: ``op``, ``version``, ``options``, ``inputs``, ``outputs`` and what else `Context`
     has, and the values of its constants."""
+
+    @property
+    @abstractmethod
+    def data(self) -> Any:
+        """What the operator's prepare made of the node, if it was prepared."""
 
     @abstractmethod
     def constant(self, position: int) -> Array | None:
@@ -99,6 +105,14 @@ class PartitionInvokeContext(Partition):
     @abstractmethod
     def set_value(self, tensor: TensorInfo, value: Array) -> None:
         """Write a tensor of the partition. Shape and dtype must be the tensor's; the array is kept, not copied."""
+
+    @abstractmethod
+    def memory(self, tensor: TensorInfo) -> NDArray[np.uint8]:
+        """The bytes of an input or output where the graph keeps them, for kernels that need no copies.
+
+        An output of which this is asked must be written there, completely, before the kernel returns; its shape must be
+        fixed. The same array until memory is planned anew. Raises `DelegateError` for tensors that have no bytes.
+        """
 
     @abstractmethod
     def run(self, node: NodeInfo) -> None:

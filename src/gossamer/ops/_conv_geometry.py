@@ -16,6 +16,7 @@ from typing import Any
 
 from gossamer.ops.op_def import Context, Shape
 from gossamer.schema.enums import Padding
+from gossamer.views import Geometry
 
 Slices = tuple[slice, ...]
 
@@ -62,6 +63,18 @@ class Window:
         return Window(
             self.input, self.filter, self.stride, self.dilation, stop - start, self.before - start * self.stride
         )
+
+
+def geometry(windows: tuple[Window, Window]) -> Geometry:
+    """The windows over rows and columns as kernels take them."""
+    rows, columns = windows
+    return Geometry(
+        (rows.filter, columns.filter),
+        (rows.stride, columns.stride),
+        (rows.dilation, columns.dilation),
+        (rows.before, columns.before),
+        (rows.output, columns.output),
+    )
 
 
 def window(ctx: Context, axis: str, size: int, filter_size: int, stride: int, dilation: int, padding: int) -> Window:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import require_output_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape
 from gossamer.schema.enums import TensorType
 
@@ -81,6 +82,14 @@ def prepare_reduction(ctx: PrepareContext, *, accumulator: bool = False, fold: b
     if not fold and ctx.constant(0) is not None:
         ctx.temporary(TensorType.INT32, (rank,))
     return resolved
+
+
+def constant_axes(graph: Lowering) -> tuple[int, ...]:
+    """The axes to reduce, for lowering."""
+    axes = graph.constant(1)
+    if axes is None:
+        graph.refuse("the axes are not constant")
+    return resolved_axes(graph, axes, len(graph.input(0).shape))
 
 
 def axes_of(ctx: InvokeContext) -> tuple[int, ...]:

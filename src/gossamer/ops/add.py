@@ -17,6 +17,7 @@ import numpy as np
 
 from gossamer.ops._elementwise import fused_activation, prepare_binary
 from gossamer.ops._rescale import Rescaling, prepare_sum
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type, option, quantized
 from gossamer.schema.enums import TensorType
@@ -68,3 +69,11 @@ def reference(ctx: InvokeContext) -> Array:
         return fused_activation(np.add(x, y), ctx.options.fused_activation_function)
     result: Array = rescaling.output(rescaling.first(x) + rescaling.second(y))
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    total = graph.map("add", graph.value(0), graph.value(1))
+    graph.result(graph.activation(total, graph.options.fused_activation_function))

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
+from gossamer.ops._conv_geometry import geometry
 from gossamer.ops._elementwise import fused_activation, quantized_limits
 from gossamer.ops._pool import Windows, counts, prepare_pool, reduce_windows
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type
 from gossamer.schema.enums import TensorType
@@ -66,3 +68,12 @@ def reference(ctx: InvokeContext) -> Array:
     low, high = data.limits
     clamped: Array = np.minimum(np.maximum(means, low), high)
     return clamped.astype(numpy_dtype(ctx.output().type))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x = graph.value(0)
+    if x.type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    y = graph.window("mean", x, geometry(graph.data.windows))
+    graph.result(graph.activation(y, graph.options.fused_activation_function))

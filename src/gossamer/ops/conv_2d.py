@@ -29,11 +29,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gossamer.ops._conv_geometry import Window, check_sizes, image_windows
+from gossamer.ops._conv_geometry import Window, check_sizes, geometry, image_windows
 from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
 from gossamer.ops._convolution import convolve, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, Condition, operand_types, per_channel
 from gossamer.schema.enums import TensorType
@@ -180,3 +181,12 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, data: Data) -> A
     levels, scales = quantize_symmetric(rows)
     real = convolve(levels.reshape(x.shape).astype(kind), filter, data.windows).astype(np.float32)
     return real * (scales * filter_scales).reshape(per_sample)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    filter = graph.input(1)
+    if filter.type != TensorType.FLOAT32 or graph.input(0).type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    y = graph.convolution(graph.value(0), graph.value(1), graph.value(2), geometry(graph.data.windows))
+    graph.result(graph.activation(y, graph.options.fused_activation_function))

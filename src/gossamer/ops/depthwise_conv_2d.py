@@ -28,11 +28,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gossamer.ops._conv_geometry import Window, check_sizes, image_windows
+from gossamer.ops._conv_geometry import Window, check_sizes, geometry, image_windows
 from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
 from gossamer.ops._convolution import convolve_depthwise, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import operand_types, option, per_channel
 from gossamer.schema.enums import TensorType
@@ -152,3 +153,17 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
     sums = convolve_depthwise(centred.astype(exact_type(255, filter, -1)), filter, windows).astype(np.float32)
     real: Array = sums * (filter_scales * scales.reshape(per_sample))
     return real
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    filter, channels = graph.input(1), graph.input(0).shape[3]
+    if filter.type != TensorType.FLOAT32 or graph.input(0).type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    x, multiplier = graph.value(0), filter.shape[3] // channels
+    if multiplier > 1:
+        repeated = graph.reshape(x, (*x.shape, 1)).broadcast((*x.shape, multiplier))
+        x = graph.reshape(repeated, (*x.shape[:3], channels * multiplier))
+    weights = graph.reshape(graph.value(1), filter.shape[1:])
+    y = graph.depthwise(x, weights, graph.optional_value(2), geometry(graph.data.windows))
+    graph.result(graph.activation(y, graph.options.fused_activation_function))

@@ -47,6 +47,7 @@ from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import accumulate, dot, quantize_rows, signed
 from gossamer.ops._layout import require_rank
 from gossamer.ops._vector_activation import activate, check_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, input_count, input_type, operand_types, option, per_channel, sparse
 from gossamer.quantization import (
@@ -480,3 +481,18 @@ def _shuffled_input(rows: Array) -> Array:
         return flipped
     tiles: Array = np.ascontiguousarray(flipped.reshape(len(rows), -1, 16).transpose(1, 0, 2))
     return tiles
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, weights = graph.input(0), graph.input(1)
+    units, depth = weights.shape
+    if x.type != F32 or weights.type != F32 or not depth:
+        graph.refuse("quantized types run on the reference kernels")
+    if weights.sparsity is not None:
+        graph.refuse("sparse weights run on the reference kernel")
+    rows = graph.reshape(graph.value(0), (math.prod(x.shape) // depth, depth))
+    bias = graph.optional_value(2)
+    product = graph.matmul(rows, graph.value(1).permute((1, 0)), None if bias is None else graph.reshape(bias, (units,)))
+    y = graph.activation(product, graph.options.fused_activation_function)
+    graph.result(graph.reshape(y, graph.output().shape))

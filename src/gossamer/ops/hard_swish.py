@@ -16,6 +16,7 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import prepare_unary, require_scale
 from gossamer.ops._fixed_point import Int, high_mul, look_up, saturated
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import quantize_multiplier, rounding_divide_by_pot
 from gossamer.schema.enums import TensorType
@@ -82,3 +83,10 @@ def reference(ctx: InvokeContext) -> Array:
     real = x.astype(np.float32)
     result: Array = real * np.minimum(np.maximum(real + 3, 0), 6) / 6
     return result.astype(x.dtype)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    graph.result(graph.map("hardswish", graph.value(0)))

@@ -29,6 +29,7 @@ from gossamer.ops._elementwise import (
     require_symmetric,
 )
 from gossamer.ops._fixed_point import high_mul
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import Condition, OpSignature, input_type, quantized
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
@@ -149,3 +150,11 @@ def _multiply(x: Array, y: Array, activation: int, quantized: _Quantized | None)
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return _multiply(ctx.value(0), ctx.value(1), ctx.options.fused_activation_function, ctx.data)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    y = graph.map("mul", graph.value(0), graph.value(1))
+    graph.result(graph.activation(y, graph.options.fused_activation_function))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from gossamer.ops._relu import QuantizedClamp, clamped, prepare_clamp
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -36,3 +37,10 @@ def prepare(ctx: PrepareContext) -> QuantizedClamp | None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return clamped(ctx, 0.0, math.inf)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    graph.result(graph.map("relu", graph.value(0)))

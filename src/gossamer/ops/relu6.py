@@ -7,6 +7,7 @@ zero point of its own where it is quantized. The arithmetic is `_relu`'s.
 from __future__ import annotations
 
 from gossamer.ops._relu import QuantizedClamp, clamped, prepare_clamp
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -34,3 +35,10 @@ def prepare(ctx: PrepareContext) -> QuantizedClamp | None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return clamped(ctx, 0.0, 6.0)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    graph.result(graph.map("relu6", graph.value(0)))

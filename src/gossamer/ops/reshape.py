@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer.ops._layout import ANY_TYPES, checked_shape, elements, integers, require_output_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, Shape, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReshapeOptions
@@ -79,3 +80,8 @@ def _resolved(ctx: Context, shape: Shape, requested: Sequence[int]) -> Shape:
             f"cannot reshape {list(shape)} ({count} elements) to {list(requested)} ({elements(resolved)} elements)"
         )
     return checked_shape(ctx, resolved)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(graph.reshape(graph.value(0), graph.output().shape))

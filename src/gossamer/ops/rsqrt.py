@@ -12,6 +12,7 @@ import numpy as np
 
 from gossamer.ops._fixed_point import inverse_sqrt_multiplier
 from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import Quantization, multiply_by_quantized_multiplier, quantize_multiplier
@@ -71,3 +72,10 @@ def reference(ctx: InvokeContext) -> Array:
     if np.any(x < zero_point):
         ctx.fail(f"is only defined for positive values, got {int(x.min())} with zero point {zero_point}")
     return apply_table(x, ctx.data)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    graph.result(graph.map("rsqrt", graph.value(0)))

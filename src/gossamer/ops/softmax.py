@@ -31,6 +31,7 @@ from gossamer.ops._fixed_point import (
     saturated,
 )
 from gossamer.ops._softmax import SUM_BITS, Differences, prepare_differences, steps_from_greatest
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import (
@@ -148,3 +149,11 @@ def _softmax_16(logits: Array, rescaling: Rescaling) -> Array:
     right_shift = 31 - headroom
     rounding = np.int64(1) << (right_shift - 1)
     return saturated(np.maximum((exps * inverse + rounding) >> right_shift, 0), TensorType.INT16)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x = graph.value(0)
+    if x.type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    graph.result(graph.softmax(x, graph.options.beta))

@@ -13,6 +13,7 @@ import numpy as np
 
 from gossamer.ops._elementwise import prepare_binary
 from gossamer.ops._rescale import Rescaling, prepare_rescaling, require_zero_points_in_range
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import ActivationFunctionType, TensorType
@@ -52,3 +53,10 @@ def reference(ctx: InvokeContext) -> Array:
     difference = rescaling.first(x) - rescaling.second(y)
     result: Array = rescaling.output(difference * difference)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    graph.result(graph.map("sqrdiff", graph.value(0), graph.value(1)))

@@ -16,6 +16,7 @@ import numpy as np
 
 from gossamer.ops._elementwise import fused_activation, prepare_binary
 from gossamer.ops._rescale import Rescaling, prepare_sum, require_zero_points_in_range
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import broadcasts_above, in_and_out, input_type, option
 from gossamer.schema.enums import TensorType
@@ -58,3 +59,11 @@ def reference(ctx: InvokeContext) -> Array:
         return fused_activation(np.subtract(x, y), ctx.options.fused_activation_function)
     result: Array = rescaling.output(rescaling.first(x) - rescaling.second(y))
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    y = graph.map("sub", graph.value(0), graph.value(1))
+    graph.result(graph.activation(y, graph.options.fused_activation_function))

@@ -16,6 +16,7 @@ import numpy as np
 from gossamer.ops._elementwise import prepare_unary, require_scale, require_symmetric
 from gossamer.ops._fixed_point import byte_table, in_double, look_up, table_multiplier, table_tanh
 from gossamer.ops._rescale import checked_log2
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type
 from gossamer.schema.enums import TensorType
@@ -64,3 +65,10 @@ def reference(ctx: InvokeContext) -> Array:
     if ctx.data is not None:
         return look_up(x, ctx.data)
     return np.tanh(x.astype(np.float32)).astype(x.dtype)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        graph.refuse("quantized types run on the reference kernels")
+    graph.result(graph.map("tanh", graph.value(0)))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import struct
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -15,19 +14,11 @@ from zlib import crc32
 from gossamer.config import cache_dir
 from gossamer.errors import CompileError
 from gossamer.programs import host
+from gossamer.programs.kernel_file import HEADER_SIZE, Blob, KernelFile, Record, day_place, encode
 from gossamer.targets import Target
 
-# A file is a header, the day each kernel was last used, a record for each, their names, and from the next page on
-# their code. The check of the header covers all but the days; that of a record covers name, place and code, so that
-# code under another name is as wrong as damaged code. The file is never changed but for the days: a new one takes its
-# place, and who has mapped the old one keeps it.
-_MAGIC = b"GOSSAMER KERNELS"
-_FORMAT = 1
-_HEADER = struct.Struct("<16sIIIII")  # magic, format, kernels, bytes of the key, bytes of the names, check
-_DAY = struct.Struct("<I")
-_RECORD = struct.Struct("<QIIIII")  # offset of the code, its bytes, entry, alignment, bytes of the name, check
-_PAGE = 4096
-_LARGEST_ALIGNMENT = _PAGE
+SUFFIX = ".kernels"
+"""How the files of archives end."""
 
 DEFAULT_LIMIT = 32 << 20
 """Bytes that the archives of a directory may take. The kernels of five CNNs are 0.2 MB."""
@@ -35,40 +26,19 @@ DEFAULT_LIMIT = 32 << 20
 LOCK_TIMEOUT = 5.0
 """Seconds to wait for another process that writes. It takes milliseconds."""
 
-
-@dataclass(frozen=True)
-class Blob:
-    """Position-independent machine code without external references; ``entry`` is the offset of its function."""
-
-    code: bytes
-    entry: int
-    alignment: int = 64
+# Threads of this process that change archives do it one after the other; other processes are locked out by a file.
+_writing = threading.RLock()
 
 
-class _Record(NamedTuple):
-    """Where a kernel lies in an archive."""
-
-    offset: int
-    size: int
-    entry: int
-    alignment: int
-    check: int
-    number: int
-    day: int
-
-
-class _File(NamedTuple):
-    """An archive as it is mapped."""
+class _Mapped(NamedTuple):
+    """A file as it is mapped. It is never changed but for the days: a new one takes its place."""
 
     memory: host.ExecutableMemory
-    records: dict[str, _Record]
-
-    def code(self, record: _Record) -> memoryview:
-        return self.memory.view()[record.offset : record.offset + record.size]
+    file: KernelFile
 
 
 def archive_key(target: Target, generator: str) -> str:
-    """What machine code depends on, beyond the name of its kernel."""
+    """What machine code depends on, beyond the name of its kernel, in lines."""
     return "\n".join((target.name, target.triple, target.cpu, ",".join(target.features), generator))
 
 
@@ -78,7 +48,7 @@ class KernelArchive:
     ``find`` gives the address of a kernel, good for the rest of the process. ``add`` makes kernels available here and,
     where the directory lets it, to every process from now on. Nothing that is damaged, of another key, or may have been
     written by another user is ever run: it is as if it were not there, ``problem`` says why, and the next ``add``
-    replaces it.
+    replaces it. Threads may share an archive.
 
     Where ``writable`` is false, the directory is as trusted as the program that names it, and is only read. Without a
     directory, kernels are kept in memory only.
@@ -89,11 +59,10 @@ class KernelArchive:
         self.limit = limit
         self.problem: str | None = None
         self._addresses: dict[str, int] = {}
-        self._file: _File | None = None
+        self._mapped: _Mapped | None = None
+        self._damaged: set[str] = set()
         self._unsaved: dict[str, Blob] = {}
-        # The name only finds the file; the key inside decides.
-        family = key.partition("\n")[0]
-        self.path = None if path is None else Path(path) / f"{family}-{crc32(key.encode()):08x}.kernels"
+        self.path = None if path is None else _path(Path(path), key)
         self.writable = writable and path is not None
         if self.path is None:
             self.problem = "There is no directory for compiled kernels (GOSSAMER_CACHE_DIR)"
@@ -105,23 +74,22 @@ class KernelArchive:
                 self._complain(error)
                 self.writable = False
                 return
-        self._open()
-        if self.writable:
-            self._prune()
+            self._keep_within_limit(self.path.parent)
+        self.refresh()
 
     def find(self, name: str) -> int | None:
         """The address of a kernel, or ``None`` if it is not here or not as it was written."""
         address = self._addresses.get(name)
-        if address is not None:
+        if address is not None or self._mapped is None:
             return address
-        file = self._file
-        record = file.records.get(name) if file is not None else None
-        if file is None or record is None:
+        memory, file = self._mapped
+        record = file.find(name)
+        if record is None or name in self._damaged:
             return None
-        if _check(name, record, file.code(record)) != record.check:
-            self._forget_damaged(file, name)
+        if not file.is_sound(name, record):
+            self._forget_damaged(name)
             return None
-        self._addresses[name] = address = file.memory.address + record.offset + record.entry
+        self._addresses[name] = address = memory.address + record.offset + record.entry
         self._mark_used(file, record)
         return address
 
@@ -129,76 +97,80 @@ class KernelArchive:
         """Take kernels in. They can be found afterwards; the answer is whether other processes will find them too."""
         if not kernels:
             return True
-        saved = self.writable and self._save({**self._unsaved, **kernels})
-        if saved:
-            self._unsaved.clear()
-            self._open()
-        missing = {name: blob for name, blob in kernels.items() if self.find(name) is None}
-        if missing:
-            self._load(missing)
-        if not saved:
-            self._unsaved.update(missing)
+        with _writing:
+            saved = self.writable and self._save({**self._unsaved, **kernels})
+            if saved:
+                self._unsaved.clear()
+                self.refresh()
+            missing = {name: blob for name, blob in kernels.items() if self.find(name) is None}
+            if missing:
+                self._load(missing)
+            if not saved:
+                self._unsaved.update(missing)
         return saved
 
     def names(self) -> tuple[str, ...]:
         """The kernels that are here, in alphabetical order."""
-        return tuple(sorted({*(self._file.records if self._file else ()), *self._addresses}))
+        stored = () if self._mapped is None else (name for name, _ in self._mapped.file if name not in self._damaged)
+        return tuple(sorted({*stored, *self._addresses}))
 
     def check(self) -> tuple[str, ...]:
         """The kernels of the file that are damaged. They are not found from now on, and ``add`` may replace them."""
-        file = self._file
-        if file is None:
+        if self._mapped is None:
             return ()
-        records = file.records.items()
-        damaged = tuple(name for name, record in records if _check(name, record, file.code(record)) != record.check)
+        file = self._mapped.file
+        damaged = tuple(name for name, record in file if not file.is_sound(name, record))
         for name in damaged:
-            self._forget_damaged(file, name)
+            self._forget_damaged(name)
         return damaged
 
     def clear(self) -> None:
         """Forget every kernel, here and on disk. Addresses already given stay good."""
-        self._file = None
-        self._addresses.clear()
-        self._unsaved.clear()
-        if self.writable and self.path is not None:
-            with self._lock():
-                self.path.unlink(missing_ok=True)
+        with _writing:
+            self._mapped = None
+            self._addresses.clear()
+            self._unsaved.clear()
+            if self.writable and self.path is not None:
+                with _locked(self.path.parent):
+                    self.path.unlink(missing_ok=True)
 
-    # Reading
-
-    def _open(self) -> None:
+    def refresh(self) -> None:
+        """Take the file as it is now: other processes may have added to it."""
         if self.path is None:
             return
         try:
-            file = host.open_private(self.path) if self.writable else os.open(self.path, os.O_RDONLY | _BINARY)
+            opened = host.open_private(self.path) if self.writable else os.open(self.path, os.O_RDONLY | _BINARY)
         except FileNotFoundError:
             return
         except OSError as error:
             self._complain(error)
             return
         try:
-            memory = host.ExecutableMemory.from_file(file, os.fstat(file).st_size)
+            memory = host.ExecutableMemory.from_file(opened, os.fstat(opened).st_size)
         except OSError as error:
             self._complain(f"{self.path} cannot be mapped: {error}")
             return
         finally:
-            os.close(file)
+            os.close(opened)
         try:
-            self._file = _File(memory, _read_index(memory.view(), self.key))
+            self._mapped = _Mapped(memory, _of_key(KernelFile(memory.view()), self.key))
         except ValueError as error:
             memory.close()
             self._complain(f"{self.path} {error}")
+        else:
+            self._damaged = set()
 
-    def _mark_used(self, file: _File, record: _Record) -> None:
+    def _mark_used(self, file: KernelFile, record: Record) -> None:
         # At most once a day for each kernel; who loses the race with a new file loses nothing.
-        if not self.writable or self.path is None or record.day == _today():
+        if not self.writable or self.path is None or file.day(record) == _today():
             return
         with suppress(OSError):
             archive = os.open(self.path, os.O_RDWR | _BINARY)
             try:
-                if os.read(archive, _HEADER.size) == file.memory.view()[: _HEADER.size]:  # still the one that is mapped
-                    os.lseek(archive, _HEADER.size + _DAY.size * record.number, os.SEEK_SET)
-                    os.write(archive, _DAY.pack(_today()))
+                if os.read(archive, HEADER_SIZE) == file.content[:HEADER_SIZE]:  # still the one that is mapped
+                    at, day = day_place(record, _today())
+                    os.lseek(archive, at, os.SEEK_SET)
+                    os.write(archive, day)
             finally:
                 os.close(archive)
 
@@ -216,90 +188,34 @@ class KernelArchive:
         for name, blob in kernels.items():
             self._addresses[name] = memory.address + starts[name] + blob.entry
 
-    def _forget_damaged(self, file: _File, name: str) -> None:
-        file.records.pop(name, None)
+    def _forget_damaged(self, name: str) -> None:
+        self._damaged.add(name)
         self._addresses.pop(name, None)
         self._complain(f"{self.path}: kernel {name} is damaged")
 
-    # Writing
-
-    def _lock(self) -> AbstractContextManager[None]:
-        if self.path is None:
-            raise FileNotFoundError(self.problem)
-        return host.file_lock(self.path.parent / "lock", LOCK_TIMEOUT)
-
     def _save(self, kernels: Mapping[str, Blob]) -> bool:
+        if self.path is None:
+            return False
         try:
-            with self._lock():
-                kept, days = self._read_to_rewrite()
-                self._replace({**kernels, **kept}, days)
+            with _locked(self.path.parent):
+                kept, days = _read_to_rewrite(self.path, self.key)
+                _replace(self.path, self.key, {**kernels, **kept}, days)
         except OSError as error:
             self._complain(f"Compiled kernels were not kept: {error}")
             return False
         return True
 
-    def _read_to_rewrite(self) -> tuple[dict[str, Blob], dict[str, int]]:
-        """The sound kernels that the file has now, perhaps from another process, and the days of their last use."""
-        kernels: dict[str, Blob] = {}
-        days: dict[str, int] = {}
-        if self.path is not None:
-            with suppress(OSError, ValueError), os.fdopen(host.open_private(self.path), "rb") as stream:
-                content = memoryview(stream.read())
-                for name, record in _read_index(content, self.key).items():
-                    code = content[record.offset : record.offset + record.size]
-                    if _check(name, record, code) == record.check:
-                        kernels[name] = Blob(bytes(code), record.entry, record.alignment)
-                        days[name] = record.day
-        return kernels, days
-
-    def _replace(self, kernels: Mapping[str, Blob], days: Mapping[str, int]) -> None:
-        if self.path is None:
-            return
-        # Whoever writes holds the lock, so another temporary file belongs to a process that died. Without fsync, a
-        # power cut may leave a damaged file: the next process notices.
-        for left in self.path.parent.glob("*.new"):
-            left.unlink()
-        new = self.path.with_suffix(".new")
+    def _keep_within_limit(self, directory: Path) -> None:
         try:
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600), "wb") as stream:
-                stream.write(_encode(self.key, kernels, days))
-            os.replace(new, self.path)
-        except BaseException:
-            with suppress(OSError):
-                new.unlink()
-            raise
-
-    def _prune(self) -> None:
-        """Keep the directory within the limit: archives of other keys go first, then kernels, longest unused first."""
-        if self.path is None:
-            return
-        try:
-            files = [(found.stat(), found) for found in self.path.parent.glob("*.kernels")]
-            total = sum(stat.st_size for stat, _ in files)
-            if total <= self.limit:
-                return
-            with self._lock():
-                for stat, path in sorted(files, key=lambda file: file[0].st_mtime):
-                    if total > self.limit and path != self.path:
-                        path.unlink(missing_ok=True)
-                        total -= stat.st_size
-                if total > self.limit:
-                    kernels, days = self._read_to_rewrite()
-                    self._replace(_most_recent(kernels, days, self.limit // 2), days)
+            if sum(size for _, size, _ in _by_age(directory)) > self.limit:
+                # What is left of this archive is much less than the limit, so that the next time is not soon.
+                prune_directory(directory, self.key, self.limit, self.limit // 2)
         except OSError as error:
             self._complain(f"Compiled kernels were not pruned: {error}")
-            return
-        self._open()
 
     def _complain(self, problem: object) -> None:
         if self.problem is None:
             self.problem = str(problem)
-
-
-def user_directory() -> Path | None:
-    """Where the kernels of this user are kept, if there is a place: a directory of their own, which is made private."""
-    place = cache_dir()
-    return None if place is None else place / "kernels"
 
 
 class KernelLibrary:
@@ -324,17 +240,115 @@ class KernelLibrary:
         """Take kernels into the last archive."""
         return self.archives[-1].add(kernels)
 
+    def refresh(self) -> None:
+        """See what other processes have added to the last archive."""
+        self.archives[-1].refresh()
+
+
+def user_directory() -> Path | None:
+    """Where the kernels of this user are kept, if there is a place: a directory of their own, which is made private."""
+    place = cache_dir()
+    return None if place is None else place / "kernels"
+
+
+def archive_files(directory: Path) -> tuple[Path, ...]:
+    """The archives of a directory, of every key, longest unwritten first; none if it cannot be read."""
+    with suppress(OSError):
+        return tuple(path for path, _, _ in _by_age(directory))
+    return ()
+
+
+def read_archive(path: Path, *, private: bool) -> KernelFile:
+    """What is in the file of an archive, of any key.
+
+    Raises `OSError` if it cannot be read, or if it is to be ``private`` and others may have written it; `ValueError`,
+    with the rest of a sentence, if it is no archive.
+    """
+    opened = host.open_private(path) if private else os.open(path, os.O_RDONLY | _BINARY)
+    with os.fdopen(opened, "rb") as stream:
+        return KernelFile(memoryview(stream.read()))
+
+
+def prune_directory(directory: Path, key: str, limit: int, leave: int) -> None:
+    """Bring the archives of a directory down to ``limit`` bytes, for somebody who uses those of this key.
+
+    Archives of other keys go first, longest unwritten first. If that is not enough, only the kernels of this key that
+    were used last stay, in ``leave`` bytes. Raises `OSError`.
+    """
+    own = _path(directory, key)
+    with _writing, _locked(directory):
+        archives = _by_age(directory)
+        total = sum(size for _, size, _ in archives)
+        for path, size, _ in archives:
+            if total > limit and path != own:
+                path.unlink(missing_ok=True)
+                total -= size
+        if total > limit:
+            kernels, days = _read_to_rewrite(own, key)
+            _replace(own, key, _most_recent(kernels, days, leave), days)
+
+
+def clear_directory(directory: Path) -> None:
+    """Delete the archives of a directory, of every key. Processes that use them keep what they have. `OSError`."""
+    with _writing, _locked(directory):
+        for path, _, _ in _by_age(directory):
+            path.unlink(missing_ok=True)
+
 
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
-def _today() -> int:
-    return int(time.time()) // 86400
+def _path(directory: Path, key: str) -> Path:
+    # The name only finds the file; the key inside decides.
+    family = key.partition("\n")[0]
+    return directory / f"{family}-{crc32(key.encode()):08x}{SUFFIX}"
 
 
-def _check(name: str, record: _Record, code: memoryview | bytes) -> int:
-    about = f"{name} {record.size} {record.entry} {record.alignment}".encode()
-    return crc32(code, crc32(about))
+def _by_age(directory: Path) -> list[tuple[Path, int, float]]:
+    """Paths, bytes and times of last writing, the oldest first."""
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX):
+                with suppress(FileNotFoundError):
+                    stat = entry.stat(follow_symlinks=False)
+                    found.append((directory / entry.name, stat.st_size, stat.st_mtime))
+    return sorted(found, key=lambda archive: archive[2])
+
+
+def _of_key(file: KernelFile, key: str) -> KernelFile:
+    if file.key != key:
+        raise ValueError("was made for another CPU or by another version")
+    return file
+
+
+def _locked(directory: Path) -> AbstractContextManager[None]:
+    return host.file_lock(directory / "lock", LOCK_TIMEOUT)
+
+
+def _read_to_rewrite(path: Path, key: str) -> tuple[dict[str, Blob], dict[str, int]]:
+    """The sound kernels that the file has now, perhaps from another process, and the days of their last use."""
+    with suppress(OSError, ValueError):
+        file = _of_key(read_archive(path, private=True), key)
+        return file.kernels(), file.days()
+    return {}, {}
+
+
+def _replace(path: Path, key: str, kernels: Mapping[str, Blob], days: Mapping[str, int]) -> None:
+    # Whoever writes holds the lock, so another temporary file belongs to a process that died. Without fsync, a power
+    # cut may leave a damaged file: the next process notices.
+    for left in path.parent.glob("*.new"):
+        left.unlink()
+    content = encode(key, kernels, {**dict.fromkeys(kernels, _today()), **days})
+    new = path.with_suffix(".new")
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600), "wb") as stream:
+            stream.write(content)
+        os.replace(new, path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink()
+        raise
 
 
 def _most_recent(kernels: Mapping[str, Blob], days: Mapping[str, int], room: int) -> dict[str, Blob]:
@@ -347,53 +361,15 @@ def _most_recent(kernels: Mapping[str, Blob], days: Mapping[str, int], room: int
     return kept
 
 
-def _encode(key: str, kernels: Mapping[str, Blob], days: Mapping[str, int]) -> bytes:
-    names = "".join(kernels).encode()
-    front = _HEADER.size + len(kernels) * (_DAY.size + _RECORD.size) + len(key.encode()) + len(names)
-    code = bytearray()
-    start = -(-front // _PAGE) * _PAGE
-    stamps, records = [], []
-    for number, (name, blob) in enumerate(kernels.items()):
-        if not 0 < blob.alignment <= _LARGEST_ALIGNMENT or not 0 <= blob.entry < len(blob.code):
-            raise CompileError(f"Kernel {name} has entry {blob.entry} and alignment {blob.alignment}.")
-        code += b"\xcc" * (-len(code) % blob.alignment)
-        record = _Record(start + len(code), len(blob.code), blob.entry, blob.alignment, 0, number, 0)
-        records.append(_RECORD.pack(*record[:4], len(name.encode()), _check(name, record, blob.code)))
-        stamps.append(_DAY.pack(days.get(name, _today())))
-        code += blob.code
-    index = b"".join((*records, key.encode(), names))
-    fields = (_MAGIC, _FORMAT, len(kernels), len(key.encode()), len(names))
-    header = _HEADER.pack(*fields, crc32(index, crc32(repr(fields).encode())))
-    content = b"".join((header, *stamps, index))
-    return content + bytes(start - len(content)) + bytes(code)
+def _today() -> int:
+    return int(time.time()) // 86400
 
 
-def _read_index(content: memoryview, key: str) -> dict[str, _Record]:
-    """The records of a file, or a `ValueError` that says what is wrong with it."""
-    if len(content) < _HEADER.size:
-        raise ValueError("is too short")
-    magic, version, count, key_size, names_size, check = _HEADER.unpack_from(content)
-    if magic != _MAGIC or version != _FORMAT:
-        raise ValueError("is not an archive of kernels of this format")
-    index_at = _HEADER.size + count * _DAY.size
-    key_at = index_at + count * _RECORD.size
-    names_at = key_at + key_size
-    if names_at + names_size > len(content):
-        raise ValueError("is truncated")
-    fields = (magic, version, count, key_size, names_size)
-    if crc32(content[index_at : names_at + names_size], crc32(repr(fields).encode())) != check:
-        raise ValueError("is damaged")
-    if bytes(content[key_at:names_at]) != key.encode():
-        raise ValueError("was made for another CPU or by another version")
-    names = bytes(content[names_at : names_at + names_size])
-    days = content[_HEADER.size : index_at].cast("I")
-    records = {}
-    at = 0
-    for number, record in enumerate(_RECORD.iter_unpack(content[index_at:key_at])):
-        offset, size, entry, alignment, name_size, check = record
-        if offset + size > len(content):
-            raise ValueError("is truncated")
-        name = names[at : at + name_size].decode()
-        records[name] = _Record(offset, size, entry, alignment, check, number, days[number])
-        at += name_size
-    return records
+def _unlock() -> None:
+    """In a child process: the thread that was writing stayed behind."""
+    global _writing
+    _writing = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)

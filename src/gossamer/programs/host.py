@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 # LLVM's spelling of the features that Linux, and Windows for us, spell otherwise. The rest is spelt alike.
 _LINUX_FEATURES = {
@@ -35,6 +36,9 @@ _LINUX_FEATURES = {
 _DARWIN_FEATURES = {"FEAT_DotProd": "dotprod", "FEAT_I8MM": "i8mm", "FEAT_FP16": "fullfp16", "FEAT_BF16": "bf16"}
 
 HUGE_PAGE = 2 << 20
+_WORTH_HUGE_PAGE = 512 << 10
+"""Bytes whose small pages cost more than a huge one when they are first touched (2 and 200 us under a hypervisor)."""
+
 _MADV_HUGEPAGE = 14
 _MAP_JIT = 0x800
 
@@ -95,7 +99,32 @@ def yield_address() -> int:
         function = ctypes.WinDLL("kernel32").SwitchToThread
     else:
         function = _libc().sched_yield
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+    return _address_of(function)
+
+
+class Clock(NamedTuple):
+    """The clock of ``time.perf_counter_ns``, for machine code: a function that writes the time where it is told."""
+
+    address: int
+    """``int clock_gettime(int which, int64_t time[2])``, or on Windows ``int QueryPerformanceCounter(int64_t *)``."""
+
+    which: int
+    frequency: int
+    """Ticks of a second."""
+
+
+@cache
+def clock() -> Clock:
+    """The clock of this system."""
+    if sys.platform == "win32":
+        kernel32, frequency = _kernel32(), ctypes.c_int64()
+        kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
+        return Clock(_address_of(kernel32.QueryPerformanceCounter), 0, frequency.value)
+    if sys.platform == "darwin":
+        which = time.CLOCK_UPTIME_RAW  # the monotonic one counts microseconds there
+    else:
+        which = time.CLOCK_MONOTONIC
+    return Clock(_address_of(_libc().clock_gettime), which, 10**9)
 
 
 class Memory:
@@ -103,19 +132,31 @@ class Memory:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        large = size >= HUGE_PAGE
+        large = size >= _WORTH_HUGE_PAGE
         reserved = _round_up(max(size, 1), HUGE_PAGE) + HUGE_PAGE if large else _round_up(max(size, 1), page_size())
         start = _map_anonymous(reserved)
         self.address = _round_up(start, HUGE_PAGE) if large else start
         if large and sys.platform == "linux":
-            # Only the pages of this size are touched; what lies before and behind is never backed by memory.
-            _libc().madvise(ctypes.c_void_p(self.address), ctypes.c_size_t(size), _MADV_HUGEPAGE)
+            # What lies before and behind is never backed by memory.
+            huge = _round_up(size, HUGE_PAGE) if size % HUGE_PAGE >= _WORTH_HUGE_PAGE else size
+            _libc().madvise(ctypes.c_void_p(self.address), ctypes.c_size_t(huge), _MADV_HUGEPAGE)
         # Not at exit: a thread may still be at work there.
         weakref.finalize(self, _unmap, start, reserved).atexit = False
 
     def view(self) -> memoryview:
         """The bytes, to read and write. The view does not keep them alive."""
         return memoryview((ctypes.c_ubyte * self.size).from_address(self.address)).cast("B")
+
+
+def release_pages(address: int, size: int) -> None:
+    """Let the pages that lie wholly in a part of a mapped file leave memory. Who reads them gets them back.
+
+    The file must be mapped to be read: what was written to private memory would be lost.
+    """
+    start = _round_up(address, page_size())
+    end = (address + size) // page_size() * page_size()
+    if sys.platform == "linux" and start < end:
+        _libc().madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_DONTNEED)
 
 
 class ExecutableMemory:
@@ -218,9 +259,12 @@ def file_lock(path: Path, timeout: float) -> Iterator[None]:
             if time.monotonic() > until:
                 raise TimeoutError(f"{path} has been locked by another process for {timeout:g} s")
             time.sleep(0.002)
-        yield
+        try:
+            yield
+        finally:
+            _unlock(file)  # closing would not be enough if the process was forked meanwhile
     finally:
-        os.close(file)  # and unlocks
+        os.close(file)
 
 
 if sys.platform == "win32":
@@ -234,6 +278,10 @@ if sys.platform == "win32":
             return False
         return True
 
+    def _unlock(file: int) -> None:
+        os.lseek(file, 0, os.SEEK_SET)
+        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
 else:
     import fcntl
 
@@ -244,9 +292,16 @@ else:
             return False
         return True
 
+    def _unlock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
 
 _FAILED = 2 ** (8 * struct.calcsize("P")) - 1
 """What mmap returns when it fails."""
+
+
+def _address_of(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _round_up(value: int, step: int) -> int:

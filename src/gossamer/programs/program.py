@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Union
 from weakref import WeakSet
@@ -15,7 +16,8 @@ import numpy.typing as npt
 
 from gossamer.errors import CompileError, InvokeError
 from gossamer.programs import host
-from gossamer.programs.team import Walker, run_together, walker_at
+from gossamer.programs.team import run_together, walker_at
+from gossamer.programs.throttle import Throttle
 from gossamer.targets import Target
 
 ARENA, WEIGHTS, MODEL, SCRATCH = "arena", "weights", "model", "scratch"
@@ -27,7 +29,14 @@ KERNELS, BLOCKS = "kernels", "blocks"
 SLACK = 256
 """Bytes behind each memory of a program that kernels may read and never use."""
 
+RELEASE_STEP = 4 << 20
+"""Bytes of the model file that are packed before their pages are given back."""
+
 _ALIGNMENT = 64
+_COMMAND_SIZE = 24
+
+_FEW = 16
+"""Up to so many words are written faster one by one than by NumPy."""
 
 
 class Address(NamedTuple):
@@ -39,6 +48,13 @@ class Address(NamedTuple):
 
 # Read when this module is imported, so not the | of annotations.
 Word = Union[int, Address]  # noqa: UP007
+
+
+class CommandTime(NamedTuple):
+    """The time that a command took, until every thread had done its share if a barrier follows."""
+
+    kernel: str
+    ns: int
 
 
 class Kernels(Protocol):
@@ -61,6 +77,9 @@ class ProgramPlan:
     packing: npt.NDArray[np.int64]
     """The commands that run once, before the first run: kernel, block (its offset in bytes), barrier."""
 
+    packed: npt.NDArray[np.int64]
+    """For each of them, what it reads of the model file and nobody reads again: offset, bytes."""
+
     commands: npt.NDArray[np.int64]
     """The commands of a run."""
 
@@ -81,6 +100,7 @@ class ProgramBuilder:
         self._words: list[int] = []
         self._relocations: dict[str, list[int]] = {}
         self._packing: list[tuple[int, int, int]] = []
+        self._packed: list[tuple[int, int]] = []
         self._commands: list[tuple[int, int, int]] = []
 
     def kernel(self, name: str) -> Address:
@@ -101,9 +121,18 @@ class ProgramBuilder:
         """Run a kernel. Without a barrier, the next may begin in one thread while this still runs in another."""
         self._commands.append(self._command(kernel, block, barrier))
 
-    def pack(self, kernel: str, block: Address, *, barrier: bool = False) -> None:
-        """Run a kernel once, before the first run: it reads the model file and the memories of the program."""
+    def pack(
+        self, kernel: str, block: Address, *, barrier: bool = False, reads: tuple[Address, int] | None = None
+    ) -> None:
+        """Run a kernel once, before the first run: it reads the model file and the memories of the program.
+
+        ``reads``: where in the model file it reads how many bytes, if nobody needs them afterwards.
+        """
+        place, size = reads or (Address(MODEL), 0)
+        if place.base != MODEL:
+            raise CompileError(f"What is packed is read in the model file, got an address in {place.base}.")
         self._packing.append(self._command(kernel, block, barrier))
+        self._packed.append((place.offset, size))
 
     def plan(self, **sizes: int) -> ProgramPlan:
         """The plan, of a program that owns memories of these sizes in bytes."""
@@ -116,7 +145,8 @@ class ProgramBuilder:
         if sizes.get(SCRATCH, 0) % _ALIGNMENT:
             raise CompileError(f"The scratch memory of a thread has {sizes[SCRATCH]} bytes, not a multiple of 64.")
         packing, commands = (np.array(table, np.int64).reshape(-1, 3) for table in (self._packing, self._commands))
-        return ProgramPlan(tuple(self._kernels), words, relocations, packing, commands, sizes)
+        packed = np.array(self._packed, np.int64).reshape(-1, 2)
+        return ProgramPlan(tuple(self._kernels), words, relocations, packing, packed, commands, sizes)
 
     def _command(self, kernel: str, block: Address, barrier: bool) -> tuple[int, int, int]:
         if block.base != BLOCKS:
@@ -129,81 +159,162 @@ class Program:
 
     Memories that the plan sizes are allocated, unless ``memory`` gives them: weights that another program has packed
     need no second ``pack``. What else the plan refers to must be bound: a model file, inputs, outputs.
+
+    Threads may share a program: a call waits until the one before has ended. Different programs run at the same time,
+    and may share kernels, weights and the model file.
     """
 
     def __init__(
         self, plan: ProgramPlan, kernels: Kernels, target: Target, memory: Mapping[str, host.Memory] | None = None
     ) -> None:
         self.plan = plan
-        found = {name: kernels.find(name) for name in (*plan.kernels, walker_name(target))}
-        missing = [name for name, address in found.items() if address is None]
-        if missing:
-            raise CompileError(f"No archive has the kernels {', '.join(missing)}.")
-        *addresses, walker = (address for address in found.values() if address is not None)
-        self._walker: Walker = walker_at(walker)
+        *addresses, walker = _find(kernels, *plan.kernels, walker_name(target))
+        self._walker = walker_at(walker)
+        self._kernels, self._target = kernels, target
+        self._throttles: dict[int, Throttle] = {}
         self._lock = threading.Lock()
         _programs.add(self)
         self.memory: dict[str, host.Memory] = dict(memory or {})
-        self._blocks = host.Memory(plan.words.nbytes)
-        self._words = np.frombuffer(self._blocks.view(), np.int64, len(plan.words))
+        self._blocks = host.Memory(plan.words.nbytes + plan.packing.nbytes + plan.commands.nbytes)
+        self._packing = self._blocks.address + plan.words.nbytes
+        self._commands = self._packing + plan.packing.nbytes
+        # One word at a time and many at once.
+        self._word = self._blocks.view().cast("q")
+        everything = np.frombuffer(self._word, np.int64)
+        self._words = everything[: plan.words.size]
         self._words[:] = plan.words
-        self._unbound = set(plan.bases)
-        self._packing, self._commands = (self._linked(table, addresses) for table in (plan.packing, plan.commands))
+        numbers = np.array(addresses, np.int64)
         calls = plan.relocations.get(KERNELS)
         if calls is not None:
-            self._words[calls] = np.array(addresses, np.int64)[plan.words[calls]]
+            self._words[calls] = numbers[plan.words[calls]]
+        tables = everything[plan.words.size :].reshape(-1, 3)
+        tables[:] = np.concatenate((plan.packing, plan.commands))
+        tables[:, 0] = numbers[tables[:, 0]]
+        tables[:, 1] += self._blocks.address
+        self._places: dict[str, int] = {}
+        self._few = {
+            base: list(zip(at.tolist(), plan.words[at].tolist(), strict=True))
+            for base, at in plan.relocations.items()
+            if len(at) <= _FEW
+        }
+        self._unbound = set(plan.bases)
         self._bind(BLOCKS, self._blocks.address)
         for base, size in plan.sizes.items():
             if base not in self.memory:
                 self.memory[base] = host.Memory(size + SLACK)
         for base, place in self.memory.items():
-            self._bind(base, place.address)
+            self._bind(base, place)
 
     def bind(self, base: str, place: host.Memory | int) -> None:
         """Say where a base lies. The caller keeps what lies at an address."""
         with self._lock:
-            if isinstance(place, host.Memory):
-                self.memory[base] = place
-                place = place.address
             self._bind(base, place)
 
-    def pack(self, num_threads: int = 1) -> None:
-        """Do what is done once, before the first run, perhaps before inputs and outputs are bound."""
-        self._run(self._packing, num_threads, self._unbound & {MODEL})
+    def pack(self, num_threads: int = 1, *, release: bool = False) -> None:
+        """Do what is done once, before the first run, perhaps before inputs and outputs are bound.
 
-    def run(self, num_threads: int = 1) -> None:
-        """Run all commands with so many threads. Other Python threads run meanwhile."""
-        self._run(self._commands, num_threads, self._unbound)
+        ``release``: the model is a file that is mapped to be read, and what has been packed of it shall not stay in
+        memory (`host.release_pages`).
+        """
+        packed = self.plan.packed.tolist()
+        with self._lock:
+            self._prepare(num_threads, self._unbound & {MODEL})
+            for step in _steps([size for _, size in packed], RELEASE_STEP if release else sys.maxsize):
+                run_together(num_threads, self._walker, self._packing + step.start * _COMMAND_SIZE, len(step))
+                for offset, size in packed[step.start : step.stop]:
+                    if release and size:
+                        host.release_pages(self._places[MODEL] + offset, size)
 
-    def _run(self, table: npt.NDArray[np.int64], num_threads: int, unbound: set[str]) -> None:
+    def run(self, num_threads: int = 1, places: Mapping[str, host.Memory | int] | None = None) -> None:
+        """Run all commands with so many threads, or fewer where these are quicker. Other Python threads run meanwhile.
+
+        ``places`` are bound before, and stay for this run whatever others bind.
+        """
+        with self._lock:
+            self._bind_all(places)
+            self._prepare(num_threads, self._unbound)
+            count = len(self.plan.commands)
+            if num_threads == 1:
+                run_together(1, self._walker, self._commands, count)
+                return
+            throttle = self._throttles.get(num_threads)
+            if throttle is None:
+                throttle = self._throttles[num_threads] = Throttle(min(num_threads, host.usable_cpus()))
+            start = time.perf_counter_ns()
+            yields = run_together(throttle.threads, self._walker, self._commands, count)
+            throttle.ran(time.perf_counter_ns() - start, yields)
+
+    def profile(self, num_threads: int = 1, places: Mapping[str, host.Memory | int] | None = None) -> list[CommandTime]:
+        """Run all commands with exactly so many threads, and say what each took: the times of the first thread.
+
+        Needs the walker's timed form among the kernels.
+        """
+        with self._lock:
+            self._bind_all(places)
+            self._prepare(num_threads, self._unbound)
+            (walker,) = _find(self._kernels, walker_name(self._target, timed=True))
+            times = np.zeros(len(self.plan.commands) + 1, np.int64)
+            run_together(num_threads, walker_at(walker), self._commands, len(times) - 1, times.ctypes.data)
+        names = (self.plan.kernels[number] for number in self.plan.commands[:, 0])
+        frequency = host.clock().frequency
+        return [
+            CommandTime(name, ticks * 10**9 // frequency)
+            for name, ticks in zip(names, np.diff(times).tolist(), strict=True)
+        ]
+
+    def _prepare(self, num_threads: int, unbound: set[str]) -> None:
         if num_threads < 1:
             raise InvokeError(f"A program runs with one thread or more, got {num_threads}.")
         if unbound:
             raise InvokeError(f"The program is not bound to {', '.join(sorted(unbound))}.")
-        with self._lock:
-            scratch = self.plan.sizes.get(SCRATCH, 0) * num_threads + SLACK
-            if SCRATCH in self.plan.sizes and self.memory[SCRATCH].size < scratch:
-                self.memory[SCRATCH] = host.Memory(scratch)
-                self._bind(SCRATCH, self.memory[SCRATCH].address)
-            run_together(num_threads, self._walker, table.ctypes.data, len(table))
+        if SCRATCH in self.plan.sizes:
+            scratch = self.plan.sizes[SCRATCH] * num_threads + SLACK
+            if self.memory[SCRATCH].size < scratch:
+                self._bind(SCRATCH, host.Memory(scratch))
 
-    def _bind(self, base: str, address: int) -> None:
-        at = self.plan.relocations.get(base)
-        if at is not None:
-            self._words[at] = self.plan.words[at] + address
-            self._unbound.discard(base)
+    def _bind_all(self, places: Mapping[str, host.Memory | int] | None) -> None:
+        if places is not None:
+            for base, place in places.items():
+                self._bind(base, place)
 
-    def _linked(self, table: npt.NDArray[np.int64], addresses: list[int]) -> npt.NDArray[np.int64]:
-        linked: npt.NDArray[np.int64] = table.copy()
-        if len(table):
-            linked[:, 0] = np.array(addresses, np.int64)[table[:, 0]]
-            linked[:, 1] += self._blocks.address
-        return linked
+    def _bind(self, base: str, place: host.Memory | int) -> None:
+        if isinstance(place, host.Memory):
+            self.memory[base] = place
+            place = place.address
+        if self._places.get(base) == place:
+            return
+        few = self._few.get(base)
+        if few is not None:
+            for at, offset in few:
+                self._word[at] = offset + place
+        elif base in self.plan.relocations:
+            at_all = self.plan.relocations[base]
+            self._words[at_all] = self.plan.words[at_all] + place
+        self._places[base] = place
+        self._unbound.discard(base)
 
 
-def walker_name(target: Target) -> str:
-    """The kernel that runs programs on this system."""
-    return f"walk__{target.name}" + ("_win64" if sys.platform == "win32" else "")
+def walker_name(target: Target, *, timed: bool = False) -> str:
+    """The kernel that runs programs on this system, or the one that `Program.profile` needs."""
+    return f"walk{'_timed' * timed}__{target.name}" + ("_win64" if sys.platform == "win32" else "")
+
+
+def _find(kernels: Kernels, *names: str) -> list[int]:
+    found = {name: kernels.find(name) for name in names}
+    missing = [name for name, address in found.items() if address is None]
+    if missing:
+        raise CompileError(f"No archive has the kernels {', '.join(missing)}.")
+    return [address for address in found.values() if address is not None]
+
+
+def _steps(sizes: list[int], limit: int) -> Iterator[range]:
+    """Successive numbers of ``sizes``, as few as together reach the limit."""
+    start = total = 0
+    for number, size in enumerate(sizes, 1):
+        total += size
+        if total >= limit or number == len(sizes):
+            yield range(start, number)
+            start, total = number, 0
 
 
 _programs: WeakSet[Program] = WeakSet()

@@ -6,16 +6,21 @@ import atexit
 import ctypes
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from weakref import WeakSet
 
 from gossamer.programs import host
 
-# The words that a team shares with the walker (codegen/kernels/walk.py), by their offsets in bytes. The first three
-# are written together and each of the others by itself, so they have two cache lines to themselves: the prefetcher
-# takes pairs.
-TICKET, COMMANDS, COUNT, ARRIVED, GENERATION, YIELD = 0, 8, 16, 128, 256, 384
-TEAM_SIZE = 512
+# The words that a team shares with the walker (codegen/kernels/walk.py), by their offsets in bytes. What is written at
+# different times lies two cache lines apart, because the prefetcher takes pairs: the announcement of a run, the count
+# of a barrier, its generation, the yields of those who waited for long, and what stays as it is during a run.
+TICKET, COMMANDS, COUNT = 0, 8, 16
+ARRIVED = 128
+GENERATION = 256
+YIELDS = 384
+YIELD, CLOCK, WHICH_CLOCK, STAMPS = 512, 520, 528, 536
+TEAM_SIZE = 640
 
 PATIENCE = 400
 """Turns that a thread waits inside the walker for the next run before it sleeps: some hundred microseconds."""
@@ -38,8 +43,10 @@ class Team:
 
     def __init__(self, size: int) -> None:
         self._memory = host.Memory(TEAM_SIZE)
-        words = (ctypes.c_int64 * (TEAM_SIZE // 8)).from_address(self._memory.address)
+        clock = host.clock()
+        self._words = words = (ctypes.c_int64 * (TEAM_SIZE // 8)).from_address(self._memory.address)
         words[YIELD // 8] = host.yield_address()
+        words[CLOCK // 8], words[WHICH_CLOCK // 8] = clock.address, clock.which
         self._walker: Walker | None = None
         self._ticket = 0
         self._stopping = False
@@ -59,15 +66,22 @@ class Team:
         _workers.update(self._threads)
         _teams.add(self)
 
-    def run(self, walker: Walker, commands: int, count: int) -> None:
-        """Run the commands at an address, all threads together. One run at a time."""
+    def run(self, walker: Walker, commands: int, count: int, stamps: int = 0) -> int:
+        """Run the commands at an address, all threads together, and say how often threads yielded in barriers.
+
+        A timed walker writes ``count + 1`` times to ``stamps``. One run at a time.
+        """
         if count == 0:
-            return  # it would have no barrier, and a thread might come for it when the next has begun
+            return 0  # it would have no barrier, and a thread might come for it when the next has begun
+        self._words[STAMPS // 8] = stamps
+        yields = self._words[YIELDS // 8]
         self._walker = walker
         self._ticket += 1
-        for tid in tuple(self._asleep):
-            self._wake(tid)
+        if self._asleep:
+            for tid in tuple(self._asleep):
+                self._wake(tid)
         walker(self._memory.address, commands, count, 0, self.size, self._ticket, 0)
+        return self._words[YIELDS // 8] - yields
 
     def stop(self) -> None:
         """Let the threads end, at the latest when they lose patience."""
@@ -102,24 +116,25 @@ class Team:
                 ticket = self._walker(self._memory.address, 0, 0, tid, self.size, ticket, patience)
 
 
-_idle: dict[int, list[Team]] = {}
+_idle: defaultdict[int, list[Team]] = defaultdict(list)
 _teams: WeakSet[Team] = WeakSet()
 _workers: WeakSet[threading.Thread] = WeakSet()
 
 
-def run_together(num_threads: int, walker: Walker, commands: int, count: int) -> None:
-    """Run the commands at an address with a team of ``num_threads``, which nobody else has meanwhile."""
-    idle = _idle.setdefault(num_threads, [])
+def run_together(num_threads: int, walker: Walker, commands: int, count: int, stamps: int = 0) -> int:
+    """`Team.run` with a team of ``num_threads``, which nobody else has meanwhile."""
+    idle = _idle[num_threads]
     try:
         team = idle.pop()
     except IndexError:
         team = Team(num_threads)
     try:
-        team.run(walker, commands, count)
+        yields = team.run(walker, commands, count, stamps)
     except BaseException:  # interrupted between the announcement and the run
         team.stop()
         raise
     idle.append(team)
+    return yields
 
 
 def worker_threads() -> int:

@@ -9,6 +9,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gossamer.delegates.delegate import Claims, Delegate
 from gossamer.dtypes import is_packed
-from gossamer.errors import DelegateError, InvokeError
+from gossamer.errors import DelegateError, InvokeError, PrepareError
 from gossamer.model import read_model, verify_model
 from gossamer.model.model import Model
 from gossamer.ops.op_def import OpDef
@@ -131,6 +132,10 @@ class Interpreter:
         )
         self._views: weakref.WeakSet[_View] = weakref.WeakSet()
         self._release: weakref.finalize[..., Any] | None = None
+        self._wants_default_delegate = experimental_op_resolver_type not in (
+            OpResolverType.BUILTIN_REF,
+            OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+        )
         self.allow_buffer_handle_output = False
         for delegate in delegates:
             self.modify_graph_with_delegate(delegate)
@@ -152,6 +157,8 @@ class Interpreter:
         not enough memory, or a view of `tensor` is still held.
         """
         self._ensure_safe()
+        if self._wants_default_delegate:
+            self._apply_default_delegate()
         self._subgraphs[0].allocate_tensors()
 
     def invoke(self) -> None:
@@ -334,6 +341,30 @@ class Interpreter:
         """
         return self._subgraph(subgraph_index).plan(persistent=persistent)
 
+    def _apply_default_delegate(self) -> None:
+        # As late as TFLite does it: after those that the user applies, when the shapes are those that will run.
+        subgraphs = list(self._delegated_subgraphs())
+        try:
+            for subgraph in subgraphs:
+                subgraph.propagate_shapes()
+        except PrepareError:
+            return  # allocate_tensors will say it; other shapes may do better
+        self._wants_default_delegate = False
+        delegate = _default_delegate(self._num_threads)
+        if delegate is None:
+            return
+        try:
+            for subgraph in subgraphs:
+                subgraph.delegation.apply(delegate)
+        except DelegateError as error:
+            # What a graph is to blame for, whoever runs it, allocate_tensors and invoke will say.
+            level = logging.INFO if isinstance(error.__cause__, PrepareError) else logging.WARNING
+            logger.log(level, "The default delegate fails, the reference kernels run instead: %s", error)
+            for subgraph in self._subgraphs:
+                subgraph.delegation.remove()
+        if self._release is None:
+            self._release = weakref.finalize(self, _release, self._subgraphs)
+
     def _ensure_safe(self) -> None:
         if len(self._views):
             raise RuntimeError(_VIEWS_HELD)
@@ -492,6 +523,12 @@ class InterpreterWithCustomOps(Interpreter):
                     "MutableOpResolver"
                 )
         super().__init__(experimental_op_resolver_type=resolver, **kwargs)
+
+
+def _default_delegate(num_threads: int) -> Delegate | None:
+    """Found by name, and only when a first model is allocated: the runtime knows no delegate."""
+    made: Delegate | None = import_module("gossamer.delegates.jit").default_delegate(num_threads)
+    return made
 
 
 def _checked(delegate: Any, argument: str) -> Delegate:

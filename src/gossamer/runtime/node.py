@@ -149,6 +149,10 @@ def _nowhere() -> Tensor:
 class NodeView(_NodeContext, NodeInfo):
     """A node as delegates see it."""
 
+    @property
+    def data(self) -> Any:
+        return self.node.data
+
 
 class NodePrepareContext(_NodeContext, PrepareContext):
     """The prepare phase: writes shapes and storage classes of the outputs into the scope's tensors."""

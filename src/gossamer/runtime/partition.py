@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.delegates.delegate import (
@@ -78,6 +79,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.tensors.update(self._locals)
         self._positions = {number: position for position, number in enumerate(subset.outputs)}
         self._boundary = {*subset.inputs, *subset.outputs}
+        self._in_place: set[int] = set()
         self._contexts: dict[int, NodeInvokeContext] = {}
         self._to_prepare = set(self._members)
         self._preparing: NodePrepareContext | None = None
@@ -180,6 +182,17 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         except ValueError as error:
             raise InvokeError(f'tensor {local.index} "{local.name}" {error}') from None
 
+    def memory(self, tensor: TensorInfo) -> NDArray[np.uint8]:
+        """See `PartitionInvokeContext.memory`."""
+        outer = self._outer(tensor)
+        if tensor.index in self._positions:
+            if outer.is_dynamic:
+                raise DelegateError(f'output tensor {tensor.index} "{tensor.name}" has no fixed shape')
+            self._in_place.add(tensor.index)
+        if outer.buffer is None:
+            raise DelegateError(f'tensor {tensor.index} "{tensor.name}" has no bytes')
+        return outer.buffer
+
     def run(self, node: NodeInfo) -> None:
         """See `PartitionInvokeContext.run`."""
         member = self._members[node.node_index]
@@ -229,6 +242,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     def _invoke_kernel(self, ctx: NodeInvokeContext) -> tuple[Array | None, ...]:
         for tensor in ctx.tensors_out:
             tensor.data_is_stale = False
+        self._in_place.clear()
         try:
             self._running_kernel().invoke(self)
             return tuple([self._result(tensor) for tensor in ctx.tensors_out])
@@ -239,6 +253,8 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
                 local.drop()
 
     def _result(self, tensor: Tensor) -> Array | None:
+        if tensor.index in self._in_place:
+            return None
         if tensor.data_is_stale:
             if not tensor.is_dynamic:
                 return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gossamer import GossamerError, Interpreter, ModelError
+from gossamer import GossamerError, Interpreter, ModelError, OpResolverType
 from gossamer.dtypes import type_name
 from gossamer.model import Model, read_model, verify_model
 from gossamer.model.metadata import file_names, min_runtime_version, model_metadata, read_file
@@ -211,7 +211,10 @@ def _file_size(model: Model, name: str) -> dict[str, Any]:
 
 def _memory(path: str, model: Model) -> list[dict[str, Any]]:
     try:
-        interpreter = Interpreter(path)
+        # The plan of TFLite: delegates take tensors out of it.
+        interpreter = Interpreter(
+            path, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        )
         interpreter.allocate_tensors()
     except GossamerError as error:
         return [{"subgraph": 0, "error": " ".join(str(error).split())}]

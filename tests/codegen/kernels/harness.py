@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import compile_kernel
+from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import (
     DEPTH_BLOCK,
     ContractPanels,
@@ -116,7 +117,7 @@ def pack(target: Target, weights: np.ndarray, nv: int, threads: int = 1, by_dept
 
 
 class Convolution:
-    """y = steps(x * weights + bias) through a driver, over NHWC arrays; x has its border already.
+    """y = epilogue(x * weights + bias) through a driver, over NHWC arrays; x has its border already.
 
     ``depth_block``: the elements of depth of a block, for the panel driver; none: the tile driver.
     """
@@ -129,7 +130,7 @@ class Convolution:
         bias: np.ndarray,
         y: np.ndarray,
         tile: tuple[int, int],
-        steps: tuple[str, ...] = (),
+        epilogue: Expression = IDENTITY,
         residual: np.ndarray | None = None,
         stride: int = 1,
         dilation: int = 1,
@@ -206,8 +207,8 @@ class Convolution:
             )
 
         if overlap:
-            kernel = Gemm(target.name, mr, nv, steps, conv)
-            last = Gemm(target.name, mr, panels.rest_nv, steps, conv, ragged) if panels.rest_nv else None
+            kernel = Gemm(target.name, mr, nv, epilogue, conv)
+            last = Gemm(target.name, mr, panels.rest_nv, epilogue, conv, ragged) if panels.rest_nv else None
             both = shape(depth, table)
             self.kernels = [kernel, last]
             self.spec: KernelSpec = ContractTiles(target.name)
@@ -227,9 +228,9 @@ class Convolution:
             rows = []
             for number, (tap, start, size) in enumerate(pieces):
                 final = number == len(pieces) - 1
-                done = steps if final else ()
+                done = epilogue if final else IDENTITY
 
-                def kernel(height: int, done: tuple[str, ...] = done, number: int = number) -> Gemm:
+                def kernel(height: int, done: Expression = done, number: int = number) -> Gemm:
                     accumulate = number > 0
                     return Gemm(target.name, height, vectors, done, False, is_ragged, accumulate, prefetch)
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
+from gossamer.codegen.expression import Expression, name_of, operand_count
 from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gemm, panels_of
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
@@ -15,6 +17,14 @@ TILES = {
     "avx512": ((14, 2), (12, 2), (9, 3), (8, 3), (7, 3), (6, 4), (4, 4), (14, 1), (1, 8), (3, 2)),
     "avx2": ((6, 2), (4, 3), (8, 1), (1, 6), (3, 2)),
     "neon": ((8, 2), (6, 4), (7, 3), (4, 4), (8, 1), (1, 4)),
+}
+
+EPILOGUES: dict[Expression, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    0: lambda x, _: x,
+    ("relu6", 0): lambda x, _: np.clip(x, 0, 6),
+    ("add", 0, 1): np.add,
+    ("relu", ("add", 0, 1)): lambda x, y: np.maximum(x + y, 0),
+    ("add", ("mul", 0, ("logistic", 0)), 1): lambda x, y: x / (1 + np.exp(-x)) + y,
 }
 
 
@@ -54,7 +64,7 @@ def test_tiles_of_every_shape(target: Target, threads: int) -> None:
                 depth = depths()[(pixels + channels) % 6]
                 x, weights = normal(rng, 1, 1, pixels, depth), normal(rng, channels, 1, 1, depth)
                 bias, y = normal(rng, channels), filled((1, 1, pixels, channels))
-                Convolution(target, x, weights, bias, y, (mr, nv), ("relu",)).run(threads)
+                Convolution(target, x, weights, bias, y, (mr, nv), ("relu", 0)).run(threads)
                 assert_close(y, np.maximum(expected(x, weights, bias), 0))
 
 
@@ -71,25 +81,18 @@ def test_every_depth(target: Target, depth: int) -> None:
 @on_every_target
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("depth_block", [None, 8, 16, 1000])
-@pytest.mark.parametrize("steps", [(), ("relu6",), ("add",), ("add", "relu"), ("silu", "add")])
+@pytest.mark.parametrize("epilogue", EPILOGUES, ids=lambda epilogue: name_of(epilogue) or "identity")
 def test_residual_and_blocks_of_depth(
-    target: Target, steps: tuple[str, ...], depth_block: int | None, threads: int
+    target: Target, epilogue: Expression, depth_block: int | None, threads: int
 ) -> None:
     rng = np.random.default_rng(1)
     x, weights, bias = normal(rng, 1, 7, 7, 40), normal(rng, 70, 1, 1, 40), normal(rng, 70)
     residual = normal(rng, 1, 7, 7, 70)
-    want = expected(x, weights, bias)
-    for step in steps:
-        want = {
-            "relu": lambda v: np.maximum(v, 0),
-            "relu6": lambda v: np.clip(v, 0, 6),
-            "add": lambda v: v + residual,
-            "silu": lambda v: v / (1 + np.exp(-v)),
-        }[step](want)
+    want = EPILOGUES[epilogue](expected(x, weights, bias), residual)
     for tile in ((7, 3), (5, 4)) if target.registers > 16 else ((4, 3), (6, 2)):
         y = filled((1, 7, 7, 70))
-        given = residual if "add" in steps else None
-        Convolution(target, x, weights, bias, y, tile, steps, given, depth_block=depth_block).run(threads)
+        given = residual if operand_count(epilogue) == 2 else None
+        Convolution(target, x, weights, bias, y, tile, epilogue, given, depth_block=depth_block).run(threads)
         assert_close(y, want)
 
 
@@ -129,7 +132,7 @@ def test_an_output_with_a_border_keeps_it(target: Target) -> None:
     rng = np.random.default_rng(4)
     x, weights, bias = normal(rng, 1, 7, 9, 5), normal(rng, 17, 3, 3, 5), normal(rng, 17)
     bordered = filled((1, 7, 9, 17), 5.0)
-    Convolution(target, x, weights, bias, bordered[:, 1:-1, 1:-1], (3, 2), ("relu",)).run()
+    Convolution(target, x, weights, bias, bordered[:, 1:-1, 1:-1], (3, 2), ("relu", 0)).run()
     assert_close(bordered[:, 1:-1, 1:-1], np.maximum(expected(x, weights, bias), 0))
     inside = np.zeros(bordered.shape, bool)
     inside[:, 1:-1, 1:-1] = True
@@ -145,7 +148,7 @@ def test_bits_do_not_depend_on_threads(target: Target, depth_block: int | None) 
     for threads in (1, 2, 3, 7):
         y = filled((1, 10, 11, 100))
         how = {"depth_block": depth_block, "prefetch": 1}
-        Convolution(target, x, weights, bias, y, (4, 2), ("logistic",), **how).run(threads)
+        Convolution(target, x, weights, bias, y, (4, 2), ("logistic", 0), **how).run(threads)
         results.append(y.tobytes())
     assert len(set(results)) == 1
 
@@ -159,8 +162,8 @@ def test_panels(channels: int, panels: tuple[int, ...]) -> None:
 
 
 def test_names() -> None:
-    assert Gemm("avx512", 14, 2, ("relu6",)).name == "f32_gemm_relu6_14x2__avx512"
-    assert Gemm("avx2", 4, 3, ("add", "relu"), True, True, True, 2).name == (
+    assert Gemm("avx512", 14, 2, ("relu6", 0)).name == "f32_gemm_relu6_14x2__avx512"
+    assert Gemm("avx2", 4, 3, ("relu", ("add", 0, 1)), True, True, True, 2).name == (
         "f32_conv_add_relu_4x3__avx2_accumulate_ragged_p2"
     )
     assert ContractTiles("neon").name == "x8_contract_tiles__neon"
@@ -170,8 +173,8 @@ def test_names() -> None:
 @pytest.mark.parametrize(("spec", "message"), [
     (Gemm("avx2", 14, 2), "needs 30 registers, avx2 has 16"),
     (Gemm("avx2", 15, 1), "mr must be 1 to 14"),
-    (Gemm("avx2", 2, 1, ("add", "mul")), "one residual"),
-    (Gemm("avx2", 2, 1, ("frobnicate",)), "no step 'frobnicate'"),
+    (Gemm("avx2", 2, 1, ("mul", ("add", 0, 1), 2)), "one operand beside the sum"),
+    (Gemm("avx2", 2, 1, ("frobnicate", 0)), "no function 'frobnicate'"),
 ])  # fmt: skip
 def test_what_cannot_be(spec: Gemm, message: str) -> None:
     with pytest.raises(CompileError, match=message):
@@ -193,7 +196,7 @@ def inner_loops(text: str) -> list[str]:
 @pytest.mark.parametrize("conv", [False, True])
 def test_inner_loops_do_not_spill(target: Target, conv: bool) -> None:
     for mr, nv in TILES[target.name]:
-        text = assembly(Gemm(target.name, mr, nv, ("relu",), conv, prefetch=2), target)
+        text = assembly(Gemm(target.name, mr, nv, ("relu", 0), conv, prefetch=2), target)
         loops = inner_loops(text)
         assert loops, (mr, nv)
         for loop in loops:

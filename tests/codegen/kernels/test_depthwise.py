@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
+from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
@@ -21,18 +22,18 @@ def depthwise(
     pixels: int,
     stride: int = 1,
     dilation: int = 1,
-    steps: tuple[str, ...] = (),
+    epilogue: Expression = IDENTITY,
     known: bool = True,
     chunks: int = 1,
     threads: int = 1,
 ) -> None:
-    """y = steps(x * weights + bias); x has its border already."""
+    """y = epilogue(x * weights + bias); x has its border already."""
     height, width, channels = weights.shape
     images, rows, columns, _ = y.shape
     lanes = target.lanes()
     each = -(-channels // chunks // lanes) * lanes if chunks > 1 else channels
     chunks = -(-channels // each)
-    kernel = DepthwiseRow(target.name, min(pixels, columns), steps, (height, width, stride) if known else None)
+    kernel = DepthwiseRow(target.name, min(pixels, columns), epilogue, (height, width, stride) if known else None)
 
     def shape(count: int) -> Any:
         return block(
@@ -99,7 +100,7 @@ def test_every_shape(target: Target, kernel: tuple[int, int, int], known: bool) 
                 weights, bias = normal(rng, height, width, channels), normal(rng, channels)
                 want = expected(x, weights, bias, stride, 1)
                 y = filled(want.shape)
-                depthwise(target, x, weights, bias, y, pixels, stride, 1, ("relu",), known)
+                depthwise(target, x, weights, bias, y, pixels, stride, 1, ("relu", 0), known)
                 np.testing.assert_allclose(y, np.maximum(want, 0), rtol=1e-5, atol=1e-5)
 
 
@@ -122,7 +123,7 @@ def test_bits_do_not_depend_on_threads_or_chunks(target: Target) -> None:
     for chunks, threads in ((1, 1), (1, 2), (1, 3), (2, 1), (3, 3), (3, 7)):
         bordered = filled((1, 9, 9, 75), 3.0)
         y = bordered[:, 1:-1, 1:-1]
-        depthwise(target, x, weights, bias, y, 7, steps=("silu",), chunks=chunks, threads=threads)
+        depthwise(target, x, weights, bias, y, 7, epilogue=("mul", 0, ("logistic", 0)), chunks=chunks, threads=threads)
         results.append(bordered.tobytes())
         assert (bordered[:, 0] == 3).all()
         assert (bordered[:, :, -1] == 3).all()
@@ -130,11 +131,11 @@ def test_bits_do_not_depend_on_threads_or_chunks(target: Target) -> None:
 
 
 def test_names_and_refusals() -> None:
-    assert DepthwiseRow("avx512", 7, ("relu6",), (3, 3, 2)).name == "f32_dwconv_relu6_3x3s2_7x1__avx512"
+    assert DepthwiseRow("avx512", 7, ("relu6", 0), (3, 3, 2)).name == "f32_dwconv_relu6_3x3s2_7x1__avx512"
     assert DepthwiseRow("avx512", 7).name == "f32_dwconv_any_7x1__avx512"
     assert Depthwise("avx512").name == "x8_dwconv_rows__avx512"
-    with pytest.raises(CompileError, match="take no operand"):
-        DepthwiseRow("avx512", 7, ("add",)).emit(all_targets()["avx512"])
+    with pytest.raises(CompileError, match="no operand but the sum"):
+        DepthwiseRow("avx512", 7, ("add", 0, 1)).emit(all_targets()["avx512"])
     with pytest.raises(CompileError, match="16 registers"):
         DepthwiseRow("avx2", 15).emit(all_targets()["avx2"])
 
@@ -142,4 +143,4 @@ def test_names_and_refusals() -> None:
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
 def test_it_compiles(target: Target) -> None:
     for kernel in ((3, 3, 1), (3, 3, 2), (5, 5, 1), (5, 5, 2), None):
-        assembly(DepthwiseRow(target.name, 7, ("relu6",), kernel), target)
+        assembly(DepthwiseRow(target.name, 7, ("relu6", 0), kernel), target)

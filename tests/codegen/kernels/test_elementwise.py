@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
-from gossamer.codegen.kernels.elementwise import BINARY, UNARY, Map, takes_operand
+from gossamer.codegen.expression import FUNCTIONS, Expression
+from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, filled, guarded, normal, on_every_target, run
@@ -38,7 +39,6 @@ WANTED: dict[str, Callable[..., np.ndarray]] = {
     "round": np.rint,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sign": np.sign,
-    "silu": lambda x: x * logistic(x),
     "sqrt": np.sqrt,
     "square": np.square,
     "tanh": np.tanh,
@@ -48,74 +48,79 @@ WANTED: dict[str, Callable[..., np.ndarray]] = {
     "min": np.minimum,
     "mul": np.multiply,
     "prelu": lambda x, a: np.where(x < 0, a * x, x),
-    "rdiv": lambda x, y: y / x,
-    "rsub": lambda x, y: y - x,
     "sqrdiff": lambda x, y: (x - y) ** 2,
     "sub": np.subtract,
 }
 POSITIVE = ("log", "rsqrt", "sqrt")
 # In units of 2^-24 of the result (of 1 for gelu, whose factor 1 + erf loses digits far below 0).
-UNITS = {"exp": 3, "log": 2, "logistic": 5, "silu": 6, "tanh": 6, "elu": 8, "gelu": 12, "gelutanh": 12, "rsqrt": 3}
+UNITS = {"exp": 3, "log": 2, "logistic": 5, "tanh": 6, "elu": 8, "gelu": 12, "gelutanh": 12, "rsqrt": 3}
 
 
-def map_arguments(spec: Map, x: np.ndarray, y: np.ndarray, operands: list[np.ndarray], size: int = 0) -> np.ndarray:
-    """The block for [rows, columns, count] arrays; operands broadcast, a count of 1 is for a step with a c."""
+UNARY, BINARY = ([name for name, function in FUNCTIONS.items() if function.arity == n] for n in (1, 2))
+
+
+def compute(spec: Map, y: np.ndarray, operands: list[np.ndarray], size: int = 0, threads: int = 1) -> None:
+    """y = the expression of [rows, columns, count] arrays; operands broadcast."""
     rows, columns, count = y.shape
-    size = size or count
+    size = size or max(count, 1)
     values = {
-        "x": x,
         "y": y,
+        "y_row": y.strides[0],
+        "y_column": y.strides[1],
         "rows": rows,
         "columns": columns,
         "count": count,
         "block": size,
         "blocks": -(-count // size),
     }
-    for name, array in (("x", x), ("y", y)):
-        values |= {f"{name}_row": array.strides[0], f"{name}_column": array.strides[1]}
-    for at in range(4):
-        operand = operands[at] if at < len(operands) else None
-        row, column = (0, 0) if operand is None else (operand.strides[d] * (operand.shape[d] > 1) for d in (0, 1))
-        values |= {f"operand{at}": operand, f"operand{at}_row": row, f"operand{at}_column": column}
-    return block(spec.arguments, **values)
+    for at in range(MAX_OPERANDS):
+        x = operands[at] if at < len(operands) else None
+        row, column = (0, 0) if x is None else (x.strides[d] * (x.shape[d] > 1) for d in (0, 1))
+        values |= {f"x{at}": x, f"x{at}_row": row, f"x{at}_column": column}
+    run(spec, block(spec.arguments, **values), threads)
+
+
+def letters(*operands: np.ndarray) -> str:
+    """How operands lie along the innermost dimension."""
+    return "".join("s" if x.shape[2] == 1 else "v" for x in operands)
 
 
 @on_every_target
-@pytest.mark.parametrize("step", UNARY)
-def test_functions(target: Target, step: str) -> None:
+@pytest.mark.parametrize("name", UNARY)
+def test_functions(target: Target, name: str) -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([
         rng.standard_normal(2000) * scale for scale in (1e-6, 1e-3, 0.1, 1, 3, 10, 25)
     ] + [[0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5]])  # fmt: skip
-    if step in POSITIVE:
+    if name in POSITIVE:
         x = np.abs(x) + 1e-30
     x = guarded(x.astype(np.float32)[None, None])
     y = filled(x.shape)
-    spec = Map(target.name, (step,))
-    run(spec, map_arguments(spec, x, y, []))
-    want = WANTED[step](x.astype(np.float64))
-    if step in UNITS:
-        size = np.maximum(np.abs(want), 1) if step.startswith("gelu") else np.maximum(np.abs(want), 1e-28)
+    spec = Map(target.name, (name, 0))
+    compute(spec, y, [x])
+    want = WANTED[name](x.astype(np.float64))
+    if name in UNITS:
+        size = np.maximum(np.abs(want), 1) if name.startswith("gelu") else np.maximum(np.abs(want), 1e-28)
         error = np.max(np.abs(y - want) / size) * 2**24
-        assert error < UNITS[step], error
+        assert error < UNITS[name], error
     else:
         np.testing.assert_allclose(y, want, rtol=4e-7)
 
 
 @on_every_target
-@pytest.mark.parametrize("step", UNARY)
-def test_nan_stays(target: Target, step: str) -> None:
+@pytest.mark.parametrize("name", UNARY)
+def test_nan_stays(target: Target, name: str) -> None:
     x = guarded(np.full((1, 1, 19), np.nan, np.float32))
     y = filled(x.shape, 0.0)
-    spec = Map(target.name, (step,))
-    run(spec, map_arguments(spec, x, y, []))
+    spec = Map(target.name, (name, 0))
+    compute(spec, y, [x])
     assert np.isnan(y).all()
 
 
 @on_every_target
 def test_ends_of_the_range(target: Target) -> None:
     inf = np.inf
-    for step, given, wanted in (
+    for name, given, wanted in (
         ("exp", [-inf, -200, -104, 88, 89, inf], [0, 0, 0, np.exp(np.float32(88)), inf, inf]),
         ("logistic", [-inf, -200, 200, inf], [0, 0, 1, 1]),
         ("tanh", [-inf, -20, 20, inf], [-1, -1, 1, 1]),
@@ -125,28 +130,25 @@ def test_ends_of_the_range(target: Target) -> None:
     ):
         x = guarded(np.array(given, np.float32)[None, None])
         y = filled(x.shape)
-        spec = Map(target.name, (step,))
-        run(spec, map_arguments(spec, x, y, []))
-        np.testing.assert_allclose(y[0, 0], np.array(wanted, np.float32), rtol=1e-6, atol=1e-30, err_msg=step)
+        spec = Map(target.name, (name, 0))
+        compute(spec, y, [x])
+        np.testing.assert_allclose(y[0, 0], np.array(wanted, np.float32), rtol=1e-6, atol=1e-30, err_msg=name)
 
 
 @on_every_target
-@pytest.mark.parametrize("step", BINARY)
+@pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_operands(target: Target, step: str, threads: int) -> None:
+def test_operands(target: Target, name: str, threads: int) -> None:
     rng = np.random.default_rng(1)
     lanes = target.lanes()
     for count in (1, lanes - 1, lanes, lanes + 1, 3 * lanes, 4 * lanes + 3):
         x = normal(rng, 5, 3, count)
         for shape in ((5, 3, count), (1, 1, count), (5, 1, count), (1, 3, count), (5, 3, 1), (5, 1, 1), (1, 1, 1)):
             other = normal(rng, *shape)
-            if count > 1 and shape[2] == 1:
-                spec = Map(target.name, (step + "c",))
-            else:
-                spec = Map(target.name, (step,))
-            y = filled(x.shape)
-            run(spec, map_arguments(spec, x, y, [other]), threads)
-            np.testing.assert_allclose(y, WANTED[step](x, other), rtol=1e-6)
+            for first, second in ((x, other), (other, x)):
+                y = filled(x.shape)
+                compute(Map(target.name, (name, 0, 1), letters(first, second)), y, [first, second], 0, threads)
+                np.testing.assert_allclose(y, WANTED[name](first, second), rtol=1e-6)
 
 
 @on_every_target
@@ -160,8 +162,8 @@ def test_chain_with_strides_and_blocks(target: Target) -> None:
     for size, threads in ((0, 1), (16, 1), (32, 2), (16, 3)):
         to = filled((4, 6, 44), 7.0)
         y = to[:, 1:5, 1:43]
-        spec = Map(target.name, ("mul", "addc", "subc", "relu", "add"))
-        run(spec, map_arguments(spec, x, y, [scale, shift, other, x], size), threads)
+        expression: Expression = ("add", ("relu", ("sub", ("add", ("mul", 0, 1), 2), 3)), 0)
+        compute(Map(target.name, expression, "vvss"), y, [x, scale, shift, other], size, threads)
         np.testing.assert_allclose(y, want, rtol=1e-6, atol=1e-6)
         assert (to[:, :, 43] == 7).all()
         assert (to[:, 0] == 7).all()
@@ -171,35 +173,48 @@ def test_chain_with_strides_and_blocks(target: Target) -> None:
 
 @on_every_target
 def test_nothing_to_do(target: Target) -> None:
-    spec = Map(target.name, ("relu",))
+    spec = Map(target.name, ("relu", 0))
     for shape in ((0, 3, 4), (3, 0, 4), (3, 4, 0)):
         x, y = filled(shape), filled(shape)
-        run(spec, map_arguments(spec, x, y, [], 16), 2)
+        compute(spec, y, [x], 16, 2)
 
 
 @on_every_target
 def test_in_place(target: Target) -> None:
     x = guarded(np.arange(-20, 21, dtype=np.float32)[None, None])
-    spec = Map(target.name, ("relu",))
-    run(spec, map_arguments(spec, x, x, []))
+    compute(Map(target.name, ("relu", 0)), x, [x])
     np.testing.assert_array_equal(x[0, 0], np.maximum(np.arange(-20, 21), 0))
 
 
-def test_steps_are_checked() -> None:
-    assert takes_operand("addc")
-    assert not takes_operand("sqrt")
-    with pytest.raises(CompileError, match="no step 'reluc'"):
-        takes_operand("reluc")
-    with pytest.raises(CompileError, match="at most 4 operands, got 5"):
-        Map("avx2", ("add",) * 5).emit(all_targets()["avx2"])
+@on_every_target
+def test_six_operands(target: Target) -> None:
+    x = [normal(np.random.default_rng(at), 2, 3, 21 if at % 2 else 1) for at in range(6)]
+    expression: Expression = 0
+    for at in range(1, 6):
+        expression = ("add", expression, ("mul", at, at))
+    y = filled((2, 3, 21))
+    compute(Map(target.name, expression, "svsvsv"), y, x)
+    np.testing.assert_allclose(y, x[0] + sum(np.square(other) for other in x[1:]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("spec", "message"), [
+    (Map("avx2", ("add", 0, 1)), "needs 2 operands, got 'v'"),
+    (Map("avx2", 0, ""), "1 to 6 operands, each v or s, got ''"),
+    (Map("avx2", 0, "vvvvvvv"), "1 to 6 operands"),
+    (Map("avx2", 0, "c"), "each v or s, got 'c'"),
+    (Map("avx2", ("reluc", 0)), "no function 'reluc'"),
+])  # fmt: skip
+def test_what_cannot_be(spec: Map, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        spec.emit(all_targets()["avx2"])
 
 
 def test_names() -> None:
-    assert Map("avx2", ("mul", "addc", "relu")).name == "f32_map_mul_addc_relu__avx2"
-    assert Map("avx2", ()).name == "f32_map_copy__avx2"
+    assert Map("avx2", ("relu", ("add", ("mul", 0, 1), 2)), "vvs").name == "f32_map_mul_add_relu_vvs__avx2"
+    assert Map("avx2", 0).name == "f32_map_copy_v__avx2"
 
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
-def test_every_step_compiles(target: Target) -> None:
-    for step in (*UNARY, *BINARY):
-        assembly(Map(target.name, (step,)), target)
+def test_every_function_compiles(target: Target) -> None:
+    for name, function in FUNCTIONS.items():
+        assembly(Map(target.name, (name, *range(function.arity)), "v" * function.arity), target)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
+from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.reduce import START, Reduce
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
@@ -13,10 +14,17 @@ NUMPY = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": 
 
 
 def reduce(
-    target: Target, reduction: str, along: bool, x: np.ndarray, y: np.ndarray, size: int = 0, threads: int = 1
+    target: Target,
+    reduction: str,
+    along: bool,
+    x: np.ndarray,
+    y: np.ndarray,
+    size: int = 0,
+    threads: int = 1,
+    epilogue: Expression = IDENTITY,
 ) -> None:
     """x is [outer, rows, columns, inner]; inner is 1 if ``along``."""
-    spec = Reduce(target.name, reduction, along)  # type: ignore[arg-type]
+    spec = Reduce(target.name, reduction, along, epilogue)  # type: ignore[arg-type]
     outer, rows, columns, inner = x.shape
     size = size or max(inner, 1)
     arguments = block(
@@ -78,9 +86,21 @@ def test_of_nothing(target: Target, along: bool) -> None:
         np.testing.assert_array_equal(y, np.nan if reduction == "mean" else start)
 
 
+@on_every_target
+@pytest.mark.parametrize("along", [False, True])
+def test_epilogue(target: Target, along: bool) -> None:
+    x = normal(np.random.default_rng(2), 7, 2, 21, 1)
+    y = filled((7, 1))
+    reduce(target, "mean", along, x, y, epilogue=("sqrt", ("square", 0)))
+    np.testing.assert_allclose(y, np.abs(x.astype(np.float64).mean((1, 2))), rtol=1e-5, atol=1e-6)
+
+
 def test_names_and_refusals() -> None:
     assert Reduce("avx2", "mean").name == "f32_reduce_mean_across__avx2"
     assert Reduce("avx2", "sum", True).name == "f32_reduce_sum_along__avx2"
+    assert Reduce("avx2", "max", epilogue=("relu", 0)).name == "f32_reduce_max_across_relu__avx2"
+    with pytest.raises(CompileError, match="no operand but the result"):
+        Reduce("avx2", "sum", epilogue=("add", 0, 1)).emit(all_targets()["avx2"])
     with pytest.raises(CompileError, match="one of sum, mean"):
         Reduce("avx2", "mode").emit(all_targets()["avx2"])  # type: ignore[arg-type]
 

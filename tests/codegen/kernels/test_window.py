@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
+from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.window import LOWEST, Window
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
@@ -21,9 +22,9 @@ def pool(
     stride: tuple[int, int],
     pad: tuple[int, int],
     threads: int = 1,
-    steps: tuple[str, ...] = (),
+    epilogue: Expression = IDENTITY,
 ) -> None:
-    spec = Window(target.name, reduction, steps)  # type: ignore[arg-type]
+    spec = Window(target.name, reduction, epilogue)  # type: ignore[arg-type]
     images, rows, columns, channels = y.shape
     axes = ("image", "row", "column")
     values = {f"{name}_{axis}": a.strides[i] for name, a in (("x", x), ("y", y)) for i, axis in enumerate(axes)}
@@ -87,11 +88,11 @@ def test_windows(
 
 
 @on_every_target
-def test_steps_and_borders(target: Target) -> None:
+def test_epilogue_and_borders(target: Target) -> None:
     rng = np.random.default_rng(1)
     x, bordered = normal(rng, 1, 6, 6, 21), filled((1, 5, 5, 21), 3.0)
     y = bordered[:, 1:-1, 1:-1]
-    pool(target, "mean", x, y, (2, 2), (2, 2), (0, 0), steps=("relu",))
+    pool(target, "mean", x, y, (2, 2), (2, 2), (0, 0), epilogue=("relu", 0))
     np.testing.assert_allclose(y, np.maximum(expected("mean", x, y, (2, 2), (2, 2), (0, 0)), 0), rtol=1e-5, atol=1e-6)
     assert (bordered[:, 0] == 3).all()
     assert (bordered[:, :, -1] == 3).all()
@@ -105,9 +106,9 @@ def test_maximum_of_nan_is_the_lowest_number(target: Target) -> None:
 
 
 def test_names_and_refusals() -> None:
-    assert Window("neon", "max", ("relu",)).name == "f32_maxpool_relu__neon"
-    with pytest.raises(CompileError, match="take no operand"):
-        Window("neon", "max", ("add",)).emit(all_targets()["neon"])
+    assert Window("neon", "max", ("relu", 0)).name == "f32_maxpool_relu__neon"
+    with pytest.raises(CompileError, match="no operand but the result"):
+        Window("neon", "max", ("add", 0, 1)).emit(all_targets()["neon"])
 
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)

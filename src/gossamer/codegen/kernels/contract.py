@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Part, Value
-from gossamer.codegen.kernels.elementwise import apply_step, operand_count
 from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.targets import Target
@@ -61,7 +61,7 @@ def panels_of(channels: int, nv: int, lanes: int) -> Panels:
 
 @dataclass(frozen=True)
 class Gemm(KernelSpec):
-    """A microkernel: c = steps(bias + a b) for mr rows and nv vectors of channels.
+    """A microkernel: c = epilogue(bias + a b) for mr rows and nv vectors of channels.
 
     ``void k(ptr a, ptr b, ptr bias, ptr c, ptr residual, ptr next, ptr shape)``. ``shape`` is the argument block:
 
@@ -72,13 +72,13 @@ class Gemm(KernelSpec):
       residual; b is always read in whole vectors.
 
     ``conv``: there is a table of taps. ``accumulate``: begin with what is in c instead of the bias. ``prefetch``:
-    lines fetched from ``next`` in every turn of `UNROLL` steps. ``steps``: the epilogue; one step may take an
-    operand, the residual, which may be c itself.
+    lines fetched from ``next`` in every turn of `UNROLL` steps. ``epilogue``: operand 0 is the sum, operand 1 the
+    residual, which may be c itself.
     """
 
     mr: int
     nv: int
-    steps: tuple[str, ...] = ()
+    epilogue: Expression = IDENTITY
     conv: bool = False
     ragged: bool = False
     accumulate: bool = False
@@ -96,7 +96,7 @@ class Gemm(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("f32", "conv" if self.conv else "gemm", *self.steps, f"{self.mr}x{self.nv}")
+        return ("f32", "conv" if self.conv else "gemm", name_of(self.epilogue), f"{self.mr}x{self.nv}")
 
     @property
     def variant(self) -> str:
@@ -130,15 +130,14 @@ class Gemm(KernelSpec):
         else:
             sums = self._depth(f, shape, a, b, following, sums)
 
-        reads_residual = operand_count(self.steps) == 1
+        reads_residual = operand_count(self.epilogue) == 2
         residual_rows = _rows(f, residual, shape.residual_stride, mr) if reads_residual else []
         for i, row in enumerate(rows):
             for v, part in enumerate(parts):
-                value = sums[i * nv + v]
-                operand = part.load(f.offset(residual_rows[i], size * v)) if reads_residual else None
-                for step in self.steps:
-                    value = apply_step(step, f, value, operand)
-                part.store(value, f.offset(row, size * v))
+                operands = [sums[i * nv + v]]
+                if reads_residual:
+                    operands.append(part.load(f.offset(residual_rows[i], size * v)))
+                part.store(apply(self.epilogue, f, operands), f.offset(row, size * v))
         return module.text()
 
     def _depth(
@@ -184,8 +183,8 @@ class Gemm(KernelSpec):
         needed = self.mr * self.nv + self.nv  # the value of a row can take the place of a weight
         if self.nv < 1 or needed > target.registers:
             raise CompileError(f"{self.name}: the tile needs {needed} registers, {target.name} has {target.registers}.")
-        if operand_count(self.steps) > 1:
-            raise CompileError(f"{self.name}: there is one residual, for one step, got {self.steps}.")
+        if operand_count(self.epilogue) > 2:
+            raise CompileError(f"{self.name}: there is one operand beside the sum, the residual.")
 
 
 def _rows(f: Function, first: Value, stride: Value, count: int) -> list[Value]:

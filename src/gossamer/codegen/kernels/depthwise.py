@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import PTR, Arguments, Function, Module, Part, Value
-from gossamer.codegen.kernels.elementwise import apply_step, operand_count
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.targets import Target
@@ -22,7 +22,7 @@ MAX_KERNEL_ROWS = 64
 
 @dataclass(frozen=True)
 class DepthwiseRow(KernelSpec):
-    """A microkernel: y = steps(bias + the sum over the kernel of x w), for one row, ``pixels`` at a time.
+    """A microkernel: y = epilogue(bias + the sum over the kernel of x w), for one row, ``pixels`` at a time.
 
     ``void k(ptr rows, ptr weights, ptr bias, ptr y, ptr shape)``. ``rows`` are pointers to the first element that
     the first pixel reads in each row of the kernel; weights are [kernel rows, kernel columns, channels].
@@ -39,7 +39,7 @@ class DepthwiseRow(KernelSpec):
     """
 
     pixels: int
-    steps: tuple[str, ...] = ()
+    epilogue: Expression = IDENTITY
     kernel: tuple[int, int, int] | None = None
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
@@ -57,11 +57,11 @@ class DepthwiseRow(KernelSpec):
     @property
     def parts(self) -> tuple[str, ...]:
         shape = "{}x{}s{}".format(*self.kernel) if self.kernel else "any"
-        return ("f32", "dwconv", *self.steps, shape, f"{self.pixels}x1")
+        return ("f32", "dwconv", name_of(self.epilogue), shape, f"{self.pixels}x1")
 
     def emit(self, target: Target) -> str:
-        if operand_count(self.steps):
-            raise CompileError(f"{self.name}: the steps of a depthwise kernel take no operand.")
+        if operand_count(self.epilogue) > 1:
+            raise CompileError(f"{self.name}: the epilogue of a depthwise kernel has no operand but the sum.")
         if self.pixels < 1 or self.pixels + 2 > target.registers:
             raise CompileError(f"{self.name}: {target.name} has {target.registers} registers.")
         module = Module(target)
@@ -85,9 +85,7 @@ class DepthwiseRow(KernelSpec):
                     sums = self._any(f, shape, part, rows, x, filter, sums)
                 to = f.offset(y, column * shape.y_column + at)
                 for value in sums:
-                    for step in self.steps:
-                        value = apply_step(step, f, value)
-                    part.store(value, to)
+                    part.store(apply(self.epilogue, f, [value]), to)
                     to = f.offset(to, shape.y_column)
 
         f.vectors(shape.channels, channels)

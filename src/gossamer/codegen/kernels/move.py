@@ -34,6 +34,16 @@ def _in_pieces(f: Function, count: Value, move: Callable[[Type, Value], None]) -
                 piece //= 2
 
 
+def fill(f: Function, destination: Value, count: Value, value: Value) -> None:
+    """Set ``count`` bytes to the low byte of ``value``."""
+    byte = f.emit(vector("i8", 1), f"trunc {value} to i8")
+
+    def move(type: Type, at: Value) -> None:
+        f.store(f.splat(byte, type.lanes) if type.lanes > 1 else byte, f.offset(destination, at))
+
+    _in_pieces(f, count, move)
+
+
 @dataclass(frozen=True)
 class Copy(KernelSpec):
     """[rows, columns] runs of ``run`` contiguous bytes from ``source`` to ``destination``.
@@ -161,20 +171,12 @@ class Border(KernelSpec):
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
-        byte = f.emit(vector("i8", 1), f"trunc {a.value} to i8")
-
-        def fill(destination: Value, count: Value) -> None:
-            def move(type: Type, at: Value) -> None:
-                f.store(f.splat(byte, type.lanes) if type.lanes > 1 else byte, f.offset(destination, at))
-
-            _in_pieces(f, count, move)
-
         with f.share(a.images) as image:
             y = f.offset(a.y, image * a.image)
             # What lies right of a row and left of the next is one piece.
-            fill(y, a.top + a.left)
+            fill(f, y, a.top + a.left, a.value)
             first = f.offset(y, a.top + a.row - a.right)
             with f.loop(0, a.rows - 1) as rows:
-                fill(f.offset(first, rows.index * a.row), a.right + a.left)
-            fill(f.offset(first, (a.rows - 1) * a.row), a.right + a.bottom)
+                fill(f, f.offset(first, rows.index * a.row), a.right + a.left, a.value)
+            fill(f, f.offset(first, (a.rows - 1) * a.row), a.right + a.bottom, a.value)
         return module.text()

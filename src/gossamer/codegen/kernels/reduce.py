@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import Function, Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -30,7 +31,7 @@ def combine(f: Function, reduction: Reduction, x: Value, total: Value) -> Value:
 
 @dataclass(frozen=True)
 class Reduce(KernelSpec):
-    """y[outer, inner] = the reduction of x[outer, rows, columns, inner] over rows and columns.
+    """y[outer, inner] = epilogue(the reduction) of x[outer, rows, columns, inner] over rows and columns.
 
     ``inner`` is contiguous in x and y; everything else has its stride in bytes. ``along``: there is no inner dimension,
     and ``columns`` are contiguous; then ``x_column``, ``inner`` and ``block`` are not read.
@@ -41,6 +42,7 @@ class Reduce(KernelSpec):
 
     reduction: Reduction
     along: bool = False
+    epilogue: Expression = IDENTITY
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         x="ptr",
@@ -59,11 +61,13 @@ class Reduce(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("f32", "reduce", self.reduction, "along" if self.along else "across")
+        return ("f32", "reduce", self.reduction, "along" if self.along else "across", name_of(self.epilogue))
 
     def emit(self, target: Target) -> str:
         if self.reduction not in START:
             raise CompileError(f"A reduction is one of {', '.join(START)}, got {self.reduction!r}.")
+        if operand_count(self.epilogue) > 1:
+            raise CompileError(f"{self.name}: the epilogue of a reduction has no operand but the result.")
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
@@ -89,7 +93,9 @@ class Reduce(KernelSpec):
                     rows.hand_on(f.vectors(a.columns, some, VECTORS, carry=rows.values))
                 first, second, third, fourth = rows.results
                 result = f.fold(add, add(add(first, second), add(third, fourth)))
-                f.store(result / count if self.reduction == "mean" else result, f.offset(a.y, outer * a.y_outer))
+                if self.reduction == "mean":
+                    result = result / count
+                f.store(apply(self.epilogue, f, [result]), f.offset(a.y, outer * a.y_outer))
             return module.text()
 
         with f.share(a.outer * a.blocks) as task:
@@ -113,7 +119,7 @@ class Reduce(KernelSpec):
                     rows.hand_on(columns.results)
                 for v, (part, total) in enumerate(zip(parts, rows.results, strict=True)):
                     result = total / part.splat(count) if self.reduction == "mean" else total
-                    part.store(result, f.at(f.offset(y, at), v * f.lanes))
+                    part.store(apply(self.epilogue, f, [result]), f.at(f.offset(y, at), v * f.lanes))
 
             f.vectors(f.least(a.block, a.inner - first), block, VECTORS)
         return module.text()

@@ -17,8 +17,8 @@ PAUSES = 32
 #
 # Threads meet by counting arrivals; the last sets the count to zero and moves the generation on, for which the others
 # wait. Who waits pauses, longer each time, and then gives the CPU away at every turn, so that more threads than CPUs
-# come to an end too. A run always ends with a barrier: when thread 0 returns, all work is done and nobody reads the
-# commands any more.
+# come to an end too; how often is counted, for programs/throttle.py. A run always ends with a barrier: when thread 0
+# returns, all work is done and nobody reads the commands any more.
 
 _TEXT = Template("""\
 $declare_pause
@@ -64,17 +64,25 @@ wait:
   %turn = phi i64 [ 0, %entry ], [ %next_turn, %closed ]
   %now = load atomic i64, ptr %generation_at acquire, align 8
   %opened = icmp ne i64 %now, %generation
-  br i1 %opened, label %end, label %closed
+  br i1 %opened, label %pass, label %closed
 closed:
   call void @pause(i64 %turn, ptr %team)
   %next_turn = add i64 %turn, 1
   br label %wait
+pass:
+  %stalled = icmp ugt i64 %turn, $pauses
+  br i1 %stalled, label %count, label %end
+count:
+  %yields_at = getelementptr i8, ptr %team, i64 $yields_at
+  %yields = sub i64 %turn, $pauses
+  %so_far = atomicrmw add ptr %yields_at, i64 %yields monotonic
+  br label %end
 end:
   ret void
 }
-
+$define_stamp
 define internal void @walk(ptr %commands, i64 %count, ptr %team, i64 %tid, i64 %nt) nounwind noinline {
-entry:
+entry:$stamp_start
   %alone = icmp eq i64 %nt, 1
   %some = icmp sgt i64 %count, 0
   br i1 %some, label %command, label %end
@@ -97,7 +105,7 @@ command:
 meet:
   call void @barrier(ptr %team, i64 %nt)
   br label %after
-after:
+after:$stamp_command
   br i1 %is_last, label %end, label %command
 end:
   ret void
@@ -141,6 +149,44 @@ leave:
 }
 """)
 
+# What the timed form has besides: thread 0 writes down the time before the first command, and after each when its
+# barrier is passed. The others of its team may be inside the plain form meanwhile.
+_STAMP = Template("""
+define internal void @stamp(i64 %number, ptr %team, i64 %tid) nounwind noinline {
+entry:
+  %time = alloca { i64, i64 }
+  %leads = icmp eq i64 %tid, 0
+  br i1 %leads, label %look, label %end
+look:
+  %clock_at = getelementptr i8, ptr %team, i64 $clock_at
+  %clock = load ptr, ptr %clock_at
+  $ask
+  %stamps_at = getelementptr i8, ptr %team, i64 $stamps_at
+  %stamps = load ptr, ptr %stamps_at
+  %stamp_at = getelementptr i64, ptr %stamps, i64 %number
+  store i64 %now, ptr %stamp_at
+  br label %end
+end:
+  ret void
+}
+""")
+
+# clock_gettime(which, &time), seconds and nanoseconds.
+_ASK_POSIX = Template("""\
+%which_at = getelementptr i8, ptr %team, i64 $which_at
+  %which = load i32, ptr %which_at
+  %ignored = call i32 %clock(i32 %which, ptr %time)
+  %nanoseconds_at = getelementptr i8, ptr %time, i64 8
+  %seconds = load i64, ptr %time
+  %nanoseconds = load i64, ptr %nanoseconds_at
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %nanoseconds""")
+
+# QueryPerformanceCounter(&time), ticks.
+_ASK_WINDOWS = """\
+%ignored = call win64cc i32 %clock(ptr %time)
+  %now = load i64, ptr %time"""
+
 _PAUSE = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"),
@@ -159,9 +205,12 @@ class WalkSpec(KernelSpec):
     convention: Literal["", "win64"] = ""
     """How Python calls it, where that is not how kernels call each other: on Windows, they keep to System V."""
 
+    timed: bool = False
+    """Whether thread 0 looks at the clock after every command: into ``count + 1`` words, ticks of `host.clock`."""
+
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("walk",)
+        return ("walk", "timed" * self.timed)
 
     @property
     def variant(self) -> str:
@@ -179,5 +228,13 @@ class WalkSpec(KernelSpec):
             count_at=team.COUNT,
             arrived_at=team.ARRIVED,
             generation_at=team.GENERATION,
+            yields_at=team.YIELDS,
             yield_at=team.YIELD,
+            define_stamp=self._stamp() if self.timed else "",
+            stamp_start="\n  call void @stamp(i64 0, ptr %team, i64 %tid)" * self.timed,
+            stamp_command="\n  call void @stamp(i64 %next, ptr %team, i64 %tid)" * self.timed,
         )
+
+    def _stamp(self) -> str:
+        ask = _ASK_WINDOWS if self.convention else _ASK_POSIX.substitute(which_at=team.WHICH_CLOCK)
+        return _STAMP.substitute(clock_at=team.CLOCK, stamps_at=team.STAMPS, ask=ask)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import Module, Part, Value
-from gossamer.codegen.kernels.elementwise import apply_step, operand_count
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.targets import Target
@@ -20,7 +20,7 @@ VECTORS = 4
 
 @dataclass(frozen=True)
 class Window(KernelSpec):
-    """A pool over NHWC: y = steps(the reduction of each window).
+    """A pool over NHWC: y = epilogue(the reduction of each window).
 
     The window of output pixel (i, j) begins at row i x ``stride_rows`` - ``pad_rows``, and likewise for columns; it
     has ``window_rows`` x ``window_columns`` elements, of which those inside the ``height`` x ``width`` image count.
@@ -28,7 +28,7 @@ class Window(KernelSpec):
     """
 
     reduction: Literal["max", "mean", "l2"]
-    steps: tuple[str, ...] = ()
+    epilogue: Expression = IDENTITY
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         x="ptr",
@@ -55,11 +55,11 @@ class Window(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("f32", {"max": "maxpool", "mean": "avgpool", "l2": "l2pool"}[self.reduction], *self.steps)
+        return ("f32", {"max": "maxpool", "mean": "avgpool", "l2": "l2pool"}[self.reduction], name_of(self.epilogue))
 
     def emit(self, target: Target) -> str:
-        if operand_count(self.steps):
-            raise CompileError(f"{self.name}: the steps of a pool take no operand.")
+        if operand_count(self.epilogue) > 1:
+            raise CompileError(f"{self.name}: the epilogue of a pool has no operand but the result.")
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
@@ -100,9 +100,7 @@ class Window(KernelSpec):
                             value = value / part.splat(number)
                         if self.reduction == "l2":
                             value = f.intrinsic("llvm.sqrt", value)
-                        for step in self.steps:
-                            value = apply_step(step, f, value)
-                        part.store(value, f.at(f.offset(to, at), v * f.lanes))
+                        part.store(apply(self.epilogue, f, [value]), f.at(f.offset(to, at), v * f.lanes))
 
                 f.vectors(a.channels, reduce, VECTORS)
         return module.text()

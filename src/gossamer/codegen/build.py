@@ -1,0 +1,48 @@
+"""A kernel graph into a program: passes, layout, commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.codegen.commands import Build, Step
+from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.layout import lay_out
+from gossamer.codegen.passes import borders, copies, fuse
+from gossamer.codegen.spec import KernelSpec
+from gossamer.programs.program import ProgramPlan
+from gossamer.targets import Target
+
+PASSES: tuple[Callable[[KernelGraph], Any], ...] = (fuse.run, copies.run)
+"""What is done to a graph, in this order, before its images get their borders."""
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """A program before it meets memory: its plan, the specs of its kernels by name, and the bytes of its constants.
+
+    ``steps`` tells of each command which kernel it runs for which kernel of the graph.
+    """
+
+    plan: ProgramPlan
+    specs: Mapping[str, KernelSpec]
+    constants: NDArray[np.uint8]
+    steps: tuple[Step, ...]
+    graph: KernelGraph
+
+
+def build(graph: KernelGraph, target: Target, model: tuple[int, int] | None = None) -> Built:
+    """Plan a graph, which is changed on the way. ``model``: the addresses between which stored constants lie.
+
+    Constants there are read in place, through the base ``model``; all others through ``constants``.
+    """
+    for change in PASSES:
+        change(graph)
+    layout = lay_out(graph, borders.run(graph))
+    made = Build(target, layout, model)
+    plan = made.emit(graph)
+    return Built(plan, made.specs, made.constants(), tuple(made.steps), graph)

@@ -1,0 +1,209 @@
+"""From kernels of the graph to commands of a program: one module per kind, with a function ``commands``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.layout import NO_BORDER, Border, Layout, Place, item_bytes
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.programs.program import (
+    ARENA,
+    MODEL,
+    SCRATCH,
+    WEIGHTS,
+    Address,
+    ProgramBuilder,
+    ProgramPlan,
+    Word,
+)
+from gossamer.targets import Target
+from gossamer.views import Buffer, View, dense_strides
+
+CONSTANTS = "constants"
+"""The base of values that lie in no file: computed when operators are lowered, or when commands are made."""
+
+MANY = 64
+"""Tasks into which a command is cut if it can be, so that any number of threads finds its share."""
+
+_ALIGNMENT = 64
+
+
+class Step(NamedTuple):
+    """A command, for people: its kernel, and the kernel of the graph that it belongs to."""
+
+    kernel: str
+    node: Kernel
+
+
+class Build:
+    """Commands in the making. Everything that a module of this package needs to know of target and memory."""
+
+    def __init__(self, target: Target, layout: Layout, model: tuple[int, int] | None) -> None:
+        self.target = target
+        self.layout = layout
+        self.specs: dict[str, KernelSpec] = {}
+        self.steps: list[Step] = []
+        self.pieces: list[tuple[int, NDArray[Any]]] = []
+        self.constant_bytes = 0
+        self._model = model
+        self._builder = ProgramBuilder()
+        self._weights = 0
+        self._scratch = 0
+        self._blocks: dict[tuple[Word, ...], Address] = {}
+        self._kept: dict[bytes, Address] = {}
+        self._node: Kernel | None = None
+        self._packed: dict[Any, Address] = {}
+
+    def address(self, view: View) -> Address:
+        """Where the first element of a view is."""
+        if view.buffer not in self.layout.places:
+            self.layout.places[view.buffer] = self._constant(view.buffer)
+        return self.layout.address(view)
+
+    def strides(self, view: View) -> tuple[int, ...]:
+        """Bytes between elements along each dimension."""
+        if view.buffer not in self.layout.places:
+            self.layout.places[view.buffer] = self._constant(view.buffer)
+        return self.layout.strides(view)
+
+    def border(self, view: View) -> Border:
+        """What is stored around a view of a whole image."""
+        return self.layout.border(view)
+
+    def kernel(self, spec: KernelSpec) -> Address:
+        """A kernel whose address another one is given."""
+        return self._builder.kernel(self._use(spec))
+
+    def block(self, layout: ArgumentBlock, /, **arguments: Word) -> Address:
+        """An argument block, or a row of a table; equal ones are one."""
+        return self.table(layout.words(**arguments))
+
+    def table(self, words: Sequence[Word]) -> Address:
+        """Words that a kernel reads."""
+        words = tuple(words)
+        known = self._blocks.get(words)
+        if known is None:
+            known = self._blocks[words] = self._builder.block(words)
+        return known
+
+    def command(self, spec: KernelSpec, /, *, barrier: bool = True, **arguments: Word) -> None:
+        """Run a kernel in every run. Without a barrier, the next may begin while threads are still at this one."""
+        self._builder.command(self._use(spec), self.block(spec.arguments, **arguments), barrier=barrier)
+        if self._node is not None:
+            self.steps.append(Step(spec.name, self._node))
+
+    def pack(self, spec: KernelSpec, /, **arguments: Word) -> None:
+        """Run a kernel once, before the first run."""
+        self._builder.pack(self._use(spec), self.block(spec.arguments, **arguments))
+
+    def packed(self, key: Any) -> Address | None:
+        """What has been packed under this key."""
+        return self._packed.get(key)
+
+    def weights(self, bytes: int, key: Any = None) -> Address:
+        """Memory that is filled once, by ``pack``; others find it under ``key``."""
+        address = Address(WEIGHTS, self._weights)
+        self._weights += -(-bytes // _ALIGNMENT) * _ALIGNMENT
+        if key is not None:
+            self._packed[key] = address
+        return address
+
+    def scratch(self, bytes: int) -> int:
+        """Reserve memory that every thread has for itself during a command; where it lies behind another's."""
+        self._scratch = max(self._scratch, -(-bytes // _ALIGNMENT) * _ALIGNMENT)
+        return self._scratch
+
+    def constant(self, value: NDArray[Any]) -> Address:
+        """A value that kernels read; equal ones are one."""
+        content = value.tobytes()
+        known = self._kept.get(content)
+        if known is None:
+            known = self._kept[content] = Address(CONSTANTS, self.constant_bytes)
+            self.pieces.append((self.constant_bytes, np.ascontiguousarray(value)))
+            self.constant_bytes += -(-max(len(content), 1) // _ALIGNMENT) * _ALIGNMENT
+        return known
+
+    def number(self, value: float) -> Address:
+        """A float that kernels read."""
+        return self.constant(np.array(value, np.float32))
+
+    def emit(self, graph: KernelGraph) -> ProgramPlan:
+        """The plan of all kernels in order."""
+        drawn: set[int] = set()
+        for node in graph.kernels:
+            self._node = node
+            buffer = node.y.buffer
+            if id(buffer) not in drawn:
+                drawn.add(id(buffer))
+                place = self.layout.places[buffer]
+                if place.border != NO_BORDER:
+                    self._draw_border(buffer, place)
+            import_module(f"gossamer.codegen.commands.{node.kind}").commands(node, self)
+        sizes = {ARENA: self.layout.arena_bytes, WEIGHTS: self._weights}
+        if self._scratch:
+            sizes[SCRATCH] = self._scratch
+        return self._builder.plan(**sizes)
+
+    def constants(self) -> NDArray[np.uint8]:
+        """The bytes behind the base ``constants``."""
+        memory = np.zeros(self.constant_bytes, np.uint8)
+        for offset, value in self.pieces:
+            memory[offset : offset + value.nbytes] = value.reshape(-1).view(np.uint8)
+        return memory
+
+    def _use(self, spec: KernelSpec) -> str:
+        name = spec.name
+        self.specs[name] = spec
+        return name
+
+    def _constant(self, buffer: Buffer) -> Place:
+        array = buffer.array
+        if array is None:
+            raise ValueError(f"a buffer {list(buffer.shape)} that no kernel writes")
+        size = item_bytes(buffer)
+        strides = tuple([stride * size for stride in dense_strides(buffer.shape)])
+        if self._model is not None and array.flags.c_contiguous and array.nbytes:
+            start = array.ctypes.data
+            if self._model[0] <= start and start + array.nbytes <= self._model[1] and start % size == 0:
+                return Place(MODEL, start - self._model[0], strides, array.nbytes)
+        address = self.constant(array)
+        return Place(address.base, address.offset, strides, array.nbytes)
+
+    def _draw_border(self, buffer: Buffer, place: Place) -> None:
+        from gossamer.codegen.kernels.move import Border as DrawBorder
+
+        top, bottom, left, right = place.border
+        image, row, column = place.strides[:3]
+        self.command(
+            DrawBorder(self.target.name),
+            barrier=False,
+            y=Address(place.base, place.offset - top * row - left * column),
+            images=buffer.shape[0],
+            image=image,
+            rows=buffer.shape[1],
+            row=row,
+            top=top * row,
+            bottom=bottom * row,
+            left=left * column,
+            right=right * column,
+            value=0,
+        )
+
+
+def blocks_of(count: int, others: int, multiple: int = 64) -> tuple[int, int]:
+    """Elements of a block, and blocks, when ``others`` x blocks tasks are shared: more blocks if there are few others.
+
+    Depends on the shape alone, so that results do not depend on the number of threads.
+    """
+    if others >= MANY or count <= multiple:
+        return max(count, 1), 1 if count else 0
+    wanted = -(-MANY // max(others, 1))
+    block = max(multiple, -(-count // wanted))
+    block = -(-block // multiple) * multiple
+    return block, -(-count // block)

@@ -1,0 +1,130 @@
+"""The kernel graph: what is left of operators when they are lowered, a list of kernels on views of buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gossamer.codegen.expression import IDENTITY, Expression
+from gossamer.schema.enums import TensorType
+from gossamer.views import Buffer, Shape, View
+
+
+@dataclass(eq=False, slots=True)
+class Kernel:
+    """A kernel that reads views and writes one: y = epilogue(kind(operands), further operands).
+
+    ``kind`` names what it does, and the module of `gossamer.codegen.commands` that makes commands of it; ``settings``
+    are of that kind. ``operands`` are those of the kind, as many as `arity` says, then those of the epilogue (operand 0
+    of the expression is the kernel's own result), which are as large as ``y`` or broadcast to it. ``origin`` names the
+    operators that it comes from.
+    """
+
+    kind: str
+    operands: list[View]
+    y: View
+    settings: Any = None
+    epilogue: Expression = IDENTITY
+    arity: int = field(default=-1)
+    origin: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.arity < 0:
+            self.arity = len(self.operands)
+
+    @property
+    def extras(self) -> list[View]:
+        """The operands of the epilogue."""
+        return self.operands[self.arity :]
+
+
+@dataclass(eq=False, slots=True)
+class KernelGraph:
+    """Kernels in the order in which they run. ``inputs`` and ``outputs`` are the buffers that live outside, by tensor."""
+
+    kernels: list[Kernel] = field(default_factory=list)
+    inputs: dict[int, Buffer] = field(default_factory=dict)
+    outputs: dict[int, Buffer] = field(default_factory=dict)
+
+    def add(
+        self,
+        kind: str,
+        operands: Sequence[View],
+        shape: Sequence[int],
+        type: TensorType,
+        settings: Any = None,
+        *,
+        epilogue: Expression = IDENTITY,
+        arity: int = -1,
+        origin: str = "",
+    ) -> View:
+        """A kernel that writes a new dense buffer."""
+        y = Buffer(tuple(shape), type).view()
+        self.kernels.append(Kernel(kind, list(operands), y, settings, epilogue, arity, (origin,) if origin else ()))
+        return y
+
+    def copy(self, source: View, destination: View, origin: str = "") -> None:
+        """A kernel that copies elements into a view of the same shape."""
+        self.kernels.append(Kernel("copy", [source], destination, origin=(origin,) if origin else ()))
+
+    def readers(self) -> dict[Buffer, list[Kernel]]:
+        """By buffer, the kernels that read any of it, in order."""
+        found: dict[Buffer, list[Kernel]] = {}
+        for kernel in self.kernels:
+            for buffer in {id(view.buffer): view.buffer for view in kernel.operands}.values():
+                found.setdefault(buffer, []).append(kernel)
+        return found
+
+    def writers(self) -> dict[Buffer, list[Kernel]]:
+        """By buffer, the kernels that write any of it, in order."""
+        found: dict[Buffer, list[Kernel]] = {}
+        for kernel in self.kernels:
+            found.setdefault(kernel.y.buffer, []).append(kernel)
+        return found
+
+    def is_boundary(self, buffer: Buffer) -> bool:
+        """Whether somebody outside reads or writes the buffer, or it is a constant."""
+        return buffer.tensor >= 0 or buffer.array is not None
+
+    def replace(self, old: View, new: View) -> None:
+        """Read ``new`` wherever all of ``old``'s buffer was read as it is."""
+        for kernel in self.kernels:
+            kernel.operands = [
+                View(new.buffer, view.shape, view.strides, view.offset) if view.buffer is old.buffer else view
+                for view in kernel.operands
+            ]
+
+    def remove_unread(self) -> None:
+        """Drop kernels whose results nobody reads."""
+        needed = set(map(id, self.outputs.values()))
+        kept: list[Kernel] = []
+        for kernel in reversed(self.kernels):
+            if id(kernel.y.buffer) in needed or kernel.y.buffer.tensor >= 0:
+                kept.append(kernel)
+                needed.update(id(view.buffer) for view in kernel.operands)
+        self.kernels = kept[::-1]
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return iter(self.kernels)
+
+
+def same(view: View, other: View) -> bool:
+    """Whether two views are of the same elements in the same shape."""
+    return (
+        view.buffer is other.buffer
+        and view.shape == other.shape
+        and view.offset == other.offset
+        and all(a == b or n == 1 for a, b, n in zip(view.strides, other.strides, view.shape, strict=True))
+    )
+
+
+def broadcast_shape(views: Sequence[View]) -> Shape:
+    """The common shape of views that are broadcast against each other."""
+    rank = max((len(view.shape) for view in views), default=0)
+    shape = [1] * rank
+    for view in views:
+        for axis, size in enumerate(view.shape, rank - len(view.shape)):
+            if size != 1:
+                shape[axis] = size
+    return tuple(shape)

@@ -1,0 +1,154 @@
+"""Where buffers lie: strides in bytes, borders of images, offsets in the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gossamer.codegen.graph import KernelGraph
+from gossamer.dtypes import element_bits
+from gossamer.programs.program import ARENA, Address
+from gossamer.views import Buffer, Shape, View, dense_strides
+
+ALIGNMENT = 64
+
+Border = tuple[int, int, int, int]
+"""Elements of padding that are stored around an NHWC image: top, bottom, left, right."""
+
+NO_BORDER: Border = (0, 0, 0, 0)
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """A buffer in memory: a base and an offset in bytes of its first element, strides in bytes, its border."""
+
+    base: str
+    offset: int
+    strides: Shape
+    bytes: int
+    border: Border = NO_BORDER
+
+
+class Layout:
+    """The places of all buffers of a graph that is not changed any more."""
+
+    def __init__(self) -> None:
+        self.places: dict[Buffer, Place] = {}
+        self.arena_bytes = 0
+
+    def border(self, view: View) -> Border:
+        """What is stored around a view of a whole image."""
+        return self.places[view.buffer].border
+
+    def address(self, view: View) -> Address:
+        """Where the first element of a view is."""
+        place = self.places[view.buffer]
+        if view.offset == 0:
+            return Address(place.base, place.offset)
+        offset, rest = place.offset, view.offset
+        for dense, stride in zip(dense_strides(view.buffer.shape), place.strides, strict=True):
+            steps, rest = divmod(rest, dense)
+            offset += steps * stride
+        return Address(place.base, offset)
+
+    def strides(self, view: View) -> Shape:
+        """Bytes between elements along each dimension of a view."""
+        place = self.places[view.buffer]
+        if place.border == NO_BORDER:
+            size = item_bytes(view.buffer)
+            return tuple([stride * size for stride in view.strides])
+        # A buffer with a border is only seen in its own dimensions.
+        return tuple([0 if size == 1 else s for size, s in zip(view.shape, place.strides, strict=True)])
+
+
+def item_bytes(buffer: Buffer) -> int:
+    """Bytes of an element."""
+    return element_bits(buffer.type) // 8
+
+
+def is_box(view: View) -> bool:
+    """Whether a view takes a run of elements along each dimension of its buffer: what a border does not disturb."""
+    shape = view.buffer.shape
+    return len(view.shape) == len(shape) and all(
+        size == 1 or stride == dense
+        for size, stride, dense in zip(view.shape, view.strides, dense_strides(shape), strict=True)
+    )
+
+
+def lay_out(graph: KernelGraph, borders: dict[Buffer, Border]) -> Layout:
+    """Places for every buffer that kernels write, and for those of the boundary. Constants get theirs as they are met.
+
+    Buffers that are never alive together share memory: the largest first, each as low as it can.
+    """
+    layout = Layout()
+    lives: dict[Buffer, list[int]] = {}
+    for number, kernel in enumerate(graph.kernels):
+        for view in (*kernel.operands, kernel.y):
+            if view.buffer.array is None:
+                lives.setdefault(view.buffer, [number, number])[1] = number
+    inner: list[tuple[Buffer, int, int]] = []
+    for buffer, (first, last) in lives.items():
+        border = borders.get(buffer, NO_BORDER)
+        place = layout.places[buffer] = _place(buffer, border)
+        if buffer.tensor >= 0:
+            place.base = boundary(buffer.tensor)
+        else:
+            inner.append((buffer, first, last))
+    _pack(layout, inner)
+    for buffer, _, _ in inner:
+        place = layout.places[buffer]
+        top, _, left, _ = place.border
+        if place.border != NO_BORDER:
+            place.offset += top * place.strides[1] + left * place.strides[2]
+    return layout
+
+
+def boundary(tensor: int) -> str:
+    """The base of a tensor of the graph."""
+    return f"tensor{tensor}"
+
+
+def _place(buffer: Buffer, border: Border) -> Place:
+    size = item_bytes(buffer)
+    shape = list(buffer.shape)
+    if border != NO_BORDER:
+        shape[1] += border[0] + border[1]
+        shape[2] += border[2] + border[3]
+    strides = tuple([stride * size for stride in dense_strides(shape)])
+    count = size
+    for extent in shape:
+        count *= extent
+    return Place(ARENA, 0, strides, count, border)
+
+
+def _pack(layout: Layout, inner: Sequence[tuple[Buffer, int, int]]) -> None:
+    placed: list[tuple[int, int, int, int]] = []  # offset, end, first, last; by offset
+    for buffer, first, last in sorted(inner, key=lambda life: -layout.places[life[0]].bytes):
+        place = layout.places[buffer]
+        size = -(-place.bytes // ALIGNMENT) * ALIGNMENT
+        offset = 0
+        for start, end, begins, ends in placed:
+            if ends < first or begins > last:
+                continue
+            if offset + size <= start:
+                break
+            offset = max(offset, end)
+        place.offset = offset
+        placed.append((offset, offset + size, first, last))
+        placed.sort()
+        layout.arena_bytes = max(layout.arena_bytes, offset + size)
+
+
+def merged(shapes: Shape, *strides: Shape) -> list[tuple[int, ...]]:
+    """Dimensions as (size, stride of each view): those of size 1 left out, neighbours joined wherever all views allow."""
+    result: list[tuple[int, ...]] = []
+    for dimension in zip(shapes, *strides, strict=True):
+        if dimension[0] == 1:
+            continue
+        if result:
+            outer = result[-1]
+            if all(o == dimension[0] * s for o, s in zip(outer[1:], dimension[1:], strict=True)):
+                result[-1] = (outer[0] * dimension[0], *dimension[1:])
+                continue
+        result.append(dimension)
+    return result

@@ -1,0 +1,59 @@
+"""Kernels on demand: what no archive has is compiled, and kept for the next time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterable
+
+from gossamer.codegen.compiler import compile_kernels, is_llvm_here
+from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.codegen.spec import KernelSpec
+from gossamer.errors import CompileError
+from gossamer.programs.archive import KernelLibrary
+from gossamer.programs.library import kernel_library
+from gossamer.targets import Target
+
+_SHOWN = 5
+
+_compiling = threading.Lock()
+
+
+def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
+    """The library of a target, with these kernels and the walker in it.
+
+    A kernel that is in an archive costs a look; LLVM is imported if one is not. Raises `CompileError` if one cannot be
+    compiled, or if that needs llvmlite and it is not installed.
+    """
+    library = kernel_library(target)
+    wanted = {spec.name: spec for spec in (*specs, walker(target))}
+    if library.missing(wanted):
+        with _compiling:
+            library.refresh()  # another process, or a thread that we waited for, may have been as far
+            missing = library.missing(wanted)
+            if missing:
+                if not is_llvm_here():
+                    raise CompileError(_not_compiled(missing))
+                library.add(compile_kernels([wanted[name] for name in missing], target))
+    return library
+
+
+def walker(target: Target) -> WalkSpec:
+    """What runs programs on this system."""
+    return WalkSpec(target.name, "win64" if sys.platform == "win32" else "")
+
+
+def _not_compiled(missing: tuple[str, ...]) -> str:
+    shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
+    return f'No archive has {shown}; compiling needs llvmlite: python -m pip install "gossamer[compile]".'
+
+
+def _unlock() -> None:
+    """In a child process: the thread that was compiling stayed behind."""
+    global _compiling
+    _compiling = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)

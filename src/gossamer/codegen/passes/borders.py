@@ -1,0 +1,53 @@
+"""Padding becomes a border that is stored around the image, so that convolutions have no edges to look after."""
+
+from __future__ import annotations
+
+from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.layout import NO_BORDER, Border, is_box
+from gossamer.views import Buffer, View
+
+BORDERED = ("contract", "depthwise")
+"""Kinds that read the padding of operand 0 from memory; their settings are a `Geometry`."""
+
+
+def run(graph: KernelGraph) -> dict[Buffer, Border]:
+    """The border of every buffer that needs one. An image that cannot have it is copied into one that can."""
+    borders: dict[Buffer, Border] = {}
+    eligible = _eligible(graph)
+    copies: dict[tuple[int, int, tuple[int, ...], tuple[int, ...]], View] = {}
+    kernels: list[Kernel] = []
+    for kernel in graph.kernels:
+        if kernel.kind in BORDERED:
+            x = kernel.operands[0]
+            needed = _needed(kernel)
+            if needed != NO_BORDER and not (id(x.buffer) in eligible and x.is_whole):
+                # Several readers share the copy.
+                key = (id(x.buffer), x.offset, x.shape, x.strides)
+                if key not in copies:
+                    copies[key] = Buffer(x.shape, x.type).view()
+                    kernels.append(Kernel("copy", [x], copies[key], origin=kernel.origin))
+                x = kernel.operands[0] = copies[key]
+            if needed != NO_BORDER:
+                old = borders.get(x.buffer, NO_BORDER)
+                top, bottom, left, right = (max(pair) for pair in zip(old, needed, strict=True))
+                borders[x.buffer] = (top, bottom, left, right)
+        kernels.append(kernel)
+    graph.kernels = kernels
+    return borders
+
+
+def _needed(kernel: Kernel) -> Border:
+    geometry, (_, height, width, _) = kernel.settings, kernel.operands[0].shape
+    (top, left), (bottom, right) = geometry.before, geometry.after(height, width)
+    return (top, bottom, left, right)
+
+
+def _eligible(graph: KernelGraph) -> set[int]:
+    """Buffers that exist between kernels only, and of which all see whole rows and columns as they are."""
+    known: dict[int, bool] = {}
+    for kernel in graph.kernels:
+        for view in (*kernel.operands, kernel.y):
+            buffer = view.buffer
+            fits = len(buffer.shape) == 4 and not graph.is_boundary(buffer) and is_box(view)
+            known[id(buffer)] = known.get(id(buffer), True) and fits
+    return {buffer for buffer, fits in known.items() if fits}

@@ -1,0 +1,16 @@
+"""The default delegate: machine code for this CPU, made of the kernel graph."""
+
+from __future__ import annotations
+
+from gossamer.delegates.delegate import Delegate
+from gossamer.delegates.jit.delegate import JitDelegate
+from gossamer.programs import host
+from gossamer.targets import host_target
+
+__all__ = ["JitDelegate", "default_delegate"]
+
+
+def default_delegate(num_threads: int = 1) -> Delegate | None:
+    """The delegate for this machine; ``None`` where no machine code can be made for it."""
+    target = host_target(host.cpu_features())
+    return None if target is None else JitDelegate(num_threads, target)

@@ -1,0 +1,262 @@
+"""Nodes into a kernel graph: the builder that an operator's ``lower`` is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from gossamer.codegen.graph import KernelGraph, broadcast_shape
+from gossamer.delegates.delegate import NodeInfo
+from gossamer.dtypes import type_name
+from gossamer.errors import CompileError
+from gossamer.ops.lowering import Expression, Lowering
+from gossamer.ops.op_def import Array, TensorInfo
+from gossamer.schema.enums import TensorType
+from gossamer.views import POINTWISE, Buffer, Geometry, View
+
+ELEMENTS = frozenset(
+    {
+        TensorType.FLOAT32,
+        TensorType.FLOAT16,
+        TensorType.INT8,
+        TensorType.UINT8,
+        TensorType.INT16,
+        TensorType.INT32,
+        TensorType.INT64,
+        TensorType.BOOL,
+    }
+)
+"""Types whose elements kernels can at least move: one element to one, two, four or eight bytes."""
+
+
+class Refused(Exception):
+    """A node that is left to its reference kernel, and why."""
+
+
+@dataclass(eq=False)
+class Lowered:
+    """A kernel graph in the making, and what the tensors of the nodes are in it."""
+
+    graph: KernelGraph = field(default_factory=KernelGraph)
+    values: dict[int, View] = field(default_factory=dict)
+
+    def value(self, tensor: TensorInfo, array: Array | None) -> View:
+        """What a tensor is: computed in the graph, a constant, or an input of it."""
+        known = self.values.get(tensor.index)
+        if known is None:
+            if array is None:
+                buffer = Buffer(tensor.shape, tensor.type, tensor.index)
+                self.graph.inputs[tensor.index] = buffer
+            else:
+                buffer = Buffer(tensor.shape, tensor.type, -1, array)
+            known = self.values[tensor.index] = buffer.view()
+        return known
+
+    def finish(self, outputs: Iterable[TensorInfo]) -> KernelGraph:
+        """The graph, with a buffer of its own for each output."""
+        graph = self.graph
+        for tensor in outputs:
+            view = self.values[tensor.index]
+            buffer = view.buffer
+            if buffer.tensor >= 0 or view.is_constant or not view.is_whole:
+                buffer = Buffer(tensor.shape, tensor.type)
+                graph.copy(view, buffer.view())
+            buffer.tensor = tensor.index
+            graph.outputs[tensor.index] = buffer
+        graph.remove_unread()
+        return graph
+
+
+def refusal(node: NodeInfo) -> str | None:
+    """Why a node cannot be lowered; ``None`` if it can."""
+    try:
+        lower(node, Lowered())
+    except Refused as reason:
+        return str(reason)
+    return None
+
+
+def lower(node: NodeInfo, lowered: Lowered) -> None:
+    """Add a node to the graph. Raises `Refused`, and leaves kernels that nobody reads."""
+    function = node.op.lower_function
+    if function is None:
+        raise Refused(f"{node.op.name} has no machine code yet")
+    for tensor in (*node.inputs, *node.outputs):
+        if tensor is not None and tensor.is_dynamic:
+            raise Refused(f'the shape of "{tensor.name}" is only known when the model runs')
+        if tensor is not None and 0 in tensor.shape:
+            raise Refused(f'"{tensor.name}" has no elements')
+    builder = GraphLowering(node, lowered)
+    function(builder)
+    for tensor in node.outputs:
+        if tensor.index >= 0 and tensor.index not in lowered.values:
+            raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
+
+
+class GraphLowering(Lowering):
+    """See `Lowering`."""
+
+    def __init__(self, node: NodeInfo, lowered: Lowered) -> None:
+        super().__init__(
+            node.op,
+            node.version,
+            node.node_index,
+            node.options,
+            node.custom_options,
+            node.inputs,
+            node.outputs,
+            node.intermediates,
+        )
+        self.data = node.data
+        self._node = node
+        self._lowered = lowered
+        self._graph = lowered.graph
+        self._origin = f"{node.op.name} {node.node_index}"
+
+    def value(self, position: int) -> View:
+        tensor = self.input(position)
+        if tensor.is_variable:
+            self.refuse(f"input {position} is a variable")
+        if tensor.type not in ELEMENTS:
+            self.refuse(f"no kernels for {type_name(tensor.type)}")
+        if tensor.sparsity is not None:
+            self.refuse(f"input {position} is sparse")
+        return self._lowered.value(tensor, self._node.constant(position))
+
+    def optional_value(self, position: int) -> View | None:
+        return None if self.optional(position) is None else self.value(position)
+
+    def variable(self, position: int) -> View:
+        tensor = self.input(position)
+        if not tensor.is_variable:
+            self.refuse(f"input {position} is no variable")
+        return self._lowered.value(tensor, None)
+
+    def constant(self, position: int) -> Array | None:
+        return self._node.constant(position)
+
+    def array(self, value: Array, type: TensorType | None = None) -> View:
+        value = np.ascontiguousarray(value)
+        return Buffer(value.shape, TensorType[value.dtype.name.upper()] if type is None else type, -1, value).view()
+
+    def result(self, view: View, position: int = 0) -> None:
+        tensor = self.output(position)
+        if view.shape != tensor.shape or view.type != tensor.type:
+            raise CompileError(
+                f"{self._origin} lowers output {position} to {type_name(view.type)} {list(view.shape)}, "
+                f"it is {type_name(tensor.type)} {list(tensor.shape)}"
+            )
+        self._lowered.values[tensor.index] = view
+
+    def update(self, position: int, view: View) -> None:
+        # Values that are still to be computed from the old state are computed already: kernels run in order.
+        variable = self.variable(position)
+        self._graph.copy(view, variable, self._origin)
+
+    def refuse(self, reason: str) -> NoReturn:
+        raise Refused(reason)
+
+    def reshape(self, view: View, shape: Sequence[int]) -> View:
+        reshaped = view.reshape(shape)
+        if reshaped is None:
+            reshaped = self.copy(view).reshape(shape)
+        if reshaped is None:
+            raise CompileError(f"{self._origin}: cannot reshape {list(view.shape)} to {list(shape)}")
+        return reshaped
+
+    def copy(self, view: View) -> View:
+        copied = Buffer(view.shape, view.type).view()
+        self._graph.copy(view, copied, self._origin)
+        return copied
+
+    def concat(self, views: Sequence[View], axis: int) -> View:
+        shape = list(views[0].shape)
+        shape[axis] = sum(view.shape[axis] for view in views)
+        whole = Buffer(tuple(shape), views[0].type).view()
+        start = 0
+        for view in views:
+            if view.size:
+                self._graph.copy(view, whole.slice(axis, start, view.shape[axis]), self._origin)
+            start += view.shape[axis]
+        return whole
+
+    def pad(self, view: View, before: Sequence[int], after: Sequence[int], value: float = 0) -> View:
+        if not any(before) and not any(after):
+            return view
+        shape = [b + size + a for b, size, a in zip(before, view.shape, after, strict=True)]
+        return self._graph.add("pad", [view], shape, view.type, (tuple(before), value), origin=self._origin)
+
+    def gather(self, x: View, indices: View, axis: int, batch_dims: int = 0) -> View:
+        shape = (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :])
+        return self._graph.add("gather", [x, indices], shape, x.type, (axis, batch_dims), origin=self._origin)
+
+    def map(self, expression: Expression, *operands: View, type: TensorType | None = None) -> View:
+        if isinstance(expression, str):
+            expression = (expression, *range(len(operands)))
+        shape = broadcast_shape(operands)
+        views = [view if view.shape == shape else view.broadcast(shape) for view in operands]
+        element = operands[0].type if type is None else type
+        return self._graph.add("map", views, shape, element, epilogue=expression, arity=1, origin=self._origin)
+
+    def cast(self, x: View, type: TensorType) -> View:
+        return x if x.type == type else self.map(0, x, type=type)
+
+    def convolution(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
+        if not weights.is_constant:
+            self.refuse("the filter is not constant")
+        shape = (x.shape[0], *geometry.output, weights.shape[0])
+        bias = self._bias(bias, weights.shape[0], x.type)
+        return self._graph.add("contract", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
+
+    def depthwise(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
+        if not weights.is_constant:
+            self.refuse("the filter is not constant")
+        shape = (x.shape[0], *geometry.output, weights.shape[2])
+        bias = self._bias(bias, weights.shape[2], x.type)
+        return self._graph.add("depthwise", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
+
+    def matmul(self, x: View, y: View, bias: View | None = None) -> View:
+        *batch, rows, depth = x.shape
+        *batch_y, _, columns = y.shape
+        bias = self._bias(bias, columns, x.type)
+        if y.is_constant and len(y.shape) == 2:
+            # Every row of every batch meets the same weights: one matrix.
+            count = 1
+            for size in (*batch, rows):
+                count *= size
+            image = self.reshape(x, (1, 1, count, depth))
+            weights = self.reshape(y.permute((1, 0)), (columns, 1, 1, depth))
+            product = self._graph.add(
+                "contract", [image, weights, bias], (1, 1, count, columns), x.type, POINTWISE, origin=self._origin
+            )
+            return self.reshape(product, (*batch, rows, columns))
+        rank = max(len(batch), len(batch_y))
+        common = broadcast_shape(
+            [View(x.buffer, tuple(batch), (0,) * len(batch), 0), View(y.buffer, tuple(batch_y), (0,) * len(batch_y), 0)]
+        )
+        left = self.reshape(x, (1,) * (rank - len(batch)) + x.shape).broadcast((*common, rows, depth))
+        right = self.reshape(y, (1,) * (rank - len(batch_y)) + y.shape).broadcast((*common, depth, columns))
+        return self._graph.add("matmul", [left, right, bias], (*common, rows, columns), x.type, origin=self._origin)
+
+    def window(self, reduction: Literal["max", "mean", "l2"], x: View, geometry: Geometry) -> View:
+        shape = (x.shape[0], *geometry.output, x.shape[3])
+        return self._graph.add("window", [x], shape, x.type, (reduction, geometry), origin=self._origin)
+
+    def reduce(self, reduction: Literal["sum", "mean", "prod", "max", "min"], x: View, axes: Sequence[int]) -> View:
+        shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+        settings = (reduction, tuple(sorted(axes)))
+        return self._graph.add("reduce", [x], shape, x.type, settings, origin=self._origin)
+
+    def softmax(self, x: View, beta: float = 1.0, *, log: bool = False) -> View:
+        return self._graph.add("softmax", [x], x.shape, x.type, (beta, log), origin=self._origin)
+
+    def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:
+        return self._graph.add(kind, operands, shape, type, settings, origin=self._origin)
+
+    def _bias(self, bias: View | None, channels: int, type: TensorType) -> View:
+        if bias is None:
+            return self.array(np.zeros(channels, np.float32), type)
+        return self.reshape(bias, (channels,))

@@ -1,0 +1,154 @@
+"""What an operator's ``lower`` may say: its computation in terms of the kernel graph.
+
+``lower(graph)`` takes the operands as views, calls kernels on views, and names the results:
+
+    @op.lower
+    def lower(graph: Lowering) -> None:
+        total = graph.map("add", graph.value(0), graph.value(1))
+        graph.result(graph.activation(total, graph.options.fused_activation_function))
+
+Views cost nothing: reshape, transpose, slice and broadcast as much as you like. Each kernel returns a new dense view.
+Chains of ``map`` are fused into each other and into the kernel before them, so say the obvious. What cannot be stated
+is refused with a reason, which ``gossamer inspect --partitions`` shows; the reference kernel runs it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal, NoReturn
+
+from gossamer.ops.op_def import Array, Context
+from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.views import Geometry, View
+
+Expression = Any
+"""Nested tuples: ``("relu", ("add", 0, 1))`` is relu(operand 0 + operand 1); a name alone is that function of all
+operands. `gossamer.codegen.expression` has the functions."""
+
+_ACTIVATIONS = {
+    ActivationFunctionType.RELU: "relu",
+    ActivationFunctionType.RELU6: "relu6",
+    ActivationFunctionType.RELU_N1_TO_1: "relun1",
+}
+
+
+class Lowering(Context, ABC):
+    """The node in the terms of `Context`, and a kernel graph to state it in. ``data`` is what prepare returned.
+
+    Every shape is known. Views are of any strides; kernels that need others copy.
+    """
+
+    data: Any
+
+    @abstractmethod
+    def value(self, position: int) -> View:
+        """An input. Refused if it was left out, is a variable, or of a type that has no numbers."""
+
+    @abstractmethod
+    def optional_value(self, position: int) -> View | None:
+        """An input, or ``None`` if it was left out."""
+
+    @abstractmethod
+    def variable(self, position: int) -> View:
+        """A variable tensor among the inputs, as it is before the node runs; see `update`."""
+
+    @abstractmethod
+    def constant(self, position: int) -> Array | None:
+        """The value of an input if it is known now, else ``None``."""
+
+    @abstractmethod
+    def array(self, value: Array, type: TensorType | None = None) -> View:
+        """A constant that the operator computes, of the type that belongs to its dtype."""
+
+    @abstractmethod
+    def result(self, view: View, position: int = 0) -> None:
+        """Say what an output is: a view of its shape and type."""
+
+    @abstractmethod
+    def update(self, position: int, view: View) -> None:
+        """Write a variable tensor, after everything stated so far has read it."""
+
+    @abstractmethod
+    def refuse(self, reason: str) -> NoReturn:
+        """Leave the node to the reference kernel, for a reason in a few words."""
+
+    # Data to other places
+
+    @abstractmethod
+    def reshape(self, view: View, shape: Sequence[int]) -> View:
+        """The same elements in the same order; a copy where strides cannot say it."""
+
+    @abstractmethod
+    def copy(self, view: View) -> View:
+        """A dense copy."""
+
+    @abstractmethod
+    def concat(self, views: Sequence[View], axis: int) -> View:
+        """One after the other along an axis."""
+
+    @abstractmethod
+    def pad(self, view: View, before: Sequence[int], after: Sequence[int], value: float = 0) -> View:
+        """More elements of one value around; counts for each dimension, none negative."""
+
+    @abstractmethod
+    def gather(self, x: View, indices: View, axis: int, batch_dims: int = 0) -> View:
+        """Slices of ``x`` along an axis by int32 or int64 indices, which are checked when the kernel runs."""
+
+    # Elementwise
+
+    @abstractmethod
+    def map(self, expression: Expression, *operands: View, type: TensorType | None = None) -> View:
+        """An expression of every element of the operands, which are broadcast against each other (NumPy's rule).
+
+        The type is that of the first operand unless given.
+        """
+
+    @abstractmethod
+    def cast(self, x: View, type: TensorType) -> View:
+        """Elements of another type, converted as TFLite's CAST does."""
+
+    def activation(self, view: View, activation: ActivationFunctionType) -> View:
+        """A fused activation; NONE and those that TFLite ignores on floats change nothing."""
+        name = _ACTIVATIONS.get(activation)
+        return view if name is None else self.map(name, view)
+
+    def scalar(self, value: float, like: View) -> View:
+        """A constant of shape [] and the type of another view."""
+        import numpy as np
+
+        from gossamer.dtypes import numpy_dtype
+
+        return self.array(np.array(value, numpy_dtype(like.type)), like.type)
+
+    # Sums of products
+
+    @abstractmethod
+    def convolution(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
+        """[N, H, W, C] with [O, h, w, C / groups] to [N, H', W', O]; as many groups as C has of the weights' depth."""
+
+    @abstractmethod
+    def depthwise(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
+        """[N, H, W, C] with [h, w, C * m] to [N, H', W', C * m]: output channel o sees input channel o // m."""
+
+    @abstractmethod
+    def matmul(self, x: View, y: View, bias: View | None = None) -> View:
+        """[..., M, K] times [..., K, N] plus [N]; leading dimensions are broadcast. Transposed views are welcome."""
+
+    # Over several elements
+
+    @abstractmethod
+    def window(self, reduction: Literal["max", "mean", "l2"], x: View, geometry: Geometry) -> View:
+        """A pool over [N, H, W, C]: elements outside the image do not count."""
+
+    @abstractmethod
+    def reduce(self, reduction: Literal["sum", "mean", "prod", "max", "min"], x: View, axes: Sequence[int]) -> View:
+        """A reduction over some dimensions, which stay with size 1."""
+
+    @abstractmethod
+    def softmax(self, x: View, beta: float = 1.0, *, log: bool = False) -> View:
+        """Along the last dimension: exp(beta x) / sum, or its logarithm."""
+
+    @abstractmethod
+    def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:
+        """Any other kind of kernel by name, with settings of its own; see `gossamer.codegen.graph`."""

@@ -1,0 +1,219 @@
+"""Show, check, prune and clear the archives of compiled kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gossamer.codegen.compiler import is_llvm_here
+from gossamer.programs import host
+from gossamer.programs.archive import (
+    DEFAULT_LIMIT,
+    archive_files,
+    archive_key,
+    clear_directory,
+    prune_directory,
+    read_archive,
+    user_directory,
+)
+from gossamer.programs.generator import SHIPPED, generator_version
+from gossamer.programs.kernel_file import KernelFile
+from gossamer.targets import all_targets, host_target
+from gossamer.tools._command import Tool, console, explain, json_option, plural, table, write_json
+
+_HELP = """The machine code of kernels is kept in archives: those that ship with Gossamer, which are only read, and the
+user's (in GOSSAMER_CACHE_DIR, or else in the user's cache directory), which take what is compiled here.
+
+Nothing that is damaged, or was made for another CPU or by another version, is ever run; what is needed is compiled
+again. So nothing of this has ever to be done. Each command takes --json.
+"""
+
+_SIZE = re.compile(r"(\d+)([KMG]?)")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class _Group(Tool, click.Group):
+    """A tool with commands of its own."""
+
+
+@click.group(
+    cls=_Group,
+    help=_HELP,
+    short_help="Show, check, prune and clear the archives of compiled kernels.",
+    example="gossamer cache show",
+)
+def command() -> None:
+    """See ``_HELP``, which click shows."""
+
+
+@command.command(cls=Tool, example="gossamer cache show --kernels")
+@click.option("--kernels", is_flag=True, help="List the kernels that can run here.")
+@json_option
+def show(kernels: bool, as_json: bool) -> None:
+    """Show the directories, and what is in their archives."""
+    directory, target = user_directory(), host_target(host.cpu_features())
+    archives = list(_archives())
+    names = [name for facts, file in archives if file and facts["state"] == "in use" for name, _ in file]
+    report: dict[str, Any] = {
+        "target": target.name if target else None,
+        "version": generator_version(),
+        "llvmlite": is_llvm_here(),
+        "shipped": str(SHIPPED) if SHIPPED.is_dir() else None,
+        "user": directory and str(directory),
+        "problem": _problem(directory),
+        "limit": DEFAULT_LIMIT,
+        "archives": [facts for facts, _ in archives],
+    }
+    if kernels:
+        report["kernels"] = sorted(set(names))
+    if as_json:
+        write_json(report)
+    else:
+        _print(report)
+
+
+@command.command(cls=Tool, example="gossamer cache check")
+@json_option
+@click.pass_context
+def check(ctx: click.Context, as_json: bool) -> None:
+    """Read every kernel of every archive. The exit code is 1 if something is damaged; it would not be run."""
+    report = []
+    for facts, file in _archives():
+        damaged = sorted(name for name, record in file if not file.is_sound(name, record)) if file else []
+        report.append({**facts, "damaged": damaged})
+    bad = [facts for facts in report if facts["problem"] or facts["damaged"]]
+    if as_json:
+        write_json({"archives": report})
+    else:
+        out = console()
+        for facts in bad:
+            problem = facts["problem"] or f"damaged: {', '.join(facts['damaged'])}"
+            out.print(f"{facts['path']}: {problem}", markup=False)
+        total = plural(sum(facts["kernels"] for facts in report), "kernel")
+        out.print(f"{total} in {plural(len(report), 'archive')}, {len(bad) or 'none'} damaged", markup=False)
+    if bad:
+        ctx.exit(1)
+
+
+def _bytes(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
+    found = _SIZE.fullmatch(value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no size; write bytes, or a number and K, M or G, as in 8M")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+@command.command(cls=Tool, example="gossamer cache prune --limit 4M")
+@click.option(
+    "--limit",
+    metavar="BYTES",
+    default=f"{DEFAULT_LIMIT >> 20}M",
+    show_default=True,
+    callback=_bytes,
+    help="What may be left. K, M and G are powers of 1024.",
+)
+@json_option
+def prune(limit: int, as_json: bool) -> None:
+    """Delete the user's archives for other CPUs and versions, then kernels long unused, down to a limit.
+
+    With the default limit, that happens by itself.
+    """
+    _change(lambda directory: prune_directory(directory, _key_here(), limit, limit), as_json)
+
+
+@command.command(cls=Tool, example="gossamer cache clear")
+@json_option
+def clear(as_json: bool) -> None:
+    """Delete the user's archives. Programs that run are not disturbed."""
+    _change(clear_directory, as_json)
+
+
+def _archives() -> Iterator[tuple[dict[str, Any], KernelFile | None]]:
+    """What is to be said of each archive, and the archive itself if it is one."""
+    key = _key_here()
+    ours = {archive_key(target, generator_version()) for target in all_targets().values()}
+    for place, directory in (("shipped", SHIPPED), ("user", user_directory())):
+        for path in archive_files(directory) if directory else ():
+            facts = {"place": place, "path": str(path), "target": "", "version": "", "kernels": 0}
+            facts |= {"bytes": path.stat().st_size, "state": "not usable", "problem": None}
+            try:
+                file = read_archive(path, private=place == "user")
+            except (OSError, ValueError) as error:
+                yield {**facts, "problem": explain(error)}, None
+                continue
+            target, *_, version = file.key.splitlines()
+            state = "in use" if file.key == key else "for another CPU" if file.key in ours else "of another version"
+            yield {**facts, "target": target, "version": version, "kernels": len(file), "state": state}, file
+
+
+def _key_here() -> str:
+    """The key of what runs here; of nothing where nothing does."""
+    target = host_target(host.cpu_features())
+    return archive_key(target, generator_version()) if target else ""
+
+
+def _problem(directory: Path | None) -> str | None:
+    """Why nothing can be kept, if so."""
+    if directory is None:
+        return "there is no directory for the user's archives (GOSSAMER_CACHE_DIR)"
+    if directory.exists():
+        try:
+            host.private_directory(directory)
+        except OSError as error:
+            return explain(error)
+    return None
+
+
+def _print(report: dict[str, Any]) -> None:
+    out = console()
+    used = sum(facts["bytes"] for facts in report["archives"] if facts["place"] == "user")
+    lines = {
+        "this CPU": report["target"] or "no target: it runs no machine code",
+        "version": report["version"],
+        "compiling": "llvmlite is installed" if report["llvmlite"] else 'needs llvmlite: the extra "compile"',
+        "shipped": report["shipped"] or "nothing: this is a checkout",
+        "user": f"{report['user'] or 'nowhere'} ({used:,} of {report['limit']:,} bytes)",
+        "problem": report["problem"],
+    }
+    for name, text in lines.items():
+        if text:
+            out.print(f"{name:<11}{text}", markup=False)
+    columns = ("place", "target", "version", ">kernels", ">bytes", "state")
+    rows = [
+        (*(facts[name] for name in columns[:3]), f"{facts['kernels']:,}", f"{facts['bytes']:,}", _state(facts))
+        for facts in report["archives"]
+    ]
+    if rows:
+        out.print(table(columns, rows))
+    for name in report.get("kernels", ()):
+        out.print(name, markup=False)
+
+
+def _state(facts: dict[str, Any]) -> str:
+    return f"{facts['state']}: {facts['problem']}" if facts["problem"] else facts["state"]
+
+
+def _change(change: Callable[[Path], None], as_json: bool) -> None:
+    """Do something to the user's directory, and say what is different."""
+    directory = user_directory()
+    before = _total()
+    if directory is not None and directory.is_dir():
+        change(directory)
+    after = _total()
+    deleted = {"kernels": before[0] - after[0], "bytes": before[1] - after[1]}
+    left = {"kernels": after[0], "bytes": after[1]}
+    if as_json:
+        write_json({"user": directory and str(directory), "deleted": deleted, "left": left})
+    else:
+        for name, total in (("deleted", deleted), ("left", left)):
+            text = f"{plural(total['kernels'], 'kernel')}, {plural(total['bytes'], 'byte')}"
+            console().print(f"{name:<11}{text}", markup=False)
+
+
+def _total() -> tuple[int, int]:
+    """Kernels and bytes of the user's archives."""
+    archives = [facts for facts, _ in _archives() if facts["place"] == "user"]
+    return sum(facts["kernels"] for facts in archives), sum(facts["bytes"] for facts in archives)

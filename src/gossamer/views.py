@@ -1,0 +1,177 @@
+"""Strided views of buffers: what reshape, transpose, slice and broadcast do to indices, without moving a byte.
+
+Operators state what they compute on views (`gossamer.ops.lowering`); kernels read and write them. Strides and offsets
+count elements of the dense buffer; how the buffer lies in memory is decided later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gossamer.schema.enums import TensorType
+
+Shape = tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """Elements of one type in a dense row-major shape.
+
+    ``tensor`` is the number of the graph's tensor that it is, -1 for one that exists between kernels only. ``array`` is
+    the value of a constant: of the buffer's shape and, for types that NumPy has, of its type.
+    """
+
+    shape: Shape
+    type: TensorType
+    tensor: int = -1
+    array: NDArray[Any] | None = None
+
+    def view(self) -> View:
+        """All of it."""
+        return View(self, self.shape, dense_strides(self.shape), 0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class View:
+    """Elements of a buffer under a shape: element (i, j, ...) is number ``offset + i * strides[0] + ...`` of it.
+
+    A stride of 0 repeats, a negative one goes backwards.
+    """
+
+    buffer: Buffer
+    shape: Shape
+    strides: Shape
+    offset: int
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the elements."""
+        return self.buffer.type
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the values are known before the model runs."""
+        return self.buffer.array is not None
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements follow each other in memory, whatever dimensions they have."""
+        return all(
+            size == 1 or stride == dense
+            for size, stride, dense in zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of the buffer, under any shape."""
+        return self.offset == 0 and self.is_dense and self.size == math.prod(self.buffer.shape)
+
+    def reshape(self, shape: Sequence[int]) -> View | None:
+        """The same elements in the same order under another shape; ``None`` if no strides say that."""
+        strides = _reshaped(self.shape, self.strides, tuple(shape))
+        return None if strides is None else View(self.buffer, tuple(shape), strides, self.offset)
+
+    def permute(self, axes: Sequence[int]) -> View:
+        """The dimensions in another order."""
+        shape, strides = self.shape, self.strides
+        return View(self.buffer, tuple([shape[a] for a in axes]), tuple([strides[a] for a in axes]), self.offset)
+
+    def slice(self, axis: int, start: int, size: int, step: int = 1) -> View:
+        """``size`` elements along an axis from ``start`` on, ``step`` apart (negative: backwards)."""
+        shape, strides = list(self.shape), list(self.strides)
+        offset = self.offset + (start * strides[axis] if size else 0)
+        shape[axis], strides[axis] = size, step * strides[axis]
+        return View(self.buffer, tuple(shape), tuple(strides), offset)
+
+    def broadcast(self, shape: Sequence[int]) -> View:
+        """Repeated along dimensions of size 1, and along new ones in front."""
+        new = len(shape) - len(self.shape)
+        strides = [0] * new
+        for size, wanted, stride in zip(self.shape, shape[new:], self.strides, strict=True):
+            strides.append(stride if size == wanted else 0)
+        return View(self.buffer, tuple(shape), tuple(strides), self.offset)
+
+
+def dense_strides(shape: Sequence[int]) -> Shape:
+    """Row-major strides in elements."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 1, 0, -1):
+        strides[axis - 1] = strides[axis] * shape[axis]
+    return tuple(strides)
+
+
+def _reshaped(old: Shape, strides: Shape, new: Shape) -> Shape | None:
+    """The strides of a reshape without a copy. Both shapes are cut into the smallest groups of equal products."""
+    if 0 in old:
+        return dense_strides(new)
+    pairs = [(size, stride) for size, stride in zip(old, strides, strict=True) if size != 1]
+    result = [0] * len(new)
+    i = j = 0
+    while i < len(pairs):
+        if j == len(new):
+            return None
+        old_count, new_count, first_i, first_j = pairs[i][0], new[j], i, j
+        i, j = i + 1, j + 1
+        while old_count != new_count:
+            if old_count < new_count:
+                if i == len(pairs):
+                    return None
+                old_count *= pairs[i][0]
+                i += 1
+            else:
+                if j == len(new):
+                    return None
+                new_count *= new[j]
+                j += 1
+        for k in range(first_i, i - 1):
+            if pairs[k][1] != pairs[k + 1][0] * pairs[k + 1][1]:
+                return None
+        stride = pairs[i - 1][1]
+        for k in range(j - 1, first_j - 1, -1):
+            result[k] = stride
+            stride *= new[k]
+    return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A window over the rows and columns of NHWC images; each field is (rows, columns).
+
+    Output element o covers the input elements ``o * stride + k * dilation - before`` for k below ``kernel``; ``before``
+    is the padding in front, and what is missing behind is padding too.
+    """
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    before: tuple[int, int]
+    output: tuple[int, int]
+
+    def after(self, height: int, width: int) -> tuple[int, int]:
+        """The padding behind an image of this size, 0 where the last window ends inside it."""
+        rows, columns = (
+            max(0, (output - 1) * stride + (kernel - 1) * dilation + 1 - before - size)
+            for kernel, stride, dilation, before, output, size in zip(
+                self.kernel, self.stride, self.dilation, self.before, self.output, (height, width), strict=True
+            )
+        )
+        return rows, columns
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Every output element covers the one input element of its place."""
+        return self.kernel == (1, 1) and self.stride == (1, 1) and self.before == (0, 0)
+
+
+POINTWISE = Geometry((1, 1), (1, 1), (1, 1), (0, 0), (1, 1))
+"""A window of one element; the output is as large as the input, whatever ``output`` says."""

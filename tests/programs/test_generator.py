@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.programs import generator
+from gossamer.programs.generator import SEAL, generator_version, seal, sources, version_of_sources
+
+version = generator_version.__wrapped__
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the sources, as an installation has them: with a seal."""
+    for name in sources():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(generator.PACKAGE / name, tmp_path / name)
+    monkeypatch.setattr(generator, "PACKAGE", tmp_path)
+    monkeypatch.setattr(generator, "SHIPPED", tmp_path / "programs" / "shipped")
+    generator.SHIPPED.mkdir()
+    (generator.SHIPPED / SEAL).write_text(seal())
+    return tmp_path
+
+
+def imported_by(path: Path) -> Iterator[str]:
+    """Modules of ours, as files of the package."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            file = "/".join(name.split(".")[1:])
+            for candidate in (f"{file}.py", f"{file}/__init__.py"):
+                if name.startswith("gossamer.") and (generator.PACKAGE / candidate).exists():
+                    yield candidate
+
+
+def test_the_sources_are_all_that_kernels_are_made_of() -> None:
+    reached = [name for name in sources() if name.startswith("codegen/kernels/")]
+    for name in reached:
+        reached += [found for found in imported_by(generator.PACKAGE / name) if found not in reached]
+    assert "targets/avx2.py" in sources()  # found by its place
+    assert set(reached) - set(sources()) <= {"errors.py", "config.py"}
+
+
+def test_the_version_changes_with_the_text_of_every_source(package: Path) -> None:
+    seen = {version_of_sources()}
+    for name in sources():
+        with (package / name).open("a") as stream:
+            stream.write("\n")
+        seen.add(version_of_sources())
+        seen.add(version())
+    assert len(seen) == 1 + len(sources())
+
+
+def test_a_new_source_is_another_version(package: Path) -> None:
+    before = version_of_sources()
+    (package / "codegen" / "kernels" / "zzz.py").touch()
+    assert version_of_sources() != before
+
+
+def test_in_a_checkout_the_sources_are_read(package: Path) -> None:
+    (generator.SHIPPED / SEAL).unlink()
+    assert version() == version_of_sources()
+
+
+def test_an_installation_does_not_read_its_sources(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = version_of_sources()
+    monkeypatch.setattr(generator, "version_of_sources", lambda: pytest.fail("sources were read"))
+    assert version() == expected
+    # Where modules are kept in other forms, their text is not there.
+    for name in sources():
+        (package / name).unlink()
+    assert version() == expected
+
+
+@pytest.mark.parametrize("name", ["codegen/ir.py", "targets/avx2.py", "programs/team.py"])
+def test_a_source_that_was_changed_breaks_the_seal(package: Path, name: str) -> None:
+    sealed = version()
+    path = package / name
+    installed = (generator.SHIPPED / SEAL).stat().st_mtime
+    text = path.read_bytes()
+    path.write_bytes(text.swapcase())  # of the same size, later
+    os.utime(path, (installed + 3600, installed + 3600))
+    assert version() == version_of_sources() != sealed
+    path.write_bytes(text + b"#")  # of another size, at any time
+    os.utime(path, (installed - 3600, installed - 3600))
+    assert version() == version_of_sources() != sealed
+
+
+@pytest.mark.parametrize("text", ["", "1.0 abc\nmany codegen/ir.py\n", "1.0 abc\n12\n", "\xff"])
+def test_a_damaged_seal_is_not_believed(package: Path, text: str) -> None:
+    (generator.SHIPPED / SEAL).write_bytes(text.encode("latin-1"))
+    assert version() == version_of_sources()
