@@ -93,6 +93,12 @@ class View:
         shape[axis], strides[axis] = size, step * strides[axis]
         return View(self.buffer, tuple(shape), tuple(strides), offset)
 
+    def diagonal(self) -> View:
+        """The main diagonals of the matrices that the last two dimensions are."""
+        *batch, rows, columns = self.shape
+        *steps, row, column = self.strides
+        return View(self.buffer, (*batch, min(rows, columns)), (*steps, row + column), self.offset)
+
     def broadcast(self, shape: Sequence[int]) -> View:
         """Repeated along dimensions of size 1, and along new ones in front."""
         new = len(shape) - len(self.shape)

@@ -10,19 +10,46 @@ from gossamer.codegen.blob import extract
 from gossamer.codegen.compiler import assembly, compile_kernel
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.programs.program import walker_name
-from gossamer.programs.team import COMMANDS, COUNT, TEAM_SIZE, TICKET
+from gossamer.programs.team import CLOCK, COMMANDS, COUNT, STAMPS, TEAM_SIZE, TICKET, WHICH_CLOCK
 from gossamer.targets import Target, all_targets
 from tests.codegen.emulator import NEON, data_address, kernel_address, run
 from tests.codegen.texts import Text, object_of
 from tests.programs.kernels import Add, Rotate
+
+# Every look at this clock takes a second and 3 ns. It counts where its first argument says.
+COUNTING_CLOCK = """
+define i32 @k(i32 %which, ptr %time) nounwind {
+  %wide = zext i32 %which to i64
+  %count_at = inttoptr i64 %wide to ptr
+  %before = load i64, ptr %count_at
+  %now = add i64 %before, 1
+  store i64 %now, ptr %count_at
+  %nanoseconds = mul i64 %now, 3
+  %nanoseconds_at = getelementptr i8, ptr %time, i64 8
+  store i64 %now, ptr %time
+  store i64 %nanoseconds, ptr %nanoseconds_at
+  ret i32 0
+}
+"""
 
 TARGETS = all_targets()
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
 def test_programs_ask_for_the_walker_by_its_name(target: Target) -> None:
-    spec = WalkSpec(target.name, "win64" if sys.platform == "win32" else "")
-    assert spec.name == walker_name(target)
+    convention = "win64" if sys.platform == "win32" else ""
+    assert WalkSpec(target.name, convention).name == walker_name(target)
+    assert WalkSpec(target.name, convention, timed=True).name == walker_name(target, timed=True)
+    assert WalkSpec(target.name, timed=True).name == f"walk_timed__{target.name}"
+
+
+def test_the_plain_walker_knows_no_clock() -> None:
+    plain, timed = (WalkSpec("avx2", timed=timed).emit(TARGETS["avx2"]) for timed in (False, True))
+    assert "@stamp" not in plain
+    lines = [line for line in timed.splitlines() if "call void @stamp" not in line]
+    start, end = lines.index("define internal void @stamp(i64 %number, ptr %team, i64 %tid) nounwind noinline {"), 0
+    end = lines.index("}", start)
+    assert [line for line in lines[:start] + lines[end + 1 :] if line] == [line for line in plain.splitlines() if line]
 
 
 @pytest.mark.parametrize(("name", "pause"), [("avx512", "\tpause\n"), ("avx2", "\tpause\n"), ("neon", "\tisb\n")])
@@ -52,6 +79,27 @@ def test_the_walker_runs_on_aarch64(tmp_path: Path) -> None:
     assert struct.unpack_from("<q", after, TICKET) == (9,)
     assert struct.unpack_from("<qq", after, COMMANDS) == (data_address(table), 2)
     assert COUNT == COMMANDS + 8
+
+
+def test_the_timed_walker_runs_on_aarch64(tmp_path: Path) -> None:
+    rotate = Rotate("neon")
+    clock = compile_kernel(Text("neon", "clock", COUNTING_CLOCK), NEON)
+    blobs = [compile_kernel(WalkSpec("neon", timed=True), NEON), compile_kernel(rotate, NEON), clock]
+    table, block, stamps, counter = TEAM_SIZE, TEAM_SIZE + 72, TEAM_SIZE + 104, TEAM_SIZE + 136
+    team = bytearray(TEAM_SIZE)
+    for at, word in (
+        (CLOCK, kernel_address(blobs, 2)),
+        (WHICH_CLOCK, data_address(counter)),
+        (STAMPS, data_address(stamps)),
+    ):
+        struct.pack_into("<q", team, at, word)
+    nothing = rotate.arguments.words(x=0, y=0, count=0, shift=0)
+    commands = [kernel_address(blobs, 1), data_address(block), 1] * 3
+    words = [*commands, *nothing, *[0] * 4, 1000]
+    data = bytes(team) + struct.pack(f"<{len(words)}q", *words)
+    after = run(blobs, data, tmp_path, data_address(table), 3, 0, 1, 9, 0)
+    assert struct.unpack_from("<q", after, counter) == (1004,)
+    assert struct.unpack_from("<4q", after, stamps) == tuple(n * 1_000_000_003 for n in range(1001, 1005))
 
 
 @pytest.mark.parametrize("padding", [0, 5000])

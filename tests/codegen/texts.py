@@ -27,5 +27,5 @@ class Text(KernelSpec):
 def object_of(text: str, target: Target) -> bytes:
     """The object file that LLVM makes of a text."""
     with _llvm() as llvm:
-        module, machine = _parse(llvm, text, Text(target.name, "x", text), target)
+        module, machine = _parse(llvm, text, "x", target)
         return bytes(machine.emit_object(module))

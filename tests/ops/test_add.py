@@ -29,7 +29,11 @@ CASES = [
     Case("relu6", [tensor([-5, 1, 5]), tensor([1, 1, 5])], [tensor([0, 2, 6])], RELU6),
     Case("tanh_does_nothing", [tensor([1, 2]), tensor([3, 4])], [tensor([4, 6])], TANH),
     Case(
-        "overflow", [tensor([3e38, -3e38, np.nan, np.inf]), tensor([3e38, -3e38, 1, 1])], [tensor(LIMITS)], AddOptions()
+        "overflow",
+        [tensor([3e38, -3e38, np.nan, np.inf]), tensor([3e38, -3e38, 1, 1])],
+        [tensor(LIMITS)],
+        AddOptions(),
+        default=[tensor([np.inf, -np.inf, np.nan, np.inf])],
     ),
     Case(
         "float16",

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +27,18 @@ from gossamer.programs.program import (
     SCRATCH,
     WEIGHTS,
     Address,
+    CommandTime,
     Program,
     ProgramBuilder,
     ProgramPlan,
+    _steps,
     walker_name,
 )
+from gossamer.programs.throttle import Throttle
 from gossamer.targets import Target
 from tests.programs.kernels import Add, Meet, Rotate, kernels_in_memory, rotating, target_here
+
+CONVENTION = "win64" if sys.platform == "win32" else ""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +48,15 @@ def target() -> Target:
 
 @pytest.fixture(scope="module")
 def kernels(target: Target) -> KernelArchive:
-    return kernels_in_memory([Add(target.name), Rotate(target.name), Meet(target.name)], target)
+    timed = WalkSpec(target.name, CONVENTION, timed=True)
+    return kernels_in_memory([Add(target.name), Rotate(target.name), Meet(target.name), timed], target)
+
+
+@pytest.fixture
+def as_many_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs have all threads, however few CPUs there are and however long they wait."""
+    monkeypatch.setattr(host, "usable_cpus", lambda: 100)
+    monkeypatch.setattr(Throttle, "ran", lambda *_: None)
 
 
 def adding(target: Target, count: int) -> ProgramPlan:
@@ -73,6 +89,7 @@ def bind(program: Program, **places: npt.NDArray[np.float32]) -> None:
         program.bind(base, array.ctypes.data)
 
 
+@pytest.mark.usefixtures("as_many_as_asked")
 @pytest.mark.parametrize("num_threads", [1, 2, 3, 4])
 def test_every_number_of_threads_gives_the_same_bits(target: Target, kernels: KernelArchive, num_threads: int) -> None:
     count = 64 * 101
@@ -96,6 +113,28 @@ def test_inputs_and_outputs_can_be_bound_again(target: Target, kernels: KernelAr
     z_before = z.copy()
     program.run()
     assert other.tobytes() == z_before.tobytes() == z.tobytes()
+
+
+def test_places_may_come_with_the_run(target: Target, kernels: KernelArchive) -> None:
+    x, y, z = arrays(64)
+    program = Program(adding(target, 64), kernels, target)
+    bind(program, x=x)
+    program.run(places={"y": y.ctypes.data, "z": z.ctypes.data})
+    t = expected_sum(x, y, target.lanes())
+    assert z.tobytes() == expected_sum(t, t, target.lanes()).tobytes()
+    memory = host.Memory(z.nbytes)
+    program.run(places={"z": memory})
+    assert bytes(memory.view()) == z.tobytes()
+
+
+@pytest.mark.parametrize("words", [1, 16, 17, 100])
+def test_few_and_many_words_follow_their_base(target: Target, kernels: KernelArchive, words: int) -> None:
+    builder = ProgramBuilder()
+    builder.block([7, *(Address("x", 3 * number) for number in range(words)), -1])
+    program = Program(builder.plan(), kernels, target)
+    for place in (1000, 2**47, 1000, 1000):
+        program.bind("x", place)
+        assert list(program._words) == [7, *(place + 3 * number for number in range(words)), -1]
 
 
 def test_what_is_not_bound_is_named(target: Target, kernels: KernelArchive) -> None:
@@ -179,6 +218,38 @@ def test_weights_are_packed_once_and_shared(target: Target, kernels: KernelArchi
     assert z.tobytes() == expected_sum(packed, packed, target.lanes()).tobytes()
 
 
+def test_pages_of_the_model_are_given_back_as_they_are_packed(
+    target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = Add(target.name)
+    builder = ProgramBuilder()
+    for number in range(5):
+        place = Address(MODEL, 256 * number)
+        block = builder.block(add.arguments.words(x=place, y=place, z=Address(WEIGHTS, 256 * number), count=64))
+        builder.pack(add.name, block, reads=None if number == 2 else (place, 256))
+    with pytest.raises(CompileError, match="packed is read in the model file, got an address in arena"):
+        builder.pack(add.name, block, reads=(Address(ARENA), 4))
+    plan = builder.plan(weights=5 * 256)
+    stored = np.arange(5 * 64, dtype=np.float32)
+    released: list[tuple[int, int]] = []
+    monkeypatch.setattr(host, "release_pages", lambda *part: released.append(part))
+    packed = []
+    for release in (False, True):
+        program = Program(plan, kernels, target)
+        bind(program, model=stored)
+        program.pack(2, release=release)
+        packed.append(bytes(program.memory[WEIGHTS].view()))
+    assert packed[0] == packed[1]
+    assert any(packed[0])
+    assert released == [(stored.ctypes.data + 256 * number, 256) for number in (0, 1, 3, 4)]
+
+
+def test_packing_goes_in_steps() -> None:
+    assert list(_steps([], 10)) == []
+    assert list(_steps([3, 0, 4], 10)) == [range(3)]
+    assert list(_steps([3, 7, 20, 9, 0, 1, 2], 10)) == [range(2), range(2, 3), range(3, 6), range(6, 7)]
+
+
 def test_scratch_grows_with_the_threads(target: Target, kernels: KernelArchive) -> None:
     rotate = Rotate(target.name)
     builder = ProgramBuilder()
@@ -192,6 +263,60 @@ def test_scratch_grows_with_the_threads(target: Target, kernels: KernelArchive) 
     assert sizes[0] < 3 * 4096 <= sizes[1] == sizes[2]
 
 
+def test_every_command_has_its_time(target: Target, kernels: KernelArchive) -> None:
+    x, y, z = arrays(64)
+    builder = ProgramBuilder()
+    rotate, add = Rotate(target.name), Add(target.name)
+    words = add.arguments.words(x=Address("x"), y=Address("y"), z=Address("z"), count=64)
+    nothing = builder.block(rotate.arguments.words(x=Address(ARENA), y=Address(ARENA), count=0, shift=0))
+    builder.command(rotate.name, nothing)
+    builder.command(add.name, builder.block(words), barrier=False)
+    builder.command(rotate.name, nothing)
+    program = Program(builder.plan(arena=64), kernels, target)
+    with pytest.raises(InvokeError, match="not bound to x, y, z"):
+        program.profile()
+    bind(program, x=x, y=y)
+    for num_threads in (1, 2):
+        z[:] = 0
+        start = time.perf_counter_ns()
+        times = program.profile(num_threads, {"z": z.ctypes.data})
+        lasted = time.perf_counter_ns() - start
+        assert [time.kernel for time in times] == [rotate.name, add.name, rotate.name]
+        assert all(time.ns >= 0 for time in times)
+        assert sum(time.ns for time in times) <= lasted
+        assert z.tobytes() == expected_sum(x, y, target.lanes()).tobytes()
+    assert Program(ProgramBuilder().plan(), kernels, target).profile() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the clock has another form")
+def test_times_are_those_of_the_clock(target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([(7, 999_999_990), (8, 10), (8, 1010), (9, 10)])
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int64))
+    def clock(which: int, now: Any) -> int:
+        assert which == 77
+        now[0], now[1] = next(readings)
+        return 0
+
+    address = ctypes.cast(clock, ctypes.c_void_p).value
+    assert address is not None
+    monkeypatch.setattr(host, "clock", lambda: host.Clock(address, 77, 10**9))
+    monkeypatch.setattr(team, "_idle", defaultdict(list))  # others have the clock of the system
+    builder = ProgramBuilder()
+    nothing = builder.block(Rotate.arguments.words(x=0, y=0, count=0, shift=0))
+    for _ in range(3):
+        builder.command(Rotate(target.name).name, nothing)
+    times = Program(builder.plan(), kernels, target).profile(2)
+    assert times == [CommandTime(Rotate(target.name).name, ns) for ns in (20, 1000, 999_999_000)]
+
+
+def test_a_profile_needs_the_timed_walker(target: Target) -> None:
+    program = rotating(kernels_in_memory([Rotate(target.name)], target), target, count=8, rounds=1)
+    with pytest.raises(CompileError, match=f"No archive has the kernels walk_timed__{target.name}"):
+        program.profile()
+    program.run()
+
+
 def rotated(count: int, rounds: int, shift: int = 17) -> npt.NDArray[np.int64]:
     return (np.arange(count) + 2 * rounds * shift) % count + 2 * rounds
 
@@ -203,6 +328,7 @@ def rotate_and_check(program: Program, count: int, rounds: int, num_threads: int
     assert np.array_equal(words[:count], rotated(count, rounds))
 
 
+@pytest.mark.usefixtures("as_many_as_asked")
 @pytest.mark.parametrize("num_threads", [2, 3, 4, 8])
 def test_barriers_hold(target: Target, kernels: KernelArchive, num_threads: int) -> None:
     # One word per thread and one more: almost nothing but barriers. A thread that is early or late reads a wrong word.
@@ -213,19 +339,22 @@ def test_barriers_hold(target: Target, kernels: KernelArchive, num_threads: int)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("as_many_as_asked")
 def test_barriers_hold_for_a_million_times(target: Target, kernels: KernelArchive) -> None:
     program = rotating(kernels, target, count=3, rounds=5000)
     for _ in range(100):
         rotate_and_check(program, 3, 5000, 2)
 
 
+@pytest.mark.usefixtures("as_many_as_asked")
 def test_many_more_threads_than_cpus_come_to_an_end(target: Target, kernels: KernelArchive) -> None:
-    num_threads = 8 * host.usable_cpus()
+    num_threads = 8 * (os.cpu_count() or 1)
     program = rotating(kernels, target, count=100, rounds=20)
     for _ in range(3):
         rotate_and_check(program, 100, 20, num_threads)
 
 
+@pytest.mark.usefixtures("as_many_as_asked")
 def test_threads_that_the_system_does_not_give_are_done_without(
     target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,8 +369,10 @@ def test_threads_that_the_system_does_not_give_are_done_without(
 
     monkeypatch.setattr(threading.Thread, "start", start_two)
     rotate_and_check(rotating(kernels, target, count=100, rounds=5), 100, 5, 6)
+    assert len(started) == 2
 
 
+@pytest.mark.usefixtures("as_many_as_asked")
 def test_threads_are_started_once(target: Target, kernels: KernelArchive) -> None:
     programs = [rotating(kernels, target, count=10, rounds=1) for _ in range(3)]
     programs[0].run(4)
@@ -252,6 +383,7 @@ def test_threads_are_started_once(target: Target, kernels: KernelArchive) -> Non
     assert threading.active_count() == threads
 
 
+@pytest.mark.usefixtures("as_many_as_asked")
 def test_the_number_of_threads_may_change_from_run_to_run(target: Target, kernels: KernelArchive) -> None:
     program = rotating(kernels, target, count=100, rounds=3)
     for num_threads in (1, 4, 2, 3, 1, 4):
@@ -363,7 +495,7 @@ def test_a_process_ends_while_its_threads_still_wait(target: Target) -> None:
 
 def test_a_program_runs_where_llvm_cannot_be_imported(target: Target, tmp_path: Path) -> None:
     key = archive_key(target, generator_version())
-    specs = [Add(target.name), WalkSpec(target.name, "win64" if sys.platform == "win32" else "")]
+    specs = [Add(target.name), WalkSpec(target.name, CONVENTION)]
     assert KernelArchive(tmp_path / "kernels", key).add(compile_kernels(specs, target))
     plan = pickle.dumps(adding(target, 64)).hex()
     x = np.arange(64, dtype=np.float32)

@@ -12,12 +12,20 @@ from numpy.typing import NDArray
 from gossamer.codegen.commands import Build, Step
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import lay_out
-from gossamer.codegen.passes import borders, copies, fuse
+from gossamer.codegen.passes import borders, copies, fuse, padding, pads, rows, scales, strides
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ProgramPlan
 from gossamer.targets import Target
 
-PASSES: tuple[Callable[[KernelGraph], Any], ...] = (fuse.run, copies.run)
+PASSES: tuple[Callable[[KernelGraph], Any], ...] = (
+    fuse.run,
+    padding.run,
+    pads.run,
+    strides.run,
+    scales.run,
+    rows.run,
+    copies.run,
+)
 """What is done to a graph, in this order, before its images get their borders."""
 
 

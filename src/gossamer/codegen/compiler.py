@@ -34,20 +34,31 @@ _llvm_lock = threading.RLock()
 
 def compile_kernel(spec: KernelSpec, target: Target) -> Blob:
     """The machine code of a kernel."""
-    text = _text(spec, target)
+    return compile_text(kernel_text(spec, target), target, spec.name)
+
+
+def compile_text(text: str, target: Target, name: str) -> Blob:
+    """The machine code of the IR text of a kernel, perhaps one that was kept; messages call it by the name."""
     with _llvm() as llvm:
-        module, machine = _parse(llvm, text, spec, target)
+        module, machine = _parse(llvm, text, name, target)
         try:
             return extract(machine.emit_object(module))
         except CompileError as error:
-            raise CompileError(f"{spec.name}: {error}") from error
+            raise CompileError(f"{name}: {error}") from error
+
+
+def kernel_text(spec: KernelSpec, target: Target) -> str:
+    """The IR text of a kernel. Raises `CompileError` for one of another target."""
+    if spec.isa != target.name:
+        raise CompileError(f"{spec.name} is a kernel for {spec.isa}, not for {target.name}.")
+    return spec.emit(target)
 
 
 def assembly(spec: KernelSpec, target: Target) -> str:
     """The machine code of a kernel as text, for people and tests."""
-    text = _text(spec, target)
+    text = kernel_text(spec, target)
     with _llvm() as llvm:
-        module, machine = _parse(llvm, text, spec, target)
+        module, machine = _parse(llvm, text, spec.name, target)
         return str(machine.emit_assembly(module))
 
 
@@ -69,17 +80,11 @@ def is_llvm_here() -> bool:
     return find_spec("llvmlite") is not None
 
 
-def _text(spec: KernelSpec, target: Target) -> str:
-    if spec.isa != target.name:
-        raise CompileError(f"{spec.name} is a kernel for {spec.isa}, not for {target.name}.")
-    return spec.emit(target)
-
-
-def _parse(llvm: Any, text: str, spec: KernelSpec, target: Target) -> tuple[Any, Any]:
+def _parse(llvm: Any, text: str, name: str, target: Target) -> tuple[Any, Any]:
     try:
         module = llvm.parse_assembly(text)
     except RuntimeError as error:
-        raise CompileError(f"{spec.name}: LLVM refuses the text: {error}") from error
+        raise CompileError(f"{name}: LLVM refuses the text: {error}") from error
     machine = _machine(target)
     module.triple = target.triple
     module.data_layout = str(machine.target_data)

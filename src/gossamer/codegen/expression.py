@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
-from gossamer.codegen import ir
+from gossamer.codegen import floats, ir
 from gossamer.codegen.ir import Value
 from gossamer.errors import CompileError
 
@@ -56,29 +56,25 @@ def _hard_swish(f: ir.Function, x: Value) -> Value:
 
 
 def _elu(f: ir.Function, x: Value) -> Value:
-    return f.select(f.compare("olt", x, 0.0), f.exp_minus_1(f.at_most(x, 0.0)), x)
-
-
-def _gelu(f: ir.Function, x: Value) -> Value:
-    return (x * 0.5) * (f.erf(x * math.sqrt(0.5)) + 1.0)
+    return f.select(f.compare("olt", x, 0.0), floats.exp_minus_1(f, f.at_most(x, 0.0)), x)
 
 
 def _gelu_tanh(f: ir.Function, x: Value) -> Value:
     cubic = x * x * x * 0.044715
-    return (x * 0.5) * (f.tanh((x + cubic) * math.sqrt(2 / math.pi)) + 1.0)
+    return (x * 0.5) * (floats.tanh(f, (x + cubic) * math.sqrt(2 / math.pi)) + 1.0)
 
 
 FUNCTIONS: dict[str, Function] = {
     "abs": _unary(lambda f, x: f.intrinsic("llvm.fabs", x)),
     "ceil": _unary(lambda f, x: f.intrinsic("llvm.ceil", x)),
     "elu": _unary(_elu),
-    "exp": _unary(lambda f, x: f.exp(x)),
+    "exp": _unary(floats.exp),
     "floor": _unary(lambda f, x: f.intrinsic("llvm.floor", x)),
-    "gelu": _unary(_gelu),
+    "gelu": _unary(floats.gelu),
     "gelutanh": _unary(_gelu_tanh),
     "hardswish": _unary(_hard_swish),
-    "log": _unary(lambda f, x: f.log(x)),
-    "logistic": _unary(lambda f, x: f.logistic(x)),
+    "log": _unary(floats.log),
+    "logistic": _unary(floats.logistic),
     "neg": _unary(lambda f, x: -x),
     "relu": _unary(lambda f, x: f.at_least(x, 0.0)),
     "relu01": _clamp(0.0, 1.0),
@@ -89,7 +85,7 @@ FUNCTIONS: dict[str, Function] = {
     "sign": _unary(_sign),
     "sqrt": _unary(lambda f, x: f.intrinsic("llvm.sqrt", x)),
     "square": _unary(lambda f, x: x * x),
-    "tanh": _unary(lambda f, x: f.tanh(x)),
+    "tanh": _unary(floats.tanh),
     "add": _binary(lambda f, x, y: x + y),
     "div": _binary(lambda f, x, y: x / y),
     "max": _binary(lambda f, x, y: f.maximum(x, y)),

@@ -41,7 +41,7 @@ class Kernel:
 
 @dataclass(eq=False, slots=True)
 class KernelGraph:
-    """Kernels in the order in which they run. ``inputs`` and ``outputs`` are the buffers that live outside, by tensor."""
+    """Kernels in the order in which they run. ``inputs`` and ``outputs``: the buffers that live outside, by tensor."""
 
     kernels: list[Kernel] = field(default_factory=list)
     inputs: dict[int, Buffer] = field(default_factory=dict)

@@ -202,6 +202,19 @@ class Part:
             type, f"call {type} @{function}(ptr align {align} {pointer.text}, {self.mask}, {f.constant(type, fill)})"
         )
 
+    def gather(self, pointer: Value, offsets: Value) -> Value:
+        """The elements that lie so many bytes behind ``pointer``, for every lane in use."""
+        f, type = self.function, self.type
+        if type.lanes == 1:
+            return f.load(type, f.offset(pointer, offsets))
+        pointers = f.emit(type.with_element("ptr"), f"getelementptr i8, {pointer}, {offsets}")
+        mask = type.with_element("i1")
+        function = f"llvm.masked.gather.{type.suffix}.{pointers.type.suffix}"
+        f.module.declare(f"declare {type} @{function}({pointers.type}, {mask}, {type})")
+        used = self.mask if self.count is not None else f"{mask} splat (i1 true)"
+        address = f"{pointers.type} align {BYTES[type.element]} {pointers.text}"
+        return f.emit(type, f"call {type} @{function}({address}, {used}, {f.constant(type, 0)})")
+
     def store(self, value: Value, pointer: Value) -> None:
         """Write the lanes in use."""
         f, type = self.function, self.type
@@ -297,8 +310,8 @@ class Function:
     def text(self) -> str:
         """The definition."""
         parameters = ", ".join(str(parameter) for parameter in self.parameters)
-        # What `reciprocal` becomes. The float experiment (Intel, AVX-512) halved a depthwise kernel with SiLU by an
-        # estimate and a Newton step; on Zen 4 the estimate makes LOGISTIC a fifth slower than division, with AVX2 a
+        # What `floats.reciprocal` becomes. The float experiment (Intel, AVX-512) halved a depthwise kernel with SiLU by
+        # an estimate and a Newton step; on Zen 4 the estimate makes LOGISTIC a fifth slower than division, with AVX2 a
         # third, so only 512 bits have it.
         estimates = "divf:1,vec-divf:1" if self.target.vector_bits == 512 else "none"
         attributes = f'nounwind "reciprocal-estimates"="{estimates}"'
@@ -325,9 +338,10 @@ class Function:
     def constant(self, type: Type, number: float) -> Value:
         """A constant in every lane."""
         if type.is_float:
-            # LLVM spells a float as the bits of the double that equals it; overflow becomes infinity as in C.
-            single = struct.unpack("<f", struct.pack("<f", number))[0]
-            text = f"0x{struct.unpack('<Q', struct.pack('<d', single))[0]:016X}"
+            # LLVM spells a float as the bits of the double that equals it.
+            if type.element == "float":
+                number = struct.unpack("<f", struct.pack("<f", number))[0]
+            text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
         else:
             text = str(int(number))
         if text in ("0", "0x0000000000000000") and type.lanes > 1:
@@ -352,6 +366,10 @@ class Function:
         elif operation in ("add", "sub", "mul") and type is I64:
             operation += " nsw"
         return self.emit(type, f"{operation} {left}, {right.text}")
+
+    def wrapping(self, operation: str, a: Value, b: Operand) -> Value:
+        """``add``, ``sub``, ``mul``, ``shl`` of integers that may overflow, as data may (addresses may not)."""
+        return self.emit(a.type, f"{operation} {a}, {self._value(a.type, b).text}")
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
         """a * b + c, rounded once."""
@@ -592,108 +610,6 @@ class Function:
         with self.loop(0, rest, self.lanes, carry=carried) as loop:
             loop.hand_on(body(start * size, [Part(self, self.f32, rest)], loop.values) or ())
         return loop.results
-
-    # Functions of floats
-
-    def exp(self, x: Value) -> Value:
-        """e^x within 2 units in the last place; 0 instead of denormal numbers."""
-        most = 88.72283172607422  # the last float before 128 ln 2
-        power = self._exp(self.at_most(x, most))
-        power = self.select(self.compare("olt", x, -87.33), self.constant(x.type, 0.0), power)
-        return self.select(self.compare("ogt", x, most), self.constant(x.type, float("inf")), power)
-
-    def exp_minus_1(self, x: Value) -> Value:
-        """e^x - 1 for x up to 0, within 4 units in the last place."""
-        # 2^n e^r - 1 = 2^n (e^r - 1) + (2^n - 1): nothing cancels near 0, where n is 0.
-        coefficients = ("0x1.6B7338p-10", "0x1.12278Ep-7", "0x1.555716p-5", "0x1.5554B0p-3", "0x1.FFFFFEp-2", "0x1p+0")
-        exponent, r, q = self._exp_parts(x, coefficients)
-        power = self.bits(self.constant(x.type.with_element("i32"), 0x3F800000) + exponent, "float")
-        return self.fma(q * r, power, power - 1.0)
-
-    def _exp(self, x: Value) -> Value:
-        coefficients = ("0x1.0F9F9Cp-7", "0x1.573A1Ap-5", "0x1.555A80p-3", "0x1.FFFDC6p-2", "0x1.FFFFF6p-1")
-        exponent, r, q = self._exp_parts(x, coefficients)
-        p = self.fma(q, r, self.constant(x.type, 1.0))
-        return self.bits(self.bits(p, "i32") + exponent, "float")
-
-    def _exp_parts(self, x: Value, coefficients: Sequence[str]) -> tuple[Value, Value, Value]:
-        """e^x = 2^n (1 + r q): n as it is added to the exponent of a float; r; q, a polynomial in r."""
-        # x = n ln 2 + r. n is found in the low bits of a float that is too large for a fraction. Constants of
-        # XNNPACK's f32-vscaleexpminusmax rr2-p5 and f32-velu rr2-p6.
-        type = x.type
-        x = self.at_least(x, -87.33)
-        magic = self.constant(type, 12582912.0)  # 1.5 * 2^23
-        scaled = self.fma(x, self.constant(type, float.fromhex("0x1.715476p+0")), magic)
-        n = scaled - magic
-        r = self.fma(n, self.constant(type, -float.fromhex("0x1.62E430p-1")), x)
-        r = self.fma(n, self.constant(type, float.fromhex("0x1.05C610p-29")), r)
-        q = self._polynomial(r, [float.fromhex(coefficient) for coefficient in coefficients])
-        return self.bits(scaled, "i32") << 23, r, q
-
-    def reciprocal(self, x: Value) -> Value:
-        """1 / x within 2 units in the last place, for normal numbers with a normal reciprocal."""
-        one = self.constant(x.type, 1.0)
-        return self.emit(x.type, f"fdiv arcp ninf nnan {one}, {x.text}")
-
-    def logistic(self, x: Value) -> Value:
-        """1 / (1 + e^-x)."""
-        return self.reciprocal(self._exp(self.at_most(-x, 87.0)) + 1.0)
-
-    def tanh(self, x: Value) -> Value:
-        """A rational function of degrees 13 and 6 (Eigen's), within 3 units in the last place."""
-        x = self.at_least(self.at_most(x, 9.0), -9.0)
-        over = (
-            -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
-            1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03,
-        )  # fmt: skip
-        under = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
-        return self._sigmoidal_rational(x, over, under)
-
-    def erf(self, x: Value) -> Value:
-        """A rational function of degrees 9 and 12 (XLA's), within 4e-7."""
-        x = self.at_least(self.at_most(x, 3.832506856900711), -3.832506856900711)
-        over = (0.00022905065861350646, 0.0034082910107109506, 0.050955695062380861, 0.18520832239976145,
-                1.128379143519084)  # fmt: skip
-        under = (-1.1791602954361697e-7, 0.000023547966471313185, 0.0010179625278914885, 0.014070470171167667,
-                 0.11098505178285362, 0.49746925110067538, 1.0)  # fmt: skip
-        return self._sigmoidal_rational(x, over, under)
-
-    def log(self, x: Value) -> Value:
-        """The natural logarithm within 2 units in the last place; -inf at 0, NaN below. Denormals count as 0."""
-        # Cephes: x = 2^e m with sqrt(1/2) <= m < sqrt(2); log m is a polynomial in m - 1.
-        type = x.type
-        bits = self.bits(x, "i32")
-        shifted = bits - self._splat_i32(type, 0x3F3504F3)
-        exponent = self.emit(shifted.type, f"ashr {shifted}, {self._splat_i32(type, 23).text}")
-        e = self.emit(type, f"sitofp {exponent} to {type}")
-        m = self.bits(bits - (exponent << 23), "float") - 1.0
-        p = self.constant(type, 7.0376836292e-2)
-        for coefficient in (
-            -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1,
-            -2.4999993993e-1, 3.3333331174e-1,
-        ):  # fmt: skip
-            p = self.fma(p, m, self.constant(type, coefficient))
-        square = m * m
-        y = self.fma(e, self.constant(type, -2.12194440e-4), p * m * square)
-        y = self.fma(square, self.constant(type, -0.5), y)
-        y = self.fma(e, self.constant(type, 0.693359375), m + y)
-        y = self.select(self.compare("olt", x, 1.17549435e-38), self.constant(type, float("-inf")), y)
-        y = self.select(self.compare("ult", x, 0.0), self.constant(type, float("nan")), y)
-        return self.select(self.compare("oeq", x, float("inf")), x, y)
-
-    def _sigmoidal_rational(self, x: Value, over: Sequence[float], under: Sequence[float]) -> Value:
-        square = x * x
-        numerator, denominator = (self._polynomial(square, coefficients) for coefficients in (over, under))
-        return self.at_least(self.at_most(x * numerator / denominator, 1.0), -1.0)
-
-    def _polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
-        p = self.constant(x.type, coefficients[0])
-        for coefficient in coefficients[1:]:
-            p = self.fma(p, x, self.constant(x.type, coefficient))
-        return p
-
-    def _splat_i32(self, type: Type, number: int) -> Value:
-        return self.constant(type.with_element("i32"), number)
 
     # Helpers
 

@@ -57,8 +57,9 @@ class Layout:
         if place.border == NO_BORDER:
             size = item_bytes(view.buffer)
             return tuple([stride * size for stride in view.strides])
-        # A buffer with a border is only seen in its own dimensions.
-        return tuple([0 if size == 1 else s for size, s in zip(view.shape, place.strides, strict=True)])
+        # A buffer with a border is only seen in its own dimensions. Where there is one element, a kernel still finds its
+        # neighbours in the border.
+        return place.strides
 
 
 def item_bytes(buffer: Buffer) -> int:
@@ -140,7 +141,7 @@ def _pack(layout: Layout, inner: Sequence[tuple[Buffer, int, int]]) -> None:
 
 
 def merged(shapes: Shape, *strides: Shape) -> list[tuple[int, ...]]:
-    """Dimensions as (size, stride of each view): those of size 1 left out, neighbours joined wherever all views allow."""
+    """Dimensions as (size, stride of each view): no size 1, and neighbours joined wherever all views allow it."""
     result: list[tuple[int, ...]] = []
     for dimension in zip(shapes, *strides, strict=True):
         if dimension[0] == 1:

@@ -1,4 +1,4 @@
-"""What elementwise operators share: their prepare functions, and fused activations as C++ computes them."""
+"""What elementwise operators share: prepare and lower functions, and fused activations as C++ computes them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from gossamer.dtypes import type_name
 from gossamer.ops._broadcast import broadcast_shape
+from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, TensorInfo
 from gossamer.quantization import activation_range, quantized_activation_range
-from gossamer.schema.enums import TensorType
+from gossamer.schema.enums import ActivationFunctionType, TensorType
 
 
 def require_output_type(ctx: Context, expected: TensorType) -> None:
@@ -97,3 +98,26 @@ def quantized_limits(ctx: PrepareContext, activation: int) -> tuple[int, int]:
         return quantized_activation_range(activation, output.type, output.quantization)
     except ValueError as error:
         ctx.fail(str(error))
+
+
+def lower_elementwise(
+    graph: Lowering,
+    expression: Expression,
+    *types: TensorType,
+    activation: ActivationFunctionType = ActivationFunctionType.NONE,
+) -> None:
+    """State an operator as an expression of all its inputs, and a fused activation.
+
+    Refused unless the inputs are of one of these types, and integers stand for themselves.
+    """
+    require_kernel(graph, *types)
+    y = graph.map(expression, *(graph.value(position) for position in range(len(graph.inputs))))
+    graph.result(graph.activation(y, activation))
+
+
+def require_kernel(graph: Lowering, *types: TensorType) -> None:
+    """Refuse other types of input 0 than these, and integers that are rescaled: prepare returned data for them."""
+    got = graph.input(0).type
+    if got not in types or graph.data is not None:
+        kind = type_name(got) if graph.data is None else f"quantized {type_name(got)}"
+        graph.refuse(f"{kind} runs on the reference kernel")

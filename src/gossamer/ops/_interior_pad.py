@@ -32,12 +32,18 @@ class InteriorPadding:
         """The padded array; its shape must not be negative."""
         output = np.full(self.shape(value.shape), fill, value.dtype)
         taken, places = [], []
-        for size, padded, low, between in zip(value.shape, output.shape, self.low, self.interior, strict=True):
-            step = between + 1
-            first = -(min(low, 0) // step)
-            count = max(min(size - first, -(-(padded - low - first * step) // step)), 0)
-            start = low + first * step
+        for first, count, start, step in self.moves(value.shape):
             taken.append(slice(first, first + count))
             places.append(slice(start, start + count * step, step) if count else slice(0, 0))
         output[tuple(places)] = value[tuple(taken)]
         return output
+
+    def moves(self, shape: Shape) -> list[tuple[int, int, int, int]]:
+        """For each dimension, the first element that is left, how many are, where that one goes, and how far apart."""
+        moves = []
+        for size, padded, low, between in zip(shape, self.shape(shape), self.low, self.interior, strict=True):
+            step = between + 1
+            first = -(min(low, 0) // step)
+            count = max(min(size - first, -(-(padded - low - first * step) // step)), 0)
+            moves.append((first, count, low + first * step, step))
+        return moves

@@ -17,6 +17,7 @@ from gossamer.ops._layout import (
     require_single,
     require_type,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape
 from gossamer.quantization import INT32_MAX, integer_range
 from gossamer.schema.enums import TensorType
@@ -80,13 +81,22 @@ def pad(ctx: InvokeContext) -> Array:
     value = ctx.value(0)
     pairs = padding_pairs(ctx, ctx.value(1))
     constant = ctx.optional_value(2)
-    if constant is not None:
-        fill = constant.reshape(-1)[0]
-    else:
-        fill = value.dtype.type(ctx.output().quantization.zero_point if _is_quantized(ctx) else 0)
+    fill = value.dtype.type(_zero(ctx)) if constant is None else constant.reshape(-1)[0]
     result = np.full(padded_shape(ctx, value.shape, pairs), fill, value.dtype)
     result[tuple(slice(b, b + size) for size, (b, _) in zip(value.shape, pairs, strict=True))] = value
     return result
+
+
+def lower_pad(graph: Lowering) -> None:
+    """The same, of paddings that are constant."""
+    pairs = padding_pairs(graph, graph.known(1))
+    value = graph.optional_value(2)
+    before, after = zip(*pairs, strict=True)
+    graph.result(graph.pad(graph.value(0), before, after, _zero(graph) if value is None else value))
+
+
+def _zero(ctx: Context) -> int:
+    return ctx.output().quantization.zero_point if _is_quantized(ctx) else 0
 
 
 def _is_quantized(ctx: Context) -> bool:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._fixed_point import scale_ratio
 from gossamer.ops._function_table import prepare_unary_quantized
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, quantized
 from gossamer.quantization import multiply_by_quantized_multiplier
@@ -66,3 +68,8 @@ def reference(ctx: InvokeContext) -> Array:
     info = np.iinfo(x.dtype)
     result: Array = np.clip(value + quantized.zero_out, info.min, info.max).astype(x.dtype)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "abs", TensorType.FLOAT32)

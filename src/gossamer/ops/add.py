@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import fused_activation, prepare_binary
+from gossamer.ops._elementwise import fused_activation, lower_elementwise, prepare_binary
 from gossamer.ops._rescale import Rescaling, prepare_sum
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
@@ -73,7 +73,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    total = graph.map("add", graph.value(0), graph.value(1))
-    graph.result(graph.activation(total, graph.options.fused_activation_function))
+    lower_elementwise(graph, "add", TensorType.FLOAT32, activation=graph.options.fused_activation_function)

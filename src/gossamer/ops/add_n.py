@@ -10,7 +10,8 @@ from functools import reduce
 
 import numpy as np
 
-from gossamer.ops._elementwise import require_output_type, require_same_types
+from gossamer.ops._elementwise import require_kernel, require_output_type, require_same_types
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import AddNOptions
@@ -44,3 +45,12 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return reduce(np.add, (ctx.value(position) for position in range(len(ctx.inputs))))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    require_kernel(graph, TensorType.FLOAT32)
+    total = graph.value(0)
+    for position in range(1, len(graph.inputs)):
+        total = graph.map("add", total, graph.value(position))
+    graph.result(total)

@@ -8,8 +8,11 @@ or ``crops`` is not constant (TFLite's BATCH_TO_SPACE_ND).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gossamer.ops._blocks import prepare_blocks
 from gossamer.ops._layout import WHOLE_BYTE_TYPES, checked_shape, elements, integers
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, rank_is
 from gossamer.schema.enums import TensorType
@@ -44,17 +47,32 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> Array:
     value, blocks, crops = ctx.value(0), integers(ctx.value(1)), integers(ctx.value(2))
     shape = _output_shape(ctx, ctx.value(1), ctx.value(2))
-    spatial = len(blocks)
-    parts = value.reshape([*blocks, shape[0], *value.shape[1:]])
-    # [b, b, N, H, W, C] -> [N, H, b, W, b, C]
-    order = [spatial]
-    for axis in range(spatial):
-        order += [spatial + 1 + axis, axis]
-    whole = [size * step for size, step in zip(value.shape[1:-1], blocks, strict=True)]
-    image = parts.transpose([*order, 2 * spatial + 1]).reshape([shape[0], *whole, shape[-1]])
+    split, order, whole = _images(value.shape, shape[0], blocks)
+    image = value.reshape(split).transpose(order).reshape(whole)
     kept = tuple(slice(first, first + size) for first, size in zip(crops[::2], shape[1:-1], strict=True))
     cropped: Array = image[(slice(None),) + kept]
     return cropped
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    value, blocks, crops = graph.value(0), integers(graph.known(1)), integers(graph.known(2))
+    shape = graph.output().shape
+    split, order, whole = _images(value.shape, shape[0], blocks)
+    image = graph.reshape(graph.reshape(value, split).permute(order), whole)
+    for axis, (first, size) in enumerate(zip(crops[::2], shape[1:-1], strict=True), 1):
+        image = image.slice(axis, first, size)
+    graph.result(image)
+
+
+def _images(shape: Shape, images: int, blocks: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    """The batch as [b, b, N, H, W, C], the order of its dimensions that makes [N, H, b, W, b, C], and that as images."""
+    spatial = len(blocks)
+    order = [spatial]
+    for axis in range(spatial):
+        order += [spatial + 1 + axis, axis]
+    whole = [size * step for size, step in zip(shape[1:-1], blocks, strict=True)]
+    return [*blocks, images, *shape[1:]], [*order, 2 * spatial + 1], [images, *whole, shape[-1]]
 
 
 def _output_shape(ctx: Context, block: Array, crops: Array) -> Shape:

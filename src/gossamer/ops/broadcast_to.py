@@ -17,6 +17,7 @@ from gossamer.ops._layout import (
     require_output_type,
     require_rank,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
@@ -50,6 +51,11 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.broadcast_to(ctx.value(0), _target(ctx, ctx.value(1)))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(graph.value(0).broadcast(graph.output().shape))
 
 
 def _target(ctx: Context, values: Array) -> Shape:

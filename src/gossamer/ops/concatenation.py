@@ -25,6 +25,7 @@ from gossamer.ops._layout import (
     require_symmetric_int16,
     require_type,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.quantization import Quantization, round_half_away
@@ -105,6 +106,14 @@ def reference(ctx: InvokeContext) -> Array:
     return _joined(ctx, values, ctx.data)
 
 
+@op.lower
+def lower(graph: Lowering) -> None:
+    target, inputs = graph.output(), [graph.input(position) for position in range(len(graph.inputs))]
+    if target.type == TensorType.UINT8 and not all(_is_alike(x.quantization, target.quantization) for x in inputs):
+        graph.refuse("uint8 inputs of another scale are rescaled by the reference kernel")
+    graph.result(graph.concat([graph.value(position) for position in range(len(inputs))], graph.data))
+
+
 def _require_scalars(ctx: Context, tensors: Sequence[TensorInfo], foldable: bool) -> None:
     ctx.require(ctx.options.axis == 0, f"axis of scalars must be 0, got {ctx.options.axis}")
     ctx.require(foldable, "scalars can only be concatenated if all of them are constant")
@@ -138,9 +147,13 @@ def _joined(ctx: Context, values: Sequence[Array], axis: int) -> Array:
 
 
 def _rescaled(value: Array, source: Quantization, target: Quantization) -> Array:
-    if (source.scale, source.zero_point) == (target.scale, target.zero_point):
+    if _is_alike(source, target):
         return value
     scale = np.float32(source.scale) * (np.float32(1) / np.float32(target.scale))
     bias = np.float32(-source.zero_point) * scale
     levels = round_half_away(value.astype(np.float32) * scale + bias)
     return np.clip(levels.astype(np.float64) + target.zero_point, 0, 255).astype(np.uint8)
+
+
+def _is_alike(source: Quantization, target: Quantization) -> bool:
+    return (source.scale, source.zero_point) == (target.scale, target.zero_point)

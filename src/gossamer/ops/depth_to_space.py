@@ -8,6 +8,7 @@ through XNNPACK.
 from __future__ import annotations
 
 from gossamer.ops._layout import checked_shape, require_output_type, require_rank
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -50,3 +51,11 @@ def reference(ctx: InvokeContext) -> Array:
     channels = ctx.output().shape[3]
     pixels: Array = ctx.value(0).reshape(n, height, width, block, block, channels).transpose(0, 1, 3, 2, 4, 5)
     return pixels.reshape(n, height * block, width * block, channels)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    block = graph.options.block_size
+    n, height, width, _ = graph.input(0).shape
+    pixels = graph.reshape(graph.value(0), (n, height, width, block, block, graph.output().shape[3]))
+    graph.result(graph.reshape(pixels.permute((0, 1, 3, 2, 4, 5)), graph.output().shape))

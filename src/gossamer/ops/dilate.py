@@ -18,6 +18,7 @@ from gossamer.ops._layout import (
     require_single,
     require_type,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DilateOptions
@@ -58,6 +59,16 @@ def reference(ctx: InvokeContext) -> Array:
     result = np.full(_shape(ctx, ctx.value(1)), ctx.value(2).reshape(-1)[0], value.dtype)
     result[tuple(slice(None, None, step) for step in dilations)] = value
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    result = graph.copy(graph.reshape(graph.value(2), ()).broadcast(graph.output().shape))
+    places = result
+    for axis, (size, step) in enumerate(zip(graph.input(0).shape, integers(graph.known(1)), strict=True)):
+        places = places.slice(axis, 0, size, step)
+    graph.copy(graph.value(0), places)
+    graph.result(result)
 
 
 def _shape(ctx: Context, dilations: Array) -> tuple[int, ...]:

@@ -21,9 +21,17 @@ from typing import Any
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops._elementwise import fused_activation, prepare_binary, quantized_limits, require_nonzero, require_scale
+from gossamer.ops._elementwise import (
+    fused_activation,
+    lower_elementwise,
+    prepare_binary,
+    quantized_limits,
+    require_nonzero,
+    require_scale,
+)
 from gossamer.ops._fixed_point import count_leading_zeros, reciprocal
 from gossamer.ops._rescale import divide_by_any_pot
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import broadcasts_above
 from gossamer.quantization import (
@@ -112,3 +120,8 @@ def _divide_quantized(x: Array, y: Array, quantized: _Quantized) -> Array:
 def _leading_sign_bits(x: Array) -> Array:
     """Bits after the sign bit that repeat it, of 32-bit integers."""
     return count_leading_zeros(np.where(x < 0, ~x, x)) - 1
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "div", TensorType.FLOAT32, activation=graph.options.fused_activation_function)

@@ -17,7 +17,8 @@ from gossamer.ops._layout import (
     require_shape,
     require_type,
 )
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.lowering import Lowering
+from gossamer.ops.op_def import Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DynamicUpdateSliceOptions
@@ -60,10 +61,23 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     operand, update = ctx.value(0), ctx.value(1)
-    box = []
-    for start, size, room in zip(integers(ctx.value(2)), update.shape, operand.shape, strict=True):
-        first = min(max(start, 0), room - size)
-        box.append(slice(first, first + size))
     result: Array = operand.copy()
-    result[tuple(box)] = update
+    starts = _starts(ctx, ctx.value(2))
+    result[tuple(slice(first, first + size) for first, size in zip(starts, update.shape, strict=True))] = update
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    update = graph.value(1)
+    result = graph.copy(graph.value(0))
+    place = result
+    for axis, first in enumerate(_starts(graph, graph.known(2))):
+        place = place.slice(axis, first, update.shape[axis])
+    graph.copy(update, place)
+    graph.result(result)
+
+
+def _starts(ctx: Context, starts: Array) -> list[int]:
+    sizes = zip(integers(starts), ctx.input(1).shape, ctx.input(0).shape, strict=True)
+    return [min(max(start, 0), room - size) for start, size, room in sizes]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_unary, require_scale
+from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
 from gossamer.ops._fixed_point import byte_table, in_double, look_up
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 
@@ -46,3 +47,8 @@ def reference(ctx: InvokeContext) -> Array:
 
 def _elu(x: Array) -> Array:
     return np.where(x < 0, np.expm1(np.minimum(x, 0)), x)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "elu", TensorType.FLOAT32)

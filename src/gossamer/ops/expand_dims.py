@@ -18,6 +18,7 @@ from gossamer.ops._layout import (
     require_single,
     require_symmetric_int16,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import ExpandDimsOptions
 
@@ -50,6 +51,11 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.expand_dims(ctx.value(0), _axis(ctx, ctx.value(1)))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(graph.reshape(graph.value(0), graph.output().shape))
 
 
 def _axis(ctx: Context, value: Array) -> int:

@@ -18,6 +18,7 @@ from gossamer.ops._layout import (
     require_same_quantization,
     require_symmetric_int16,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
@@ -59,3 +60,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.broadcast_to(ctx.value(1), checked_shape(ctx, integers(ctx.value(0))))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(graph.value(1).broadcast(graph.output().shape))

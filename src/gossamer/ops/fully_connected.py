@@ -493,6 +493,8 @@ def lower(graph: Lowering) -> None:
         graph.refuse("sparse weights run on the reference kernel")
     rows = graph.reshape(graph.value(0), (math.prod(x.shape) // depth, depth))
     bias = graph.optional_value(2)
-    product = graph.matmul(rows, graph.value(1).permute((1, 0)), None if bias is None else graph.reshape(bias, (units,)))
+    product = graph.matmul(
+        rows, graph.value(1).permute((1, 0)), None if bias is None else graph.reshape(bias, (units,))
+    )
     y = graph.activation(product, graph.options.fused_activation_function)
     graph.result(graph.reshape(y, graph.output().shape))

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Chebyshev
 
-from gossamer.ops._elementwise import prepare_unary, require_scale
+from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
 from gossamer.ops._fixed_point import byte_table, in_double, interpolate, interpolation_table, look_up
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -100,3 +101,8 @@ def _erfc(x: Array) -> Array:
     size = np.minimum(np.abs(x.astype(np.float64)), _ERFC_IS_0)
     tail = _scaled_erfc()(1 / (1 + size / 2)) * np.exp(-size * size)
     return np.asarray(np.where(x < 0, 2 - tail, tail))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "gelutanh" if graph.options.approximate else "gelu", TensorType.FLOAT32)

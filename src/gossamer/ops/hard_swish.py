@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops._elementwise import prepare_unary, require_scale
+from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
 from gossamer.ops._fixed_point import Int, high_mul, look_up, saturated
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
@@ -87,6 +87,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    graph.result(graph.map("hardswish", graph.value(0)))
+    lower_elementwise(graph, "hardswish", TensorType.FLOAT32)

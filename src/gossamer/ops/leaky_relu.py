@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_unary, require_symmetric
+from gossamer.ops._elementwise import prepare_unary, require_kernel, require_symmetric
 from gossamer.ops._fixed_point import saturated, scale_ratio
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import multiply_by_quantized_multiplier
@@ -68,3 +69,10 @@ def reference(ctx: InvokeContext) -> Array:
     leaked = multipliers.sign * multiply_by_quantized_multiplier(q, *multipliers.alpha)
     levels = np.where(q >= 0, identity, leaked) + ctx.output().quantization.zero_point
     return saturated(levels, ctx.output().type)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    require_kernel(graph, TensorType.FLOAT32)
+    x = graph.value(0)
+    graph.result(graph.map("prelu", x, graph.scalar(graph.options.alpha, x)))

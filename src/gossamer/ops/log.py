@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import integer_range
@@ -51,3 +53,8 @@ def prepare(ctx: PrepareContext) -> Array | None:
 def reference(ctx: InvokeContext) -> Array:
     x = ctx.value(0)
     return np.log(x) if ctx.data is None else apply_table(x, ctx.data)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "log", TensorType.FLOAT32)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_unary, require_scale, require_symmetric
+from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale, require_symmetric
 from gossamer.ops._fixed_point import byte_table, in_double, look_up, table_logistic, table_multiplier
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -77,6 +77,4 @@ def _scale(tensor: Any) -> float:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    graph.result(graph.map("logistic", graph.value(0)))
+    lower_elementwise(graph, "logistic", TensorType.FLOAT32)

@@ -57,6 +57,13 @@ class Lowering(Context, ABC):
     def constant(self, position: int) -> Array | None:
         """The value of an input if it is known now, else ``None``."""
 
+    def known(self, position: int) -> Array:
+        """The value of an input. Refused if the model computes it."""
+        value = self.constant(position)
+        if value is None:
+            self.refuse(f"{self.op.inputs[position].rstrip('?*')} is only known when the model runs")
+        return value
+
     @abstractmethod
     def array(self, value: Array, type: TensorType | None = None) -> View:
         """A constant that the operator computes, of the type that belongs to its dtype."""
@@ -80,16 +87,16 @@ class Lowering(Context, ABC):
         """The same elements in the same order; a copy where strides cannot say it."""
 
     @abstractmethod
-    def copy(self, view: View) -> View:
-        """A dense copy."""
+    def copy(self, view: View, into: View | None = None) -> View:
+        """A dense copy. With ``into``, a view of one that was made before: its elements are overwritten."""
 
     @abstractmethod
     def concat(self, views: Sequence[View], axis: int) -> View:
         """One after the other along an axis."""
 
     @abstractmethod
-    def pad(self, view: View, before: Sequence[int], after: Sequence[int], value: float = 0) -> View:
-        """More elements of one value around; counts for each dimension, none negative."""
+    def pad(self, view: View, before: Sequence[int], after: Sequence[int], value: View | float = 0) -> View:
+        """More elements of one value around, a number or a view of one; counts for each dimension, none negative."""
 
     @abstractmethod
     def gather(self, x: View, indices: View, axis: int, batch_dims: int = 0) -> View:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._layout import WHOLE_BYTE_TYPES, checked_shape, require_output_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import MatrixDiagOptions
 
@@ -37,3 +38,11 @@ def reference(ctx: InvokeContext) -> Array:
     places = np.arange(diagonal.shape[-1])
     result[..., places, places] = diagonal
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    diagonal = graph.value(0)
+    result = graph.copy(graph.scalar(0, diagonal).broadcast(graph.output().shape))
+    graph.copy(diagonal, result.diagonal())
+    graph.result(result)

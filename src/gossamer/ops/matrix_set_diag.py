@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._layout import WHOLE_BYTE_TYPES, require_output_type, require_shape, require_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import MatrixSetDiagOptions
 
@@ -39,3 +40,10 @@ def reference(ctx: InvokeContext) -> Array:
     places = np.arange(diagonal.shape[-1])
     result[..., places, places] = diagonal
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    result = graph.copy(graph.value(0))
+    graph.copy(graph.value(1), result.diagonal())
+    graph.result(result)

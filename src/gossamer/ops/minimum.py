@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_binary
+from gossamer.ops._elementwise import lower_elementwise, prepare_binary
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import broadcasts_above, in_and_out, input_type
 from gossamer.schema.enums import TensorType
@@ -49,3 +50,8 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> Array:
     x, y = ctx.value(0), ctx.value(1)
     return np.where(x < y, x, y)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "min", TensorType.FLOAT32)

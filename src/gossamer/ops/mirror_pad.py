@@ -19,6 +19,7 @@ from gossamer.ops._layout import (
     require_symmetric_int16,
 )
 from gossamer.ops._pad import Pairs, padded_shape, padding_pairs
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import MirrorPadMode, TensorType
@@ -63,6 +64,19 @@ def reference(ctx: InvokeContext) -> Array:
         if before or after:
             value = value.take(np.pad(np.arange(value.shape[axis]), (before, after), mode), axis)  # type: ignore[call-overload]
     return value
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    # Rows that repeat the edge begin at the edge itself, those that do not one further inside.
+    offset = 1 if graph.options.mode == MirrorPadMode.REFLECT else 0
+    value = graph.value(0)
+    for axis, (before, after) in enumerate(_pairs(graph, graph.known(1))):
+        last = value.shape[axis] - 1 - offset
+        parts = (value.slice(axis, before - 1 + offset, before, -1), value, value.slice(axis, last, after, -1))
+        if before or after:
+            value = graph.concat([part for part in parts if part.size], axis)
+    graph.result(value)
 
 
 def _pairs(ctx: Context, paddings: Array) -> Pairs:

@@ -22,6 +22,7 @@ from gossamer.dtypes import numpy_dtype
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._elementwise import (
     fused_activation,
+    lower_elementwise,
     quantized_limits,
     require_output_type,
     require_same_types,
@@ -154,7 +155,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    y = graph.map("mul", graph.value(0), graph.value(1))
-    graph.result(graph.activation(y, graph.options.fused_activation_function))
+    lower_elementwise(graph, "mul", TensorType.FLOAT32, activation=graph.options.fused_activation_function)

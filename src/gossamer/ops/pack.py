@@ -17,6 +17,7 @@ from gossamer.ops._layout import (
     require_shape,
     require_type,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, in_and_out, input_type
 from gossamer.schema.enums import TensorType
@@ -69,3 +70,11 @@ def prepare(ctx: PrepareContext) -> int:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.stack([ctx.value(position) for position in range(len(ctx.inputs))], ctx.data)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    shape = list(graph.output().shape)
+    shape[graph.data] = 1
+    values = [graph.reshape(graph.value(position), shape) for position in range(len(graph.inputs))]
+    graph.result(graph.concat(values, graph.data))

@@ -7,7 +7,7 @@ pad with, is taken as PADV2 takes it. The output is dynamic if the paddings are 
 
 from __future__ import annotations
 
-from gossamer.ops._pad import PADDING_TYPES, TYPES, pad, prepare_pad
+from gossamer.ops._pad import PADDING_TYPES, TYPES, lower_pad, pad, prepare_pad
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type, rank_above
@@ -43,7 +43,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    x, amounts = graph.value(0), graph.constant(1)
-    if x.type != TensorType.FLOAT32 or amounts is None:
-        graph.refuse("only float32 with constant paddings has machine code")
-    graph.result(graph.pad(x, amounts[:, 0].tolist(), amounts[:, 1].tolist()))
+    lower_pad(graph)

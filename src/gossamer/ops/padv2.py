@@ -6,7 +6,8 @@ zero point and its integer is copied. Left out, the padding is zero as in PAD.
 
 from __future__ import annotations
 
-from gossamer.ops._pad import PADDING_TYPES, TYPES, pad, prepare_pad
+from gossamer.ops._pad import PADDING_TYPES, TYPES, lower_pad, pad, prepare_pad
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type, rank_above
 from gossamer.schema.enums import TensorType
@@ -37,3 +38,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return pad(ctx)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_pad(graph)

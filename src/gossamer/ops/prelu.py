@@ -16,8 +16,9 @@ import numpy as np
 
 from gossamer.dtypes import type_name
 from gossamer.ops._broadcast import broadcast_shape
-from gossamer.ops._elementwise import require_output_type, require_scale
+from gossamer.ops._elementwise import lower_elementwise, require_output_type, require_scale
 from gossamer.ops._fixed_point import saturated, scale_ratio, wrap_int32
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import multiply_by_quantized_multiplier
 from gossamer.schema.enums import TensorType
@@ -68,3 +69,8 @@ def reference(ctx: InvokeContext) -> Array:
     leaked = multiply_by_quantized_multiplier(wrap_int32(q * slope), *ctx.data.alpha)
     levels = np.where(q >= 0, identity, leaked) + ctx.output().quantization.zero_point
     return saturated(levels, ctx.output().type)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "prelu", TensorType.FLOAT32)

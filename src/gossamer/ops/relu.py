@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._relu import QuantizedClamp, clamped, prepare_clamp
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -41,6 +42,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    graph.result(graph.map("relu", graph.value(0)))
+    lower_elementwise(graph, "relu", TensorType.FLOAT32)

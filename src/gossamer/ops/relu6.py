@@ -6,6 +6,7 @@ zero point of its own where it is quantized. The arithmetic is `_relu`'s.
 
 from __future__ import annotations
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._relu import QuantizedClamp, clamped, prepare_clamp
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -39,6 +40,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    graph.result(graph.map("relu6", graph.value(0)))
+    lower_elementwise(graph, "relu6", TensorType.FLOAT32)

@@ -6,7 +6,9 @@ it is quantized. The arithmetic is `_relu`'s.
 
 from __future__ import annotations
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._relu import QuantizedClamp, clamped, prepare_clamp
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 
@@ -29,3 +31,8 @@ def prepare(ctx: PrepareContext) -> QuantizedClamp | None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return clamped(ctx, -1.0, 1.0)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "relun1", TensorType.FLOAT32)

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_output_type, require_rank
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
@@ -61,6 +62,14 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.flip(ctx.value(0), _axes(ctx, ctx.value(1)))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    value = graph.value(0)
+    for axis in _axes(graph, graph.known(1)):
+        value = value.slice(axis, value.shape[axis] - 1, value.shape[axis], -1)
+    graph.result(value)
 
 
 def _axes(ctx: Context, values: Array) -> tuple[int, ...]:

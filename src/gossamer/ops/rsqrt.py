@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._fixed_point import inverse_sqrt_multiplier
 from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
@@ -76,6 +77,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    graph.result(graph.map("rsqrt", graph.value(0)))
+    lower_elementwise(graph, "rsqrt", TensorType.FLOAT32)

@@ -11,6 +11,7 @@ it is complete (and checked when the model runs). Otherwise the output is dynami
 from __future__ import annotations
 
 from gossamer.ops._layout import INDEX_TYPES, WHOLE_BYTE_TYPES, integers, require_output_type, require_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, rank_above
 from gossamer.schema.enums import TensorType
@@ -57,6 +58,14 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> Array:
     value = ctx.value(0)
     return value[_box(ctx, value.shape, ctx.value(1), ctx.value(2))]
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    part = graph.value(0)
+    for axis, box in enumerate(_box(graph, part.shape, graph.known(1), graph.known(2))):
+        part = part.slice(axis, box.start, box.stop - box.start)
+    graph.result(part)
 
 
 def _box(ctx: Context, shape: Shape, begin: Array, size: Array) -> tuple[slice, ...]:

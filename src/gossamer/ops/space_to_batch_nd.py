@@ -9,12 +9,15 @@ with 0; the quantized ones keep scale and zero point. Dynamic if ``block_shape``
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gossamer.dtypes import element_bits
 from gossamer.ops._blocks import prepare_blocks
 from gossamer.ops._layout import WHOLE_BYTE_TYPES, checked_shape, elements, integers
 from gossamer.ops._pad import padding_pairs
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, rank_is
 from gossamer.schema.enums import TensorType
@@ -50,18 +53,33 @@ def reference(ctx: InvokeContext) -> Array:
     value, block, paddings = ctx.value(0), ctx.value(1), ctx.value(2)
     shape = _output_shape(ctx, block, paddings)
     pads = [(0, 0), *padding_pairs(ctx, paddings), (0, 0)]
-    narrow = element_bits(ctx.output().type) <= 16
-    fill = np.asarray(ctx.output().quantization.zero_point if narrow else 0).astype(value.dtype)
-    padded = np.pad(value, pads, constant_values=fill)
-    blocks = integers(block)
-    split = [value.shape[0]]
-    for size, step in zip(shape[1:-1], blocks, strict=True):
-        split += [size, step]
-    spatial = len(blocks)
-    # [N, H/b, b, W/b, b, C] -> [b, b, N, H/b, W/b, C]
-    order = [*range(2, 2 * spatial + 1, 2), 0, *range(1, 2 * spatial, 2), 2 * spatial + 1]
-    result: Array = padded.reshape([*split, value.shape[-1]]).transpose(order).reshape(shape)
+    padded = np.pad(value, pads, constant_values=np.asarray(_fill(ctx)).astype(value.dtype))
+    split, order = _blocks(padded.shape, integers(block))
+    result: Array = padded.reshape(split).transpose(order).reshape(shape)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    value, block, paddings = graph.value(0), integers(graph.known(1)), graph.known(2)
+    before, after = zip((0, 0), *padding_pairs(graph, paddings), (0, 0), strict=True)
+    padded = graph.pad(value, before, after, _fill(graph))
+    split, order = _blocks(padded.shape, block)
+    graph.result(graph.reshape(graph.reshape(padded, split).permute(order), graph.output().shape))
+
+
+def _fill(ctx: Context) -> int:
+    return ctx.output().quantization.zero_point if element_bits(ctx.output().type) <= 16 else 0
+
+
+def _blocks(shape: Sequence[int], blocks: Sequence[int]) -> tuple[list[int], list[int]]:
+    """[N, H, W, C] as [N, H/b, b, W/b, b, C], and the order of its dimensions that makes [b, b, N, H/b, W/b, C]."""
+    split = [shape[0]]
+    for size, step in zip(shape[1:-1], blocks, strict=True):
+        split += [size // step, step]
+    spatial = len(blocks)
+    order = [*range(2, 2 * spatial + 1, 2), 0, *range(1, 2 * spatial, 2), 2 * spatial + 1]
+    return [*split, shape[-1]], order
 
 
 def _output_shape(ctx: Context, block: Array, paddings: Array) -> Shape:

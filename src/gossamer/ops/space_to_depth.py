@@ -7,6 +7,7 @@ row by row: output channel ``(y * block_size + x) * C + c`` (TFLite's SPACE_TO_D
 from __future__ import annotations
 
 from gossamer.ops._layout import checked_shape, require_output_type, require_rank
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -46,3 +47,11 @@ def reference(ctx: InvokeContext) -> Array:
     pixels: Array = ctx.value(0).reshape(n, height, block, width, block, channels // (block * block))
     result: Array = pixels.transpose(0, 1, 3, 2, 4, 5).reshape(n, height, width, channels)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    block = graph.options.block_size
+    n, height, width, channels = graph.output().shape
+    pixels = graph.reshape(graph.value(0), (n, height, block, width, block, channels // (block * block)))
+    graph.result(graph.reshape(pixels.permute((0, 1, 3, 2, 4, 5)), graph.output().shape))

@@ -8,6 +8,7 @@ through XNNPACK.
 from __future__ import annotations
 
 from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_output_type, require_single
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
@@ -61,6 +62,13 @@ def reference(ctx: InvokeContext) -> tuple[Array, ...]:
     ahead = (slice(None),) * axis
     size = shape[axis]
     return tuple(value[ahead + (slice(i * size, (i + 1) * size),)] for i in range(len(ctx.outputs)))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    axis, shape = _part(graph, graph.known(0))
+    for position in range(len(graph.outputs)):
+        graph.result(graph.value(1).slice(axis, position * shape[axis], shape[axis]), position)
 
 
 def _part(ctx: Context, axis_value: Array) -> tuple[int, Shape]:

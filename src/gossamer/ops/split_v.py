@@ -15,6 +15,7 @@ from gossamer.ops._layout import (
     require_shape,
     require_single,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
@@ -72,6 +73,15 @@ def reference(ctx: InvokeContext) -> tuple[Array, ...]:
         parts.append(value[ahead + (slice(first, first + length),)])
         first += length
     return tuple(parts)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    axis, lengths = _cuts(graph, graph.known(1), graph.known(2))
+    first = 0
+    for position, length in enumerate(lengths):
+        graph.result(graph.value(0).slice(axis, first, length), position)
+        first += length
 
 
 def _cuts(ctx: Context, sizes: Array, axis_value: Array) -> tuple[int, list[int]]:

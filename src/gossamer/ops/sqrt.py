@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._function_table import prepare_float_or_quantized
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import dequantize
@@ -47,3 +49,8 @@ def reference(ctx: InvokeContext) -> Array:
     level = np.trunc(np.sqrt(real) / np.float32(target.scale)).astype(np.float64)
     result: Array = np.clip(level + target.zero_point, info.min, info.max).astype(x.dtype)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "sqrt", TensorType.FLOAT32)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_binary
+from gossamer.ops._elementwise import lower_elementwise, prepare_binary
 from gossamer.ops._rescale import Rescaling, prepare_rescaling, require_zero_points_in_range
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -57,6 +57,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    graph.result(graph.map("sqrdiff", graph.value(0), graph.value(1)))
+    lower_elementwise(graph, "sqrdiff", TensorType.FLOAT32)

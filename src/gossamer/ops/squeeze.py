@@ -7,6 +7,7 @@ SQUEEZE).
 from __future__ import annotations
 
 from gossamer.ops._layout import ANY_TYPES, normalized_axis, require_output_type, require_rank
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -48,3 +49,8 @@ def prepare(ctx: PrepareContext) -> Shape:
 def reference(ctx: InvokeContext) -> Array:
     shape: Shape = ctx.data
     return ctx.value(0).reshape(shape)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(graph.reshape(graph.value(0), graph.output().shape))

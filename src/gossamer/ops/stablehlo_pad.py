@@ -20,6 +20,7 @@ from gossamer.ops._layout import (
     require_single,
     require_type,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import StablehloPadOptions
@@ -66,3 +67,14 @@ def reference(ctx: InvokeContext) -> Array:
         return np.zeros(ctx.output().shape, value.dtype)
     result: Array = padding.apply(value, ctx.value(1).reshape(-1)[0])
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    result = graph.copy(graph.reshape(graph.value(1), ()).broadcast(graph.output().shape))
+    taken, places = graph.value(0), result
+    for axis, (first, count, start, step) in enumerate(graph.data.moves(taken.shape)):
+        taken, places = taken.slice(axis, first, count), places.slice(axis, start, count, step)
+    if taken.size:
+        graph.copy(taken, places)
+    graph.result(result)

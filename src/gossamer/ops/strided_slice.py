@@ -29,6 +29,7 @@ from gossamer.ops._layout import (
     require_rank,
     require_shape,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, option, rank_above
 from gossamer.quantization import INT32_MIN
@@ -98,6 +99,15 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return _selected(ctx, ctx.value(0), ctx.value(1), ctx.value(2), ctx.value(3))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    ranges = _ranges(graph, graph.known(1), graph.known(2), graph.known(3))
+    part = graph.reshape(graph.value(0), [axis.size for axis, _ in ranges])
+    for number, (_, steps) in enumerate(ranges):
+        part = part.slice(number, steps.start, len(steps), steps.step)
+    graph.result(graph.reshape(part, graph.output().shape))
 
 
 def _axes(ctx: Context) -> list[_Axis]:

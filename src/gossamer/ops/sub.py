@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import fused_activation, prepare_binary
+from gossamer.ops._elementwise import fused_activation, lower_elementwise, prepare_binary
 from gossamer.ops._rescale import Rescaling, prepare_sum, require_zero_points_in_range
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
@@ -63,7 +63,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    y = graph.map("sub", graph.value(0), graph.value(1))
-    graph.result(graph.activation(y, graph.options.fused_activation_function))
+    lower_elementwise(graph, "sub", TensorType.FLOAT32, activation=graph.options.fused_activation_function)

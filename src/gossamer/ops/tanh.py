@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_unary, require_scale, require_symmetric
+from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale, require_symmetric
 from gossamer.ops._fixed_point import byte_table, in_double, look_up, table_multiplier, table_tanh
 from gossamer.ops._rescale import checked_log2
 from gossamer.ops.lowering import Lowering
@@ -69,6 +69,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    graph.result(graph.map("tanh", graph.value(0)))
+    lower_elementwise(graph, "tanh", TensorType.FLOAT32)

@@ -16,6 +16,7 @@ from gossamer.ops._layout import (
     integers,
     require_output_type,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -59,6 +60,14 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return _tiled(ctx, ctx.value(0), ctx.value(1))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    value, factors = graph.value(0), _factors(graph, graph.known(1))
+    apart = graph.reshape(value, [n for size in value.shape for n in (1, size)])
+    repeated = apart.broadcast([n for pair in zip(factors, value.shape, strict=True) for n in pair])
+    graph.result(graph.reshape(repeated, graph.output().shape))
 
 
 def _factors(ctx: Context, multipliers: Array) -> list[int]:

@@ -15,6 +15,7 @@ from gossamer.ops._layout import (
     require_rank,
     require_shape,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, rank_above
 from gossamer.schema.enums import TensorType
@@ -62,6 +63,11 @@ def reference(ctx: InvokeContext) -> Array:
     require_shape(ctx, "perm", ctx.input(1), (len(ctx.input(0).shape),))
     moved: Array = ctx.value(0).transpose(_axes(ctx, ctx.value(1)))
     return moved
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(graph.value(0).permute(_axes(graph, graph.known(1))))
 
 
 def _axes(ctx: Context, perm: Array) -> list[int]:

@@ -13,6 +13,7 @@ from gossamer.ops._layout import (
     require_output_type,
     require_same_quantization,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, in_and_out, input_type
 from gossamer.schema.enums import TensorType
@@ -69,3 +70,10 @@ def reference(ctx: InvokeContext) -> tuple[Array, ...]:
     value, ahead = ctx.value(0), (slice(None),) * ctx.data
     # The Ellipsis keeps an array where a plain index would give a scalar.
     return tuple(value[ahead + (i, ...)] for i in range(len(ctx.outputs)))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    value, axis = graph.value(0), graph.data
+    for position in range(len(graph.outputs)):
+        graph.result(graph.reshape(value.slice(axis, position, 1), graph.output(position).shape), position)

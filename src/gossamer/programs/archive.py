@@ -42,6 +42,12 @@ def archive_key(target: Target, generator: str) -> str:
     return "\n".join((target.name, target.triple, target.cpu, ",".join(target.features), generator))
 
 
+def archive_path(directory: Path, key: str) -> Path:
+    """The file of a key. The name only finds it; the key inside decides."""
+    family = key.partition("\n")[0]
+    return directory / f"{family}-{crc32(key.encode()):08x}{SUFFIX}"
+
+
 class KernelArchive:
     """The kernels of one key in one directory, by name.
 
@@ -62,7 +68,7 @@ class KernelArchive:
         self._mapped: _Mapped | None = None
         self._damaged: set[str] = set()
         self._unsaved: dict[str, Blob] = {}
-        self.path = None if path is None else _path(Path(path), key)
+        self.path = None if path is None else archive_path(Path(path), key)
         self.writable = writable and path is not None
         if self.path is None:
             self.problem = "There is no directory for compiled kernels (GOSSAMER_CACHE_DIR)"
@@ -275,7 +281,7 @@ def prune_directory(directory: Path, key: str, limit: int, leave: int) -> None:
     Archives of other keys go first, longest unwritten first. If that is not enough, only the kernels of this key that
     were used last stay, in ``leave`` bytes. Raises `OSError`.
     """
-    own = _path(directory, key)
+    own = archive_path(directory, key)
     with _writing, _locked(directory):
         archives = _by_age(directory)
         total = sum(size for _, size, _ in archives)
@@ -296,12 +302,6 @@ def clear_directory(directory: Path) -> None:
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
-
-
-def _path(directory: Path, key: str) -> Path:
-    # The name only finds the file; the key inside decides.
-    family = key.partition("\n")[0]
-    return directory / f"{family}-{crc32(key.encode()):08x}{SUFFIX}"
 
 
 def _by_age(directory: Path) -> list[tuple[Path, int, float]]:

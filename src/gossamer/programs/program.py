@@ -23,6 +23,9 @@ from gossamer.targets import Target
 ARENA, WEIGHTS, MODEL, SCRATCH = "arena", "weights", "model", "scratch"
 """Bases that most programs have. Inputs and outputs have names of their own."""
 
+FAULT = "fault"
+"""The base of a word that is 0, until a kernel meets an index out of range: then it reads nothing there, and sets it."""
+
 KERNELS, BLOCKS = "kernels", "blocks"
 """Bases inside a program: its kernels, by number, and its argument blocks."""
 
@@ -48,6 +51,13 @@ class Address(NamedTuple):
 
 # Read when this module is imported, so not the | of annotations.
 Word = Union[int, Address]  # noqa: UP007
+
+
+class IndexFault(InvokeError):
+    """A kernel met an index out of range. What the program has written is of no use."""
+
+    def __init__(self) -> None:
+        super().__init__("An index is out of range.")
 
 
 class CommandTime(NamedTuple):
@@ -204,6 +214,7 @@ class Program:
                 self.memory[base] = host.Memory(size + SLACK)
         for base, place in self.memory.items():
             self._bind(base, place)
+        self._fault = self.memory[FAULT].view().cast("q") if FAULT in self.memory else None
 
     def bind(self, base: str, place: host.Memory | int) -> None:
         """Say where a base lies. The caller keeps what lies at an address."""
@@ -228,7 +239,7 @@ class Program:
     def run(self, num_threads: int = 1, places: Mapping[str, host.Memory | int] | None = None) -> None:
         """Run all commands with so many threads, or fewer where these are quicker. Other Python threads run meanwhile.
 
-        ``places`` are bound before, and stay for this run whatever others bind.
+        ``places`` are bound before, and stay for this run whatever others bind. Raises `IndexFault`.
         """
         with self._lock:
             self._bind_all(places)
@@ -236,6 +247,7 @@ class Program:
             count = len(self.plan.commands)
             if num_threads == 1:
                 run_together(1, self._walker, self._commands, count)
+                self._check_indices()
                 return
             throttle = self._throttles.get(num_threads)
             if throttle is None:
@@ -243,11 +255,12 @@ class Program:
             start = time.perf_counter_ns()
             yields = run_together(throttle.threads, self._walker, self._commands, count)
             throttle.ran(time.perf_counter_ns() - start, yields)
+            self._check_indices()
 
     def profile(self, num_threads: int = 1, places: Mapping[str, host.Memory | int] | None = None) -> list[CommandTime]:
         """Run all commands with exactly so many threads, and say what each took: the times of the first thread.
 
-        Needs the walker's timed form among the kernels.
+        Needs the walker's timed form among the kernels. Raises `IndexFault`.
         """
         with self._lock:
             self._bind_all(places)
@@ -255,12 +268,18 @@ class Program:
             (walker,) = _find(self._kernels, walker_name(self._target, timed=True))
             times = np.zeros(len(self.plan.commands) + 1, np.int64)
             run_together(num_threads, walker_at(walker), self._commands, len(times) - 1, times.ctypes.data)
+            self._check_indices()
         names = (self.plan.kernels[number] for number in self.plan.commands[:, 0])
         frequency = host.clock().frequency
         return [
             CommandTime(name, ticks * 10**9 // frequency)
             for name, ticks in zip(names, np.diff(times).tolist(), strict=True)
         ]
+
+    def _check_indices(self) -> None:
+        if self._fault is not None and self._fault[0]:
+            self._fault[0] = 0
+            raise IndexFault
 
     def _prepare(self, num_threads: int, unbound: set[str]) -> None:
         if num_threads < 1:

@@ -7,8 +7,8 @@ from __future__ import annotations
 # threads are quicker then. That threads waited for long is seen from how often they yielded; whether fewer are quicker
 # is tried; and now and then it is tried whether more are again.
 
-WINDOW = 4
-"""Runs that are judged together: a single slow one says nothing. Half of them must have stalled."""
+WINDOW, ENOUGH = 4, 2
+"""Runs that are judged together, and how many of them must have stalled: a single one says nothing."""
 
 YIELD_NS = 250
 """What a yield takes at least. A run has stalled if its threads yielded for half of its time."""
@@ -41,7 +41,7 @@ class Throttle:
         self._stalled += 2 * YIELD_NS * yields > ns
         if self.threads != self._settled:
             self._judge_trial()
-        elif self._runs == WINDOW:
+        elif self._runs == WINDOW or self._stalled == ENOUGH:
             self._judge_window()
 
     def _judge_trial(self) -> None:
@@ -59,8 +59,7 @@ class Throttle:
     def _judge_window(self) -> None:
         mean = self._means[self.threads] = self._ns / self._runs
         fewer = self.threads - max(1, self.threads // 4)
-        stalled = 2 * self._stalled >= WINDOW
-        if stalled and fewer and (self._rest <= 0 or self._means.get(fewer, 0) < mean):
+        if self._stalled == ENOUGH and fewer and (self._rest <= 0 or self._means.get(fewer, 0) < mean):
             self.threads = fewer
         elif self._rest <= 0:
             self.threads = self.most

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gossamer.delegates.delegate import Claims, Delegate, DelegateFlags, refusal
+from gossamer.delegates.delegate import Claims, Delegate, DelegateFlags, DelegateKernel, refusal
 from gossamer.delegates.partition import ControlEdge, GraphNode, NodeSubset, largest, partition
 from gossamer.errors import DelegateError, GossamerError, PrepareError
 from gossamer.runtime.node import Node, NodeView
@@ -55,6 +55,11 @@ class Delegation:
     def original_plan(self) -> list[int]:
         """The execution plan without delegates."""
         return self._original_plan or self._subgraph.execution_plan
+
+    @property
+    def kernels(self) -> list[DelegateKernel]:
+        """What runs the partitions, in the order of `claims`; nothing while delegates are taken off."""
+        return [made.kernel for made in self._partitions]
 
     @property
     def is_static(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gossamer.delegates.delegate import Claims, Delegate
+from gossamer.delegates.delegate import Claims, Delegate, DelegateKernel
 from gossamer.dtypes import is_packed
 from gossamer.errors import DelegateError, InvokeError, PrepareError
 from gossamer.model import read_model, verify_model
@@ -199,6 +199,10 @@ class Interpreter:
     def delegate_claims(self, subgraph_index: int = 0) -> list[Claims]:
         """What each delegate applied to a subgraph took of it, and why not the rest."""
         return list(self._subgraph(subgraph_index).delegation.claims)
+
+    def delegate_kernels(self, subgraph_index: int = 0) -> list[DelegateKernel]:
+        """What runs the partitions of a subgraph, in the order in which `delegate_claims` lists them."""
+        return self._subgraph(subgraph_index).delegation.kernels
 
     def set_buffer_handle(self, tensor_index: int, handle: int | None, delegate: Delegate) -> None:
         """Tie a tensor to a buffer of a delegate, freeing the handle that it had; ``None`` unties it.

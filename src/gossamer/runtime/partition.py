@@ -88,6 +88,13 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.inputs = tuple(self.tensors[number] for number in subset.inputs)
         self.outputs = tuple(self.tensors[number] for number in subset.outputs)
 
+    @property
+    def kernel(self) -> DelegateKernel:
+        """What runs the nodes. Raises `DelegateError` before `start` and after `free_kernel`."""
+        if self._kernel is None:
+            raise DelegateError("the kernel has been freed")
+        return self._kernel
+
     def start(self) -> None:
         """Have the delegate make and initialize the kernel. Raises `DelegateError`."""
         try:
@@ -204,6 +211,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if ctx is None:
             ctx = self._contexts[member.index] = NodeInvokeContext(self, member)
         self.resized = False
+        self._in_place.difference_update(member.outputs)
         ctx.run()
         if self.resized:
             # Nodes after this one must look at the new shape.
@@ -233,7 +241,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         try:
             if self._delegate.flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES:
                 self.prepare_nodes()
-            self._running_kernel().prepare(self)
+            self.kernel.prepare(self)
         except Exception as error:
             raise PrepareError(self._failure(error, "prepare")) from error
         finally:
@@ -244,7 +252,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             tensor.data_is_stale = False
         self._in_place.clear()
         try:
-            self._running_kernel().invoke(self)
+            self.kernel.invoke(self)
             return tuple([self._result(tensor) for tensor in ctx.tensors_out])
         except Exception as error:
             raise InvokeError(self._failure(error, "invoke")) from error
@@ -274,11 +282,6 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if self._preparing is None:
             raise DelegateError("shapes are set in prepare, not later")
         return self._preparing
-
-    def _running_kernel(self) -> DelegateKernel:
-        if self._kernel is None:
-            raise DelegateError("the kernel has been freed")
-        return self._kernel
 
     def _local(self, tensor: TensorInfo) -> LocalTensor:
         local = self._locals.get(tensor.index)

@@ -1,4 +1,4 @@
-"""Show what is in a model: operators, tensors, signatures, metadata, sizes and memory plan."""
+"""Show what is in a model: operators, tensors, signatures, metadata, sizes, memory plan and machine code."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ signatures, metadata, appended files, sizes, and the memory plan in figures.
 
 The model is not run, but its tensors are allocated to plan the memory. If that fails, the reason stands in the place
 of the plan and the exit code is still 0. --json has everything, whatever the other options say.
+
+--partitions and --kernels show the machine code that runs it: which operators become which programs and why the others
+do not, and the commands of the programs with the operations and the bytes that each has at least. --dump-ir and
+--dump-asm write the kernels' texts, each into a file named after the kernel.
 """
 
 _MANY = 16
@@ -38,19 +42,56 @@ _FEW = 3
 @click.argument("model")
 @click.option("--tensors", is_flag=True, help="List every tensor.")
 @click.option("--operators", is_flag=True, help="List every operator in the order of execution.")
+@click.option("--partitions", is_flag=True, help="List what becomes machine code, and why the rest does not.")
+@click.option("--kernels", is_flag=True, help="List the commands of the programs, with their kernels and their work.")
+@click.option("--dump-ir", metavar="DIR", default=None, help="Write the LLVM IR of every kernel to DIR/KERNEL.ll.")
+@click.option("--dump-asm", metavar="DIR", default=None, help="Write the assembly of every kernel to DIR/KERNEL.s.")
 @click.option("--top", type=click.IntRange(min=0), default=5, show_default=True, help="How many constants to list.")
 @json_option
-def command(model: str, tensors: bool, operators: bool, top: int, as_json: bool) -> None:
+def command(
+    model: str,
+    tensors: bool,
+    operators: bool,
+    partitions: bool,
+    kernels: bool,
+    dump_ir: str | None,
+    dump_asm: str | None,
+    top: int,
+    as_json: bool,
+) -> None:
     """See ``_HELP``, which click shows."""
     report = describe(existing_file(model, "model"))
+    code: dict[str, Any] = {}
+    written: dict[str, int] = {}
+    if partitions or kernels or as_json or dump_ir or dump_asm:
+        interpreter = _compiled(model, lenient=not (dump_ir or dump_asm))
+        code = _machine_code(interpreter)
+        if interpreter is not None:
+            dumps = ((dump_ir, ".ll"), (dump_asm, ".s"))
+            written = {to: len(dump(interpreter, Path(to), suffix)) for to, suffix in dumps if to}
     if as_json:
-        write_json(report)
-    else:
-        _print(report, tensors, operators, top)
+        write_json({**report, **code})
+        return
+    _print(report, tensors, operators, top)
+    _print_machine_code(code, partitions, kernels)
+    for to, count in written.items():
+        console().print(f"wrote {plural(count, 'file')} to {to}", markup=False)
+
+
+def _compiled(path: str, lenient: bool) -> Interpreter | None:
+    """The model with its programs; ``None`` for one that cannot be allocated, if ``lenient``."""
+    interpreter = Interpreter(path)
+    try:
+        interpreter.allocate_tensors()
+    except GossamerError:
+        if lenient:
+            return None  # the memory plan says why
+        raise
+    return interpreter
 
 
 def describe(path: str) -> dict[str, Any]:
-    """All that ``gossamer inspect`` knows of a model, as plain values. Raises `ModelError` for a file that is none."""
+    """What ``gossamer inspect`` knows of a model file, as plain values. Raises `ModelError` for a file that is none."""
     model = read_model(path)
     faults = verify_model(model, lenient=True)
     constants = _constants(model)

@@ -23,6 +23,7 @@ from gossamer.codegen.kernels.contract import (
     ContractPanels,
     ContractTiles,
     Gemm,
+    last_vector,
     panels_of,
 )
 from gossamer.codegen.kernels.pack import Pack
@@ -190,7 +191,7 @@ class Convolution:
             "panel_channels": 4 * nv * lanes,
         }
         table = self._held(np.array(offsets, np.int64))
-        ragged = panels.tail != lanes
+        ragged, half = last_vector(target, panels.tail)
 
         def shape(depth: int, taps: np.ndarray) -> np.ndarray:
             return self._held(
@@ -208,7 +209,7 @@ class Convolution:
 
         if overlap:
             kernel = Gemm(target.name, mr, nv, epilogue, conv)
-            last = Gemm(target.name, mr, panels.rest_nv, epilogue, conv, ragged) if panels.rest_nv else None
+            last = Gemm(target.name, mr, panels.rest_nv, epilogue, conv, ragged, half=half) if panels.rest_nv else None
             both = shape(depth, table)
             self.kernels = [kernel, last]
             self.spec: KernelSpec = ContractTiles(target.name)
@@ -224,7 +225,7 @@ class Convolution:
             for start in range(0, depth, depth_block)
         ]
 
-        def blocks(vectors: int, is_ragged: bool) -> np.ndarray:
+        def blocks(vectors: int, is_last: bool) -> np.ndarray:
             rows = []
             for number, (tap, start, size) in enumerate(pieces):
                 final = number == len(pieces) - 1
@@ -232,7 +233,17 @@ class Convolution:
 
                 def kernel(height: int, done: Expression = done, number: int = number) -> Gemm:
                     accumulate = number > 0
-                    return Gemm(target.name, height, vectors, done, False, is_ragged, accumulate, prefetch)
+                    return Gemm(
+                        target.name,
+                        height,
+                        vectors,
+                        done,
+                        False,
+                        is_last and ragged,
+                        accumulate,
+                        prefetch,
+                        is_last and half,
+                    )
 
                 at = (tap * depth + start) * vectors * lanes * 4
                 rows.append(
@@ -254,7 +265,7 @@ class Convolution:
             self.spec.arguments,
             **geometry,
             blocks=blocks(nv, False) if panels.whole else 0,
-            ragged_blocks=blocks(panels.rest_nv, ragged) if panels.rest_nv else 0,
+            ragged_blocks=blocks(panels.rest_nv, True) if panels.rest_nv else 0,
             block_count=len(pieces),
         )
 

@@ -8,7 +8,8 @@ import pytest
 
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.expression import Expression, name_of, operand_count
-from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gemm, panels_of
+from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gemm, last_vector, panels_of
+from gossamer.codegen.tiles import proposals
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import Convolution, filled, guarded, normal, on_every_target
@@ -60,7 +61,7 @@ def test_tiles_of_every_shape(target: Target, threads: int) -> None:
         for pixels in (1, mr - 1, mr, mr + 1, 3 * mr):
             if not pixels:
                 continue
-            for channels in (1, lanes - 1, lanes, nv * lanes, nv * lanes + 1, 2 * nv * lanes - 1):
+            for channels in (1, lanes - 1, lanes, nv * lanes, nv * lanes + 1, 2 * nv * lanes - 1, lanes // 2):
                 depth = depths()[(pixels + channels) % 6]
                 x, weights = normal(rng, 1, 1, pixels, depth), normal(rng, channels, 1, 1, depth)
                 bias, y = normal(rng, channels), filled((1, 1, pixels, channels))
@@ -161,7 +162,15 @@ def test_panels(channels: int, panels: tuple[int, ...]) -> None:
     assert tuple(panels_of(channels, 2, 16)) == panels
 
 
+def test_the_last_vector() -> None:
+    avx512, avx2 = all_targets()["avx512"], all_targets()["avx2"]
+    assert [last_vector(avx512, tail) for tail in (1, 8, 9, 16)] == [
+        (True, True), (False, True), (True, False), (False, False)]  # fmt: skip
+    assert [last_vector(avx2, tail) for tail in (1, 4, 8)] == [(True, False), (True, False), (False, False)]
+
+
 def test_names() -> None:
+    assert Gemm("avx512", 14, 2, half=True).name == "f32_gemm_14x2__avx512_half"
     assert Gemm("avx512", 14, 2, ("relu6", 0)).name == "f32_gemm_relu6_14x2__avx512"
     assert Gemm("avx2", 4, 3, ("relu", ("add", 0, 1)), True, True, True, 2).name == (
         "f32_conv_add_relu_4x3__avx2_accumulate_ragged_p2"
@@ -195,7 +204,7 @@ def inner_loops(text: str) -> list[str]:
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
 @pytest.mark.parametrize("conv", [False, True])
 def test_inner_loops_do_not_spill(target: Target, conv: bool) -> None:
-    for mr, nv in TILES[target.name]:
+    for mr, nv in {*TILES[target.name], *proposals(target, "gemm")}:
         text = assembly(Gemm(target.name, mr, nv, ("relu", 0), conv, prefetch=2), target)
         loops = inner_loops(text)
         assert loops, (mr, nv)

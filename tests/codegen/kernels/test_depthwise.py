@@ -26,6 +26,7 @@ def depthwise(
     known: bool = True,
     chunks: int = 1,
     threads: int = 1,
+    multiplier: int = 1,
 ) -> None:
     """y = epilogue(x * weights + bias); x has its border already."""
     height, width, channels = weights.shape
@@ -33,7 +34,13 @@ def depthwise(
     lanes = target.lanes()
     each = -(-channels // chunks // lanes) * lanes if chunks > 1 else channels
     chunks = -(-channels // each)
-    kernel = DepthwiseRow(target.name, min(pixels, columns), epilogue, (height, width, stride) if known else None)
+    kernel = DepthwiseRow(
+        target.name,
+        min(pixels, columns),
+        epilogue,
+        (height, width, stride) if known else None,
+        multiplier,
+    )
 
     def shape(count: int) -> Any:
         return block(
@@ -116,6 +123,20 @@ def test_dilation(target: Target, stride: int) -> None:
 
 
 @on_every_target
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("multiplier", [2, 3, 8, 20])
+def test_several_outputs_of_a_channel(target: Target, multiplier: int, known: bool) -> None:
+    rng = np.random.default_rng(3)
+    for depth in (1, 3, target.lanes() + 1):
+        x, channels = normal(rng, 2, 5, 9, depth), depth * multiplier
+        weights, bias = normal(rng, 3, 3, channels), normal(rng, channels)
+        want = expected(np.repeat(x, multiplier, 3), weights, bias, 1, 1)
+        y = filled(want.shape)
+        depthwise(target, x, weights, bias, y, 4, known=known, multiplier=multiplier)
+        np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
+
+
+@on_every_target
 def test_bits_do_not_depend_on_threads_or_chunks(target: Target) -> None:
     rng = np.random.default_rng(2)
     x, weights, bias = normal(rng, 1, 9, 9, 75), normal(rng, 3, 3, 75), normal(rng, 75)
@@ -133,6 +154,7 @@ def test_bits_do_not_depend_on_threads_or_chunks(target: Target) -> None:
 def test_names_and_refusals() -> None:
     assert DepthwiseRow("avx512", 7, ("relu6", 0), (3, 3, 2)).name == "f32_dwconv_relu6_3x3s2_7x1__avx512"
     assert DepthwiseRow("avx512", 7).name == "f32_dwconv_any_7x1__avx512"
+    assert DepthwiseRow("avx512", 7, multiplier=2).name == "f32_dwconv_any_7x1__avx512_m2"
     assert Depthwise("avx512").name == "x8_dwconv_rows__avx512"
     with pytest.raises(CompileError, match="no operand but the sum"):
         DepthwiseRow("avx512", 7, ("add", 0, 1)).emit(all_targets()["avx512"])

@@ -7,7 +7,7 @@ import pytest
 
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.expression import IDENTITY, Expression
-from gossamer.codegen.kernels.contract import Gemm, panels_of
+from gossamer.codegen.kernels.contract import Gemm, last_vector, panels_of
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.kernels.rows import CONTRACT_ROW, RowPipeline, scratch_bytes
 from gossamer.targets import Target, all_targets
@@ -48,7 +48,8 @@ class Convolution:
             tail=panels.tail,
         )
         packed = pack(target, weights, nv)
-        ragged = Gemm(target.name, mr, panels.rest_nv, epilogue, conv, panels.tail != lanes) if panels.rest_nv else None
+        is_ragged, half = last_vector(target, panels.tail)
+        ragged = Gemm(target.name, mr, panels.rest_nv, epilogue, conv, is_ragged, half=half) if panels.rest_nv else None
         self.keep = (packed, bias, offsets, shape)
         self.block = block(
             CONTRACT_ROW,
@@ -96,14 +97,14 @@ class Rows:
     ) -> None:
         images, rows, columns, _ = y.shape
         kernel_rows, kernel_columns, channels = filter[0].shape
-        above, below, left, right = pad
+        above, _, left, right = pad
         keep: list[Any] = []
         height, width = x.shape[1], x.shape[2]
         x_row, slot = x.strides[1], 0
         first = None
         if expand:
             if expand[0].ndim == 4:
-                _, size, across, depth = expand[0].shape
+                size, across = expand[0].shape[1:3]
                 height, width = (height - size) // 2 + 1, (width - across) // 2 + 1
                 taps = np.arange(size) * x.strides[1]
                 weights = expand[0].reshape(channels, -1)

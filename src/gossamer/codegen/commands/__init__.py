@@ -14,6 +14,7 @@ from gossamer.codegen.layout import NO_BORDER, Border, Layout, Place, item_bytes
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.programs.program import (
     ARENA,
+    FAULT,
     MODEL,
     SCRATCH,
     WEIGHTS,
@@ -35,9 +36,13 @@ _ALIGNMENT = 64
 
 
 class Step(NamedTuple):
-    """A command, for people: its kernel, and the kernel of the graph that it belongs to."""
+    """A command, for people: its kernel, those that this one calls, and the kernel of the graph that it is for.
+
+    What draws the border of an image is for none; its ``node`` is of the kind ``border``, the border its settings.
+    """
 
     kernel: str
+    calls: tuple[str, ...]
     node: Kernel
 
 
@@ -55,10 +60,13 @@ class Build:
         self._builder = ProgramBuilder()
         self._weights = 0
         self._scratch = 0
+        self._passing = 0
         self._blocks: dict[tuple[Word, ...], Address] = {}
         self._kept: dict[bytes, Address] = {}
         self._node: Kernel | None = None
+        self._called: list[str] = []
         self._packed: dict[Any, Address] = {}
+        self._may_fault = False
 
     def address(self, view: View) -> Address:
         """Where the first element of a view is."""
@@ -77,8 +85,10 @@ class Build:
         return self.layout.border(view)
 
     def kernel(self, spec: KernelSpec) -> Address:
-        """A kernel whose address another one is given."""
-        return self._builder.kernel(self._use(spec))
+        """A kernel whose address the kernel of the next command is given."""
+        name = self._use(spec)
+        self._called.append(name)
+        return self._builder.kernel(name)
 
     def block(self, layout: ArgumentBlock, /, **arguments: Word) -> Address:
         """An argument block, or a row of a table; equal ones are one."""
@@ -96,7 +106,8 @@ class Build:
         """Run a kernel in every run. Without a barrier, the next may begin while threads are still at this one."""
         self._builder.command(self._use(spec), self.block(spec.arguments, **arguments), barrier=barrier)
         if self._node is not None:
-            self.steps.append(Step(spec.name, self._node))
+            self.steps.append(Step(spec.name, tuple(dict.fromkeys(self._called)), self._node))
+        self._called.clear()
 
     def pack(self, spec: KernelSpec, /, **arguments: Word) -> None:
         """Run a kernel once, before the first run."""
@@ -114,6 +125,11 @@ class Build:
             self._packed[key] = address
         return address
 
+    def passing(self, bytes: int) -> Address:
+        """Memory for what one command writes and the next reads; the commands after that may overwrite it."""
+        self._passing = max(self._passing, bytes)
+        return Address(ARENA, self.layout.arena_bytes)
+
     def scratch(self, bytes: int) -> int:
         """Reserve memory that every thread has for itself during a command; where it lies behind another's."""
         self._scratch = max(self._scratch, -(-bytes // _ALIGNMENT) * _ALIGNMENT)
@@ -129,6 +145,11 @@ class Build:
             self.constant_bytes += -(-max(len(content), 1) // _ALIGNMENT) * _ALIGNMENT
         return known
 
+    def fault(self) -> Address:
+        """The word that a kernel sets which meets an index out of range."""
+        self._may_fault = True
+        return Address(FAULT)
+
     def number(self, value: float) -> Address:
         """A float that kernels read."""
         return self.constant(np.array(value, np.float32))
@@ -137,17 +158,20 @@ class Build:
         """The plan of all kernels in order."""
         drawn: set[int] = set()
         for node in graph.kernels:
-            self._node = node
             buffer = node.y.buffer
             if id(buffer) not in drawn:
                 drawn.add(id(buffer))
                 place = self.layout.places[buffer]
                 if place.border != NO_BORDER:
+                    self._node = Kernel("border", [], buffer.view(), place.border, origin=node.origin)
                     self._draw_border(buffer, place)
+            self._node = node
             import_module(f"gossamer.codegen.commands.{node.kind}").commands(node, self)
-        sizes = {ARENA: self.layout.arena_bytes, WEIGHTS: self._weights}
+        sizes = {ARENA: self.layout.arena_bytes + self._passing, WEIGHTS: self._weights}
         if self._scratch:
             sizes[SCRATCH] = self._scratch
+        if self._may_fault:
+            sizes[FAULT] = 8
         return self._builder.plan(**sizes)
 
     def constants(self) -> NDArray[np.uint8]:

@@ -1,6 +1,7 @@
 """`contract`: convolutions and fully connected layers as tiles of a matrix product.
 
-Operands are an NHWC image, constant weights [O, h, w, C / groups] and a bias [O]; settings a `Geometry`.
+Operands are an NHWC image, constant weights [O, h, w, C / groups], a bias [O] and perhaps a scale for each channel of
+the image, by which the weights are multiplied first; settings a `Geometry`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,18 @@ from gossamer.codegen.kernels.contract import (
     Panels,
     panels_of,
 )
+from gossamer.codegen.kernels.dot import MAX_ROWS, Dot, rows_of_weights
+from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.tiles import gemm_tile
 from gossamer.programs.program import Address, Word
-from gossamer.views import View
+from gossamer.views import Geometry, View
 
 STREAMED = 400 << 10
 """Bytes of weights from which they are streamed, panel by panel, instead of read anew for each tile."""
+
+STREAMED_DOT = 1 << 20
+"""Bytes of weights from which two to four rows are dot products, and the weights not packed."""
 
 BLOCK_BYTES = 64 << 10
 """Bytes of a panel that may stay in the cache while tiles go by; larger ones are cut into blocks of depth."""
@@ -80,8 +86,13 @@ class _Contraction:
         if height == width == 1 and geometry.before == (0, 0):
             # Pixels that follow each other in all tensors are one long row.
             images, rows, columns, (a, c, r) = _flat(images, rows, columns, (a, c, r))
-        offsets = self._offsets(x_strides)
+        offsets = tap_offsets(self.weights, geometry, x_strides)
         depth *= height * width // len(offsets)
+        start, before = build.address(self.x), geometry.before
+        a_address = Address(start.base, start.offset - before[0] * x_strides[1] - before[1] * x_strides[2])
+        if images * rows == 1 and len(offsets) == 1 and self._is_dot(columns, depth):
+            self._dot(a_address, columns, depth, residual, (a[2], c[2], r[2]), barrier)
+            return
         self.mr, nv = gemm_tile(target, columns, channels, images * rows)
         self.panels = panels_of(channels, nv, lanes)
         self.nv = nv
@@ -91,15 +102,10 @@ class _Contraction:
         self.tiles = images * rows * tiles
         total = depth * len(offsets)
         streamed = 4 * total * channels > STREAMED or self.tiles == 1
-        a_address = build.address(self.x)
-        before_rows, before_columns = geometry.before
-        a_address = Address(
-            a_address.base, a_address.offset - before_rows * x_strides[1] - before_columns * x_strides[2]
-        )
         panel_channels = 4 * nv * lanes
         common: dict[str, Word] = {
             "a": a_address,
-            "b": _packed(build, self.weights, nv, self.panels, total),
+            "b": self._scaled(packed_weights(build, self.weights, nv, self.panels, total)),
             "bias": build.address(self.bias),
             "c": build.address(self.y),
             "residual": build.address(residual) if residual is not None else 0,
@@ -145,13 +151,68 @@ class _Contraction:
             ragged_shape=shape,
         )
 
-    def _offsets(self, strides: tuple[int, ...]) -> list[int]:
-        """The taps: where the elements of a row of the kernel are adjacent, they are one."""
-        _, height, width, depth = self.weights.shape
-        down, across = (d * s for d, s in zip(self.node.settings.dilation, strides[1:3], strict=True))
-        if width == 1 or across == 4 * depth:
-            return [h * down for h in range(height)]
-        return [h * down + w * across for h in range(height) for w in range(width)]
+    def _scaled(self, packed: Address) -> Address:
+        """Packed weights, multiplied by the scale of their channel for this run."""
+        if self.node.arity == 3:
+            return packed
+        build, lanes, (_, height, width, depth) = self.build, self.build.target.lanes(), self.weights.shape
+        taps, scale = height * width, build.address(self.node.operands[3])
+        whole, rest = self.panels.whole, self.panels.rest_nv
+        scaled = build.passing(4 * self.panels.vectors * lanes * depth * taps)
+        for first, panels, vectors in ((0, whole, self.nv), (whole, 1, rest)):
+            if not panels or not vectors:
+                continue
+            start, row = 4 * first * self.nv * lanes * depth * taps, 4 * vectors * lanes
+            operands = {"x0": Address(packed.base, packed.offset + start), "x1": scale}
+            for number in range(MAX_OPERANDS):
+                operands.setdefault(f"x{number}", Address(scaled.base, scaled.offset))
+            strides = {f"x{number}_{way}": 0 for number in range(MAX_OPERANDS) for way in ("row", "column")}
+            build.command(
+                Map(build.target.name, ("mul", 0, 1), "vs"),
+                y=Address(scaled.base, scaled.offset + start),
+                rows=panels * taps,
+                columns=depth,
+                count=vectors * lanes,
+                block=vectors * lanes,
+                blocks=1,
+                y_row=row * depth,
+                y_column=row,
+                **operands,
+                **strides | {"x0_row": row * depth, "x0_column": row, "x1_column": 4},
+            )
+        return scaled
+
+    def _is_dot(self, rows: int, depth: int) -> bool:
+        """Whether the weights are read once or hardly more, and lie as dot products want them."""
+        few = rows == 1 or (rows <= MAX_ROWS and 4 * depth * self.weights.shape[0] >= STREAMED_DOT)
+        return few and self.weights.is_dense and self.node.arity == 3
+
+    def _dot(
+        self,
+        x: Address,
+        rows: int,
+        depth: int,
+        residual: View | None,
+        strides: tuple[int, int, int],
+        barrier: bool,
+    ) -> None:
+        build, channels = self.build, self.weights.shape[0]
+        nr = rows_of_weights(build.target, rows, 4 * depth * channels)
+        build.command(
+            Dot(build.target.name, rows, nr, self.node.epilogue),
+            barrier=barrier,
+            x=x,
+            w=build.address(self.weights),
+            bias=build.address(self.bias),
+            y=build.address(self.y),
+            residual=build.address(residual) if residual is not None else 0,
+            channels=channels,
+            depth=depth,
+            x_row=strides[0],
+            w_row=4 * depth,
+            y_row=strides[1],
+            residual_row=strides[2],
+        )
 
     def _gemm(self, mr: int, nv: int, ragged: bool, **form: Any) -> Gemm:
         form = {"conv": len(self.offsets) > 1, "epilogue": self.node.epilogue} | form
@@ -209,6 +270,10 @@ class _Contraction:
         return build.table(words)
 
 
+def _rounded_up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
 def _flat(images: int, rows: int, columns: int, strides: tuple[tuple[int, ...], ...]) -> tuple[int, int, int, Any]:
     if all(s[1] == columns * s[2] for s in strides) or rows == 1:
         strides = tuple((s[0], 0, s[2]) for s in strides)
@@ -219,7 +284,16 @@ def _flat(images: int, rows: int, columns: int, strides: tuple[tuple[int, ...], 
     return images, rows, columns, strides
 
 
-def _packed(build: Build, weights: View, nv: int, panels: Panels, depth: int) -> Address:
+def tap_offsets(weights: View, geometry: Geometry, strides: tuple[int, ...]) -> list[int]:
+    """The taps of a kernel over an image of these strides; where the elements of its rows are adjacent, they are one."""
+    _, height, width, depth = weights.shape
+    down, across = (d * s for d, s in zip(geometry.dilation, strides[1:3], strict=True))
+    if width == 1 or across == 4 * depth:
+        return [h * down for h in range(height)]
+    return [h * down + w * across for h in range(height) for w in range(width)]
+
+
+def packed_weights(build: Build, weights: View, nv: int, panels: Panels, depth: int) -> Address:
     """Weights in panels, packed once for all kernels that read them so."""
     strides = build.strides(weights)
     key = (id(weights.buffer), weights.offset, weights.shape, strides, nv)

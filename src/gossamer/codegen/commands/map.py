@@ -1,4 +1,4 @@
-"""`map`: an expression of every element. The operands are as large as the result, broadcast dimensions with stride 0."""
+"""`map`: an expression of every element. Operands are as large as the result; what is broadcast has stride 0."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Dimension = tuple[int, int, int]
 
 
 def commands(node: Kernel, build: Build) -> None:
-    """A command for one kept dimension before the reduced ones; more of them, or dimensions that alternate, take more."""
+    """A command for one kept dimension before the reduced ones; more of them take more."""
     (x,) = node.operands[:1]
     reduction, axes = node.settings
     y = node.y

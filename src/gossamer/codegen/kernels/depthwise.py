@@ -35,12 +35,13 @@ class DepthwiseRow(KernelSpec):
       ``x_tap`` (for a kernel element: dilation). They matter where ``kernel`` is None, and hold for any.
 
     ``kernel``: rows, columns and stride, when known: then a loaded input pixel serves all output pixels that it
-    touches.
+    touches. ``multiplier``: output channels that read one input channel; ``channels`` are those of the output.
     """
 
     pixels: int
     epilogue: Expression = IDENTITY
     kernel: tuple[int, int, int] | None = None
+    multiplier: int = 1
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         channels="i64",
@@ -59,6 +60,10 @@ class DepthwiseRow(KernelSpec):
         shape = "{}x{}s{}".format(*self.kernel) if self.kernel else "any"
         return ("f32", "dwconv", name_of(self.epilogue), shape, f"{self.pixels}x1")
 
+    @property
+    def variant(self) -> str:
+        return f"m{self.multiplier}" if self.multiplier > 1 else ""
+
     def emit(self, target: Target) -> str:
         if operand_count(self.epilogue) > 1:
             raise CompileError(f"{self.name}: the epilogue of a depthwise kernel has no operand but the sum.")
@@ -75,14 +80,15 @@ class DepthwiseRow(KernelSpec):
             begin = part.load(f.offset(bias, at))
             filter = f.offset(weights, at)
             fixed = self._load_filter(f, target, shape, part, filter)
+            pixels = _Pixels(f, part, at, self.multiplier)
             with f.loop(0, shape.columns, self.pixels) as columns:
                 column = f.least(columns.index, last)
-                x = at + column * (shape.x_column * self.kernel[2] if self.kernel else shape.x_step)
+                x = column * (shape.x_column * self.kernel[2] if self.kernel else shape.x_step)
                 sums = [begin] * self.pixels
                 if self.kernel:
-                    sums = self._known(f, self.kernel, shape, part, rows, x, filter, fixed, sums)
+                    sums = self._known(f, self.kernel, shape, part, pixels, rows, x, filter, fixed, sums)
                 else:
-                    sums = self._any(f, shape, part, rows, x, filter, sums)
+                    sums = self._any(f, shape, part, pixels, rows, x, filter, sums)
                 to = f.offset(y, column * shape.y_column + at)
                 for value in sums:
                     part.store(apply(self.epilogue, f, [value]), to)
@@ -106,6 +112,7 @@ class DepthwiseRow(KernelSpec):
         kernel: tuple[int, int, int],
         shape: Arguments,
         part: Part,
+        pixels: _Pixels,
         rows: Value,
         x: Value,
         filter: Value,
@@ -115,7 +122,7 @@ class DepthwiseRow(KernelSpec):
         height, width, stride = kernel
         sums = list(sums)
         for row in range(height):
-            pixel = f.offset(f.load(PTR, f.at(rows, row, "ptr")), x)
+            pixel = f.offset(pixels.of_row(f.load(PTR, f.at(rows, row, "ptr"))), x)
             taps = range(row * width, (row + 1) * width)
             loaded = (
                 [fixed[tap] for tap in taps]
@@ -125,26 +132,59 @@ class DepthwiseRow(KernelSpec):
             for column in range((self.pixels - 1) * stride + width):
                 uses = [(at, column - at * stride) for at in range(self.pixels) if 0 <= column - at * stride < width]
                 if uses:
-                    value = part.load(pixel)
+                    value = pixels.load(pixel)
                     for at, tap in uses:
                         sums[at] = f.fma(value, loaded[tap], sums[at])
                 pixel = f.offset(pixel, shape.x_column)
         return sums
 
     def _any(
-        self, f: Function, shape: Arguments, part: Part, rows: Value, x: Value, filter: Value, sums: list[Value]
+        self,
+        f: Function,
+        shape: Arguments,
+        part: Part,
+        pixels: _Pixels,
+        rows: Value,
+        x: Value,
+        filter: Value,
+        sums: list[Value],
     ) -> list[Value]:
         with f.loop(0, shape.kernel_rows, carry=[*sums, filter]) as down:
-            pixel = f.offset(f.load(PTR, f.at(rows, down.index, "ptr")), x)
+            pixel = f.offset(pixels.of_row(f.load(PTR, f.at(rows, down.index, "ptr"))), x)
             with f.loop(0, shape.kernel_columns, carry=[*down.values, pixel]) as across:
                 *inner, weight_at, first = across.values
                 weight, at = part.load(weight_at), first
                 for number in range(self.pixels):
-                    inner[number] = f.fma(part.load(at), weight, inner[number])
+                    inner[number] = f.fma(pixels.load(at), weight, inner[number])
                     at = f.offset(at, shape.x_step)
                 across.hand_on([*inner, f.offset(weight_at, shape.weight_column), f.offset(first, shape.x_tap)])
             down.hand_on(across.results[:-1])
         return down.results[:-1]
+
+
+class _Pixels:
+    """The input of a vector of output channels, which begin ``at`` bytes behind the first."""
+
+    def __init__(self, f: Function, part: Part, at: Value, multiplier: int) -> None:
+        self._f = f
+        self._part = part
+        self._at = at
+        self._lanes: Value | None = None
+        if multiplier > 1:
+            # The input channel of every lane; there are no vectors of them in memory.
+            type = part.type.with_element("i64")
+            numbers = ", ".join(f"i64 {4 * lane}" for lane in range(type.lanes))
+            channels = f.splat(at, type.lanes) + Value(f, type, f"<{numbers}>" if type.lanes > 1 else "0")
+            number = f.emit(type, f"udiv {channels}, {f.constant(type, 4 * multiplier).text}")
+            self._lanes = number * f.constant(type, 4)
+
+    def of_row(self, row: Value) -> Value:
+        """The first pixel of a row."""
+        return row if self._lanes else self._f.offset(row, self._at)
+
+    def load(self, pixel: Value) -> Value:
+        """The channels of a pixel."""
+        return self._part.gather(pixel, self._lanes) if self._lanes else self._part.load(pixel)
 
 
 @dataclass(frozen=True)
@@ -154,7 +194,8 @@ class Depthwise(KernelSpec):
     All strides are in bytes. ``x`` is the first element that the first output pixel reads. From output row to output
     row it moves by ``x_step`` (stride x row), from kernel row to kernel row by ``x_row`` (dilation x row), of which
     there are ``kernel_rows``, at most `MAX_KERNEL_ROWS`. A chunk is ``chunk_bytes`` of channels, described by
-    ``shape``; the last one by ``last_shape``. Threads share images x rows x chunks.
+    ``shape``; the last one by ``last_shape``. There is one chunk if channels are multiplied. Threads share images x
+    rows x chunks.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gossamer.codegen import floats
 from gossamer.codegen.ir import F32, Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.targets import Target
@@ -48,14 +49,14 @@ class Softmax(KernelSpec):
             def power(at: Value, parts: list[Part], carried: list[Value]) -> list[Value]:
                 (part,) = parts
                 value = part.load(f.offset(x, at)) - part.splat(peak)
-                exponential = f.exp(value if beta is None else value * part.splat(beta))
+                exponential = floats.exp(f, value if beta is None else value * part.splat(beta), positive=False)
                 if not self.log:
                     part.store(exponential, f.offset(y, at))
                 return [carried[0] + part.keep(exponential, 0.0)]
 
             (sums,) = f.vectors(a.count, power, carry=[f.constant(f.f32, 0.0)])
             total = f.fold(lambda p, q: p + q, sums)
-            last = f.log(total) if self.log else 1.0 / total
+            last = floats.log(f, total) if self.log else 1.0 / total
 
             def finish(at: Value, parts: list[Part], _: list[Value]) -> None:
                 (part,) = parts

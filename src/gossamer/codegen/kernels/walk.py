@@ -10,8 +10,9 @@ from gossamer.codegen.spec import KernelSpec
 from gossamer.programs import team
 from gossamer.targets import Target
 
-PAUSES = 32
-"""Turns of waiting before a thread yields: 16 of one pause, 16 of two. Longer, and two threads on one CPU crawl."""
+PAUSES = 128
+"""Turns of waiting before a thread yields: 16 each of 1, 2, 4, 8 pauses, the rest of 16, some 20 us in all. Fewer, and
+a thread that is not late gives its slice away to another process; more, and two threads on one CPU crawl."""
 
 # Commands are three words: kernel, arguments, whether a barrier follows.
 #
@@ -22,6 +23,7 @@ PAUSES = 32
 
 _TEXT = Template("""\
 $declare_pause
+declare i64 @llvm.umin.i64(i64, i64)
 
 define internal void @pause(i64 %turn, ptr %team) nounwind noinline {
 entry:
@@ -33,7 +35,8 @@ yield:
   %ignored = call $convention i32 %function()
   ret void
 count:
-  %shift = lshr i64 %turn, 4
+  %sixteens = lshr i64 %turn, 4
+  %shift = call i64 @llvm.umin.i64(i64 %sixteens, i64 4)
   %times = shl i64 1, %shift
   br label %again
 again:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.layout import NO_BORDER, Border, is_box
-from gossamer.views import Buffer, View
+from gossamer.views import Buffer, Geometry, View
 
-BORDERED = ("contract", "depthwise")
-"""Kinds that read the padding of operand 0 from memory; their settings are a `Geometry`."""
+BORDERED: dict[str, Callable[[Any], Geometry]] = {
+    "contract": lambda geometry: geometry,
+    "depthwise": lambda geometry: geometry,
+    "rows": lambda rows: rows.border,
+}
+"""Kinds that read the padding of operand 0 from memory, and how their settings tell how much."""
 
 
 def run(graph: KernelGraph) -> dict[Buffer, Border]:
@@ -37,7 +44,7 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
 
 
 def _needed(kernel: Kernel) -> Border:
-    geometry, (_, height, width, _) = kernel.settings, kernel.operands[0].shape
+    geometry, (_, height, width, _) = BORDERED[kernel.kind](kernel.settings), kernel.operands[0].shape
     (top, left), (bottom, right) = geometry.before, geometry.after(height, width)
     return (top, bottom, left, right)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gossamer.codegen.build import Built, build
 from gossamer.codegen.commands import CONSTANTS
 from gossamer.codegen.layout import boundary, item_bytes
-from gossamer.codegen.library import ensure
+from gossamer.codegen.library import ensure, walker
 from gossamer.delegates.delegate import (
     Delegate,
     DelegateFlags,
@@ -27,10 +27,12 @@ from gossamer.delegates.jit.lowering import Lowered, Refused, lower, refusal
 from gossamer.errors import CompileError, InvokeError
 from gossamer.ops.op_def import TensorInfo
 from gossamer.programs import host
-from gossamer.programs.program import MODEL, Program
+from gossamer.programs.program import MODEL, CommandTime, IndexFault, Program
 from gossamer.targets import Target, host_target
 
 logger = logging.getLogger("gossamer")
+
+_warned: set[str] = set()
 
 
 class JitDelegate(Delegate):
@@ -48,6 +50,7 @@ class JitDelegate(Delegate):
             raise ValueError("There is no machine code for this CPU")
         self.target = target
         self.num_threads = num_threads
+        self._has_warned = False
 
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
@@ -57,20 +60,37 @@ class JitDelegate(Delegate):
         """See `Delegate.create_kernel`."""
         return JitKernel(self)
 
+    def warn(self, failure: str) -> None:
+        """Say, once, that the reference kernels run and why: not for every partition, nor for every interpreter."""
+        if not self._has_warned and failure not in _warned:
+            logger.warning("Machine code is not available, the reference kernels run instead: %s", failure)
+        self._has_warned = True
+        _warned.add(failure)
+
 
 class JitKernel(DelegateKernel):
-    """The program of a partition, for the shapes that it is prepared for; without one, the reference kernels."""
+    """The program of a partition, for the shapes that it is prepared for; without one, the reference kernels.
+
+    ``built`` and ``program`` are ``None`` where the reference kernels run, for the reason in ``failure``.
+    """
 
     def __init__(self, delegate: JitDelegate) -> None:
         self._delegate = delegate
         self.built: Built | None = None
         self.program: Program | None = None
+        self.failure: str | None = None
+        self._observer: Callable[[list[CommandTime]], None] | None = None
         self._tensors: list[tuple[TensorInfo, str, int]] = []
         self._bound: list[NDArray[np.uint8] | None] = []
 
+    @property
+    def target(self) -> Target:
+        """What the machine code is for."""
+        return self._delegate.target
+
     def prepare(self, ctx: PartitionPrepareContext) -> None:
         """Lower, build, and pack weights. What cannot be compiled is left to the reference kernels, with a warning."""
-        self.built = self.program = None
+        self.built = self.program = self.failure = None
         try:
             lowered = Lowered()
             for node in ctx.nodes:
@@ -78,13 +98,15 @@ class JitKernel(DelegateKernel):
             graph = lowered.finish(ctx.outputs)
         except Refused as reason:
             logger.info("jit: partition of %d nodes runs on the reference kernels: %s", len(ctx.nodes), reason)
+            self.failure = str(reason)
             return
         model, keep = _stored(ctx.nodes)
         try:
             self.built = build(graph, self._delegate.target, model)
             kernels = ensure(self.built.specs.values(), self._delegate.target)
-        except CompileError as error:
-            _warn_once(str(error))
+        except Exception as error:  # whatever it is, the reference kernels can do it
+            self.failure = str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}"
+            self._delegate.warn(self.failure)
             self.built = None
             return
         constants = host.Memory(max(self.built.constants.nbytes, 1))
@@ -103,11 +125,10 @@ class JitKernel(DelegateKernel):
         self._bound = [None] * len(self._tensors)
 
     def invoke(self, ctx: PartitionInvokeContext) -> None:
-        """One native call."""
+        """One native call. If a kernel meets an index out of range, the reference kernels say which."""
         program = self.program
         if program is None:
-            for node in ctx.nodes:
-                ctx.run(node)
+            _run_reference(ctx)
             return
         for at, (tensor, base, size) in enumerate(self._tensors):
             memory = ctx.memory(tensor)
@@ -119,11 +140,31 @@ class JitKernel(DelegateKernel):
                     )
                 program.bind(base, memory.ctypes.data)
                 self._bound[at] = memory
-        program.run(self._delegate.num_threads)
+        try:
+            if self._observer is None:
+                program.run(self._delegate.num_threads)
+            else:
+                self._observer(program.profile(self._delegate.num_threads))
+        except IndexFault:
+            _run_reference(ctx)
+
+    def observe(self, observer: Callable[[list[CommandTime]], None] | None) -> None:
+        """Have the commands of every run timed, and the observer told; ``None`` ends it.
+
+        Raises `CompileError` if there is no archive with the walker that looks at the clock, and no compiler.
+        """
+        if observer is not None:
+            ensure([walker(self._delegate.target, timed=True)], self._delegate.target)
+        self._observer = observer
 
     def free(self) -> None:
         """See `DelegateKernel.free`."""
         self.program = self.built = None
+
+
+def _run_reference(ctx: PartitionInvokeContext) -> None:
+    for node in ctx.nodes:
+        ctx.run(node)
 
 
 def _stored(nodes: Sequence[NodeInfo]) -> tuple[tuple[int, int] | None, list[Any]]:
@@ -141,10 +182,3 @@ def _stored(nodes: Sequence[NodeInfo]) -> tuple[tuple[int, int] | None, list[Any
     return (min(starts), max(start + a.nbytes for start, a in zip(starts, arrays, strict=True))), arrays
 
 
-_warned: set[str] = set()
-
-
-def _warn_once(message: str) -> None:
-    if message not in _warned:
-        _warned.add(message)
-        logger.warning("Machine code is not available, the reference kernels run instead: %s", message)

@@ -19,14 +19,10 @@ from gossamer.views import POINTWISE, Buffer, Geometry, View
 
 ELEMENTS = frozenset(
     {
-        TensorType.FLOAT32,
-        TensorType.FLOAT16,
-        TensorType.INT8,
-        TensorType.UINT8,
-        TensorType.INT16,
-        TensorType.INT32,
-        TensorType.INT64,
-        TensorType.BOOL,
+        *(TensorType.UINT8, TensorType.INT8, TensorType.BOOL, TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2),
+        *(TensorType.UINT16, TensorType.INT16, TensorType.FLOAT16, TensorType.BFLOAT16),
+        *(TensorType.UINT32, TensorType.INT32, TensorType.FLOAT32),
+        *(TensorType.UINT64, TensorType.INT64, TensorType.FLOAT64, TensorType.COMPLEX64),
     }
 )
 """Types whose elements kernels can at least move: one element to one, two, four or eight bytes."""
@@ -56,9 +52,11 @@ class Lowered:
         return known
 
     def finish(self, outputs: Iterable[TensorInfo]) -> KernelGraph:
-        """The graph, with a buffer of its own for each output."""
+        """The graph, with a buffer of its own for each output that is to be computed."""
         graph = self.graph
         for tensor in outputs:
+            if tensor.is_constant:
+                continue
             view = self.values[tensor.index]
             buffer = view.buffer
             if buffer.tensor >= 0 or view.is_constant or not view.is_whole:
@@ -82,12 +80,17 @@ def refusal(node: NodeInfo) -> str | None:
 def lower(node: NodeInfo, lowered: Lowered) -> None:
     """Add a node to the graph. Raises `Refused`, and leaves kernels that nobody reads."""
     function = node.op.lower_function
-    if function is None:
+    is_computed = bool(node.outputs) and all(tensor.is_constant for tensor in node.outputs)
+    if function is None and not is_computed:
         raise Refused(f"{node.op.name} has no machine code yet")
-    for tensor in (*node.inputs, *node.outputs):
-        if tensor is not None and tensor.is_dynamic:
+    operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None]
+    for tensor in operands:
+        if tensor.is_dynamic:
             raise Refused(f'the shape of "{tensor.name}" is only known when the model runs')
-        if tensor is not None and 0 in tensor.shape:
+    if is_computed or function is None:
+        return  # prepare has done it
+    for tensor in operands:
+        if 0 in tensor.shape:
             raise Refused(f'"{tensor.name}" has no elements')
     builder = GraphLowering(node, lowered)
     function(builder)
@@ -167,8 +170,8 @@ class GraphLowering(Lowering):
             raise CompileError(f"{self._origin}: cannot reshape {list(view.shape)} to {list(shape)}")
         return reshaped
 
-    def copy(self, view: View) -> View:
-        copied = Buffer(view.shape, view.type).view()
+    def copy(self, view: View, into: View | None = None) -> View:
+        copied = Buffer(view.shape, view.type).view() if into is None else into
         self._graph.copy(view, copied, self._origin)
         return copied
 
@@ -183,11 +186,12 @@ class GraphLowering(Lowering):
             start += view.shape[axis]
         return whole
 
-    def pad(self, view: View, before: Sequence[int], after: Sequence[int], value: float = 0) -> View:
+    def pad(self, view: View, before: Sequence[int], after: Sequence[int], value: View | float = 0) -> View:
         if not any(before) and not any(after):
             return view
         shape = [b + size + a for b, size, a in zip(before, view.shape, after, strict=True)]
-        return self._graph.add("pad", [view], shape, view.type, (tuple(before), value), origin=self._origin)
+        fill = value if isinstance(value, View) else self.scalar(value, view)
+        return self._graph.add("pad", [view, fill], shape, view.type, tuple(before), origin=self._origin)
 
     def gather(self, x: View, indices: View, axis: int, batch_dims: int = 0) -> View:
         shape = (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :])

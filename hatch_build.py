@@ -1,0 +1,41 @@
+"""Build hook of hatchling: machine code for the common CPUs goes into the wheel, which stays one for all systems."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class ShippedKernels(BuildHookInterface[Any]):
+    """Compiles the archives that `gossamer.programs.library` looks into first.
+
+    An editable install has none: its sources change. Nor has a wheel that is built where llvmlite is not installed.
+    """
+
+    _made: TemporaryDirectory[str] | None = None
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """See `BuildHookInterface.initialize`."""
+        if version == "editable":
+            return
+        if find_spec("llvmlite") is None:
+            self.app.display_warning("llvmlite is not installed: this wheel ships no compiled kernels")
+            return
+        self._made = TemporaryDirectory()
+        # In a process of its own, which may fork, and without leaving compiled modules among the sources.
+        command = [sys.executable, "-m", "gossamer.codegen.ship", self._made.name]
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        subprocess.run(command, check=True, cwd=Path(self.root, "src"), env=environment)
+        build_data["force_include"][self._made.name] = "gossamer/programs/shipped"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """See `BuildHookInterface.finalize`."""
+        if self._made is not None:
+            self._made.cleanup()

@@ -1,0 +1,247 @@
+"""Functions of float32 that are no instructions, for scalars and vectors of any length; NaN stays NaN.
+
+Polynomials and rational functions, without branches and tables. Bounds on errors are in units of the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gossamer.codegen.ir import Function, Value
+
+_LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62E430p-1"), -float.fromhex("0x1.05C610p-29")
+_LARGE = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
+
+
+def exp(f: Function, x: Value, *, positive: bool = True) -> Value:
+    """e^x within 2 units; 0 for results below 2^-126.5. ``positive``: x may be above 0."""
+    # e^x = 2^n e^r, n an integer, |r| <= ln 2 / 2: twice a polynomial of r, times 2^(n - 1), which is made of bits. It
+    # is 0 for n = -126, and for n = 128 the product overflows where it must.
+    if positive:
+        x = f.at_most(x, 89.0)
+    n, r = _reduced(f, f.at_least(x, -87.5), 126.0)
+    p = polynomial(f, r, [2.0 * coefficient for coefficient in (*_EXP, 1.0)])
+    return p * f.bits(n << 23, "float")
+
+
+def exp_minus_1(f: Function, x: Value) -> Value:
+    """e^x - 1 for x up to 0, within 4 units."""
+    # 2^n e^r - 1 = 2^n (e^r - 1) + (2^n - 1): nothing cancels near 0, where n is 0.
+    n, r = _reduced(f, f.at_least(x, -87.3), 127.0)
+    coefficients = ("0x1.6B7338p-10", "0x1.12278Ep-7", "0x1.555716p-5", "0x1.5554B0p-3", "0x1.FFFFFEp-2", "0x1p+0")
+    q = polynomial(f, r, [float.fromhex(coefficient) for coefficient in coefficients])  # XNNPACK's f32-velu rr2-p6
+    power = f.bits(n << 23, "float")
+    return f.fma(q * r, power, power - 1.0)
+
+
+def logistic(f: Function, x: Value) -> Value:
+    """1 / (1 + e^-x), within 4 units above -87."""
+    # e^-x with few constants: 16 registers hold them all.
+    n, r = _reduced(f, f.at_most(f.at_least(x, -87.0), 87.0), 127.0, negate=True)
+    p = polynomial(f, r, (*_EXP, 1.0))
+    return reciprocal(f, f.fma(p, f.bits(n << 23, "float"), f.constant(x.type, 1.0)))
+
+
+_EXP = [float.fromhex(c) for c in ("0x1.0F9F9Cp-7", "0x1.573A1Ap-5", "0x1.555A80p-3", "0x1.FFFDC6p-2", "0x1.FFFFF6p-1")]
+"""Those of XNNPACK's f32-vscaleexpminusmax rr2-p5; 1 follows."""
+
+
+def _reduced(f: Function, x: Value, bias: float, *, negate: bool = False) -> tuple[Value, Value]:
+    """x (or -x) = n ln 2 + r: n + bias in the low bits of an integer, and r."""
+    large = f.constant(x.type, _LARGE + bias)
+    shifted = f.fma(x, f.constant(x.type, (-1 if negate else 1) / math.log(2)), large)
+    n = shifted - large
+    r = f.fma(n, f.constant(x.type, -_LN2_HIGH), -x if negate else x)
+    r = f.fma(n, f.constant(x.type, -_LN2_LOW), r)
+    return f.bits(shifted, "i32"), r
+
+
+def reciprocal(f: Function, x: Value) -> Value:
+    """1 / x within 2 units, for normal numbers with a normal reciprocal."""
+    one = f.constant(x.type, 1.0)
+    return f.emit(x.type, f"fdiv arcp ninf nnan {one}, {x.text}")
+
+
+# The two rational functions were fitted with weights for the relative error (Sanathanan-Koerner and Lawson iterations),
+# with bounds chosen such that rounded coefficients lose least, and checked at every float.
+
+
+def tanh(f: Function, x: Value) -> Value:
+    """Within 4 units; 1 above 8.93."""
+    size = f.intrinsic("llvm.fabs", x)
+    over = (0.01721903495490551, 26.44570541381836, 4473.568359375, 171048.28125, 1277871.25)
+    under = (420.9520263671875, 33092.7578125, 597005.1875, 1277871.375)
+    result = f.at_most(_odd_rational(f, f.at_most(size, 8.93266778673015), over, under), 1.0)
+    return f.intrinsic("llvm.copysign", result, x)
+
+
+def gelu(f: Function, x: Value) -> Value:
+    """x P(X <= x) for a normal X: x / 2 + |x| erf(|x| / sqrt(2)) / 2, the last factor within 5 units; 0 below -5.48."""
+    size = f.intrinsic("llvm.fabs", x)
+    over = (0.019172314554452896, 5.23960018157959, 136.0169219970703, 3860.8408203125, 27722.064453125, 331501.46875)
+    under = (59.77444839477539, 1541.9229736328125, 23567.884765625, 207980.53125, 830950.9375)
+    half_erf = f.at_most(_odd_rational(f, f.at_most(size, 5.47825702235737), over, under), 0.5)
+    return f.fma(size, half_erf, x * 0.5)
+
+
+def _odd_rational(f: Function, x: Value, over: Sequence[float], under: Sequence[float]) -> Value:
+    """x P(x²) / Q(x²), the highest coefficient of Q being 1."""
+    square = x * x
+    denominator = square + under[0]
+    for coefficient in under[1:]:
+        denominator = f.fma(denominator, square, f.constant(x.type, coefficient))
+    return x * polynomial(f, square, over) / denominator
+
+
+def log(f: Function, x: Value) -> Value:
+    """The natural logarithm within 2 units; -inf at 0, NaN below. Denormals count as 0."""
+    # Cephes: x = 2^e m with sqrt(1/2) <= m < sqrt(2); log m is a polynomial in m - 1.
+    type = x.type
+    integers = type.with_element("i32")
+    bits = f.bits(x, "i32")
+    shifted = bits - f.constant(integers, 0x3F3504F3)
+    exponent = f.emit(integers, f"ashr {shifted}, {f.constant(integers, 23).text}")
+    e = f.emit(type, f"sitofp {exponent} to {type}")
+    m = f.bits(bits - (exponent << 23), "float") - 1.0
+    p = polynomial(f, m, (
+        7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+        2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+    ))  # fmt: skip
+    square = m * m
+    y = f.fma(e, f.constant(type, -2.12194440e-4), p * m * square)
+    y = f.fma(square, f.constant(type, -0.5), y)
+    y = f.fma(e, f.constant(type, 0.693359375), m + y)
+    y = f.select(f.compare("olt", x, 1.17549435e-38), f.constant(type, float("-inf")), y)
+    y = f.select(f.compare("ult", x, 0.0), f.constant(type, float("nan")), y)
+    return f.select(f.compare("oeq", x, float("inf")), x, y)
+
+
+def sin(f: Function, x: Value) -> Value:
+    """Within 2 units for |x| < 2^50 (some number from -1 to 1 beyond, where floats are many turns apart)."""
+    return _sine(f, x, 0.0)
+
+
+def cos(f: Function, x: Value) -> Value:
+    """See `sin`."""
+    return _sine(f, x, 1.0)
+
+
+def _sine(f: Function, x: Value, quarters: float) -> Value:
+    """sin(x + quarters pi / 2)."""
+    # x = n pi / 2 + r in double precision; the polynomials are those of Cephes, for |r| <= pi / 4.
+    wide = widened(f, x)
+    n = f.intrinsic("llvm.roundeven", wide * (2 / math.pi))
+    r = f.fma(n, f.constant(wide.type, -math.pi / 2), wide)
+    r = narrowed(f, f.fma(n, f.constant(wide.type, -6.123233995736766e-17), r))
+    r = f.at_most(f.at_least(r, -0.8), 0.8)
+    n = n + quarters
+    quadrant = narrowed(f, n - f.intrinsic("llvm.floor", n * 0.25) * 4.0)
+    square = r * r
+    s = f.fma(polynomial(f, square, (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)) * square, r, r)
+    c = polynomial(f, square, (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2, -0.5, 1.0))
+    odd = f.compare("oeq", quadrant, 1.0) | f.compare("oeq", quadrant, 3.0)
+    value = f.select(odd, c, s)
+    return f.select(f.compare("oge", quadrant, 2.0), -value, value)
+
+
+def arctan2(f: Function, y: Value, x: Value) -> Value:
+    """The angle of the point (x, y), from -pi to pi, within 4 units; signs of zero count, as in C."""
+    size_x, size_y = f.intrinsic("llvm.fabs", x), f.intrinsic("llvm.fabs", y)
+    least, most = f.minimum(size_x, size_y), f.maximum(size_y, size_x)
+    # 0 / 0 is 0, inf / inf is 1.
+    quotient = least / f.select(f.compare("oeq", most, 0.0), f.constant(x.type, 1.0), most)
+    quotient = f.select(f.compare("oeq", least, float("inf")), f.constant(x.type, 1.0), quotient)
+    square = quotient * quotient
+    coefficients = ("0x1.7ed1ccp-9", "-0x1.0c2c08p-6", "0x1.61fdd0p-5", "-0x1.3556b2p-4", "0x1.b4e128p-4",
+                    "-0x1.230ad2p-3", "0x1.9978ecp-3", "-0x1.5554dcp-2")  # fmt: skip
+    p = polynomial(f, square, [float.fromhex(coefficient) for coefficient in coefficients])
+    angle = f.fma(p * square, quotient, quotient)
+    angle = f.select(f.compare("ogt", size_y, size_x), math.pi / 2 - angle, angle)
+    negative = f.compare("slt", f.bits(x, "i32"), 0)
+    angle = f.select(negative, math.pi - angle, angle)
+    angle = f.intrinsic("llvm.copysign", angle, y)
+    return f.select(f.compare("uno", x, y), x + y, angle)
+
+
+def power(f: Function, x: Value, y: Value) -> Value:
+    """x^y within 1 unit, with C's special cases: 1 where x is 1 or y is 0, NaN for a negative x and a fraction y."""
+    # 2^(y log2 |x|) in double precision, which leaves room for the 7 digits before the point that y may have.
+    size = widened(f, f.intrinsic("llvm.fabs", x))
+    wide = size.type
+    long = wide.with_element("i64")
+    bits = f.bits(size, "i64")
+    shifted = f.wrapping("sub", bits, f.constant(long, 0x3FE6A09E667F3BCD))  # sqrt(1/2)
+    exponent = f.emit(long, f"ashr {shifted}, {f.constant(long, 52).text}")
+    m = f.bits(f.wrapping("sub", bits, f.emit(long, f"shl {exponent}, {f.constant(long, 52).text}")), "double")
+    # log m = 2 artanh s.
+    s = (m - 1.0) / (m + 1.0)
+    series = polynomial(f, s * s, [2 / (2 * k + 1) / math.log(2) for k in range(8, -1, -1)])
+    e = f.emit(wide, f"sitofp {exponent} to {wide}")
+    logarithm = f.fma(series, s, e)
+    for number in (0.0, float("inf")):
+        limit = f.constant(wide, -float("inf") if number == 0.0 else number)
+        logarithm = f.select(f.compare("oeq", size, number), limit, logarithm)
+    wide_y = widened(f, y)
+    t = f.at_most(f.at_least(wide_y * logarithm, -1000.0), 1000.0)
+    large = f.constant(wide, 6755399441055744.0 + 1023)  # as `_LARGE`
+    shifted = t + large
+    fraction = t - (shifted - large)
+    scale = f.bits(f.emit(long, f"shl {f.bits(shifted, 'i64')}, {f.constant(long, 52).text}"), "double")
+    taylor = [math.log(2) ** k / math.factorial(k) for k in range(9, -1, -1)]
+    result = narrowed(f, polynomial(f, fraction, taylor) * scale)
+
+    # Even, odd or neither; all floats from 2^24 on are even.
+    half = y * 0.5
+    whole = f.compare("oeq", f.intrinsic("llvm.floor", y), y)
+    odd = whole & f.compare("une", f.intrinsic("llvm.floor", half), half)
+    negative = f.compare("slt", f.bits(x, "i32"), 0)
+    result = f.select(odd & negative, -result, result)
+    finite = f.compare("olt", f.intrinsic("llvm.fabs", x), float("inf"))
+    invalid = f.compare("olt", x, 0.0) & finite & f.compare("une", f.intrinsic("llvm.floor", y), y)
+    result = f.select(invalid, f.constant(x.type, float("nan")), result)
+    one = f.constant(x.type, 1.0)
+    infinite = f.compare("oeq", f.intrinsic("llvm.fabs", y), float("inf"))
+    result = f.select(infinite & f.compare("oeq", x, -1.0), one, result)
+    result = f.select(f.compare("uno", x, y), x + y, result)
+    return f.select(f.compare("oeq", x, 1.0) | f.compare("oeq", y, 0.0), one, result)
+
+
+def floor_divide(f: Function, x: Value, y: Value) -> Value:
+    """floor(x / y), divided in double precision and rounded once."""
+    return narrowed(f, f.intrinsic("llvm.floor", widened(f, x) / widened(f, y)))
+
+
+def floor_modulo(f: Function, x: Value, y: Value) -> Value:
+    """C's remainder of x / y, plus y where it is not 0 and its sign is not that of y. Exact for |x / y| < 2^53."""
+    a, b = (f.intrinsic("llvm.fabs", widened(f, value)) for value in (x, y))
+    quotient = f.intrinsic("llvm.floor", a / b)
+    r = f.fma(-quotient, b, a)
+    # The quotient was rounded, perhaps up to an integer.
+    r = f.select(f.compare("olt", r, 0.0), r + b, r)
+    r = f.select(f.compare("oge", r, b), r - b, r)
+    r = f.select(f.compare("oeq", b, float("inf")), a, r)
+    remainder = f.intrinsic("llvm.copysign", narrowed(f, r), x)
+    remainder = f.select(f.compare("oeq", f.intrinsic("llvm.fabs", x), float("inf")), x - x, remainder)
+    other_side = f.compare("une", remainder, 0.0) & (f.compare("olt", y, 0.0) ^ f.compare("olt", remainder, 0.0))
+    return f.select(other_side, remainder + y, remainder)
+
+
+def polynomial(f: Function, x: Value, coefficients: Sequence[float]) -> Value:
+    """By Horner's rule, the highest coefficient first."""
+    p = f.constant(x.type, coefficients[0])
+    for coefficient in coefficients[1:]:
+        p = f.fma(p, x, f.constant(x.type, coefficient))
+    return p
+
+
+def widened(f: Function, x: Value) -> Value:
+    """In double precision."""
+    type = x.type.with_element("double")
+    return f.emit(type, f"fpext {x} to {type}")
+
+
+def narrowed(f: Function, x: Value) -> Value:
+    """In single precision: rounded, infinite where that is too large."""
+    type = x.type.with_element("float")
+    return f.emit(type, f"fptrunc {x} to {type}")

@@ -1,0 +1,43 @@
+"""How fast this machine multiplies and reads, measured with kernels made for that, as those of models are made."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer.codegen.kernels.peak import CHAINS, MultiplyAdd, Read
+from gossamer.codegen.library import ensure, walker
+from gossamer.programs.program import ARENA, Address, Program, ProgramBuilder
+from gossamer.targets import Target
+
+READ = 128 << 20
+"""Bytes that are read: more than most caches hold."""
+
+TURNS = 1 << 18
+ROUNDS = 15
+
+
+class Peak(NamedTuple):
+    """Floating-point operations and bytes read per second, of all threads together."""
+
+    flops: float
+    bytes: float
+
+
+def measure_peak(target: Target, num_threads: int = 1) -> Peak:
+    """The best of a few rounds, some tens of milliseconds in all.
+
+    Raises `CompileError` if the kernels are in no archive and there is no compiler.
+    """
+    multiply, read = MultiplyAdd(target.name), Read(target.name)
+    kernels = ensure([multiply, read, walker(target, timed=True)], target)
+    builder = ProgramBuilder()
+    y = Address(ARENA, READ)
+    builder.command(multiply.name, builder.block(multiply.arguments.words(y=y, turns=TURNS)))
+    builder.command(read.name, builder.block(read.arguments.words(x=Address(ARENA), y=y, count=READ // 4)))
+    program = Program(builder.plan(**{ARENA: READ + 64 * num_threads}), kernels, target)
+    # Pages that nobody has written are all the same one. The floats are small, and not denormal.
+    program.memory[ARENA].view()[:READ] = b"\x01" * READ
+    rounds = [program.profile(num_threads) for _ in range(ROUNDS)]
+    least = [min(times[command].ns for times in rounds) for command in range(2)]
+    flops = 2 * CHAINS * TURNS * target.lanes() * num_threads
+    return Peak(1e9 * flops / max(least[0], 1), 1e9 * READ / max(least[1], 1))

@@ -1,0 +1,180 @@
+"""What a built program does, for people and scripts: its commands, with the work that each of them has.
+
+Figures are counted on the kernel graph, not on the machine code. A multiplication and the addition of its product are
+two floating-point operations; a function of an expression is one for each element, however many instructions it takes.
+Bytes are those that must be read and written at least: each element once, and what is repeated by a view not again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from math import prod
+from typing import NamedTuple
+
+from gossamer.codegen.build import Built
+from gossamer.codegen.expression import Expression
+from gossamer.codegen.graph import Kernel
+from gossamer.codegen.layout import item_bytes
+from gossamer.codegen.spec import WORD
+from gossamer.programs.program import KERNELS
+from gossamer.views import Shape, View
+
+
+class Work(NamedTuple):
+    """Floating-point operations, and bytes that are read and written."""
+
+    flops: int
+    read: int
+    written: int
+
+
+class Command(NamedTuple):
+    """A command of a program: its kernel, the kernels that this one calls, and what it is for.
+
+    ``kind``: of the graph's kernel. ``operators``: those that it comes from, with their node numbers. ``shape``: of the
+    result, and ``operands``: of what is read. ``work``: where a kernel of the graph takes several commands, its share.
+    """
+
+    kernel: str
+    calls: tuple[str, ...]
+    kind: str
+    operators: tuple[str, ...]
+    shape: Shape
+    operands: tuple[Shape, ...]
+    work: Work
+
+
+def commands_of(built: Built) -> list[Command]:
+    """The commands of a run, in their order."""
+    counts = Counter(id(step.node) for step in built.steps)
+    done: Counter[int] = Counter()
+    commands = []
+    for step in built.steps:
+        node, key = step.node, id(step.node)
+        share = _share(work_of(node), done[key], counts[key])
+        done[key] += 1
+        shapes = tuple(view.shape for view in node.operands)
+        commands.append(Command(step.kernel, step.calls, node.kind, node.origin, node.y.shape, shapes, share))
+    return commands
+
+
+def arguments_of(built: Built) -> list[dict[str, int | str]]:
+    """What each command of a run reads in its argument block: numbers, ``base+offset`` for places, names of kernels.
+
+    A table of further words is a place in ``blocks``.
+    """
+    plan = built.plan
+    bases = {at: base for base, places in plan.relocations.items() for at in places.tolist()}
+
+    def word(at: int) -> int | str:
+        value, base = int(plan.words[at]), bases.get(at)
+        if base is None:
+            return value
+        return plan.kernels[value] if base == KERNELS else f"{base}+{value}"
+
+    return [
+        {argument.name: word((block + argument.offset) // WORD) for argument in built.specs[name].arguments}
+        for name, block in ((plan.kernels[number], block) for number, block, _ in plan.commands.tolist())
+    ]
+
+
+def total(works: Iterable[Work]) -> Work:
+    """The sum."""
+    listed = list(works)
+    return Work(*(sum(work[field] for work in listed) for field in range(len(Work._fields))))
+
+
+def work_of(node: Kernel) -> Work:
+    """The work of a kernel of the graph."""
+    y = node.y
+    if node.kind == "border":
+        top, bottom, left, right = node.settings
+        images, height, width, depth = y.shape
+        around = (height + top + bottom) * (width + left + right) - height * width
+        return Work(0, 0, images * around * depth * item_bytes(y.buffer))
+    own = FLOPS.get(node.kind, _none)(node)
+    views = {_key(view): view for view in node.operands}.values()
+    read = sum(_bytes(view) for view in views)
+    if node.kind in _SELECTING:
+        read -= max(0, _bytes(node.operands[0]) - _bytes(y))
+    return Work(own + y.size * _functions(node.epilogue), read, _bytes(y))
+
+
+def _none(node: Kernel) -> int:
+    return 0
+
+
+def _convolution(node: Kernel) -> int:
+    # Weights are [O, h, w, C / groups]; the bias is one more.
+    return node.y.size * (2 * prod(node.operands[1].shape[1:]) + 1)
+
+
+def _depthwise(node: Kernel) -> int:
+    return node.y.size * (2 * prod(node.operands[1].shape[:2]) + 1)
+
+
+def _matmul(node: Kernel) -> int:
+    return node.y.size * (2 * node.operands[0].shape[-1] + (node.arity > 2))
+
+
+def _window(node: Kernel) -> int:
+    _, geometry = node.settings
+    return node.y.size * prod(geometry.kernel)
+
+
+def _reduce(node: Kernel) -> int:
+    return node.operands[0].size
+
+
+def _softmax(node: Kernel) -> int:
+    # Of each element: times beta, the maximum, less the maximum, the exponential, the sum, over the sum.
+    return 6 * node.y.size
+
+
+FLOPS: Mapping[str, Callable[[Kernel], int]] = {
+    "contract": _convolution,
+    "copy": _none,
+    "depthwise": _depthwise,
+    "map": _none,
+    "matmul": _matmul,
+    "reduce": _reduce,
+    "softmax": _softmax,
+    "window": _window,
+}
+"""By kind of kernel, its floating-point operations without the epilogue."""
+
+_SELECTING = frozenset({"gather"})
+"""Kinds that read as much of their first operand as they write."""
+
+
+def _functions(expression: Expression) -> int:
+    """The functions of an expression; what occurs in it twice is computed once."""
+    found: set[Expression] = set()
+
+    def walk(part: Expression) -> None:
+        if not isinstance(part, int) and part not in found:
+            found.add(part)
+            for argument in part[1:]:
+                walk(argument)
+
+    walk(expression)
+    return len(found)
+
+
+def _bytes(view: View) -> int:
+    elements = prod(size for size, stride in zip(view.shape, view.strides, strict=True) if stride)
+    return elements * item_bytes(view.buffer)
+
+
+def _key(view: View) -> tuple[object, ...]:
+    return id(view.buffer), view.shape, view.strides, view.offset
+
+
+def _share(work: Work, number: int, count: int) -> Work:
+    """Part ``number`` of ``count`` nearly equal ones."""
+
+    def part(whole: int) -> int:
+        return whole * (number + 1) // count - whole * number // count
+
+    return Work(part(work.flops), part(work.read), part(work.written))

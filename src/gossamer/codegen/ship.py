@@ -1,0 +1,42 @@
+"""The archives that a wheel ships: ``python -m gossamer.codegen.ship DIRECTORY`` compiles them, for every target."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from gossamer.codegen.compiler import compile_kernels
+from gossamer.codegen.shipped import shipped_kernels
+from gossamer.codegen.spec import KernelSpec
+from gossamer.programs.archive import archive_key, archive_path
+from gossamer.programs.generator import SEAL, generator_version, seal
+from gossamer.programs.kernel_file import encode
+from gossamer.targets import Target, all_targets
+
+
+def write_archives(directory: Path, kernels: Callable[[Target], Iterable[KernelSpec]] = shipped_kernels) -> None:
+    """Fill a directory with an archive for every target, and the seal. Equal sources and LLVM write equal bytes."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for target in all_targets().values():
+        started = time.perf_counter()
+        key = archive_key(target, generator_version())
+        blobs = compile_kernels(kernels(target), target)
+        content = encode(key, blobs, dict.fromkeys(blobs, 0))
+        archive_path(directory, key).write_bytes(content)
+        took = time.perf_counter() - started
+        sys.stdout.write(f"{target.name}: {len(blobs):,} kernels, {len(content):,} bytes, {took:.1f} s\n")
+    (directory / SEAL).write_text(seal(), encoding="utf-8")
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m gossamer.codegen.ship", description=__doc__)
+    parser.add_argument("directory", type=Path, help="where the archives are written")
+    write_archives(parser.parse_args().directory)
+
+
+if __name__ == "__main__":
+    main()

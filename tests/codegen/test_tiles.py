@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from gossamer.codegen.kernels.contract import Gemm
+from gossamer.codegen.tiles import depthwise_tile, gemm_tile, proposals
+from gossamer.targets import Target, all_targets
+
+AVX512, AVX2 = all_targets()["avx512"], all_targets()["avx2"]
+
+
+@pytest.mark.parametrize(("columns", "channels", "tile"), [
+    (12544, 64, (14, 2)),
+    (49, 160, (7, 2)),
+    (14, 64, (14, 2)),
+    (7, 512, (7, 3)),
+    (10, 64, (10, 2)),
+    (3, 64, (3, 4)),
+    (1, 1000, (1, 8)),
+    (1, 20, (1, 2)),
+])  # fmt: skip
+def test_the_tile_that_wastes_least_wins(columns: int, channels: int, tile: tuple[int, int]) -> None:
+    assert gemm_tile(AVX512, columns, channels) == tile
+
+
+def test_rows_that_share_lines_of_the_cache_are_fewer() -> None:
+    assert gemm_tile(AVX512, 196, 256, a_stride=4 * 960)[0] == 14
+    assert gemm_tile(AVX512, 196, 256, a_stride=4 * 1024)[0] <= 9
+
+
+def test_16_registers() -> None:
+    assert gemm_tile(AVX2, 12544, 64) == (6, 2)
+    assert gemm_tile(AVX2, 12544, 24) == (4, 3)
+
+
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+def test_all_that_is_proposed_can_be_had(target: Target) -> None:
+    for mr, nv in proposals(target, "gemm"):
+        Gemm(target.name, mr, nv).emit(target)
+    assert depthwise_tile(target, 1, 9) == 1
+    assert depthwise_tile(target, 28, 9) in (14, 7, 4)
