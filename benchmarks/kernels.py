@@ -23,11 +23,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from gossamer.codegen.expression import Expression
 from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.kernels.move import Copy, Transpose
+from gossamer.codegen.layout import merged
 from gossamer.errors import CompileError
 from gossamer.ops import all_ops
 from gossamer.programs import host
@@ -42,7 +45,15 @@ from gossamer.schema.options import (
     SoftmaxOptions,
 )
 from gossamer.targets import Target, all_targets, host_target
-from tests.codegen.kernels import harness, test_depthwise, test_elementwise, test_reduce, test_softmax, test_window
+from tests.codegen.kernels import (
+    harness,
+    test_depthwise,
+    test_elementwise,
+    test_move,
+    test_reduce,
+    test_softmax,
+    test_window,
+)
 from tests.ops.cases import Case, const, model_of, tensor
 
 RNG = np.random.default_rng(0)
@@ -222,7 +233,7 @@ def captured(call: Run) -> Run:
         held.append((made, values))
         return made
 
-    modules = (harness, test_depthwise, test_elementwise, test_reduce, test_softmax, test_window)
+    modules = (harness, test_depthwise, test_elementwise, test_move, test_reduce, test_softmax, test_window)
     for module in modules:
         module.run, module.block = run, block  # type: ignore[attr-defined]
     try:
@@ -284,6 +295,35 @@ def maps(target: Target) -> Iterator[Row]:
         )
 
 
+def moves(target: Target) -> Iterator[Row]:
+    """Transpositions and copies."""
+    for shape, axes in (
+        ((1, 224, 224, 3), (0, 3, 1, 2)), ((1, 3, 224, 224), (0, 2, 3, 1)), ((1, 56, 56, 256), (0, 3, 1, 2)),
+        ((1, 256, 56, 56), (0, 2, 3, 1)), ((1, 128, 12, 64), (0, 2, 1, 3)), ((1, 128, 12, 64), (0, 2, 3, 1)),
+        ((512, 768), (1, 0)),
+    ):  # fmt: skip
+        x = random(*shape)
+        y = np.zeros([shape[axis] for axis in axes], np.float32)
+        ours = captured(lambda x=x, y=y, axes=axes: move(target, x.transpose(axes), y))
+        peer = litert("TRANSPOSE", [tensor(x), const(axes)], y.shape)
+        yield Row(f"transpose {'x'.join(map(str, shape))} {axes}", 2 * x.nbytes, "GB/s", {"": ours}, peer)
+
+
+def move(target: Target, source: np.ndarray, destination: np.ndarray) -> None:
+    """The copy of a view, as `gossamer.codegen.commands.copy` would have it."""
+    dimensions = merged(destination.shape, source.strides, destination.strides)
+    runs = dimensions.pop()[0] * 4 if dimensions[-1][1:] == (4, 4) else 0
+    loops = [*[(1, 0, 0)] * ((3 if runs else 5) - len(dimensions)), *dimensions]
+    if not runs:
+        loops.insert(-1, loops.pop(next(at for at, d in enumerate(loops) if d[1] == 4)))
+    sizes, strides, to_strides = zip(*loops, strict=True)
+    views = as_strided(source, sizes, strides), as_strided(destination, sizes, to_strides)
+    if runs:
+        test_move.move(Copy(target.name), *views, run=runs, block=runs, blocks=1)
+    else:
+        test_move.move(Transpose(target.name, 32), *views)
+
+
 def packing(target: Target) -> Iterator[Row]:
     """Weights into panels, beside NumPy."""
     weights = random(1280, 320)
@@ -317,6 +357,7 @@ def rows(target: Target) -> Iterator[Row]:
         yield depthwise(target, size, kernel, stride, channels)
     yield from pools(target)
     yield from maps(target)
+    yield from moves(target)
     yield from packing(target)
 
 

@@ -70,7 +70,8 @@ def products(target: Target) -> Program:
     for number in range(COMMANDS):
         side, depth, channels = EXPAND_AND_PROJECT[number % len(EXPAND_AND_PROJECT)]
         x, weights, bias = (
-            rng.standard_normal(shape, np.float32) for shape in ((1, side, side, depth), (channels, 1, 1, depth), channels)
+            rng.standard_normal(shape, np.float32)
+            for shape in ((1, side, side, depth), (channels, 1, 1, depth), channels)
         )
         y = np.zeros((1, side, side, channels), np.float32)
         convolution = harness.Convolution(target, x, weights, bias, y, gemm_tile(target, side * side, channels))

@@ -7,13 +7,13 @@ rounding): a real multiplier becomes ``multiplier * 2**(shift - 31)`` with a 32-
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gossamer.dtypes import numpy_dtype
+from gossamer.records import field, record
 from gossamer.schema.enums import ActivationFunctionType
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     return array
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Quantization:
     """Quantization of a tensor: ``scales`` float32 [n], ``zero_points`` int32 [n], n = 1, or the channels along
     ``dimension``; n = 0 for a tensor that is not quantized. ``details`` holds blockwise and other extensions."""

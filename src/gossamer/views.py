@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 Shape = tuple[int, ...]
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Buffer:
     """Elements of one type in a dense row-major shape.
 
@@ -36,7 +36,7 @@ class Buffer:
         return View(self, self.shape, dense_strides(self.shape), 0)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class View:
     """Elements of a buffer under a shape: element (i, j, ...) is number ``offset + i * strides[0] + ...`` of it.
 
@@ -149,7 +149,7 @@ def _reshaped(old: Shape, strides: Shape, new: Shape) -> Shape | None:
     return tuple(result)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Geometry:
     """A window over the rows and columns of NHWC images; each field is (rows, columns).
 

@@ -76,7 +76,7 @@ def test_identity_emits_nothing() -> None:
 
 
 @pytest.mark.parametrize(("expression", "message"), [
-    (("frobnicate", 0), "no function 'frobnicate'; there are abs, "),
+    (("frobnicate", 0), "no function 'frobnicate'; there are add, "),
     (("add", 0), "add takes 2 arguments, got 1"),
     (("relu", -1), "counted from 0, got operand -1"),
 ])  # fmt: skip

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
+from gossamer.records import record
 from gossamer.targets import Target
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tile(KernelSpec):
     activation: str = ""
     rows: int = 14

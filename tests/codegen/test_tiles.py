@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.codegen.kernels.contract import Gemm
-from gossamer.codegen.tiles import depthwise_tile, gemm_tile, proposals
+from gossamer.codegen.tiles import depthwise_tile, gemm_tile, proposals, winograd_group
 from gossamer.targets import Target, all_targets
 
 AVX512, AVX2 = all_targets()["avx512"], all_targets()["avx2"]
@@ -31,6 +31,11 @@ def test_rows_that_share_lines_of_the_cache_are_fewer() -> None:
 def test_16_registers() -> None:
     assert gemm_tile(AVX2, 12544, 64) == (6, 2)
     assert gemm_tile(AVX2, 12544, 24) == (4, 3)
+
+
+@pytest.mark.parametrize(("tiles", "channels", "group"), [(196, 64, 28), (49, 128, 10), (16, 256, 8), (1, 64, 1)])
+def test_groups_of_winograd_tiles(tiles: int, channels: int, group: int) -> None:
+    assert winograd_group(AVX512, 36, tiles, channels, channels) == group
 
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)

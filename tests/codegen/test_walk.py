@@ -10,7 +10,7 @@ from gossamer.codegen.blob import extract
 from gossamer.codegen.compiler import assembly, compile_kernel
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.programs.program import walker_name
-from gossamer.programs.team import CLOCK, COMMANDS, COUNT, STAMPS, TEAM_SIZE, TICKET, WHICH_CLOCK
+from gossamer.programs.team import CLOCK, COMMANDS, COUNT, TEAM_SIZE, TICKET, TIMES, WHICH_CLOCK
 from gossamer.targets import Target, all_targets
 from tests.codegen.emulator import NEON, data_address, kernel_address, run
 from tests.codegen.texts import Text, object_of
@@ -43,13 +43,14 @@ def test_programs_ask_for_the_walker_by_its_name(target: Target) -> None:
     assert WalkSpec(target.name, timed=True).name == f"walk_timed__{target.name}"
 
 
-def test_the_plain_walker_knows_no_clock() -> None:
+def test_the_timed_walker_is_the_plain_one_and_looks_at_the_clock() -> None:
     plain, timed = (WalkSpec("avx2", timed=timed).emit(TARGETS["avx2"]) for timed in (False, True))
-    assert "@stamp" not in plain
-    lines = [line for line in timed.splitlines() if "call void @stamp" not in line]
-    start, end = lines.index("define internal void @stamp(i64 %number, ptr %team, i64 %tid) nounwind noinline {"), 0
-    end = lines.index("}", start)
-    assert [line for line in lines[:start] + lines[end + 1 :] if line] == [line for line in plain.splitlines() if line]
+    before, looking = timed.split("define internal void @look(", 1)
+    looking, after = looking.split("}\n", 1)
+    lines = [line for line in (before + after).splitlines() if line]
+    calls = [line for line in lines if "@look" in line]
+    assert [line for line in lines if line not in calls] == [line for line in plain.splitlines() if line]
+    assert calls == [f"  call void @look(i64 {number}, ptr %team, i64 %tid)" for number in ("0", "%next")]
 
 
 @pytest.mark.parametrize(("name", "pause"), [("avx512", "\tpause\n"), ("avx2", "\tpause\n"), ("neon", "\tisb\n")])
@@ -85,12 +86,12 @@ def test_the_timed_walker_runs_on_aarch64(tmp_path: Path) -> None:
     rotate = Rotate("neon")
     clock = compile_kernel(Text("neon", "clock", COUNTING_CLOCK), NEON)
     blobs = [compile_kernel(WalkSpec("neon", timed=True), NEON), compile_kernel(rotate, NEON), clock]
-    table, block, stamps, counter = TEAM_SIZE, TEAM_SIZE + 72, TEAM_SIZE + 104, TEAM_SIZE + 136
+    table, block, times, counter = TEAM_SIZE, TEAM_SIZE + 72, TEAM_SIZE + 104, TEAM_SIZE + 136
     team = bytearray(TEAM_SIZE)
     for at, word in (
         (CLOCK, kernel_address(blobs, 2)),
         (WHICH_CLOCK, data_address(counter)),
-        (STAMPS, data_address(stamps)),
+        (TIMES, data_address(times)),
     ):
         struct.pack_into("<q", team, at, word)
     nothing = rotate.arguments.words(x=0, y=0, count=0, shift=0)
@@ -99,7 +100,7 @@ def test_the_timed_walker_runs_on_aarch64(tmp_path: Path) -> None:
     data = bytes(team) + struct.pack(f"<{len(words)}q", *words)
     after = run(blobs, data, tmp_path, data_address(table), 3, 0, 1, 9, 0)
     assert struct.unpack_from("<q", after, counter) == (1004,)
-    assert struct.unpack_from("<4q", after, stamps) == tuple(n * 1_000_000_003 for n in range(1001, 1005))
+    assert struct.unpack_from("<4q", after, times) == tuple(n * 1_000_000_003 for n in range(1001, 1005))
 
 
 @pytest.mark.parametrize("padding", [0, 5000])

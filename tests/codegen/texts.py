@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gossamer.codegen.compiler import _llvm, _parse
 from gossamer.codegen.spec import KernelSpec
+from gossamer.records import record
 from gossamer.targets import Target
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Text(KernelSpec):
     """A kernel with this text."""
 

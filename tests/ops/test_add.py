@@ -40,6 +40,7 @@ CASES = [
         [tensor([1, 6e4], np.float16), tensor([2, 6e4], np.float16)],
         [tensor([3, 65504], np.float16)],
         AddOptions(),
+        default=[tensor([3, np.inf], np.float16)],
     ),
     Case(
         "int32_wraps",

@@ -73,7 +73,13 @@ CASES = [
         [[[[3]]]],
         options(fused_activation_function=ActivationFunctionType.TANH),
     ),
-    floats("infinity", [[[[np.inf], [np.nan]]]], [[[[-1]]]], [0], [[[[-LARGEST], [np.nan]]]], options()),
+    Case(
+        "infinity",
+        [tensor([[[[np.inf], [np.nan]]]]), const([[[[-1]]]], np.float32), const([0], np.float32)],
+        [tensor([[[[-LARGEST], [np.nan]]]])],
+        options(),
+        default=[tensor([[[[-np.inf], [np.nan]]]])],
+    ),
     # (1 + 1 - 2) / 1 = 0 places; only a window that is larger still is an error.
     floats("window_just_too_large", [[[[1]]]], np.ones((1, 2, 1, 1)), [0], np.zeros((1, 0, 1, 1)), options()),
     floats("no_samples", np.zeros((0, 3, 3, 1)), CORNERS, [0], np.zeros((0, 2, 2, 1)), options()),

@@ -95,7 +95,7 @@ def test_a_shape_function_is_given_every_input_and_option() -> None:
 
     check(repeat, Case("", [X], [tensor([1, 2, 3, 1, 2, 3])]))
     check(repeat, Case("", [X, X], [X], custom_options=dumps({"times": 1})))
-    assert seen == [((3,), None, 2), ((3,), (3,), 1)]
+    assert list(dict.fromkeys(seen)) == [((3,), None, 2), ((3,), (3,), 1)]
 
 
 def test_shapes_follow_a_resize() -> None:

@@ -30,12 +30,14 @@ CASES = [
         [tensor([3e38, -3e38]), tensor([3e38])],
         [tensor([np.finfo(np.float32).max, np.finfo(np.float32).min])],
         MulOptions(),
+        default=[tensor([np.inf, -np.inf])],
     ),
     Case(
         "float16",
         [tensor([2, 6e4], np.float16), tensor([3, 6e4], np.float16)],
         [tensor([6, 65504], np.float16)],
         MulOptions(),
+        default=[tensor([6, np.inf], np.float16)],
     ),
     Case(
         "int32_wraps",

@@ -13,16 +13,26 @@ from tests.ops.cases import Case, Operand, run_case, tensor
 from tests.ops.reference import assert_refused, output_of
 
 
-def case_(id: str, x: Operand, y: Operand, version: int = 1) -> Case:
-    return Case(id, [x], [y], QuantizeOptions(), version)
+def case_(id: str, x: Operand, y: Operand, version: int = 1, default: Operand | None = None) -> Case:
+    return Case(id, [x], [y], QuantizeOptions(), version, default=[default] if default else ())
 
 
 FLOATS = tensor([-100, -0.75, -0.25, 0, 0.25, 0.74, 100])
 
 CASES = [
-    # Halves go away from zero.
-    case_("int8", FLOATS, tensor([-128, -1, 0, 1, 2, 2, 127], np.int8, scale=0.5, zero_point=1)),
-    case_("uint8", FLOATS, tensor([0, 126, 127, 128, 129, 129, 255], np.uint8, scale=0.5, zero_point=128)),
+    # Halves go away from zero; XNNPACK rounds them to even, and 1 / scale before it multiplies.
+    case_(
+        "int8",
+        FLOATS,
+        tensor([-128, -1, 0, 1, 2, 2, 127], np.int8, scale=0.5, zero_point=1),
+        default=tensor([-128, -1, 1, 1, 1, 2, 127], np.int8),
+    ),
+    case_(
+        "uint8",
+        FLOATS,
+        tensor([0, 126, 127, 128, 129, 129, 255], np.uint8, scale=0.5, zero_point=128),
+        default=tensor([0, 126, 128, 128, 128, 129, 255], np.uint8),
+    ),
     case_("int16", FLOATS, tensor([-200, -2, -1, 0, 1, 1, 200], np.int16, scale=0.5), 2),
     case_("int4", FLOATS, tensor([-8, -1, 0, 1, 2, 2, 7], np.int8, type=TensorType.INT4, scale=0.5, zero_point=1), 4),
     case_("uint4", FLOATS, tensor([0, 1, 2, 3, 4, 4, 15], np.uint8, type=TensorType.UINT4, scale=0.5, zero_point=3), 6),

@@ -6,7 +6,6 @@ import ctypes
 import platform
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -17,6 +16,7 @@ from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.programs import host
 from gossamer.programs.archive import Blob, KernelArchive
 from gossamer.programs.program import ARENA, Address, Program, ProgramBuilder
+from gossamer.records import record
 from gossamer.targets import Target, host_target
 
 
@@ -41,7 +41,7 @@ def call(address: int | None) -> int:
     return int(ctypes.CFUNCTYPE(ctypes.c_int)(address)())
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Add(KernelSpec):
     """z[i] = x[i] + y[i] + a constant of the lane, for floats."""
 
@@ -99,7 +99,7 @@ done:
 """
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rotate(KernelSpec):
     """y[i] = x[(i + shift) mod count] + 1, for words: every thread reads what others wrote."""
 
@@ -145,7 +145,7 @@ done:
 """
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Meet(KernelSpec):
     """Raise the own flag and wait, not for ever, for the other; ``met`` becomes 1 if it came."""
 
@@ -181,6 +181,33 @@ done:
 alone:
   ret void
 }}
+"""
+
+
+@record(frozen=True)
+class WaitInOthers(KernelSpec):
+    """Wait until the flag is raised, in all threads but the first."""
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(flag="ptr")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("wait", "others")
+
+    def emit(self, target: Target) -> str:
+        return """
+define void @k(ptr %args, i64 %tid, i64 %nt) nounwind {
+entry:
+  %flag = load ptr, ptr %args
+  %first = icmp eq i64 %tid, 0
+  br i1 %first, label %done, label %look
+look:
+  %raised = load atomic i64, ptr %flag seq_cst, align 8
+  %there = icmp ne i64 %raised, 0
+  br i1 %there, label %done, label %look
+done:
+  ret void
+}
 """
 
 

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ from gossamer.programs.archive import KernelArchive, archive_key
 from gossamer.programs.generator import generator_version
 from gossamer.programs.program import (
     ARENA,
+    FAULT,
     MODEL,
     SCRATCH,
     WEIGHTS,
     Address,
     CommandTime,
+    IndexFault,
     Program,
     ProgramBuilder,
     ProgramPlan,
@@ -36,7 +39,7 @@ from gossamer.programs.program import (
 )
 from gossamer.programs.throttle import Throttle
 from gossamer.targets import Target
-from tests.programs.kernels import Add, Meet, Rotate, kernels_in_memory, rotating, target_here
+from tests.programs.kernels import Add, Meet, Rotate, WaitInOthers, kernels_in_memory, rotating, target_here
 
 CONVENTION = "win64" if sys.platform == "win32" else ""
 
@@ -263,6 +266,26 @@ def test_scratch_grows_with_the_threads(target: Target, kernels: KernelArchive) 
     assert sizes[0] < 3 * 4096 <= sizes[1] == sizes[2]
 
 
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_a_fault_is_told_once(target: Target, kernels: KernelArchive, num_threads: int) -> None:
+    rotate = Rotate(target.name)
+    builder = ProgramBuilder()
+    words = rotate.arguments.words(x=Address("x"), y=Address(FAULT), count=1, shift=0)
+    builder.command(rotate.name, builder.block(words))
+    program = Program(builder.plan(fault=8), kernels, target)
+    x = host.Memory(8)
+    program.bind("x", x)
+    for value in (-1, 0, -1):
+        x.view().cast("q")[0] = value
+        for run in (program.run, program.profile):
+            if value < 0:
+                run(num_threads)
+                continue
+            with pytest.raises(IndexFault, match="out of range"):
+                run(num_threads)
+            assert program.memory[FAULT].view().cast("q")[0] == 0
+
+
 def test_every_command_has_its_time(target: Target, kernels: KernelArchive) -> None:
     x, y, z = arrays(64)
     builder = ProgramBuilder()
@@ -288,25 +311,36 @@ def test_every_command_has_its_time(target: Target, kernels: KernelArchive) -> N
     assert Program(ProgramBuilder().plan(), kernels, target).profile() == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the clock has another form")
-def test_times_are_those_of_the_clock(target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch) -> None:
-    readings = iter([(7, 999_999_990), (8, 10), (8, 1010), (9, 10)])
+def address_of(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def fake_clock(monkeypatch: pytest.MonkeyPatch, readings: list[tuple[int, int]]) -> None:
+    """Let the clock of new teams say these seconds and nanoseconds."""
+    left = iter(readings)
 
     @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int64))
     def clock(which: int, now: Any) -> int:
         assert which == 77
-        now[0], now[1] = next(readings)
+        now[0], now[1] = next(left)
         return 0
 
-    address = ctypes.cast(clock, ctypes.c_void_p).value
-    assert address is not None
-    monkeypatch.setattr(host, "clock", lambda: host.Clock(address, 77, 10**9))
-    monkeypatch.setattr(team, "_idle", defaultdict(list))  # others have the clock of the system
+    HELD.append(clock)
+    monkeypatch.setattr(host, "clock", lambda: host.Clock(address_of(clock), 77, 10**9))
+    monkeypatch.setattr(team, "_idle", defaultdict(list))
+
+
+HELD: list[Any] = []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the clock has another form")
+def test_times_are_those_of_the_clock(target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_clock(monkeypatch, [(7, 999_999_990), (8, 10), (8, 1010), (9, 10)])
     builder = ProgramBuilder()
     nothing = builder.block(Rotate.arguments.words(x=0, y=0, count=0, shift=0))
     for _ in range(3):
         builder.command(Rotate(target.name).name, nothing)
-    times = Program(builder.plan(), kernels, target).profile(2)
+    times = Program(builder.plan(), kernels, target).profile()
     assert times == [CommandTime(Rotate(target.name).name, ns) for ns in (20, 1000, 999_999_000)]
 
 
@@ -427,6 +461,104 @@ def test_one_program_asked_by_two_threads_runs_once_at_a_time(target: Target, ke
     assert np.array_equal(words[:count], rotated(count, 20 * rounds))
 
 
+def test_two_threads_may_run_one_program_each_at_its_own_places(target: Target, kernels: KernelArchive) -> None:
+    count = 64 * 20
+    program = Program(adding(target, count), kernels, target)
+    y = np.ones(count, np.float32)
+
+    def run_often(number: int) -> bool:
+        for turn in range(100):
+            x, z = np.full(count, 1000 * number + turn, np.float32), np.zeros(count, np.float32)
+            program.run(2, {"x": x.ctypes.data, "y": y.ctypes.data, "z": z.ctypes.data})
+            t = expected_sum(x, y, target.lanes())
+            if z.tobytes() != expected_sum(t, t, target.lanes()).tobytes():
+                return False
+        return True
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(run_often, range(3))) == [True] * 3
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_programs_of_many_threads_share_weights_and_kernels(
+    target: Target, kernels: KernelArchive, num_threads: int
+) -> None:
+    count = 64 * 20
+    add = Add(target.name)
+    builder = ProgramBuilder()
+    model, weights, x, z = Address(MODEL), Address(WEIGHTS), Address("x"), Address("z")
+    builder.pack(add.name, builder.block(add.arguments.words(x=model, y=model, z=weights, count=count)))
+    builder.command(add.name, builder.block(add.arguments.words(x=x, y=weights, z=z, count=count)))
+    plan = builder.plan(weights=4 * count)
+    stored = np.arange(count, dtype=np.float32)
+    first = Program(plan, kernels, target)
+    bind(first, model=stored)
+    first.pack(2)
+    packed = expected_sum(stored, stored, target.lanes())
+
+    def run_often(number: int) -> bool:
+        program = Program(plan, kernels, target, {WEIGHTS: first.memory[WEIGHTS]})
+        for turn in range(100):
+            x, z = np.full(count, 1000 * number + turn, np.float32), np.zeros(count, np.float32)
+            bind(program, model=stored, x=x, z=z)
+            program.run(num_threads)
+            if z.tobytes() != expected_sum(x, packed, target.lanes()).tobytes():
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run_often, range(4))) == [True] * 4
+
+
+def test_results_do_not_depend_on_how_many_threads_are_left(
+    target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def ran(throttle: Throttle, ns: int, waited: int) -> None:
+        seen.append((throttle.threads, ns > 0, waited >= 0))
+        throttle.threads = throttle.threads % 4 + 1
+
+    monkeypatch.setattr(host, "usable_cpus", lambda: 4)
+    monkeypatch.setattr(Throttle, "ran", ran)
+    program = rotating(kernels, target, count=100, rounds=5)
+    for _ in range(6):
+        rotate_and_check(program, 100, 5, 7)
+    assert seen == [(threads, True, True) for threads in (4, 1, 2, 3, 4, 1)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the clock has another form")
+def test_the_time_that_threads_wait_is_known(
+    target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The other thread arrives after this one has yielded 100 times. It looked at the clock when it began to yield.
+    here, yields = threading.get_ident(), 0
+    flag = np.zeros(64, np.int64)
+
+    @ctypes.CFUNCTYPE(ctypes.c_int)
+    def give_way() -> int:
+        nonlocal yields
+        if threading.get_ident() == here:
+            yields += 1
+            flag[0] = yields >= 100
+        return 0
+
+    monkeypatch.setattr(host, "yield_address", lambda: address_of(give_way))
+    fake_clock(monkeypatch, [(7, 999_999_990), (8, 20)])
+    wait = WaitInOthers(target.name)
+    kernels.add(compile_kernels([wait], target))
+    builder = ProgramBuilder()
+    builder.command(wait.name, builder.block(wait.arguments.words(flag=Address("flag"))))
+    program = Program(builder.plan(), kernels, target)
+    bind(program, flag=flag)
+    pair = team.Team(2)
+    assert pair.run(program._walker, program._commands, 1) == 30
+    assert yields >= 100
+    assert team.Team(1).run(program._walker, program._commands, 1) == 0
+    pair.stop()
+    pair.join(60)
+
+
 FORK = """
 import os, sys, warnings
 import numpy as np
@@ -444,6 +576,43 @@ for _ in range(5):
         os._exit(0)
     rotate_and_check(program, 50, 10, 2)
     assert os.waitpid(child, 0)[1] == 0
+"""
+
+FORK_WHILE_OTHERS_RUN = """
+import os, sys, threading, warnings
+import numpy as np
+from tests.programs.kernels import *
+from tests.programs.test_program import rotate_and_check
+warnings.simplefilter("ignore", DeprecationWarning)  # threads are the point here
+target = target_here()
+kernels = kernels_in_memory([Rotate(target.name)], target)
+programs = [rotating(kernels, target, count=50, rounds=100) for _ in range(3)]
+stop, failed = threading.Event(), []
+def run_for_ever(program, num_threads):
+    try:
+        while not stop.is_set():
+            rotate_and_check(program, 50, 100, num_threads)
+    except BaseException:
+        failed.append(num_threads)
+        raise
+others = [threading.Thread(target=run_for_ever, args=(programs[n], n)) for n in (1, 2)]
+for thread in others:
+    thread.start()
+for turn in range(20):
+    child = os.fork()
+    if child == 0:
+        for program in programs:
+            for num_threads in (1, 2, 3):
+                rotate_and_check(program, 50, 100, num_threads)
+        again = rotating(kernels, target, count=50, rounds=100)
+        rotate_and_check(again, 50, 100, 2)
+        os._exit(0)
+    rotate_and_check(programs[0], 50, 100, 2)
+    assert os.waitpid(child, 0)[1] == 0, turn
+stop.set()
+for thread in others:
+    thread.join()
+assert not failed
 """
 
 WITHOUT_LLVM = """
@@ -487,6 +656,11 @@ def run_python(code: str, *arguments: str) -> str:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_process_may_fork_after_its_threads_were_started(target: Target) -> None:
     run_python(FORK)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_process_may_fork_while_others_of_its_threads_run_programs(target: Target) -> None:
+    run_python(FORK_WHILE_OTHERS_RUN)
 
 
 def test_a_process_ends_while_its_threads_still_wait(target: Target) -> None:

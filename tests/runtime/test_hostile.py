@@ -57,7 +57,10 @@ def test_a_shape_that_no_array_can_have(shape: tuple[int, ...]) -> None:
     x, y = make.tensor(shape, name="x"), make.tensor(shape, name="y")
     make.op("NEG", [x], [y])
     make.io([x], [y])
-    interpreter = Interpreter(model_content=make.model())
+    interpreter = Interpreter(
+        model_content=make.model(),
+        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
     interpreter.allocate_tensors()
     with pytest.raises(InvokeError, match=re.escape('NEG (node 0, output "y"): tensor 0 "x" is no array')):
         interpreter.invoke()

@@ -11,9 +11,12 @@ from gossamer.model import read_model
 from gossamer.model.metadata import append_files, with_min_runtime_version, with_model_metadata
 from gossamer.model.writer import write_model
 from gossamer.schema import (
+    ActivationFunctionType,
     AddOptions,
     ArgMaxOptions,
+    Conv2DOptions,
     QuantizationParameters,
+    RandomOptions,
     ReducerOptions,
     SoftmaxOptions,
     SVDFOptions,
@@ -95,6 +98,22 @@ def addition() -> bytes:
     make.op("ADD", [a, b], [c], AddOptions())
     make.io([a, b], [c])
     make.signature("add", {"left": a, "right": b}, {"total": c})
+    return make.model()
+
+
+def convolution() -> bytes:
+    """y = relu(conv(x)) + noise: nodes CONV_2D, RANDOM_UNIFORM (which has no machine code) and ADD of [1, 4, 4, 8]."""
+    make = ModelMaker()
+    x = make.tensor((1, 4, 4, 3), name="x")
+    weights = make.constant(np.ones((8, 3, 3, 3)), np.float32, FLOAT, name="weights")
+    bias = make.constant(np.zeros(8), np.float32, FLOAT, name="bias")
+    shape = make.constant([1, 4, 4, 8], np.int32, TensorType.INT32, name="shape")
+    a, noise, y = (make.tensor((1, 4, 4, 8), name=name) for name in ("a", "noise", "y"))
+    relu = ActivationFunctionType.RELU
+    make.op("CONV_2D", [x, weights, bias], [a], Conv2DOptions(stride_w=1, stride_h=1, fused_activation_function=relu))
+    make.op("RANDOM_UNIFORM", [shape], [noise], RandomOptions(seed=1, seed2=2))
+    make.op("ADD", [a, noise], [y], AddOptions())
+    make.io([x], [y])
     return make.model()
 
 

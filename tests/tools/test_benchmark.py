@@ -162,7 +162,7 @@ def test_without_warm_up_the_first_run_is_the_first_call(gossamer: Run, place: P
         ([], "Give one model, as MODEL or as --graph=MODEL."),
         (["m.tflite", "--graph=m.tflite"], "Give one model, as MODEL or as --graph=MODEL."),
         (["m.tflite", "--use_gpu=true"], "--use_gpu of benchmark_model is not here: there is no GPU delegate."),
-        (["m.tflite", "--enable_op_profiling=true"], "is not here: operators are not profiled yet."),
+        (["m.tflite", "--op_profiling_output_mode=csv"], "is not here: use --enable_op_profiling --json."),
         (["m.tflite", "--num_thread=1"], "--num_threads"),
         (["m.tflite", "--num_threads=0"], "0 threads cannot run anything; -1 leaves the number to the runtime."),
         (["m.tflite", "--num_runs=x"], "'x' is not a valid integer"),

@@ -47,6 +47,8 @@ def test_everything_as_json(gossamer: Run, place: Place) -> None:
         "constants",
         "faults",
         "memory",
+        "partitions",
+        "programs",
     ]
     assert (report["model"], report["schema_version"], report["min_runtime_version"]) == (str(path), 3, "2.3.0")
     assert report["operators"] == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,10 @@ from numpy.typing import NDArray
 from gossamer.codegen.commands import Build, Step
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import lay_out
-from gossamer.codegen.passes import borders, copies, fuse, padding, pads, rows, scales, strides
+from gossamer.codegen.passes import borders, copies, fuse, gaps, in_place, padding, pads, rows, scales, strides
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ProgramPlan
+from gossamer.records import record
 from gossamer.targets import Target
 
 PASSES: tuple[Callable[[KernelGraph], Any], ...] = (
@@ -25,11 +25,12 @@ PASSES: tuple[Callable[[KernelGraph], Any], ...] = (
     scales.run,
     rows.run,
     copies.run,
+    in_place.run,
 )
 """What is done to a graph, in this order, before its images get their borders."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Built:
     """A program before it meets memory: its plan, the specs of its kernels by name, and the bytes of its constants.
 
@@ -50,7 +51,8 @@ def build(graph: KernelGraph, target: Target, model: tuple[int, int] | None = No
     """
     for change in PASSES:
         change(graph)
-    layout = lay_out(graph, borders.run(graph))
+    edges = borders.run(graph)
+    layout = lay_out(graph, edges, gaps.run(graph))
     made = Build(target, layout, model)
     plan = made.emit(graph)
     return Built(plan, made.specs, made.constants(), tuple(made.steps), graph)

@@ -4,6 +4,9 @@ An expression is an operand number, or a function and its arguments, which are e
 ``("relu", ("add", 0, 1))``. Kernels say what their operands are: those of a map are tensors; operand 0 of an epilogue
 is what the kernel has accumulated. A constant is an operand like any other, so that kernels are shared.
 
+Every part of an expression has an element type (`gossamer.codegen.elements`). Functions take arguments of one type and
+convert nothing by themselves; ``toi32`` and its like do, as CAST does. float16 and bfloat16 are float32 here.
+
 Expressions are part of kernel names, in postfix notation (`name_of`): the example is ``add_relu``.
 """
 
@@ -11,9 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, Union, get_args
 
-from gossamer.codegen import floats, ir
+from gossamer.codegen import elements, floats, ir
+from gossamer.codegen.elements import ELEMENTS, Kind
 from gossamer.codegen.ir import Value
 from gossamer.errors import CompileError
 
@@ -24,31 +28,162 @@ Expression = Union[int, tuple[Any, ...]]  # noqa: UP007
 IDENTITY: Expression = 0
 """The epilogue that changes nothing."""
 
+Emit = Callable[..., Value]
+"""Instructions of a function: from an `ir.Function` and the arguments to the result."""
+
 
 class Function(NamedTuple):
-    """A function of expressions: how many arguments it takes, and how its instructions are emitted."""
+    """A function of expressions."""
 
     arity: int
-    emit: Callable[..., Value]
-    """Of an `ir.Function` and ``arity`` values of one type; the result."""
+    emit: Mapping[Kind, Emit]
+    """By the kind of the arguments (of all but the first, if ``chooses``)."""
+    result: str = ""
+    """The element type of the result, if it is not that of the arguments."""
+    chooses: bool = False
+    """The first argument is a bool."""
 
 
-def _unary(emit: Callable[[ir.Function, Value], Value]) -> Function:
-    return Function(1, emit)
+def _of_floats(arity: int, emit: Emit) -> Function:
+    return Function(arity, {"float": emit})
 
 
-def _binary(emit: Callable[[ir.Function, Value, Value], Value]) -> Function:
-    return Function(2, emit)
+def _arithmetic(operation: str) -> dict[Kind, Emit]:
+    """``add``, ``sub`` or ``mul`` of numbers; integers wrap."""
+
+    def floating(f: ir.Function, x: Value, y: Value) -> Value:
+        return f.binary(operation, x, y)
+
+    def wrapping(f: ir.Function, x: Value, y: Value) -> Value:
+        return f.wrapping(operation, x, y)
+
+    return {"float": floating, "double": floating, "signed": wrapping, "unsigned": wrapping}
 
 
-def _clamp(low: float, high: float) -> Function:
-    return _unary(lambda f, x: f.at_most(f.at_least(x, low), high))
+def _comparison(condition: str) -> Function:
+    """``lt``, ``le``, ``gt``, ``ge``; of NaN, none holds."""
+
+    def comparison(prefix: str) -> Emit:
+        return lambda f, x, y: f.compare(prefix + condition, x, y)
+
+    return Function(
+        2,
+        {"float": comparison("o"), "double": comparison("o"), "signed": comparison("s"), "unsigned": comparison("u")},
+        "bool",
+    )
+
+
+def _equality(condition: str, of_floats: str) -> Function:
+    def integers(f: ir.Function, x: Value, y: Value) -> Value:
+        return f.compare(condition, x, y)
+
+    def floating(f: ir.Function, x: Value, y: Value) -> Value:
+        return f.compare(of_floats, x, y)
+
+    return Function(
+        2,
+        {"float": floating, "double": floating, "signed": integers, "unsigned": integers, "bool": integers},
+        "bool",
+    )
+
+
+def _extreme(condition: str) -> Function:
+    """x if it is on that side of y, else y: so y where either is NaN."""
+
+    def extreme(prefix: str) -> Emit:
+        return lambda f, x, y: f.select(f.compare(prefix + condition, x, y), x, y)
+
+    return Function(
+        2, {"float": extreme("o"), "double": extreme("o"), "signed": extreme("s"), "unsigned": extreme("u")}
+    )
+
+
+def _clamp(low: int, high: int | None = None) -> Function:
+    def floating(f: ir.Function, x: Value) -> Value:
+        x = f.at_least(x, low)
+        return x if high is None else f.at_most(x, high)
+
+    def signed(f: ir.Function, x: Value) -> Value:
+        x = f.select(f.compare("slt", x, low), f.constant(x.type, low), x)
+        return x if high is None else f.select(f.compare("sgt", x, high), f.constant(x.type, high), x)
+
+    return Function(1, {"float": floating, "signed": signed})
+
+
+def _bitwise(operation: str) -> Function:
+    def emit(f: ir.Function, x: Value, y: Value) -> Value:
+        return f.binary(operation, x, y)
+
+    return Function(2, {"signed": emit, "unsigned": emit, "bool": emit})
+
+
+def _shift_right(operation: str) -> Emit:
+    """By at least 0 and at most all bits but one."""
+
+    def emit(f: ir.Function, x: Value, y: Value) -> Value:
+        most = ir.BYTES[x.type.element] * 8 - 1
+        if operation == "ashr":
+            y = f.select(f.compare("slt", y, 0), f.constant(y.type, 0), y)
+        y = f.select(f.compare("ugt", y, most), f.constant(y.type, most), y)
+        return f.wrapping(operation, x, y)
+
+    return emit
+
+
+def _shift_left(f: ir.Function, x: Value, y: Value) -> Value:
+    """In at least 32 bits, by the low bits of y: what C++ on x86 makes of it."""
+    type, wide = x.type, x.type.with_element("i32")
+    if ir.BYTES[type.element] >= 4:
+        return f.wrapping("shl", x, y & (8 * ir.BYTES[type.element] - 1))
+    x, y = (f.emit(wide, f"sext {value} to {wide}") for value in (x, y))
+    return f.emit(type, f"trunc {f.wrapping('shl', x, y & 31)} to {type}")
+
+
+def _negated(f: ir.Function, x: Value) -> Value:
+    return f.wrapping("sub", f.constant(x.type, 0), x)
 
 
 def _sign(f: ir.Function, x: Value) -> Value:
     one, zero = f.constant(x.type, 1.0), f.constant(x.type, 0.0)
     positive = f.select(f.compare("ogt", x, 0.0), one, x * zero)  # NaN stays
     return f.select(f.compare("olt", x, 0.0), -one, positive)
+
+
+def _sign_of_integer(f: ir.Function, x: Value) -> Value:
+    positive = f.select(f.compare("sgt", x, 0), f.constant(x.type, 1), f.constant(x.type, 0))
+    return f.select(f.compare("slt", x, 0), f.constant(x.type, -1), positive)
+
+
+def _quotient(f: ir.Function, x: Value, y: Value) -> Value:
+    """Truncated; the least integer over -1 wraps, over 0 is anything. CPUs trap in both cases."""
+    minus_one = f.compare("eq", y, -1)
+    divisor = f.select(minus_one | f.compare("eq", y, 0), f.constant(y.type, 1), y)
+    return f.select(minus_one, _negated(f, x), f.wrapping("sdiv", x, divisor))
+
+
+def _divide(f: ir.Function, x: Value, y: Value) -> Value:
+    """Truncated; the least integer over -1 is the greatest."""
+    least = -(1 << (ir.BYTES[x.type.element] * 8 - 1))
+    overflows = f.compare("eq", y, -1) & f.compare("eq", x, least)
+    return f.select(overflows, f.constant(x.type, -least - 1), _quotient(f, x, y))
+
+
+def _floor_divide(f: ir.Function, x: Value, y: Value) -> Value:
+    quotient = _quotient(f, x, y)
+    rest = f.wrapping("sub", x, f.wrapping("mul", quotient, y))
+    below = f.compare("ne", rest, 0) & (f.compare("slt", rest, 0) ^ f.compare("slt", y, 0))
+    return f.select(below, f.wrapping("sub", quotient, 1), quotient)
+
+
+def _floor_modulo(f: ir.Function, x: Value, y: Value) -> Value:
+    return f.wrapping("sub", x, f.wrapping("mul", _floor_divide(f, x, y), y))
+
+
+def _divide_unsigned(operation: str) -> Emit:
+    def emit(f: ir.Function, x: Value, y: Value) -> Value:
+        return f.wrapping(operation, x, f.select(f.compare("eq", y, 0), f.constant(y.type, 1), y))
+
+    return emit
 
 
 def _hard_swish(f: ir.Function, x: Value) -> Value:
@@ -64,36 +199,113 @@ def _gelu_tanh(f: ir.Function, x: Value) -> Value:
     return (x * 0.5) * (floats.tanh(f, (x + cubic) * math.sqrt(2 / math.pi)) + 1.0)
 
 
+def _conversions(target: str) -> dict[Kind, Emit]:
+    """From any element type: all of a kind and size convert alike."""
+
+    def emit(kind: Kind) -> Emit:
+        def convert(f: ir.Function, x: Value) -> Value:
+            source = next(e.computed for e in ELEMENTS.values() if (e.kind, e.register) == (kind, x.type.element))
+            return elements.convert(x, source, target)
+
+        return convert
+
+    return {kind: emit(kind) for kind in get_args(Kind)}
+
+
+def _quantize(target: str) -> Function:
+    """QUANTIZE: x / scale, rounded with halves away from 0, plus a zero point, saturated; NaN is the least integer."""
+    bits = ELEMENTS[target].bits
+    low = -(2 ** (bits - 1)) if ELEMENTS[target].kind == "signed" else 0
+
+    def emit(f: ir.Function, x: Value, scale: Value, zero_point: Value) -> Value:
+        level = f.intrinsic("llvm.round", x / scale)
+        # Bounds that make the sum fit. Integers of 16 bits and their sums are floats.
+        level = f.maximum(level, low - zero_point)
+        level = f.minimum(level, low + 2**bits - 1 - zero_point)
+        return elements.convert(level + zero_point, "f32", target)
+
+    return Function(3, {"float": emit}, target)
+
+
+def _select(f: ir.Function, condition: Value, x: Value, y: Value) -> Value:
+    return f.select(condition, x, y)
+
+
 FUNCTIONS: dict[str, Function] = {
-    "abs": _unary(lambda f, x: f.intrinsic("llvm.fabs", x)),
-    "ceil": _unary(lambda f, x: f.intrinsic("llvm.ceil", x)),
-    "elu": _unary(_elu),
-    "exp": _unary(floats.exp),
-    "floor": _unary(lambda f, x: f.intrinsic("llvm.floor", x)),
-    "gelu": _unary(floats.gelu),
-    "gelutanh": _unary(_gelu_tanh),
-    "hardswish": _unary(_hard_swish),
-    "log": _unary(floats.log),
-    "logistic": _unary(floats.logistic),
-    "neg": _unary(lambda f, x: -x),
-    "relu": _unary(lambda f, x: f.at_least(x, 0.0)),
-    "relu01": _clamp(0.0, 1.0),
-    "relu6": _clamp(0.0, 6.0),
-    "relun1": _clamp(-1.0, 1.0),
-    "round": _unary(lambda f, x: f.intrinsic("llvm.roundeven", x)),
-    "rsqrt": _unary(lambda f, x: 1.0 / f.intrinsic("llvm.sqrt", x)),
-    "sign": _unary(_sign),
-    "sqrt": _unary(lambda f, x: f.intrinsic("llvm.sqrt", x)),
-    "square": _unary(lambda f, x: x * x),
-    "tanh": _unary(floats.tanh),
-    "add": _binary(lambda f, x, y: x + y),
-    "div": _binary(lambda f, x, y: x / y),
-    "max": _binary(lambda f, x, y: f.maximum(x, y)),
-    "min": _binary(lambda f, x, y: f.minimum(x, y)),
-    "mul": _binary(lambda f, x, y: x * y),
-    "prelu": _binary(lambda f, x, y: f.select(f.compare("olt", x, 0.0), x * y, x)),
-    "sqrdiff": _binary(lambda f, x, y: (x - y) * (x - y)),
-    "sub": _binary(lambda f, x, y: x - y),
+    # Of numbers
+    "add": Function(2, _arithmetic("add")),
+    "sub": Function(2, _arithmetic("sub")),
+    "mul": Function(2, _arithmetic("mul")),
+    "div": Function(
+        2, {**_of_floats(2, lambda f, x, y: x / y).emit, "signed": _divide, "unsigned": _divide_unsigned("udiv")}
+    ),
+    "floordiv": Function(
+        2, {"float": floats.floor_divide, "signed": _floor_divide, "unsigned": _divide_unsigned("udiv")}
+    ),
+    "floormod": Function(
+        2, {"float": floats.floor_modulo, "signed": _floor_modulo, "unsigned": _divide_unsigned("urem")}
+    ),
+    "max": _extreme("gt"),
+    "min": _extreme("lt"),
+    "abs": Function(
+        1,
+        {
+            "float": lambda f, x: f.intrinsic("llvm.fabs", x),
+            "signed": lambda f, x: f.select(f.compare("slt", x, 0), _negated(f, x), x),
+        },
+    ),
+    "neg": Function(1, {"float": lambda f, x: -x, "signed": _negated}),
+    "sign": Function(1, {"float": _sign, "signed": _sign_of_integer}),
+    "square": Function(1, {kind: (lambda f, x, e=e: e(f, x, x)) for kind, e in _arithmetic("mul").items()}),
+    "sqrdiff": Function(
+        2,
+        {
+            "float": lambda f, x, y: (x - y) * (x - y),
+            "signed": lambda f, x, y: f.wrapping("mul", d := f.wrapping("sub", x, y), d),
+        },
+    ),
+    "relu": _clamp(0),
+    "relu01": _clamp(0, 1),
+    "relu6": _clamp(0, 6),
+    "relun1": _clamp(-1, 1),
+    # Of float32
+    "atan2": _of_floats(2, floats.arctan2),
+    "ceil": _of_floats(1, lambda f, x: f.intrinsic("llvm.ceil", x)),
+    "cos": _of_floats(1, floats.cos),
+    "elu": _of_floats(1, _elu),
+    "exp": _of_floats(1, floats.exp),
+    "finite": _of_floats(1, lambda f, x: f.at_most(f.at_least(x, -floats.GREATEST), floats.GREATEST)),
+    "floor": _of_floats(1, lambda f, x: f.intrinsic("llvm.floor", x)),
+    "gelu": _of_floats(1, floats.gelu),
+    "gelutanh": _of_floats(1, _gelu_tanh),
+    "hardswish": _of_floats(1, _hard_swish),
+    "log": _of_floats(1, floats.log),
+    "logistic": _of_floats(1, floats.logistic),
+    "pow": _of_floats(2, floats.power),
+    "prelu": _of_floats(2, lambda f, x, y: f.select(f.compare("olt", x, 0.0), x * y, x)),
+    "round": _of_floats(1, lambda f, x: f.intrinsic("llvm.roundeven", x)),
+    "roundaway": _of_floats(1, lambda f, x: f.intrinsic("llvm.round", x)),
+    "rsqrt": _of_floats(1, lambda f, x: 1.0 / f.intrinsic("llvm.sqrt", x)),
+    "sin": _of_floats(1, floats.sin),
+    "sqrt": _of_floats(1, lambda f, x: f.intrinsic("llvm.sqrt", x)),
+    "tanh": _of_floats(1, floats.tanh),
+    **{f"quantize{target}": _quantize(target) for target in ("i8", "u8", "i16")},
+    # Comparisons, logic, bits
+    "less": _comparison("lt"),
+    "lessequal": _comparison("le"),
+    "greater": _comparison("gt"),
+    "greaterequal": _comparison("ge"),
+    "equal": _equality("eq", "oeq"),
+    "notequal": _equality("ne", "une"),
+    "and": _bitwise("and"),
+    "or": _bitwise("or"),
+    "xor": _bitwise("xor"),
+    "not": Function(1, {"bool": lambda f, x: x ^ 1}),
+    "shiftleft": Function(2, {"signed": _shift_left}),
+    "shiftright": Function(2, {"signed": _shift_right("ashr"), "unsigned": _shift_right("lshr")}),
+    "select": Function(3, dict.fromkeys(get_args(Kind), _select), chooses=True),
+    # Other types
+    **{f"to{name}": Function(1, _conversions(name), name) for name, e in ELEMENTS.items() if e.computed == name},
 }
 """Every function, by the name that expressions and kernels call it."""
 
@@ -133,19 +345,33 @@ def name_of(expression: Expression) -> str:
     return "_".join(words)
 
 
-def apply(expression: Expression, f: ir.Function, operands: Sequence[Value]) -> Value:
-    """Emit the expression of values of one type. What occurs in it more than once is computed once."""
+def type_of(expression: Expression, types: Sequence[str]) -> str:
+    """The element type of the result, given those of the operands; of float16, float32. Raises `CompileError`."""
+    operand_count(expression)
+    return _type_of(expression, types)
+
+
+def apply(
+    expression: Expression, f: ir.Function, operands: Sequence[Value], types: Sequence[str] | None = None
+) -> Value:
+    """Emit the expression of values of element types (default: all of float32).
+
+    What occurs in it more than once is computed once. The result has the type that `type_of` says.
+    """
     count = operand_count(expression)
     if count > len(operands):
         raise CompileError(f"{expression} needs {count} operands, and here there are {len(operands)}.")
+    of_operands = ["f32"] * len(operands) if types is None else types
     known: dict[Expression, Value] = {}
 
     def value(part: Expression) -> Value:
         if isinstance(part, int):
             return operands[part]
         if part not in known:
-            function, *arguments = part
-            known[part] = FUNCTIONS[function].emit(f, *(value(argument) for argument in arguments))
+            name, *arguments = part
+            function = FUNCTIONS[name]
+            kind = ELEMENTS[_argument_type(part, of_operands)].kind
+            known[part] = function.emit[kind](f, *(value(argument) for argument in arguments))
         return known[part]
 
     return value(expression)
@@ -218,3 +444,24 @@ def _spine(expression: Expression, words: list[str]) -> int:
 
 def _counts_on(operands: Sequence[Expression], start: int) -> bool:
     return list(operands) == list(range(start, start + len(operands)))
+
+
+def _type_of(expression: Expression, types: Sequence[str]) -> str:
+    if isinstance(expression, int):
+        return elements.element(types[expression]).computed
+    of_arguments = _argument_type(expression, types)
+    return FUNCTIONS[expression[0]].result or of_arguments
+
+
+def _argument_type(call: tuple[Any, ...], types: Sequence[str]) -> str:
+    """The type of a function's arguments; of those between which it chooses, if it does."""
+    name, *arguments = call
+    function = FUNCTIONS[name]
+    of_arguments = [_type_of(argument, types) for argument in arguments]
+    if function.chooses and of_arguments.pop(0) != "bool":
+        raise CompileError(f"The first argument of {name} must be a bool, in {call} of {', '.join(types)}.")
+    if len(set(of_arguments)) != 1:
+        raise CompileError(f"{name} takes arguments of one type, got {' and '.join(of_arguments)}.")
+    if ELEMENTS[of_arguments[0]].kind not in function.emit:
+        raise CompileError(f"There is no {name} of {of_arguments[0]}.")
+    return of_arguments[0]

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 
 from gossamer.codegen.ir import Function, Value
 
+GREATEST = float.fromhex("0x1.FFFFFEp+127")
+"""The greatest number."""
+
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62E430p-1"), -float.fromhex("0x1.05C610p-29")
 _LARGE = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
 
@@ -68,7 +71,7 @@ def reciprocal(f: Function, x: Value) -> Value:
 
 
 def tanh(f: Function, x: Value) -> Value:
-    """Within 4 units; 1 above 8.93."""
+    """Within 5 units; 1 above 8.93."""
     size = f.intrinsic("llvm.fabs", x)
     over = (0.01721903495490551, 26.44570541381836, 4473.568359375, 171048.28125, 1277871.25)
     under = (420.9520263671875, 33092.7578125, 597005.1875, 1277871.375)
@@ -95,14 +98,16 @@ def _odd_rational(f: Function, x: Value, over: Sequence[float], under: Sequence[
 
 
 def log(f: Function, x: Value) -> Value:
-    """The natural logarithm within 2 units; -inf at 0, NaN below. Denormals count as 0."""
+    """The natural logarithm within 1 unit; -inf at 0, NaN below."""
     # Cephes: x = 2^e m with sqrt(1/2) <= m < sqrt(2); log m is a polynomial in m - 1.
     type = x.type
     integers = type.with_element("i32")
-    bits = f.bits(x, "i32")
+    denormal = f.compare("olt", x, 2.0**-126)
+    bits = f.bits(f.select(denormal, x * 2.0**24, x), "i32")
     shifted = bits - f.constant(integers, 0x3F3504F3)
     exponent = f.emit(integers, f"ashr {shifted}, {f.constant(integers, 23).text}")
     e = f.emit(type, f"sitofp {exponent} to {type}")
+    e = f.select(denormal, e - 24.0, e)
     m = f.bits(bits - (exponent << 23), "float") - 1.0
     p = polynomial(f, m, (
         7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
@@ -112,13 +117,13 @@ def log(f: Function, x: Value) -> Value:
     y = f.fma(e, f.constant(type, -2.12194440e-4), p * m * square)
     y = f.fma(square, f.constant(type, -0.5), y)
     y = f.fma(e, f.constant(type, 0.693359375), m + y)
-    y = f.select(f.compare("olt", x, 1.17549435e-38), f.constant(type, float("-inf")), y)
+    y = f.select(f.compare("oeq", x, 0.0), f.constant(type, float("-inf")), y)
     y = f.select(f.compare("ult", x, 0.0), f.constant(type, float("nan")), y)
     return f.select(f.compare("oeq", x, float("inf")), x, y)
 
 
 def sin(f: Function, x: Value) -> Value:
-    """Within 2 units for |x| < 2^50 (some number from -1 to 1 beyond, where floats are many turns apart)."""
+    """Within 2 units for |x| < 2^40; some number from -1 to 1 beyond, where floats are far more than a turn apart."""
     return _sine(f, x, 0.0)
 
 
@@ -213,11 +218,12 @@ def floor_divide(f: Function, x: Value, y: Value) -> Value:
 
 
 def floor_modulo(f: Function, x: Value, y: Value) -> Value:
-    """C's remainder of x / y, plus y where it is not 0 and its sign is not that of y. Exact for |x / y| < 2^53."""
+    """C's remainder of x / y, plus y where it is not 0 and its sign is not that of y. Exact for |x / y| < 2^100."""
     a, b = (f.intrinsic("llvm.fabs", widened(f, value)) for value in (x, y))
-    quotient = f.intrinsic("llvm.floor", a / b)
-    r = f.fma(-quotient, b, a)
-    # The quotient was rounded, perhaps up to an integer.
+    r = a
+    for _ in range(2):  # a quotient has 53 bits, and what it leaves is exact
+        r = f.fma(-f.intrinsic("llvm.floor", r / b), b, r)
+    # The last quotient was rounded, perhaps up to an integer.
     r = f.select(f.compare("olt", r, 0.0), r + b, r)
     r = f.select(f.compare("oge", r, b), r - b, r)
     r = f.select(f.compare("oeq", b, float("inf")), a, r)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from gossamer.codegen.expression import IDENTITY, Expression
+from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, Shape, View
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Kernel:
     """A kernel that reads views and writes one: y = epilogue(kind(operands), further operands).
 
@@ -39,7 +39,7 @@ class Kernel:
         return self.operands[self.arity :]
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class KernelGraph:
     """Kernels in the order in which they run. ``inputs`` and ``outputs``: the buffers that live outside, by tensor."""
 

@@ -17,15 +17,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Union
 
 from gossamer.codegen.spec import ENTRY, ArgumentBlock
+from gossamer.records import field, record
 from gossamer.targets import Target
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Type:
     """A first-class LLVM type: an element, and how many of them make a vector (1: no vector)."""
 
@@ -189,9 +189,9 @@ class Part:
         """A scalar in every lane."""
         return self.function.splat(x, self.type.lanes)
 
-    def load(self, pointer: Value, fill: float = 0.0) -> Value:
-        """The elements at ``pointer``; ``fill`` in the lanes that are not in use."""
-        f, type = self.function, self.type
+    def load(self, pointer: Value, fill: float = 0.0, element: str = "") -> Value:
+        """The elements at ``pointer``, of another type if told so; ``fill`` in the lanes that are not in use."""
+        f, type = self.function, self.type.with_element(element or self.type.element)
         if self.count is None:
             return f.load(type, pointer)
         function = f"llvm.masked.load.{type.suffix}.p0"
@@ -217,7 +217,7 @@ class Part:
 
     def store(self, value: Value, pointer: Value) -> None:
         """Write the lanes in use."""
-        f, type = self.function, self.type
+        f, type = self.function, value.type
         if self.count is None:
             f.store(value, pointer)
             return
@@ -586,13 +586,15 @@ class Function:
         body: Callable[[Value, list[Part], list[Value]], Sequence[Value] | None],
         unroll: int = 1,
         carry: Sequence[Value] = (),
+        size: int = 4,
+        masked: bool = True,
     ) -> list[Value]:
-        """Walk over ``count`` floats: ``body(offset in bytes, parts, carried values)`` for vectors one after the other.
+        """Walk over ``count`` elements: ``body(offset, parts, carried values)`` for vectors one after the other.
 
-        First ``unroll`` vectors at a time, then one, then what is left of the last: with a mask, or, where the target
-        has none and nothing is carried, element by element. ``body`` returns the values that it carries; so does this.
+        The offset is the index times ``size``: bytes of floats, unless told otherwise. First ``unroll`` vectors at a
+        time, then one, then what is left of the last: with a mask, or, where the target has none (or ``masked`` is
+        false) and nothing is carried, element by element. ``body`` returns the values that it carries; so does this.
         """
-        size = 4
         carried = list(carry)
         start = self.integer(0)
         for number in (unroll, 1) if unroll > 1 else (1,):
@@ -601,7 +603,7 @@ class Function:
                 parts = [Part(self, self.f32) for _ in range(number)]
                 loop.hand_on(body(loop.index * size, parts, loop.values) or ())
             carried, start = loop.results, end
-        if not carry and not self.has_masks:
+        if not carry and not (self.has_masks and masked):
             with self.loop(start, count) as loop:
                 body(loop.index * size, [Part(self, F32)], [])
             return []

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 from gossamer.codegen.graph import KernelGraph
 from gossamer.dtypes import element_bits
 from gossamer.programs.program import ARENA, Address
+from gossamer.records import record
 from gossamer.views import Buffer, Shape, View, dense_strides
 
 ALIGNMENT = 64
@@ -18,7 +18,7 @@ Border = tuple[int, int, int, int]
 NO_BORDER: Border = (0, 0, 0, 0)
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Place:
     """A buffer in memory: a base and an offset in bytes of its first element, strides in bytes, its border."""
 
@@ -27,6 +27,8 @@ class Place:
     strides: Shape
     bytes: int
     border: Border = NO_BORDER
+    spread: bool = False
+    """There is something between its elements: a border, or a gap behind each pixel."""
 
 
 class Layout:
@@ -54,10 +56,10 @@ class Layout:
     def strides(self, view: View) -> Shape:
         """Bytes between elements along each dimension of a view."""
         place = self.places[view.buffer]
-        if place.border == NO_BORDER:
+        if not place.spread:
             size = item_bytes(view.buffer)
             return tuple([stride * size for stride in view.strides])
-        # A buffer with a border is only seen in its own dimensions. Where there is one element, a kernel still finds its
+        # A buffer that is spread out is only seen in its own dimensions. Where there is one element, a kernel still finds its
         # neighbours in the border.
         return place.strides
 
@@ -76,8 +78,10 @@ def is_box(view: View) -> bool:
     )
 
 
-def lay_out(graph: KernelGraph, borders: dict[Buffer, Border]) -> Layout:
+def lay_out(graph: KernelGraph, borders: dict[Buffer, Border], gaps: Collection[Buffer] = ()) -> Layout:
     """Places for every buffer that kernels write, and for those of the boundary. Constants get theirs as they are met.
+
+    ``gaps`` are images whose pixels are kept a little apart (`gossamer.codegen.passes.gaps`).
 
     Buffers that are never alive together share memory: the largest first, each as low as it can.
     """
@@ -90,7 +94,7 @@ def lay_out(graph: KernelGraph, borders: dict[Buffer, Border]) -> Layout:
     inner: list[tuple[Buffer, int, int]] = []
     for buffer, (first, last) in lives.items():
         border = borders.get(buffer, NO_BORDER)
-        place = layout.places[buffer] = _place(buffer, border)
+        place = layout.places[buffer] = _place(buffer, border, ALIGNMENT if buffer in gaps else 0)
         if buffer.tensor >= 0:
             place.base = boundary(buffer.tensor)
         else:
@@ -109,9 +113,11 @@ def boundary(tensor: int) -> str:
     return f"tensor{tensor}"
 
 
-def _place(buffer: Buffer, border: Border) -> Place:
+def _place(buffer: Buffer, border: Border, gap: int) -> Place:
     size = item_bytes(buffer)
     shape = list(buffer.shape)
+    if gap:
+        shape[3] += gap // size
     if border != NO_BORDER:
         shape[1] += border[0] + border[1]
         shape[2] += border[2] + border[3]
@@ -119,7 +125,7 @@ def _place(buffer: Buffer, border: Border) -> Place:
     count = size
     for extent in shape:
         count *= extent
-    return Place(ARENA, 0, strides, count, border)
+    return Place(ARENA, 0, strides, count, border, bool(gap) or border != NO_BORDER)
 
 
 def _pack(layout: Layout, inner: Sequence[tuple[Buffer, int, int]]) -> None:

@@ -16,9 +16,10 @@ from gossamer.codegen.build import Built
 from gossamer.codegen.expression import Expression
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import item_bytes
+from gossamer.codegen.passes.rows import Rows
 from gossamer.codegen.spec import WORD
 from gossamer.programs.program import KERNELS
-from gossamer.views import Shape, View
+from gossamer.views import Geometry, Shape, View
 
 
 class Work(NamedTuple):
@@ -33,7 +34,8 @@ class Command(NamedTuple):
     """A command of a program: its kernel, the kernels that this one calls, and what it is for.
 
     ``kind``: of the graph's kernel. ``operators``: those that it comes from, with their node numbers. ``shape``: of the
-    result, and ``operands``: of what is read. ``work``: where a kernel of the graph takes several commands, its share.
+    result, and ``operands``: of what is read. ``work``: where a kernel of the graph takes several commands, those that
+    run the last one's kernel share it, and what prepares for them has none.
     """
 
     kernel: str
@@ -47,13 +49,15 @@ class Command(NamedTuple):
 
 def commands_of(built: Built) -> list[Command]:
     """The commands of a run, in their order."""
-    counts = Counter(id(step.node) for step in built.steps)
-    done: Counter[int] = Counter()
+    last = {id(step.node): step.kernel for step in built.steps}
+    working = [id(step.node) for step in built.steps if step.kernel == last[id(step.node)]]
+    counts, done = Counter(working), Counter[int]()
     commands = []
     for step in built.steps:
-        node, key = step.node, id(step.node)
-        share = _share(work_of(node), done[key], counts[key])
-        done[key] += 1
+        node, key, share = step.node, id(step.node), Work(0, 0, 0)
+        if step.kernel == last[key]:
+            share = _share(work_of(node), done[key], counts[key])
+            done[key] += 1
         shapes = tuple(view.shape for view in node.operands)
         commands.append(Command(step.kernel, step.calls, node.kind, node.origin, node.y.shape, shapes, share))
     return commands
@@ -119,8 +123,25 @@ def _matmul(node: Kernel) -> int:
 
 
 def _window(node: Kernel) -> int:
-    _, geometry = node.settings
+    geometry: Geometry = node.settings[1]
     return node.y.size * prod(geometry.kernel)
+
+
+def _rows(node: Kernel) -> int:
+    # Operands are x, weights and bias of the expansion, if there is one, of the filter and of the projection.
+    settings: Rows = node.settings
+    images, rows, columns, _ = node.y.shape
+    filter, project = node.operands[node.arity - 4], node.operands[node.arity - 2]
+    height, width, channels = filter.shape
+    flops = images * rows * columns * channels * (2 * height * width + 1 + _functions(settings.epilogue))
+    flops += node.y.size * (2 * prod(project.shape[1:]) + 1)
+    if settings.expand:
+        geometry, epilogue = settings.expand
+        x, weights = node.operands[:2]
+        height, width = x.shape[1:3] if geometry.is_pointwise else geometry.output
+        each = 2 * prod(weights.shape[1:]) + 1 + _functions(epilogue)
+        flops += images * height * width * weights.shape[0] * each
+    return flops
 
 
 def _reduce(node: Kernel) -> int:
@@ -139,6 +160,7 @@ FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "map": _none,
     "matmul": _matmul,
     "reduce": _reduce,
+    "rows": _rows,
     "softmax": _softmax,
     "window": _window,
 }

@@ -11,8 +11,9 @@ from pathlib import Path
 from gossamer.codegen.compiler import compile_kernels
 from gossamer.codegen.shipped import shipped_kernels
 from gossamer.codegen.spec import KernelSpec
+from gossamer.errors import CompileError
 from gossamer.programs.archive import archive_key, archive_path
-from gossamer.programs.generator import SEAL, generator_version, seal
+from gossamer.programs.generator import SEAL, seal, version_of_sources
 from gossamer.programs.kernel_file import encode
 from gossamer.targets import Target, all_targets
 
@@ -20,14 +21,17 @@ from gossamer.targets import Target, all_targets
 def write_archives(directory: Path, kernels: Callable[[Target], Iterable[KernelSpec]] = shipped_kernels) -> None:
     """Fill a directory with an archive for every target, and the seal. Equal sources and LLVM write equal bytes."""
     directory.mkdir(parents=True, exist_ok=True)
+    version = version_of_sources()
     for target in all_targets().values():
         started = time.perf_counter()
-        key = archive_key(target, generator_version())
+        key = archive_key(target, version)
         blobs = compile_kernels(kernels(target), target)
         content = encode(key, blobs, dict.fromkeys(blobs, 0))
         archive_path(directory, key).write_bytes(content)
         took = time.perf_counter() - started
         sys.stdout.write(f"{target.name}: {len(blobs):,} kernels, {len(content):,} bytes, {took:.1f} s\n")
+    if version_of_sources() != version:
+        raise CompileError("The sources changed while their kernels were compiled; build again.")
     (directory / SEAL).write_text(seal(), encoding="utf-8")
 
 

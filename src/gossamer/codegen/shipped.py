@@ -1,164 +1,188 @@
-"""What a wheel ships: the kernels of the layers that float models are made of.
+"""What a wheel ships: the kernels of well-known networks, and of single layers in many shapes.
 
-The layers are a table. They go through the passes and commands that models go through, so that what ships is what
-models of such layers ask for, whatever the passes and the choice of tiles become.
+They go through the passes and commands that models go through, so that what ships is what such models ask for, whatever
+the passes and the choice of tiles become.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice, product
-from math import prod
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import product
 
-import numpy as np
-
-from gossamer.codegen.build import build
+from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS
 from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression, operand_count
-from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.codegen.networks import (
+    HARD_SIGMOID,
+    HARD_SWISH,
+    LOGISTIC,
+    MOST_WEIGHTS,
+    RELU,
+    RELU6,
+    SILU,
+    Network,
+    efficientnet,
+    mobilenet_v1,
+    mobilenet_v2,
+    mobilenet_v3,
+    resnet,
+    same,
+    transformer,
+)
 from gossamer.codegen.spec import KernelSpec
 from gossamer.schema.enums import TensorType
 from gossamer.targets import Target
-from gossamer.views import POINTWISE, Buffer, Geometry, Shape, View
+from gossamer.views import View
+
+SIZES = (224, 192, 160, 128, 96, 256, 320)
+"""Rows and columns of the pictures that networks see."""
 
 SIDES = (1, 2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 19, 20, 28, 32, 56, 64, 80, 112)
-"""Rows of images, and pixels of their rows."""
+"""Rows and columns of the images between layers."""
 
-LENGTHS = (4, 16, 49, 64, 100, 128, 196, 197, 256, 384, 512)
+LENGTHS = (1, 4, 16, 49, 64, 100, 128, 196, 197, 256, 384, 512)
 """Elements of sequences."""
 
 CHANNELS = (8, 16, 24, 32, 40, 48, 64, 72, 96, 112, 128, 144, 160, 192, 240, 256, 384, 480, 512, 576, 1001, 2048)
 DEPTHS = (16, 64, 256, 576, 1024, 2048)
 
-ACTIVATIONS: tuple[Expression, ...] = (
-    IDENTITY,
-    ("relu", 0),
-    ("relu6", 0),
-    ("hardswish", 0),
-    ("mul", 0, ("logistic", 0)),
-)
-RESIDUAL: Expression = ("add", 0, 1)
-AFTER_CONVOLUTIONS: tuple[Expression, ...] = (*ACTIVATIONS, RESIDUAL, ("relu", RESIDUAL))
-AFTER_SEQUENCES: tuple[Expression, ...] = (
-    IDENTITY,
-    ("relu", 0),
-    ("gelu", 0),
-    ("gelutanh", 0),
-    ("logistic", 0),
-    ("tanh", 0),
-    RESIDUAL,
-)
+GELU: Expression = ("gelu", 0)
+GELU_TANH: Expression = ("gelutanh", 0)
+RESIDUAL: Expression = ("add", 1, 0)
+ACTIVATIONS = (IDENTITY, RELU, RELU6, HARD_SWISH, SILU)
+IN_IMAGES = (*ACTIVATIONS, RESIDUAL, ("relu", RESIDUAL))
+IN_SEQUENCES = (IDENTITY, RELU, GELU, GELU_TANH, RESIDUAL)
+IN_VECTORS = (*ACTIVATIONS, LOGISTIC, HARD_SIGMOID, ("tanh", 0), RESIDUAL)
 
-_MOST_WEIGHTS = 5 << 20
+MOVED = (TensorType.INT8, TensorType.INT16, TensorType.FLOAT32, TensorType.INT64)
+"""An element type of every size."""
+
 _MOST_PIXELS = 112 * 112 * 96
-_TOGETHER = 100
 
-_F32 = TensorType.FLOAT32
-
-
-class Layer(NamedTuple):
-    """A kernel of the graph. What its epilogue takes beside its own operands is as large as the result."""
-
-    kind: str
-    inputs: tuple[Shape, ...]
-    constants: tuple[Shape, ...]
-    shape: Shape
-    settings: Any = None
-    epilogue: Expression = IDENTITY
+Layer = Callable[[Network], View]
 
 
 def shipped_kernels(target: Target) -> Iterator[KernelSpec]:
     """The specs of everything that ships for a target, each once."""
     specs: dict[str, KernelSpec] = {}
-    layers = iter(layers_that_ship())
-    while some := list(islice(layers, _TOGETHER)):
-        specs.update(specs_of(some, target))
-    for convention, timed in product(("", "win64") if target.triple.startswith("x86_64") else ("",), (False, True)):
-        spec = WalkSpec(target.name, convention, timed)
-        specs[spec.name] = spec
+    for fill in _networks():
+        net = Network()
+        fill(net)
+        specs |= net.specs(target)
+    for layers, epilogues in _families():
+        # Shapes decide the tile, and most of them for one that others have had: those need no more epilogues.
+        telling = []
+        for layer in layers:
+            found = _specs(layer, RELU, target)
+            if not found.keys() <= specs.keys():
+                specs |= found
+                telling.append(layer)
+        for layer, epilogue in product(telling, epilogues):
+            specs |= _specs(layer, epilogue, target)
+    for layer in _others():
+        specs |= _specs(layer, IDENTITY, target)
+    walkers = [WalkSpec(target.name)]
+    if target.triple.startswith("x86_64"):
+        walkers.append(WalkSpec(target.name, "win64"))
+    specs |= {walker.name: walker for walker in walkers}
     return iter(specs.values())
 
 
-def specs_of(layers: Iterable[Layer], target: Target) -> dict[str, KernelSpec]:
-    """The kernels of layers that have nothing to do with each other."""
-    graph = KernelGraph()
-    values = np.empty(_MOST_WEIGHTS, np.float32)  # of all constants, and never touched
-    numbers = iter(range(1 << 30))
-
-    def operand(shape: Shape) -> View:
-        buffer = Buffer(shape, _F32, next(numbers))
-        graph.inputs[buffer.tensor] = buffer
-        return buffer.view()
-
-    def constant(shape: Shape) -> View:
-        return Buffer(shape, _F32, -1, values[: prod(shape)].reshape(shape)).view()
-
-    for layer in layers:
-        operands = [*map(operand, layer.inputs), *map(constant, layer.constants)]
-        arity = 1 if layer.kind == "map" else len(operands)
-        if layer.kind != "map":
-            operands += [operand(layer.shape) for _ in range(operand_count(layer.epilogue) - 1)]
-        y = graph.add(layer.kind, operands, layer.shape, _F32, layer.settings, epilogue=layer.epilogue, arity=arity)
-        y.buffer.tensor = next(numbers)
-        graph.outputs[y.buffer.tensor] = y.buffer
-    start = values.ctypes.data
-    return dict(build(graph, target, (start, start + values.nbytes)).specs)
+def _networks() -> Iterator[Callable[[Network], None]]:
+    for size in SIZES:
+        for width in (1.0, 0.75, 0.5, 0.25):
+            yield partial(mobilenet_v1, size=size, width=width)
+        for width in (1.0, 1.4, 0.75, 0.5, 0.35):
+            yield partial(mobilenet_v2, size=size, width=width)
+        for large, width in product((False, True), (1.0, 0.75)):
+            yield partial(mobilenet_v3, size=size, width=width, large=large)
+        for lite, width in product((False, True), (1.0, 1.1, 1.2)):
+            yield partial(efficientnet, size=size, width=width, lite=lite)
+        yield partial(resnet, size=size, blocks=(3, 4, 6, 3), bottleneck=True)
+        yield partial(resnet, size=size, blocks=(2, 2, 2, 2), bottleneck=False)
+    sequences = ((128, 128, 2), (128, 256, 4), (128, 512, 8), (197, 192, 3), (197, 384, 6), (197, 768, 12))
+    for (length, width, heads), activation, shifts in product(sequences, (GELU, GELU_TANH, RELU), (False, True)):
+        yield partial(transformer, length=length, width=width, heads=heads, activation=activation, shifts=shifts)
 
 
-def layers_that_ship() -> Iterator[Layer]:
-    """The table."""
-    return chain(_contractions(), _depthwise(), _elementwise(), _others())
-
-
-def _contractions() -> Iterator[Layer]:
-    def layer(image: Shape, channels: int, kernel: int, stride: int, epilogue: Expression) -> Iterator[Layer]:
-        height, width, depth = image
-        weights = (channels, kernel, kernel, depth)
-        geometry = POINTWISE if kernel == 1 else _same(height, width, kernel, stride)
-        output = (height, width) if kernel == 1 else geometry.output
-        if prod(weights) <= _MOST_WEIGHTS and max(prod(image), prod(output) * channels) <= _MOST_PIXELS:
-            shape = (1, *output, channels)
-            yield Layer("contract", ((1, *image),), (weights, (channels,)), shape, geometry, epilogue)
-
-    for side, channels, depth, epilogue in product(SIDES, CHANNELS, DEPTHS, AFTER_CONVOLUTIONS):
-        yield from layer((side, side, depth), channels, 1, 1, epilogue)
-    for length, channels, depth, epilogue in product((1, *LENGTHS), CHANNELS, DEPTHS, AFTER_SEQUENCES):
-        yield from layer((1, length, depth), channels, 1, 1, epilogue)
-    for side, channels, depth, epilogue in product(SIDES[3:], CHANNELS, DEPTHS, AFTER_CONVOLUTIONS):
-        yield from layer((side, side, depth), channels, 3, 1, epilogue)
-    for side, kernel, depth, channels, epilogue in product(SIDES[5:], (3, 5, 7), (1, 3), CHANNELS, ACTIVATIONS):
-        yield from layer((2 * side, 2 * side, depth), channels, kernel, 2, epilogue)
-
-
-def _depthwise() -> Iterator[Layer]:
-    for side, kernel, stride, epilogue in product(SIDES, (3, 5, 7), (1, 2), ACTIVATIONS):
-        geometry = _same(side * stride, side * stride, kernel, stride)
-        image = (1, side * stride, side * stride, 32)
-        yield Layer("depthwise", (image,), ((kernel, kernel, 32), (32,)), (1, side, side, 32), geometry, epilogue)
-
-
-def _elementwise() -> Iterator[Layer]:
-    shape = (1, 4, 4, 32)
-    for name, function in FUNCTIONS.items():
-        yield Layer("map", (shape,) * function.arity, (), shape, None, (name, *range(function.arity)))
+def _families() -> Iterator[tuple[Iterable[Layer], Iterable[Expression]]]:
+    """Layers, and the epilogues that each of them has somewhere."""
+    yield _convolutions(1, 1, DEPTHS), IN_IMAGES
+    yield _convolutions(3, 1, DEPTHS), IN_IMAGES
+    yield _convolutions(3, 2, (1, 3)), ACTIVATIONS
+    yield _dense(LENGTHS), IN_SEQUENCES
+    yield _dense((1,)), IN_VECTORS
+    for kernel, stride in product((3, 5, 7), (1, 2)):
+        yield (partial(_depthwise, side, kernel, stride) for side in SIDES), ACTIVATIONS
+    yield (partial(_pool, reduction) for reduction in ("max", "mean", "l2")), (IDENTITY, RELU, RELU6)
 
 
 def _others() -> Iterator[Layer]:
-    image = (1, 8, 8, 32)
+    """Layers that have nothing behind them."""
     for reduction, axes in product(("sum", "mean", "prod", "max", "min"), ((1, 2), (3,))):
-        shape = tuple(1 if axis in axes else size for axis, size in enumerate(image))
-        yield Layer("reduce", (image,), (), shape, (reduction, axes))
-    for reduction, epilogue in product(("max", "mean", "l2"), ACTIVATIONS[:3]):
-        yield Layer("window", (image,), (), (1, 4, 4, 32), (reduction, _same(8, 8, 3, 2)), epilogue)
-    for log in (False, True):
-        yield Layer("softmax", ((4, 100),), (), (4, 100), (1.0, log))
+        yield partial(_reduce, reduction, axes)
+    for type in MOVED:
+        yield partial(_transpose, type)
+    for (name, function), type in product(FUNCTIONS.items(), (TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL)):
+        if ELEMENTS[ELEMENT_OF[type]].kind in function.emit:
+            types = [type] * function.arity
+            if function.chooses:
+                types[0] = TensorType.BOOL
+            for scalars in product((False, True), repeat=function.arity):
+                if not all(scalars):
+                    yield partial(_map, name, types, scalars)
 
 
-def _same(height: int, width: int, kernel: int, stride: int) -> Geometry:
-    """A square window with TFLite's padding SAME."""
-    output = -(-height // stride), -(-width // stride)
-    top, left = (
-        max(0, (count - 1) * stride + kernel - size) // 2 for count, size in zip(output, (height, width), strict=True)
-    )
-    return Geometry((kernel, kernel), (stride, stride), (1, 1), (top, left), output)
+def _specs(layer: Layer, epilogue: Expression, target: Target) -> dict[str, KernelSpec]:
+    """The kernels of a layer that has nothing else around it."""
+    net = Network()
+    y = layer(net)
+    if epilogue != IDENTITY:
+        y = net.map(epilogue, y, *(net.input(*y.shape) for _ in range(operand_count(epilogue) - 1)))
+    net.output(y)
+    return net.specs(target)
+
+
+def _convolutions(kernel: int, stride: int, depths: Iterable[int]) -> Iterator[Layer]:
+    for side, depth, channels in product(SIDES, depths, CHANNELS):
+        size = side * stride
+        if kernel**2 * depth * channels <= MOST_WEIGHTS and max(size**2 * depth, side**2 * channels) <= _MOST_PIXELS:
+            yield partial(_convolution, (1, size, size, depth), channels, kernel, stride)
+
+
+def _convolution(shape: tuple[int, ...], channels: int, kernel: int, stride: int, net: Network) -> View:
+    return net.convolution(net.input(*shape), channels, kernel, stride)
+
+
+def _dense(lengths: Iterable[int]) -> Iterator[Layer]:
+    for length, depth, channels in product(lengths, DEPTHS, CHANNELS):
+        if depth * channels <= MOST_WEIGHTS:
+            yield partial(_connected, length, depth, channels)
+
+
+def _connected(length: int, depth: int, channels: int, net: Network) -> View:
+    return net.dense(net.input(length, depth), channels)
+
+
+def _depthwise(side: int, kernel: int, stride: int, net: Network) -> View:
+    return net.depthwise(net.input(1, side * stride, side * stride, 32), kernel, stride)
+
+
+def _pool(reduction: str, net: Network) -> View:
+    return net.add("window", [net.input(1, 8, 8, 32)], (1, 4, 4, 32), (reduction, same((1, 8, 8, 32), 3, 2)))
+
+
+def _reduce(reduction: str, axes: tuple[int, ...], net: Network) -> View:
+    shape = [1 if axis in axes else size for axis, size in enumerate((1, 8, 8, 32))]
+    return net.add("reduce", [net.input(1, 8, 8, 32)], shape, (reduction, axes))
+
+
+def _transpose(type: TensorType, net: Network) -> View:
+    return net.copy(net.input(4, 8, 8, type=type).permute((2, 1, 0)))
+
+
+def _map(name: str, types: Sequence[TensorType], scalars: Sequence[bool], net: Network) -> View:
+    shapes = [() if is_scalar else (1, 8, 8, 32) for is_scalar in scalars]
+    operands = [net.input(*shape, type=type) for shape, type in zip(shapes, types, strict=True)]
+    return net.map((name, *range(len(types))), *operands)

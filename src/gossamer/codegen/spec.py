@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 from gossamer.errors import CompileError
+from gossamer.records import record
 from gossamer.targets import Target
 
 ENTRY = "k"
@@ -75,7 +75,7 @@ class ArgumentBlock:
         return dict(zip(self._by_name, words, strict=True))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelSpec(ABC):
     """A kernel as a value: kind, types, fused expression, tile and ISA. Equal specs are equal machine code.
 

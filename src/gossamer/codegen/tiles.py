@@ -14,6 +14,9 @@ Tile = tuple[int, int]
 PAGE = 4096
 """Bytes after which addresses meet in the first-level cache."""
 
+WINOGRAD_BYTES = 576 << 10
+"""Bytes that the second-level cache (1 MB on Zen 4, 2 MB on newer Intels) has for what is between transformations."""
+
 
 @cache
 def proposals(target: Target, kind: str) -> tuple[Tile, ...]:
@@ -28,11 +31,26 @@ def gemm_tile(target: Target, columns: int, channels: int, rows: int = 1, a_stri
 
     The last tile of a row and the last panel of channels may be cut off; the tile that wastes least wins.
     """
+    return _best_tile(target, columns, channels, a_stride)[1]
+
+
+@cache
+def winograd_group(target: Target, planes: int, tiles: int, depth: int, channels: int) -> int:
+    """How many tiles of a Winograd convolution are transformed at a time: as `gemm_tile` likes them, and so many that
+    what is between the transformations stays in the second-level cache, beside the weights of a plane."""
+    most = min(tiles, max(1, WINOGRAD_BYTES // (4 * planes * (depth + channels))))
+    costs = {
+        group: -(-tiles // group) * _best_tile(target, group, channels, 4 * depth)[0] for group in range(1, most + 1)
+    }
+    return max(group for group, cost in costs.items() if cost <= 1.02 * min(costs.values()))
+
+
+def _best_tile(target: Target, columns: int, channels: int, a_stride: int) -> tuple[float, Tile]:
+    """The best tile after its cost: cycles for a row and a step of depth."""
     vectors = -(-channels // target.lanes())
-    if columns == 1:
-        return 1, min(8, vectors)
     _, half = last_vector(target, channels - (vectors - 1) * target.lanes())
-    best: tuple[float, Tile] | None = None
+    # A row at a time, which needs a load for every multiplication, where there are no more rows.
+    best = (2.0 * columns * vectors, (1, min(8, vectors)))
     for mr, nv in proposals(target, "gemm"):
         if mr > columns:
             continue
@@ -42,9 +60,9 @@ def gemm_tile(target: Target, columns: int, channels: int, rows: int = 1, a_stri
             whole, rest = whole - 1, nv
         cycles = whole * _cycles(mr, nv) + (_cycles(mr, rest, half) if rest else 0)
         cost = -(-columns // mr) * cycles * _conflicts(mr, a_stride)
-        if best is None or cost < best[0] - 1e-9:
+        if cost < best[0] - 1e-9:
             best = cost, (mr, nv)
-    return best[1] if best else (1, min(8, vectors))
+    return best
 
 
 def _cycles(mr: int, nv: int, half: bool = False) -> float:
@@ -54,8 +72,8 @@ def _cycles(mr: int, nv: int, half: bool = False) -> float:
 
 
 def _conflicts(mr: int, a_stride: int) -> float:
-    # Rows that are a multiple of 4096 bytes apart share 8 lines of the first-level cache (12 on newer Intels). On Zen 4,
-    # at a depth of 1024, 9 rows do not suffer, 12 take 1.15 times as long, 14 1.7 times.
+    # Rows that are a multiple of 4096 bytes apart share 8 lines of the first-level cache (12 on newer Intels). On Zen
+    # 4, at a depth of 1024, 9 rows do not suffer, 12 take 1.15 times as long, 14 1.7 times.
     together = mr / (PAGE // gcd(a_stride, PAGE)) if a_stride else 0
     return 1 + max(0, together - 9) * 0.1
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntFlag
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from gossamer.delegates.partition import NodeSubset
 from gossamer.errors import InvokeError
 from gossamer.ops.op_def import Context, Shape, TensorInfo
+from gossamer.records import record
 
 Array = NDArray[Any]
 
@@ -49,6 +49,22 @@ class NodeInfo(Context, ABC):
     def data(self) -> Any:
         """What the operator's prepare made of the node, if it was prepared."""
 
+    @property
+    @abstractmethod
+    def is_prepared(self) -> bool:
+        """Whether the node has been prepared, so that its shapes are known."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str | None:
+        """The same for all nodes of a graph, and different if anything is that decides how nodes are prepared: the
+        file, its operators, the shapes of inputs. ``None`` where that cannot be told."""
+
+    @abstractmethod
+    def propagate_shapes(self) -> None:
+        """Let all nodes of the graph be prepared, unless they are: shapes are then known as far as they can be, and
+        ``data``. Raises `PrepareError`."""
+
     @abstractmethod
     def constant(self, position: int) -> Array | None:
         """The value of an input if it is stored in the file or was computed by a prepare, else ``None``."""
@@ -58,10 +74,13 @@ class Partition(ABC):
     """Nodes that a delegate has claimed and that become one.
 
     ``nodes`` are in the order in which to run them. ``inputs`` and ``outputs`` are sorted by tensor index; the inputs
-    include constants, the outputs are what other nodes read or the graph returns.
+    include constants, the outputs are what other nodes read or the graph returns. ``source`` is the file in which
+    stored constants lie; ``fingerprint`` that of `NodeInfo`.
     """
 
     subgraph_index: int
+    source: memoryview | None
+    fingerprint: str | None
     nodes: Sequence[NodeInfo]
     inputs: Sequence[TensorInfo]
     outputs: Sequence[TensorInfo]
@@ -72,6 +91,10 @@ class Partition(ABC):
 
         Raises `DelegateError` if another delegate has the tensor.
         """
+
+    @abstractmethod
+    def propagate_shapes(self) -> None:
+        """Let every node of the partition prepare itself, without a word to the graph. Raises `PrepareError`."""
 
     @abstractmethod
     def buffer_handle(self, tensor: TensorInfo) -> int | None:
@@ -179,7 +202,7 @@ class Delegate(ABC):
         """A handle is not needed any more. Called when a tensor gets another one, and when the model goes."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Claims:
     """What a delegate takes of a subgraph: all subsets in the order in which they run, and by node why not the rest."""
 

@@ -9,18 +9,18 @@ each in theirs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 from gossamer.errors import PrepareError
 from gossamer.planner import libstdcxx
+from gossamer.records import record
 
 ControlEdge = tuple[int, int]
 """Positions in the execution plan: the second node runs after the first."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GraphNode:
     """A node of an execution plan: its number, tensor indices (-1: left out), and whether its order is observable."""
 
@@ -30,7 +30,7 @@ class GraphNode:
     side_effects: bool = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NodeSubset:
     """Nodes that run together: claimed by a delegate, or not.
 

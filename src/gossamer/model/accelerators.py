@@ -6,11 +6,10 @@ what they have; nobody but the accelerator can run it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gossamer.errors import ModelError
 from gossamer.model.model import Model
 from gossamer.model.reader import read_root
+from gossamer.records import record
 from gossamer.schema import flexbuffers
 from gossamer.schema.edge_tpu import PACKAGE_IDENTIFIER, Executable, MultiExecutable, Package
 
@@ -22,7 +21,7 @@ _COMMAND_STREAM = b"COP1"
 _CONFIGURE = 1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class EdgeTpuProgram:
     """A program for an Edge TPU: the chip (that of Coral's is ``beagle``), the oldest runtime that takes it, and the
     compiler, where it says so."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from gossamer.errors import ModelError
 from gossamer.model.model import Model
 from gossamer.model.reader import read_root
 from gossamer.model.writer import write_root
+from gossamer.records import record
 from gossamer.schema.metadata import METADATA_IDENTIFIER, AssociatedFile, AssociatedFileType, ModelMetadata
 from gossamer.schema.tables import Buffer, Metadata
 
@@ -97,7 +97,7 @@ def conversion_metadata(model: Model) -> bytes | None:
     return None if data is None else data.tobytes()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OfflineAllocation:
     """Arena offsets decided before run time, in bytes: one for each tensor of a subgraph; -1 leaves it open."""
 

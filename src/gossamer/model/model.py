@@ -40,13 +40,21 @@ class Model(tables.Model):
 
     source: memoryview | None = None
     path: str | None = None
+    identity: str | None = None
+    """What tells the file that was read from every other one, and from itself after a change; ``None`` if unknown."""
     unchanged: bool = False
     """Whether the model says exactly what its source says, so that writing it gives the same bytes."""
 
-    def with_source(self: M, source: memoryview | None, path: str | None = None, unchanged: bool = False) -> M:
+    def with_source(
+        self: M,
+        source: memoryview | None,
+        path: str | None = None,
+        unchanged: bool = False,
+        identity: str | None = None,
+    ) -> M:
         """The same tables over other bytes, which the offsets of its external data then refer to."""
         model = super().replace()
-        vars(model).update(source=source, path=path, unchanged=unchanged)
+        vars(model).update(source=source, path=path, unchanged=unchanged, identity=identity)
         return model
 
     def replace(self: M, **changes: Any) -> M:

@@ -108,28 +108,35 @@ def read_model(source: str | os.PathLike[str] | Buffer, path: str | None = None)
     completely (`verify_model` checks the meaning). Raises `ModelError` for a file that cannot be opened, is empty, or
     is not a .tflite model; the message says where it is damaged.
     """
+    identity = None
     if isinstance(source, (bytes, bytearray, memoryview, mmap.mmap)):
         data = memoryview(source)
     elif isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        data = memoryview(_mapped(path))
+        mapped, identity = _mapped(path)
+        data = memoryview(mapped)
     else:
         try:
             data = memoryview(source)
         except TypeError:
             raise TypeError(f"a model is read from a path or from bytes, got {type(source).__name__}") from None
-    return read_root(Model, data.cast("B"), FILE_IDENTIFIER).with_source(data.cast("B").toreadonly(), path, True)
+    return read_root(Model, data.cast("B"), FILE_IDENTIFIER).with_source(
+        data.cast("B").toreadonly(), path, True, identity
+    )
 
 
-def _mapped(path: str) -> mmap.mmap:
+def _mapped(path: str) -> tuple[mmap.mmap, str]:
+    """The file, and its identity: where it is stored, its size and the time of its last change."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
         raise ModelError(f"Could not open {path!r}.The model allocation is null/empty: {error.strerror}") from None
     try:
-        if not os.fstat(descriptor).st_size:
+        found = os.fstat(descriptor)
+        if not found.st_size:
             raise ModelError(f"mmap of size 0 requested.The model allocation is null/empty: {path!r} is an empty file")
-        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        identity = f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), identity
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise

@@ -10,15 +10,16 @@ here the comparison is right.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_binary, require_scale
+from gossamer.ops._elementwise import prepare_binary, refuse_quantized, require_scale
 from gossamer.ops._rescale import OperandScale, divide_by_any_pot
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
 from gossamer.quantization import quantize_multiplier, saturating_rounding_doubling_high_mul
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 NUMBERS = (
@@ -35,7 +36,7 @@ NUMBERS = (
 _LEFT_SHIFT = 8
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _LargeScale:
     """An operand whose scale is above 1, as LiteRT's undefined shift has it."""
 
@@ -50,7 +51,7 @@ class _LargeScale:
         return divide_by_any_pot(product, -self.shift)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rescaled:
     """How to bring two quantised operands to one scale."""
 
@@ -87,3 +88,9 @@ def compare(ctx: InvokeContext, comparison: Callable[..., Any]) -> Array:
     if ctx.data is not None:
         x, y = ctx.data.first(x), ctx.data.second(y)
     return np.asarray(comparison(x, y)).astype(np.bool_, copy=False)
+
+
+def lower_comparison(graph: Lowering, function: str) -> None:
+    """State the operator as a function of both inputs."""
+    refuse_quantized(graph)
+    graph.result(graph.map(function, graph.value(0), graph.value(1), type=TensorType.BOOL))

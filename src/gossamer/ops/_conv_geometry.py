@@ -10,11 +10,12 @@ one tap, all places at which it meets an element.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gossamer.ops.op_def import Context, Shape
+from gossamer.records import record
 from gossamer.schema.enums import Padding
 from gossamer.views import Geometry
 
@@ -24,7 +25,7 @@ INT16_MAX = (1 << 15) - 1
 ALL: Slices = (slice(None),)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Window:
     """A window along one axis: sizes in elements, ``before`` the padding ahead of the axis (see the module)."""
 
@@ -63,6 +64,42 @@ class Window:
         return Window(
             self.input, self.filter, self.stride, self.dilation, stop - start, self.before - start * self.stride
         )
+
+
+class Phase(NamedTuple):
+    """What every ``stride``-th element of a transposed convolution is: an ordinary one with some of the taps.
+
+    The elements are ``first``, ``first + stride``, ...: ``output`` of them. They meet the taps ``tap``, ``tap + step``,
+    ...: ``taps`` of them, maybe none. The last of them comes first, at place ``o - before`` of the ``o``-th element; the
+    others are ``dilation`` places apart.
+    """
+
+    first: int
+    output: int
+    tap: int
+    step: int
+    taps: int
+    dilation: int
+    before: int
+
+
+def phases(window: Window) -> list[Phase]:
+    """The elements of a transposed convolution, sorted by the taps that they meet."""
+    stride, found = window.stride, []
+    common = math.gcd(window.dilation, stride)
+    step, dilation = stride // common, window.dilation // common
+    for first in range(min(stride, window.input)):
+        reached = (
+            tap
+            for tap in range(min(step, window.filter))
+            if (first + window.before - tap * window.dilation) % stride == 0
+        )
+        tap = next(reached, window.filter)
+        taps = len(range(tap, window.filter, step))
+        place = (first + window.before - tap * window.dilation) // stride  # that of the first tap
+        output = len(range(first, window.input, stride))
+        found.append(Phase(first, output, tap, step, taps, dilation, (taps - 1) * dilation - place))
+    return found
 
 
 def geometry(windows: tuple[Window, Window]) -> Geometry:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from gossamer.quantization import (
     multiply_by_quantized_multiplier_64,
     quantize_multipliers,
 )
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 Array = NDArray[Any]
@@ -42,7 +42,7 @@ BIAS_TYPES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Requantization:
     """From integer operands to accumulators, and from these to the integers of the output."""
 

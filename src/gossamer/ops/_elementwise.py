@@ -101,23 +101,21 @@ def quantized_limits(ctx: PrepareContext, activation: int) -> tuple[int, int]:
 
 
 def lower_elementwise(
-    graph: Lowering,
-    expression: Expression,
-    *types: TensorType,
-    activation: ActivationFunctionType = ActivationFunctionType.NONE,
+    graph: Lowering, expression: Expression, activation: ActivationFunctionType = ActivationFunctionType.NONE
 ) -> None:
-    """State an operator as an expression of all its inputs, and a fused activation.
-
-    Refused unless the inputs are of one of these types, and integers stand for themselves.
-    """
-    require_kernel(graph, *types)
+    """State an operator as an expression of all its inputs, and a fused activation."""
+    refuse_quantized(graph)
     y = graph.map(expression, *(graph.value(position) for position in range(len(graph.inputs))))
     graph.result(graph.activation(y, activation))
 
 
-def require_kernel(graph: Lowering, *types: TensorType) -> None:
-    """Refuse other types of input 0 than these, and integers that are rescaled: prepare returned data for them."""
-    got = graph.input(0).type
-    if got not in types or graph.data is not None:
-        kind = type_name(got) if graph.data is None else f"quantized {type_name(got)}"
-        graph.refuse(f"{kind} runs on the reference kernel")
+def refuse_quantized(graph: Lowering) -> None:
+    """Refuse integers that stand for real numbers: those that prepare returned data for."""
+    if graph.data is not None:
+        graph.refuse(f"quantized {type_name(graph.input(0).type)} runs on the reference kernel")
+
+
+def refuse_zeros(graph: Lowering) -> None:
+    """Refuse to divide by input 1 unless it is known to have no zeros, which are an error."""
+    if not graph.known(1).all():
+        graph.refuse(f"{graph.op.inputs[1]} has zeros")

@@ -5,20 +5,20 @@ A table is known by the int32 id of its HASHTABLE operator, which all subgraphs 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from gossamer.dtypes import type_name
 from gossamer.ops._layout import require_shape
 from gossamer.ops._resource import resource_id
 from gossamer.ops.op_def import InvokeContext, PrepareContext, TensorInfo
+from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 
 HANDLE = (TensorType.RESOURCE,)
 KEYS_AND_VALUES = (TensorType.INT64, TensorType.STRING)
 
 
-@dataclass
+@record
 class HashTable:
     """A map from int64 to string or from string to int64. ``entries`` is ``None`` until the table is filled."""
 

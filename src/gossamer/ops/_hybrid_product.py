@@ -11,7 +11,6 @@ kernels do not, and neither does this one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,13 @@ from numpy.typing import NDArray
 
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
+from gossamer.records import record
 
 Floats = NDArray[np.float32]
 Ints = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Rows:
     """Quantized rows: ``levels`` int8 [n, k], ``scales`` float32 [n], ``points`` int32 [n] or None where all are 0."""
 

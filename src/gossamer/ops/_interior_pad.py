@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from gossamer.ops.op_def import Array, Shape
+from gossamer.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class InteriorPadding:
     """For each dimension, how many elements to add at the front, at the back, and between each two neighbours.
 

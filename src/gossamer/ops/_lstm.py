@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,7 @@ from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import WEIGHT_TYPES, Matrix, Vectors, check_scale, matrix, require_variable
 from gossamer.ops._vector_activation import activate, logistic
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo
+from gossamer.records import record
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 
 Floats = NDArray[np.float32]
@@ -102,7 +102,7 @@ class Operands:
             self.ctx.fail(f"{self.prefix}{name} must be left out {reason}")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Cell:
     """Sizes and features of a cell, and where its operands are."""
 
@@ -226,7 +226,7 @@ def row_sums(cell: Cell) -> int:
     return count + (math.ceil(cell.outputs / max(cell.cells, 1)) if cell.projection else 0)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Gate:
     """The weights of a gate; recurrent ones that are a vector stand for a diagonal matrix."""
 
@@ -263,7 +263,7 @@ def _normalized(x: Floats) -> Floats:
     return deviations * inverse
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class RealCell:
     """A cell that is ready to run: float or hybrid."""
 

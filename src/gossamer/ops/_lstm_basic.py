@@ -17,8 +17,6 @@ everything after it is gemmlowp's fixed-point arithmetic for int16. The operator
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.dtypes import type_name
@@ -31,6 +29,7 @@ from gossamer.ops._lstm_integer import tanh as fixed_tanh
 from gossamer.ops._vector_activation import logistic, tanh
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
 from gossamer.quantization import quantize_multiplier, rounding_divide_by_pot
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 NAMES = ("input", "previous output", "weights", "bias", "previous state", "output", "state", "joined", "product")
@@ -38,7 +37,7 @@ F32, U8, I16, I32 = TensorType.FLOAT32, TensorType.UINT8, TensorType.INT16, Tens
 TYPES = {F32: (F32,) * 9, U8: (U8, U8, U8, I32, I16, U8, I16, U8, I16)}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Data:
     """Multiplier and shift of the uint8 product, and the zero point of its weights."""
 

@@ -20,7 +20,6 @@ variance) * coefficient + bias is rounded to 1/1024 and brought to 12 fraction b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -31,13 +30,14 @@ from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._lstm import PEEPHOLE_GATES, Cell, Operands
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 Ints = NDArray[np.int64]
 Multiplier = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GateScales:
     """Multipliers of a gate's products, of its coefficients, and the least variance."""
 
@@ -48,7 +48,7 @@ class GateScales:
     least_variance: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Scales:
     """All that quantization decides of an integer cell. ``cell_exponent``: the cell state's scale is 2**n."""
 
@@ -148,7 +148,7 @@ def request_temporaries(ctx: PrepareContext, cell: Cell) -> None:
         ctx.temporary(kind, (cell.batch, cell.cells))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class IntegerGate:
     """A gate with its weights and effective biases."""
 
@@ -234,7 +234,7 @@ def tanh(x: Array, integer_bits: int) -> Ints:
     return values
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class IntegerCell:
     """A cell that is ready to run."""
 

@@ -20,8 +20,6 @@ tanh(c') / 2**15) plus bias is multiplied by the quotient of scales with a 16-bi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,6 +34,7 @@ from gossamer.quantization import (
     round_half_away,
     rounding_divide_by_pot,
 )
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 Ints = NDArray[np.int64]
@@ -44,7 +43,7 @@ Ints = NDArray[np.int64]
 INTERMEDIATES = {"forget": (4, 5, 3), "cell": (7, 8, 6), "output": (10, 11, 9)}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GateScales:
     """Multipliers of the products to int8, of these to their sum; their zero points; the scale of the coefficients."""
 
@@ -57,7 +56,7 @@ class GateScales:
     norm: np.float32
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Scales:
     """All that quantization decides of the cell."""
 

@@ -7,8 +7,6 @@ significand is divided by n beforehand, shifted left as far as the total shift a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.ops._elementwise import require_scale
@@ -16,9 +14,10 @@ from gossamer.ops._fixed_point import saturated, wrap_int32
 from gossamer.ops._reduce import BYTES, axes_of, prepare_reduction, reduced_elements, reduced_shape
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rescaling:
     """Multiplier from the input's scale to the output's."""
 

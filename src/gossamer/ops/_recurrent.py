@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from gossamer.ops._hybrid_product import Rows, accumulate, quantize_rows, signed
 from gossamer.ops.op_def import Context, InvokeContext, TensorInfo
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 Floats = NDArray[np.float32]
@@ -31,7 +31,7 @@ class Vectors:
         return quantize_rows(self.values, self.asymmetric)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Matrix:
     """Weights [units, k]; ``scale`` is 0 for float ones."""
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gossamer.dtypes import numpy_dtype
+from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._elementwise import require_output_type
-from gossamer.ops.lowering import Lowering
+from gossamer.ops.lowering import Lowering, Reduction
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape
 from gossamer.schema.enums import TensorType
 
@@ -84,12 +84,19 @@ def prepare_reduction(ctx: PrepareContext, *, accumulator: bool = False, fold: b
     return resolved
 
 
-def constant_axes(graph: Lowering) -> tuple[int, ...]:
-    """The axes to reduce, for lowering."""
-    axes = graph.constant(1)
-    if axes is None:
-        graph.refuse("the axes are not constant")
-    return resolved_axes(graph, axes, len(graph.input(0).shape))
+def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -> None:
+    """State an operator as a reduction of input 0, if that is of one of these types and no quantized integer.
+
+    Types other than float32 are widened to it: float16, and booleans, for which the sum is none and the product is min.
+    """
+    x = graph.input(0)
+    if x.type not in types:
+        graph.refuse(f"{type_name(x.type)} runs on the reference kernel")
+    axes = resolved_axes(graph, graph.known(1), len(x.shape))
+    y = graph.cast(graph.value(0), TensorType.FLOAT32)
+    if axes:
+        y = graph.reduce(reduction, y, axes)
+    graph.result(graph.reshape(graph.cast(y, x.type), graph.output().shape))
 
 
 def axes_of(ctx: InvokeContext) -> tuple[int, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from gossamer.ops.op_def import Array, Shape
+from gossamer.records import record
 from gossamer.schema.enums import ReduceWindowFunction, TensorType
 
 TYPES = (
@@ -42,7 +42,7 @@ _STEPS: dict[ReduceWindowFunction, Callable[[Array, Array], Array]] = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Window:
     """Its shape, by how much it moves, and how far apart the elements are that it shows; all positive."""
 

@@ -8,7 +8,6 @@ the 32-bit arithmetic of MultiplyByQuantizedMultiplier, and clamped to the level
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,13 @@ from gossamer.ops._elementwise import prepare_unary, require_symmetric
 from gossamer.ops._fixed_point import look_up, scale_ratio
 from gossamer.ops.op_def import InvokeContext, PrepareContext
 from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, round_half_away
+from gossamer.records import record, replace
 from gossamer.schema.enums import TensorType
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class QuantizedClamp:
     """The rescaling and the clamp of a quantized operator; ``table`` has the results for 8-bit values."""
 

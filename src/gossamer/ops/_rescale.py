@@ -6,7 +6,6 @@ of gemmlowp. Two operands share a scale of twice the larger input scale, so thei
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from gossamer.quantization import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 
@@ -48,7 +48,7 @@ def scaled(x: Int, multiplier: int, shift: int) -> NDArray[np.int64]:
     return product << shift if shift > 0 else rounding_divide_by_pot(product, -shift)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OperandScale:
     """An operand on the common scale: ``scaled((x - zero_point) << left_shift, multiplier, shift)``."""
 
@@ -61,7 +61,7 @@ class OperandScale:
         return scaled((x.astype(np.int64) - self.zero_point) << self.left_shift, self.multiplier, self.shift)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OutputScale:
     """From the common scale to the output: ``clamp(scaled(x, multiplier, shift) + zero_point, low, high)``."""
 
@@ -78,7 +78,7 @@ class OutputScale:
         return result
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ShiftedOperand:
     """An operand whose scale is a power of two times the output's: shifted right with rounding."""
 
@@ -88,7 +88,7 @@ class ShiftedOperand:
         return rounding_divide_by_pot(x, self.shift)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Clamp:
     """The output stage of power-of-two arithmetic."""
 
@@ -101,7 +101,7 @@ class Clamp:
         return result
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rescaling:
     """Two operands and their output."""
 

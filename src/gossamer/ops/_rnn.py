@@ -7,8 +7,6 @@ every product, as `_hybrid_product` describes. Activations are those of `_vector
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,12 +15,13 @@ from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import Matrix, Vectors, check_scale, require_variable
 from gossamer.ops._vector_activation import activate
 from gossamer.ops.op_def import Context, PrepareContext, TensorInfo
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 Floats = NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Cell:
     """The matrices of a cell, how it activates and quantizes."""
 

@@ -7,19 +7,19 @@ beyond about -31 in real terms count as minus infinity.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.ops._fixed_point import Int, exp_on_negative_values, wrap_int32
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
+from gossamer.records import record
 
 INPUT_BITS = 5
 SUM_BITS = 12
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Differences:
     """Tables with an entry for each difference 0, -1, ... -255: ``rescaled`` with five integer bits, ``exps`` of it
     with none, 0 where the difference is under ``least``."""

@@ -8,8 +8,6 @@ a 32-bit multiplier if the scales differ, plus the output's zero point, saturate
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise
@@ -19,6 +17,7 @@ from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, quantized
 from gossamer.quantization import multiply_by_quantized_multiplier
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import AbsOptions
 
@@ -41,7 +40,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Quantized:
     zero_in: int
     zero_out: int
@@ -72,4 +71,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "abs", TensorType.FLOAT32)
+    lower_elementwise(graph, "abs")

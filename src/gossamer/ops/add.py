@@ -73,4 +73,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "add", TensorType.FLOAT32, activation=graph.options.fused_activation_function)
+    lower_elementwise(graph, "add", graph.options.fused_activation_function)

@@ -10,7 +10,7 @@ from functools import reduce
 
 import numpy as np
 
-from gossamer.ops._elementwise import require_kernel, require_output_type, require_same_types
+from gossamer.ops._elementwise import require_output_type, require_same_types
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
@@ -49,7 +49,6 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    require_kernel(graph, TensorType.FLOAT32)
     total = graph.value(0)
     for position in range(1, len(graph.inputs)):
         total = graph.map("add", total, graph.value(position))

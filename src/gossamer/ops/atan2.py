@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from gossamer.ops._elementwise import require_output_type, require_same_types
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ATan2Options
@@ -45,3 +46,10 @@ def reference(ctx: InvokeContext) -> Array:
     if y.dtype.itemsize == 2:
         return np.asarray(np.arctan2(y.astype(np.float32), x.astype(np.float32))).astype(y.dtype)
     return np.arctan2(y, x)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    y = graph.value(0)
+    x = graph.reshape(graph.value(1), (math.prod(graph.input(1).shape),)).slice(0, 0, y.size)
+    graph.result(graph.map("atan2", y, graph.reshape(x, y.shape)))

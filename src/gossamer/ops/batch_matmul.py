@@ -21,7 +21,6 @@ Types (lhs / rhs / output):
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import quantize_rows
 from gossamer.ops._layout import require_rank
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, operand_types, option
 from gossamer.quantization import (
@@ -38,8 +38,10 @@ from gossamer.quantization import (
     multiply_by_quantized_multiplier_64,
     quantize_multiplier,
 )
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BatchMatMulOptions
+from gossamer.views import View
 
 F32, I8, I16, I32 = TensorType.FLOAT32, TensorType.INT8, TensorType.INT16, TensorType.INT32
 
@@ -70,7 +72,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Data:
     """``multiplier`` and ``shift`` of a quantized output; ``scales`` [1] or [columns] of a hybrid rhs."""
 
@@ -188,3 +190,14 @@ def _hybrid(lhs: Array, rhs: Array, scales: NDArray[np.float32], asymmetric: boo
         )
     result: Array = (rows.scales.reshape(lhs.shape[:-1])[..., None] * scales) * products.astype(np.float32)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lhs, rhs = graph.floats(0, 1)
+    graph.result(graph.matmul(_transposed(lhs, graph.options.adj_x), _transposed(rhs, graph.options.adj_y)))
+
+
+def _transposed(view: View, transpose: bool) -> View:
+    *batch, rows, columns = range(len(view.shape))
+    return view.permute((*batch, columns, rows)) if transpose else view

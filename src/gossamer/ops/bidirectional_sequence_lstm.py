@@ -15,8 +15,6 @@ takes the merged width for that of the output states, and so mixes up the batche
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from gossamer.ops import _lstm
@@ -25,6 +23,7 @@ from gossamer.ops._recurrent import WEIGHT_TYPES
 from gossamer.ops._vector_activation import check_activation
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, option, output_type
+from gossamer.records import record, replace
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BidirectionalSequenceLSTMOptions
 
@@ -64,7 +63,7 @@ AUX_INPUT = op.inputs.index("aux_input?")
 PLACES = {direction: _lstm.positions(op, direction) for direction in DIRECTIONS}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Data:
     """The forward and the backward cell."""
 

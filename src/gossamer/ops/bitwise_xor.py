@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_binary
+from gossamer.ops._elementwise import lower_elementwise, prepare_binary
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BitwiseXorOptions
@@ -36,3 +37,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.bitwise_xor(ctx.value(0), ctx.value(1))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "xor")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import is_packed, numpy_dtype, type_name
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, in_or_out, input_type, output_type
 from gossamer.quantization import integer_range
@@ -89,3 +90,8 @@ def _saturated(x: Array, low: int, high: int) -> Array:
     whole = np.where((x > low - 1) & (x < high + 1), x, 0).astype(np.int64)
     whole = np.where(x <= low, low, whole)
     return np.where((x >= high + 1) | np.isnan(x), high, whole)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(graph.cast(graph.value(0), graph.output().type))

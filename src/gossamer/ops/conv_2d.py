@@ -24,7 +24,6 @@ Types (input and output alike / filter / bias):
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +36,7 @@ from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, Condition, operand_types, per_channel
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Conv2DOptions
 
@@ -78,7 +78,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Data:
     """``requantize`` is there for integer inputs, ``scales`` for hybrid filters: [O] or [1]. ``per_channel`` tells of a
     hybrid filter that its samples are quantized asymmetrically."""
@@ -185,8 +185,6 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, data: Data) -> A
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    filter = graph.input(1)
-    if filter.type != TensorType.FLOAT32 or graph.input(0).type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    y = graph.convolution(graph.value(0), graph.value(1), graph.value(2), geometry(graph.data.windows))
+    x, filter, bias = graph.floats(0, 1, 2)
+    y = graph.convolution(x, filter, bias, geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))

@@ -16,9 +16,11 @@ import math
 import numpy as np
 
 from gossamer.ops._conv_geometry import Window, check_sizes, volume_windows
+from gossamer.ops._conv_lowering import volume
 from gossamer.ops._conv_quantized import check_bias
 from gossamer.ops._convolution import convolve
 from gossamer.ops._elementwise import fused_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Conv3DOptions
@@ -59,3 +61,14 @@ def reference(ctx: InvokeContext) -> Array:
     if bias is not None:
         sums = sums + bias.reshape(-1)
     return fused_activation(sums, ctx.options.fused_activation_function)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    windows: tuple[Window, ...] = graph.data
+    output, before, stride, dilation = (
+        tuple([getattr(window, size) for window in windows]) for size in ("output", "before", "stride", "dilation")
+    )
+    filter = graph.value(1).permute((4, 0, 1, 2, 3))
+    y = volume(graph, graph.value(0), filter, graph.optional_value(2), output, before, stride, dilation)
+    graph.result(graph.activation(y, graph.options.fused_activation_function))

@@ -16,9 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._conv_geometry import Window, check_sizes, check_volume_options, volume_windows
+from gossamer.ops._conv_lowering import transposed
 from gossamer.ops._conv_quantized import check_bias
 from gossamer.ops._convolution import convolve_transposed
 from gossamer.ops._elementwise import fused_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Conv3DOptions
@@ -83,3 +85,10 @@ def reference(ctx: InvokeContext) -> Array:
     if bias is not None:
         sums = sums + bias.reshape(-1)
     return fused_activation(sums, ctx.options.fused_activation_function)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    filter = graph.value(1).permute((3, 0, 1, 2, 4))
+    activation = graph.options.fused_activation_function
+    graph.result(transposed(graph, graph.value(2), filter, graph.optional_value(3), graph.data, activation))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gossamer.errors import GossamerError
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.records import record
 from gossamer.schema import flexbuffers
 from gossamer.schema.enums import TensorType
 
@@ -166,7 +166,7 @@ def _results(ctx: InvokeContext, returned: Any) -> tuple[Array | None, ...]:
         ctx.fail(f"returned what is no array: {error}")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Options:
     """The custom options that an operator takes: names with defaults, or any, or their bytes."""
 

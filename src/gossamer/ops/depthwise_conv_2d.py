@@ -23,7 +23,6 @@ Types (input and output alike / filter / bias):
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,7 @@ from gossamer.ops._hybrid import quantize_asymmetric
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import operand_types, option, per_channel
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DepthwiseConv2DOptions
 
@@ -72,7 +72,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Data:
     """``requantize`` is there for integer inputs, ``scales`` ([C * M] or [1]) for hybrid filters."""
 
@@ -157,13 +157,12 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    filter, channels = graph.input(1), graph.input(0).shape[3]
-    if filter.type != TensorType.FLOAT32 or graph.input(0).type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    x, multiplier = graph.value(0), filter.shape[3] // channels
+    x, filter = graph.floats(0, 1)
+    channels = x.shape[3]
+    multiplier = filter.shape[3] // channels
     if multiplier > 1:
         repeated = graph.reshape(x, (*x.shape, 1)).broadcast((*x.shape, multiplier))
         x = graph.reshape(repeated, (*x.shape[:3], channels * multiplier))
-    weights = graph.reshape(graph.value(1), filter.shape[1:])
+    weights = graph.reshape(filter, filter.shape[1:])
     y = graph.depthwise(x, weights, graph.optional_value(2), geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))

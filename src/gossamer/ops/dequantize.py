@@ -9,15 +9,15 @@ A constant is dequantized once: the output keeps its memory, and later invocatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.dtypes import type_name
-from gossamer.ops._per_channel import require_channels
+from gossamer.ops._per_channel import along_dimension, require_channels
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type, per_channel
 from gossamer.quantization import dequantize
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DequantizeOptions
 
@@ -44,7 +44,7 @@ op = OpDef(
 )
 
 
-@dataclass
+@record
 class Constant:
     """Whether the output of a constant input has been written."""
 
@@ -77,3 +77,17 @@ def reference(ctx: InvokeContext) -> Array | None:
     if ctx.input(0).type in _FLOATS:
         return x.astype(np.float32)
     return dequantize(x, ctx.input(0).quantization)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, value = graph.input(0), graph.constant(0)
+    if x.type in _FLOATS:
+        y = graph.cast(graph.value(0), TensorType.FLOAT32)
+    elif value is not None:
+        y = graph.array(dequantize(value, x.quantization))
+    else:
+        levels = graph.cast(graph.value(0), TensorType.FLOAT32)
+        scales, points = (graph.array(array) for array in along_dimension(x.quantization, len(x.shape)))
+        y = graph.map(("mul", ("sub", 0, 1), 2), levels, points, scales)
+    graph.result(y)

@@ -15,7 +15,6 @@ small quotients are arbitrary, and all are equal to LiteRT's here. The divisor m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,10 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import (
     fused_activation,
-    lower_elementwise,
     prepare_binary,
     quantized_limits,
+    refuse_quantized,
+    refuse_zeros,
     require_nonzero,
     require_scale,
 )
@@ -38,6 +38,7 @@ from gossamer.quantization import (
     quantize_multiplier,
     saturating_rounding_doubling_high_mul,
 )
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DivOptions
 
@@ -58,7 +59,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Quantized:
     zero_points: tuple[int, int, int]
     multiplier: int
@@ -124,4 +125,10 @@ def _leading_sign_bits(x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "div", TensorType.FLOAT32, activation=graph.options.fused_activation_function)
+    refuse_quantized(graph)
+    if graph.output().type == TensorType.INT32:
+        refuse_zeros(graph)
+    quotient = graph.map("div", graph.value(0), graph.value(1))
+    if graph.output().type == TensorType.FLOAT32:
+        quotient = graph.map("finite", quotient)
+    graph.result(graph.activation(quotient, graph.options.fused_activation_function))

@@ -51,4 +51,4 @@ def _elu(x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "elu", TensorType.FLOAT32)
+    lower_elementwise(graph, "elu")

@@ -15,7 +15,6 @@ int4 and int2 with blockwise scales are not supported.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import NUMBER_TYPES, require_indices_in_range, require_rank
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, per_channel
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 QUANTIZED = (TensorType.UINT8, TensorType.INT8, TensorType.INT4, TensorType.INT2)
@@ -45,7 +45,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Data:
     """``scales`` of a table that is dequantized: [1] or [rows]."""
 

@@ -47,4 +47,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "exp", TensorType.FLOAT32)
+    lower_elementwise(graph, "exp")

@@ -8,14 +8,14 @@ step)) * step + low, all in float32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import option
 from gossamer.quantization import round_half_away
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import FakeQuantOptions
 
@@ -34,7 +34,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Range:
     """The nudged range and its step."""
 
@@ -67,3 +67,14 @@ def reference(ctx: InvokeContext) -> Array:
     clamped = np.minimum(np.fmax(x, nudged.low), nudged.high)
     levels = round_half_away((clamped - nudged.low) * (np.float32(1) / nudged.step))
     return levels * nudged.step + nudged.low
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    nudged: Range = graph.data
+    x = graph.value(0)
+    numbers = (nudged.low, nudged.high, np.float32(1) / nudged.step, nudged.step)
+    low, high, inverse, step = (graph.scalar(float(number), x) for number in numbers)
+    clamped = graph.map(("min", ("max", 0, 1), 2), x, low, high)
+    levels = graph.map(("roundaway", ("mul", ("sub", 0, 1), 2)), clamped, low, inverse)
+    graph.result(graph.map(("add", ("mul", 0, 1), 2), levels, step, low))

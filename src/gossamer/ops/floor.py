@@ -33,4 +33,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "floor", TensorType.FLOAT32)
+    lower_elementwise(graph, "floor")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_binary, require_nonzero
+from gossamer.ops._elementwise import lower_elementwise, prepare_binary, refuse_zeros, require_nonzero
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -43,3 +44,9 @@ def reference(ctx: InvokeContext) -> Array:
         quotient: Array = np.floor(x.astype(np.float64) / y.astype(np.float64))
         return quotient.astype(np.float32)
     return np.floor_divide(x.astype(np.int64), y.astype(np.int64)).astype(x.dtype)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    refuse_zeros(graph)
+    lower_elementwise(graph, "floordiv")

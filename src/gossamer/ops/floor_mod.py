@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_binary, require_nonzero
+from gossamer.ops._elementwise import lower_elementwise, prepare_binary, refuse_zeros, require_nonzero
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -42,3 +43,10 @@ def reference(ctx: InvokeContext) -> Array:
         return np.mod(x, y)
     remainder = np.fmod(x, y)
     return np.where((remainder != 0) & ((y < 0) != (remainder < 0)), remainder + y, remainder)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    if graph.output().type != TensorType.FLOAT32:
+        refuse_zeros(graph)
+    lower_elementwise(graph, "floormod")

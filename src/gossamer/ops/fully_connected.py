@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -61,6 +60,7 @@ from gossamer.quantization import (
     quantized_activation_range,
     round_half_away,
 )
+from gossamer.records import record, replace
 from gossamer.schema.enums import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
 from gossamer.schema.options import FullyConnectedOptions
 
@@ -119,7 +119,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Requantization:
     """From accumulators to the integers of the output, by one multiplier or one for each unit."""
 
@@ -154,7 +154,7 @@ Scale = float | NDArray[np.float32]
 Kernel = Callable[[InvokeContext, Array, Array, "Array | None"], Array]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Data:
     """``kernel(ctx, rows [n, depth], weights [units, depth], bias [units])`` gives [n, units]; ``dense`` are weights
     that were stored sparse."""
@@ -485,16 +485,10 @@ def _shuffled_input(rows: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    x, weights = graph.input(0), graph.input(1)
+    x, weights = graph.floats(0, 1)
     units, depth = weights.shape
-    if x.type != F32 or weights.type != F32 or not depth:
-        graph.refuse("quantized types run on the reference kernels")
-    if weights.sparsity is not None:
-        graph.refuse("sparse weights run on the reference kernel")
-    rows = graph.reshape(graph.value(0), (math.prod(x.shape) // depth, depth))
+    rows = graph.reshape(x, (math.prod(x.shape) // depth, depth))
     bias = graph.optional_value(2)
-    product = graph.matmul(
-        rows, graph.value(1).permute((1, 0)), None if bias is None else graph.reshape(bias, (units,))
-    )
+    product = graph.matmul(rows, weights.permute((1, 0)), None if bias is None else graph.reshape(bias, (units,)))
     y = graph.activation(product, graph.options.fused_activation_function)
     graph.result(graph.reshape(y, graph.output().shape))

@@ -105,4 +105,4 @@ def _erfc(x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "gelutanh" if graph.options.approximate else "gelu", TensorType.FLOAT32)
+    lower_elementwise(graph, "gelutanh" if graph.options.approximate else "gelu")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._comparison import NUMBERS, Rescaled, compare, prepare_comparison
+from gossamer.ops._comparison import NUMBERS, Rescaled, compare, lower_comparison, prepare_comparison
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -38,3 +39,8 @@ def prepare(ctx: PrepareContext) -> Rescaled | None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return compare(ctx, np.greater_equal)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_comparison(graph, "greaterequal")

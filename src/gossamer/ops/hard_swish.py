@@ -87,4 +87,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "hardswish", TensorType.FLOAT32)
+    lower_elementwise(graph, "hardswish")

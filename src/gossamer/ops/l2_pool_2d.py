@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._conv_geometry import geometry
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._pool import Windows, counts, prepare_pool, reduce_windows
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Pool2DOptions
@@ -36,3 +38,9 @@ def reference(ctx: InvokeContext) -> Array:
     sums = reduce_windows(x * x, ctx.data, np.add, 0, np.float32)
     means = sums / counts(ctx.data).astype(np.float32)
     return fused_activation(np.sqrt(means), ctx.options.fused_activation_function)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    y = graph.window("l2", graph.value(0), geometry(graph.data))
+    graph.result(graph.activation(y, graph.options.fused_activation_function))

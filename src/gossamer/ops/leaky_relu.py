@@ -9,16 +9,15 @@ type. A negative alpha scales by its magnitude, and the result is negated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_unary, require_kernel, require_symmetric
+from gossamer.ops._elementwise import prepare_unary, refuse_quantized, require_symmetric
 from gossamer.ops._fixed_point import saturated, scale_ratio
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import multiply_by_quantized_multiplier
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import LeakyReluOptions
 
@@ -37,7 +36,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Multipliers:
     """(multiplier, shift) of both branches; ``sign`` is that of alpha."""
 
@@ -73,6 +72,6 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    require_kernel(graph, TensorType.FLOAT32)
+    refuse_quantized(graph)
     x = graph.value(0)
     graph.result(graph.map("prelu", x, graph.scalar(graph.options.alpha, x)))

@@ -10,13 +10,12 @@ would not fit five integer bits give the least value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary, require_scale
 from gossamer.ops._fixed_point import log_of_at_least_1, wrap_int32
 from gossamer.ops._softmax import INPUT_BITS, SUM_BITS, Differences, prepare_differences, steps_from_greatest
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import (
@@ -25,6 +24,7 @@ from gossamer.quantization import (
     quantize_multiplier,
     rounding_divide_by_pot,
 )
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import LogSoftmaxOptions
 
@@ -45,7 +45,7 @@ op = OpDef(
 _OUTPUT_BITS = 4
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Quantized:
     """Tables of differences, and the multiplier that takes rescaled differences back."""
 
@@ -96,3 +96,9 @@ def reference(ctx: InvokeContext) -> Array:
     levels = np.clip(levels + quantized.high, quantized.low, quantized.high)
     fits = -steps > np.maximum(smallest, differences.least - 1)
     return np.where(fits, levels, quantized.low).astype(logits.dtype)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    (x,) = graph.floats(0)
+    graph.result(graph.softmax(x, log=True))

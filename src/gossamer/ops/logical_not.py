@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_unary
+from gossamer.ops._elementwise import lower_elementwise, prepare_unary
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import LogicalNotOptions
@@ -27,3 +28,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.logical_not(ctx.value(0))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "not")

@@ -77,4 +77,4 @@ def _scale(tensor: Any) -> float:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "logistic", TensorType.FLOAT32)
+    lower_elementwise(graph, "logistic")

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
 
+from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Array, Context
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import Geometry, View
@@ -25,6 +26,8 @@ from gossamer.views import Geometry, View
 Expression = Any
 """Nested tuples: ``("relu", ("add", 0, 1))`` is relu(operand 0 + operand 1); a name alone is that function of all
 operands. `gossamer.codegen.expression` has the functions."""
+
+Reduction = Literal["sum", "mean", "prod", "max", "min"]
 
 _ACTIVATIONS = {
     ActivationFunctionType.RELU: "relu",
@@ -44,6 +47,14 @@ class Lowering(Context, ABC):
     @abstractmethod
     def value(self, position: int) -> View:
         """An input. Refused if it was left out, is a variable, or of a type that has no numbers."""
+
+    def floats(self, *positions: int) -> tuple[View, ...]:
+        """Several inputs. Refused unless all are float32."""
+        for position in positions:
+            got = self.input(position).type
+            if got != TensorType.FLOAT32:
+                self.refuse(f"{type_name(got)} runs on the reference kernel")
+        return tuple([self.value(position) for position in positions])
 
     @abstractmethod
     def optional_value(self, position: int) -> View | None:
@@ -89,6 +100,10 @@ class Lowering(Context, ABC):
     @abstractmethod
     def copy(self, view: View, into: View | None = None) -> View:
         """A dense copy. With ``into``, a view of one that was made before: its elements are overwritten."""
+
+    @abstractmethod
+    def empty(self, shape: Sequence[int], type: TensorType) -> View:
+        """A dense view, of which every element is still to be written by `copy`."""
 
     @abstractmethod
     def concat(self, views: Sequence[View], axis: int) -> View:
@@ -149,7 +164,7 @@ class Lowering(Context, ABC):
         """A pool over [N, H, W, C]: elements outside the image do not count."""
 
     @abstractmethod
-    def reduce(self, reduction: Literal["sum", "mean", "prod", "max", "min"], x: View, axes: Sequence[int]) -> View:
+    def reduce(self, reduction: Reduction, x: View, axes: Sequence[int]) -> View:
         """A reduction over some dimensions, which stay with size 1."""
 
     @abstractmethod

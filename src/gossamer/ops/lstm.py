@@ -13,13 +13,12 @@ biases [cells], projection [outputs, cells]. Without a projection, outputs = cel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gossamer.ops import _lstm, _lstm_basic, _lstm_integer, _lstm_integer8
 from gossamer.ops._layout import require_rank
 from gossamer.ops._vector_activation import check_activation
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option, output_type
+from gossamer.records import record
 from gossamer.schema.enums import LSTMKernelType, TensorType
 from gossamer.schema.options import LSTMOptions
 
@@ -58,7 +57,7 @@ op = OpDef(
 PLACES = _lstm.positions(op)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Data:
     """``scales`` of an integer cell."""
 

@@ -10,8 +10,6 @@ scale. Input and output are taken to have the same scale and zero point.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.ops._conv_geometry import geometry
@@ -21,6 +19,7 @@ from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type
 from gossamer.quantization import integer_range
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Pool2DOptions
 
@@ -40,7 +39,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Data:
     """``limits``: the integers that the activation clamps to."""
 
@@ -72,8 +71,6 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    x = graph.value(0)
-    if x.type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
+    (x,) = graph.floats(0)
     y = graph.window("max", x, geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._mean import Rescaling, prepare_sum, quantized_sum
-from gossamer.ops._reduce import axes_of, constant_axes, reduced_elements, reduced_shape
+from gossamer.ops._reduce import axes_of, lower_reduction, reduced_elements, reduced_shape
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -64,8 +64,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    x = graph.value(0)
-    if x.type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
-    axes = constant_axes(graph)
-    graph.result(graph.reshape(graph.reduce("mean", x, axes), graph.output().shape))
+    lower_reduction(graph, "mean", TensorType.FLOAT32, TensorType.FLOAT16)

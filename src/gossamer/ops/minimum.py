@@ -54,4 +54,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "min", TensorType.FLOAT32)
+    lower_elementwise(graph, "min")

@@ -13,7 +13,6 @@ Two constants give a constant: the product is made when the model is prepared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import Condition, OpSignature, input_type, quantized
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
+from gossamer.records import record
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import MulOptions
 
@@ -86,7 +86,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Quantized:
     zero_points: tuple[int, int, int]
     multiplier: int
@@ -155,4 +155,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "mul", TensorType.FLOAT32, activation=graph.options.fused_activation_function)
+    lower_elementwise(graph, "mul", graph.options.fused_activation_function)

@@ -45,4 +45,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "neg", TensorType.FLOAT32)
+    lower_elementwise(graph, "neg")

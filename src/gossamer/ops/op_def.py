@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -19,6 +18,7 @@ from gossamer.dtypes import type_name
 from gossamer.errors import InvokeError, PrepareError
 from gossamer.ops.op_signature import Condition, OpSignature
 from gossamer.quantization import Quantization
+from gossamer.records import field, record
 from gossamer.schema.enums import BuiltinOperator, TensorType
 from gossamer.schema.fields import Table
 
@@ -37,7 +37,7 @@ class InPlace(IntFlag):
     INPUT_2 = 16
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Version:
     """A version of an operator's contract, the first runtime release that has it, such as ``"2.3.0"``, and what an
     operator of a model must have to need it.
@@ -132,7 +132,7 @@ class Resources(Protocol):
         """Subgraphs that CALL_ONCE has run."""
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class OpDef:
     """All that is true of an operator for everybody.
 

@@ -11,11 +11,11 @@ Conditions stand in the versions of an `OpDef`. They never raise, whatever the s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gossamer.dtypes import type_name
+from gossamer.records import record
 from gossamer.schema.enums import BuiltinOperator, TensorType
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FLOAT8 = (TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TensorSpec:
     """What versions may depend on in an operand. An optional operand that was left out has no type."""
 
@@ -45,7 +45,7 @@ class TensorSpec:
 _LEFT_OUT = TensorSpec()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OpSignature:
     """What versions may depend on in an operator of a model: TFLite's OpSignature.
 

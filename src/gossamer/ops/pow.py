@@ -13,9 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import fused_activation, prepare_binary
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.quantization import round_half_away
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import PowOptions
+from gossamer.views import View
 
 _TYPES = (TensorType.FLOAT32, TensorType.INT32)
 
@@ -40,10 +43,9 @@ def reference(ctx: InvokeContext) -> Array:
     if y.dtype == np.int32 and np.any(y < 0):
         ctx.fail(f"exponents of int32 must not be negative, got {int(y.min())}")
     if y.size == 1 and x.shape != y.shape:
-        exponent = y.reshape(-1)[0]
-        nearest = _whole(float(exponent))
-        if nearest >= 1 and abs(exponent - y.dtype.type(nearest)) < 1e-5:
-            return _integer_power(x, nearest).reshape(np.broadcast_shapes(x.shape, y.shape))
+        exponent = _whole(y)
+        if exponent >= 1:
+            return _integer_power(x, exponent).reshape(np.broadcast_shapes(x.shape, y.shape))
     if x.dtype == np.float32:
         return np.power(x, y)
     exact = np.rint(np.power(x.astype(np.float64), y.astype(np.float64)))
@@ -51,9 +53,13 @@ def reference(ctx: InvokeContext) -> Array:
     return np.where(fits, exact, -(2.0**31)).astype(np.int32)
 
 
-def _whole(exponent: float) -> int:
-    """The nearest int32, halves away from zero; 0 if there is none."""
-    return int(np.copysign(np.floor(abs(exponent) + 0.5), exponent)) if abs(exponent) < 2**31 - 1 else 0
+def _whole(exponent: Array) -> int:
+    """The one exponent as an integer; 0 if it is none."""
+    value = exponent.reshape(-1)[0]
+    nearest = round_half_away(float(value))
+    if not abs(nearest) < 2**31 or abs(value - value.dtype.type(nearest)) >= 1e-5:
+        return 0
+    return int(nearest)
 
 
 def _integer_power(x: Array, exponent: int) -> Array:
@@ -62,3 +68,25 @@ def _integer_power(x: Array, exponent: int) -> Array:
     root = _integer_power(x, exponent // 2)
     power = fused_activation(root * root, ActivationFunctionType.NONE)
     return fused_activation(x * power, ActivationFunctionType.NONE) if exponent % 2 else power
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, y = graph.value(0), graph.value(1)
+    exponent = _whole(graph.known(1)) if y.size == 1 and x.shape != y.shape else 0
+    if exponent >= 1:
+        power = _lower_integer_power(graph, x, exponent)
+        if exponent > 1 and x.type == TensorType.FLOAT32:
+            power = graph.map("finite", power)
+        graph.result(graph.reshape(power, graph.output().shape))
+    elif x.type == TensorType.FLOAT32:
+        graph.result(graph.map("pow", x, y))
+    else:
+        graph.refuse("y is checked when it runs")
+
+
+def _lower_integer_power(graph: Lowering, x: View, exponent: int) -> View:
+    if exponent == 1:
+        return x
+    power = graph.map("square", _lower_integer_power(graph, x, exponent // 2))
+    return graph.map("mul", x, power) if exponent % 2 else power

@@ -10,8 +10,6 @@ float32. The result is moved to the output's zero point and clamped to the type.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.dtypes import type_name
@@ -21,6 +19,7 @@ from gossamer.ops._fixed_point import saturated, scale_ratio, wrap_int32
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import multiply_by_quantized_multiplier
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 _TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
@@ -34,7 +33,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Multipliers:
     """(multiplier, shift) of both branches."""
 
@@ -73,4 +72,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "prelu", TensorType.FLOAT32)
+    lower_elementwise(graph, "prelu")

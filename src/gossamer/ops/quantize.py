@@ -12,14 +12,13 @@ int16 to int8, int16 (zero points 0) or int32; int32 to int8 or int16.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.dtypes import type_name
-from gossamer.ops._elementwise import require_scale, require_symmetric
+from gossamer.ops._elementwise import refuse_quantized, require_scale, require_symmetric
 from gossamer.ops._fixed_point import saturated
-from gossamer.ops._per_channel import require_channels
+from gossamer.ops._per_channel import along_dimension, require_channels
+from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_or_out, output_per_channel, output_type
 from gossamer.quantization import (
@@ -28,6 +27,7 @@ from gossamer.quantization import (
     quantize_multiplier,
     round_half_away,
 )
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import QuantizeOptions
 
@@ -39,6 +39,7 @@ _OUTPUTS = {
     TensorType.INT16: (TensorType.INT8, TensorType.INT16, TensorType.INT32),
     TensorType.INT32: (TensorType.INT8, TensorType.INT16),
 }
+_ELEMENTS = {TensorType.UINT8: "u8", TensorType.INT8: "i8", TensorType.INT16: "i16"}
 
 op = OpDef(
     "QUANTIZE",
@@ -60,7 +61,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rescaling:
     """Multiplier from integers to integers."""
 
@@ -101,11 +102,21 @@ def reference(ctx: InvokeContext) -> Array:
 
 
 def _levels(x: Array, quantization: Quantization) -> Array:
-    scales: Array = np.asarray(quantization.scale, np.float32)
-    points: Array = np.asarray(quantization.zero_point)
-    if quantization.per_channel:
-        shape = [1] * x.ndim
-        shape[quantization.dimension] = -1
-        scales, points = quantization.scales.reshape(shape), quantization.zero_points.reshape(shape)
+    scales, points = along_dimension(quantization, x.ndim)
     levels: Array = np.add(round_half_away(x / scales), points, dtype=np.float64)
     return levels
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    """One scale for bytes as XNNPACK has it: the quotient is a product with 1 / scale, halves are rounded to even."""
+    refuse_quantized(graph)
+    output, name = graph.output(), _ELEMENTS.get(graph.output().type)
+    if name is None:
+        graph.refuse(f"{type_name(output.type)} runs on the reference kernel")
+    expression: Expression = (f"quantize{name}", 0, 1, 2)
+    scales, points = along_dimension(output.quantization, len(output.shape))
+    if output.type != TensorType.INT16 and not output.quantization.per_channel:
+        expression, scales = ("add", ("round", ("mul", 0, 1)), 2), np.float32(1) / scales
+    operands = (graph.value(0), graph.array(scales), graph.array(points))
+    graph.result(graph.map(expression, *operands, type=output.type))

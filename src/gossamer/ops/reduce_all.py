@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._reduce import axes_of, prepare_reduction
+from gossamer.ops._reduce import axes_of, lower_reduction, prepare_reduction
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
@@ -31,3 +32,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.asarray(np.logical_and.reduce(ctx.value(0), axis=axes_of(ctx), keepdims=ctx.options.keep_dims))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_reduction(graph, "min", TensorType.BOOL)

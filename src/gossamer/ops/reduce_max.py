@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._reduce import least, prepare_selection, select
+from gossamer.ops._reduce import least, lower_reduction, prepare_selection, select
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -50,3 +51,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return select(ctx, np.fmax, least)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_reduction(graph, "max", TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._reduce import greatest, prepare_selection, select
+from gossamer.ops._reduce import greatest, lower_reduction, prepare_selection, select
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -50,3 +51,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return select(ctx, np.fmin, greatest)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_reduction(graph, "min", TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL)

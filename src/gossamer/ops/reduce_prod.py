@@ -23,11 +23,13 @@ from gossamer.ops._fixed_point import saturated
 from gossamer.ops._reduce import (
     BYTES,
     axes_of,
+    lower_reduction,
     prepare_reduction,
     reduced_elements,
     reduced_shape,
     resolved_axes,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import multiply_by_quantized_multiplier_64, quantize_multiplier
@@ -110,3 +112,8 @@ def _quantized_product(ctx: Context, x: Array, axes: tuple[int, ...]) -> Array:
             break  # 0 stays 0
     levels = multiply_by_quantized_multiplier_64(product, multiplier, shift) + output.quantization.zero_point
     return saturated(levels, output.type).reshape(shape)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_reduction(graph, "prod", TensorType.FLOAT32)

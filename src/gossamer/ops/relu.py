@@ -42,4 +42,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "relu", TensorType.FLOAT32)
+    lower_elementwise(graph, "relu")

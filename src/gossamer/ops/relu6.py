@@ -40,4 +40,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "relu6", TensorType.FLOAT32)
+    lower_elementwise(graph, "relu6")

@@ -35,4 +35,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "relu01", TensorType.FLOAT32)
+    lower_elementwise(graph, "relu01")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_binary
+from gossamer.ops._elementwise import lower_elementwise, prepare_binary
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import RightShiftOptions
@@ -41,3 +42,8 @@ def reference(ctx: InvokeContext) -> Array:
     x, y = ctx.value(0), ctx.value(1)
     result: Array = np.right_shift(x, np.clip(y, 0, 8 * x.dtype.itemsize - 1))
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "shiftright")

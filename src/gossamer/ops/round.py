@@ -34,4 +34,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "round", TensorType.FLOAT32)
+    lower_elementwise(graph, "round")

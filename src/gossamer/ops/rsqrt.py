@@ -77,4 +77,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "rsqrt", TensorType.FLOAT32)
+    lower_elementwise(graph, "rsqrt")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._select import TYPES, require_types, single_element_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, rank_is
 from gossamer.schema.enums import TensorType
@@ -54,3 +55,11 @@ def reference(ctx: InvokeContext) -> Array:
     condition, x, y = ctx.value(0).reshape(condition_shape), ctx.value(1).reshape(shape), ctx.value(2).reshape(shape)
     result: Array = np.where(condition, x, y)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    condition_shape, shape = graph.data
+    condition = graph.reshape(graph.value(0), condition_shape)
+    x, y = graph.reshape(graph.value(1), shape), graph.reshape(graph.value(2), shape)
+    graph.result(graph.map("select", condition, x, y, type=x.type))

@@ -10,6 +10,7 @@ import numpy as np
 
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._select import TYPES, require_types, single_element_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -45,3 +46,10 @@ def prepare(ctx: PrepareContext) -> Shape:
 def reference(ctx: InvokeContext) -> Array:
     selected = np.where(ctx.value(0), ctx.value(1), ctx.value(2))
     return selected.reshape(ctx.data) if selected.size == 1 else selected
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x = graph.value(1)
+    selected = graph.map("select", graph.value(0), x, graph.value(2), type=x.type)
+    graph.result(graph.reshape(selected, graph.data))

@@ -38,4 +38,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "sign", TensorType.FLOAT32)
+    lower_elementwise(graph, "sign")

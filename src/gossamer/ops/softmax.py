@@ -13,7 +13,6 @@ reciprocal come from interpolated tables of 513 entries, which take the sum shif
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -40,6 +39,7 @@ from gossamer.quantization import (
     quantize_multiplier,
     rounding_divide_by_pot,
 )
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SoftmaxOptions
 
@@ -62,7 +62,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rescaling:
     """Multiplier that takes int16 differences to steps of 10 / 65535."""
 
@@ -153,7 +153,5 @@ def _softmax_16(logits: Array, rescaling: Rescaling) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    x = graph.value(0)
-    if x.type != TensorType.FLOAT32:
-        graph.refuse("quantized types run on the reference kernels")
+    (x,) = graph.floats(0)
     graph.result(graph.softmax(x, graph.options.beta))

@@ -53,4 +53,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "sqrt", TensorType.FLOAT32)
+    lower_elementwise(graph, "sqrt")

@@ -57,4 +57,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "sqrdiff", TensorType.FLOAT32)
+    lower_elementwise(graph, "sqrdiff")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._stablehlo_elementwise import INTEGERS_AND_BOOL, prepare_same_shapes
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 
 op = OpDef(
@@ -25,3 +27,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.bitwise_and(ctx.value(0), ctx.value(1))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "and")

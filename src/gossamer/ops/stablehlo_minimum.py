@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._stablehlo_elementwise import NUMBERS_AND_BOOL, prepare_same_shapes
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.schema.enums import TensorType
 
 op = OpDef(
     "STABLEHLO_MINIMUM",
@@ -28,3 +31,8 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> Array:
     x, y = ctx.value(0), ctx.value(1)
     return np.where(y < x, y, x)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "and" if graph.output().type == TensorType.BOOL else ("min", 1, 0))

@@ -15,12 +15,11 @@ https://openxla.org/stablehlo/spec#reduce_window
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gossamer.ops._interior_pad import InteriorPadding
 from gossamer.ops._layout import checked_shape, require_output_type, require_rank, require_single, require_type
 from gossamer.ops._reduce_window import MAX_RANK, TYPES, Window
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.records import record
 from gossamer.schema.enums import BuiltinOperator, ReduceWindowFunction
 from gossamer.schema.options import StablehloReduceWindowOptions
 
@@ -50,7 +49,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reduction:
     """What to do: pad, slide, combine."""
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._stablehlo_elementwise import prepare_same_shapes
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import StablehloShiftLeftOptions
@@ -35,3 +37,8 @@ def reference(ctx: InvokeContext) -> Array:
     x, y = ctx.value(0), ctx.value(1)
     result: Array = np.left_shift(x.astype(np.int64), y.astype(np.int64) & 31).astype(x.dtype)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_elementwise(graph, "shiftleft")

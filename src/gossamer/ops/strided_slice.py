@@ -19,8 +19,6 @@ input, which leaves TFLite's output undefined, is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gossamer.ops._layout import (
     WHOLE_BYTE_TYPES,
     checked_shape,
@@ -33,6 +31,7 @@ from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, option, rank_above
 from gossamer.quantization import INT32_MIN
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import StridedSliceOptions
 
@@ -65,7 +64,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Axis:
     """One dimension of the input with the new axes put in: its size, and the entry that speaks of it (-1: whole)."""
 

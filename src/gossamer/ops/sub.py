@@ -63,4 +63,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "sub", TensorType.FLOAT32, activation=graph.options.fused_activation_function)
+    lower_elementwise(graph, "sub", graph.options.fused_activation_function)

@@ -15,7 +15,8 @@ import numpy as np
 
 from gossamer.ops._fixed_point import saturated, wrap_int32
 from gossamer.ops._mean import Rescaling, prepare_sum, quantized_sum
-from gossamer.ops._reduce import axes_of, reduced_elements, reduced_shape
+from gossamer.ops._reduce import axes_of, lower_reduction, reduced_elements, reduced_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import round_half_away
@@ -75,3 +76,8 @@ def _signed_sum(ctx: InvokeContext, x: Array) -> Array:
     bias = point * ratio * np.float32(reduced_elements(x.shape, axes))
     levels = round_half_away(total.astype(np.float32) * ratio + bias).astype(np.float64)
     return saturated(levels + output.quantization.zero_point, output.type)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_reduction(graph, "sum", TensorType.FLOAT32, TensorType.FLOAT16)

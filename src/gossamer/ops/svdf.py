@@ -22,7 +22,6 @@ Types:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from gossamer.ops._vector_activation import activate, check_activation
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, operand_types, option
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.records import record
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import SVDFOptions
 
@@ -83,7 +83,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Data:
     """Multiplier and shift to the state's scale, and from there to the output's; zeros for float inputs."""
 

@@ -69,4 +69,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "tanh", TensorType.FLOAT32)
+    lower_elementwise(graph, "tanh")

@@ -22,18 +22,20 @@ Types (input and output alike / filter / bias):
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.ops._conv_geometry import INT16_MAX, Window, check_sizes, window
+from gossamer.ops._conv_lowering import transposed
 from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
 from gossamer.ops._convolution import convolve_transposed, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, given, input_type, operand_types, option
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TransposeConvOptions
 
@@ -67,7 +69,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Data:
     """``windows`` are there if the output's shape is known, ``requantize`` for integer inputs, ``scales`` ([O] or [1])
     for hybrid filters."""
@@ -173,3 +175,10 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
     sums = convolve_transposed(centred.astype(exact_type(255, filter, 0)), filter, windows).astype(np.float32)
     real: Array = sums * filter_scales * scales.reshape(per_sample)
     return real
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    filter, x = graph.floats(1, 2)
+    activation = graph.options.fused_activation_function
+    graph.result(transposed(graph, x, filter, graph.optional_value(3), graph.data.windows, activation))

@@ -12,8 +12,6 @@ fused activation is tanh whatever the options say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.ops import _lstm, _lstm_integer
@@ -21,6 +19,7 @@ from gossamer.ops._layout import require_rank
 from gossamer.ops._vector_activation import check_activation
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option, output_type
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import UnidirectionalSequenceLSTMOptions
 
@@ -52,7 +51,7 @@ op = OpDef(
 PLACES = _lstm.positions(op)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Data:
     """``scales`` of an integer cell."""
 

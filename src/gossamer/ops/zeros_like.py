@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import prepare_unary
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ZerosLikeOptions
@@ -29,3 +31,10 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.zeros_like(ctx.value(0))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    output = graph.output()
+    zero = np.zeros((), numpy_dtype(output.type))
+    graph.result(graph.array(zero, output.type).broadcast(output.shape))

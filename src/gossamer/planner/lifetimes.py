@@ -7,10 +7,10 @@ execution order; a negative tensor index is an optional operand left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from gossamer.planner.planner import NEVER, AllocationType
+from gossamer.records import record
 
 # Bits of a node's in_place: the output is the input, or input 0, 1 or 2 may give its bytes to output 0.
 _DATA_UNMODIFIED = 1
@@ -42,7 +42,7 @@ class Node(Protocol):
     def in_place(self) -> int: ...
 
 
-@dataclass
+@record
 class GraphInfo:
     """What a planner reads of a graph: tensors, nodes in execution order, and tensor indices."""
 
@@ -53,7 +53,7 @@ class GraphInfo:
     variables: Sequence[int] = ()
 
 
-@dataclass
+@record
 class Lifetimes:
     """First and last node that need each tensor, `NEVER` where there is none, and whose bytes a tensor lies in.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from gossamer.errors import ArenaError
+from gossamer.records import record
 
 NEVER = 2**31 - 1
 """A node that does not come: the last use of a buffer that is kept to the end, the first use of one never written."""
@@ -61,7 +61,7 @@ class Placement(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Plan:
     """Where the buffers of one arena lie. ``size`` is the bytes of the arena, ``alignment`` that of every offset."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from zlib import crc32
@@ -12,6 +13,9 @@ import gossamer
 PACKAGE = Path(__file__).parent.parent
 PARTS = ("codegen", "codegen/kernels", "programs", "targets")
 """Folders with the text of all that decides the code of a kernel."""
+
+PLANNING = ("", *PARTS, "codegen/commands", "codegen/passes", "delegates/jit", "ops", "ops/custom", "runtime")
+"""Folders with the text of all that decides what becomes of a model."""
 
 SHIPPED = PACKAGE / "programs" / "shipped"
 """What is made when a wheel is built, and lies in it. A checkout has none."""
@@ -50,6 +54,24 @@ def _sealed_version() -> str | None:
         if found.st_size != int(size) or found.st_mtime > latest:
             return None
     return version
+
+
+@cache
+def plan_version() -> str:
+    """The version of what makes plans: kernels, and all that decides what becomes of an operator.
+
+    In a checkout it follows every change of a file of the package; an installation is believed to stay as it is.
+    """
+    with suppress(OSError, ValueError):
+        if sealed := _sealed_version():
+            return sealed
+    check = 0
+    for part in PLANNING:
+        for entry in sorted(os.scandir(PACKAGE / part), key=lambda entry: entry.name):
+            if entry.name.endswith(".py"):
+                found = entry.stat()
+                check = crc32(f"{part}/{entry.name} {found.st_size} {found.st_mtime_ns}".encode(), check)
+    return f"{gossamer.__version__} {check:08x}"
 
 
 def version_of_sources() -> str:

@@ -112,6 +112,10 @@ class Clock(NamedTuple):
     frequency: int
     """Ticks of a second."""
 
+    def ns(self, ticks: int) -> int:
+        """Nanoseconds, rounded down."""
+        return ticks * 10**9 // self.frequency
+
 
 @cache
 def clock() -> Clock:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
 from zlib import crc32
 
 from gossamer.errors import CompileError
+from gossamer.records import record
 
 # A file is a header, the day each kernel was last used, their hashes in ascending order, a record for each, the key,
 # their names, and from the next page on their code. The check of the header covers all in front of the code but the
@@ -27,7 +27,7 @@ HEADER_SIZE = _HEADER.size
 """Bytes that no two archives of different kernels have in common."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Blob:
     """Position-independent machine code without external references; ``entry`` is the offset of its function."""
 

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Union
 from weakref import WeakSet
 
@@ -18,6 +17,7 @@ from gossamer.errors import CompileError, InvokeError
 from gossamer.programs import host
 from gossamer.programs.team import run_together, walker_at
 from gossamer.programs.throttle import Throttle
+from gossamer.records import record
 from gossamer.targets import Target
 
 ARENA, WEIGHTS, MODEL, SCRATCH = "arena", "weights", "model", "scratch"
@@ -25,6 +25,9 @@ ARENA, WEIGHTS, MODEL, SCRATCH = "arena", "weights", "model", "scratch"
 
 FAULT = "fault"
 """The base of a word that is 0, until a kernel meets an index out of range: then it reads nothing there, and sets it."""
+
+CONSTANTS = "constants"
+"""The base of values that lie in no file: computed when operators are lowered, or when commands are made."""
 
 KERNELS, BLOCKS = "kernels", "blocks"
 """Bases inside a program: its kernels, by number, and its argument blocks."""
@@ -73,7 +76,7 @@ class Kernels(Protocol):
     def find(self, name: str) -> int | None: ...
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class ProgramPlan:
     """A program before it meets memory: plain values that can be kept and sent."""
 
@@ -253,8 +256,8 @@ class Program:
             if throttle is None:
                 throttle = self._throttles[num_threads] = Throttle(min(num_threads, host.usable_cpus()))
             start = time.perf_counter_ns()
-            yields = run_together(throttle.threads, self._walker, self._commands, count)
-            throttle.ran(time.perf_counter_ns() - start, yields)
+            waited = run_together(throttle.threads, self._walker, self._commands, count)
+            throttle.ran(time.perf_counter_ns() - start, waited)
             self._check_indices()
 
     def profile(self, num_threads: int = 1, places: Mapping[str, host.Memory | int] | None = None) -> list[CommandTime]:
@@ -270,11 +273,8 @@ class Program:
             run_together(num_threads, walker_at(walker), self._commands, len(times) - 1, times.ctypes.data)
             self._check_indices()
         names = (self.plan.kernels[number] for number in self.plan.commands[:, 0])
-        frequency = host.clock().frequency
-        return [
-            CommandTime(name, ticks * 10**9 // frequency)
-            for name, ticks in zip(names, np.diff(times).tolist(), strict=True)
-        ]
+        clock = host.clock()
+        return [CommandTime(name, clock.ns(ticks)) for name, ticks in zip(names, np.diff(times).tolist(), strict=True)]
 
     def _check_indices(self) -> None:
         if self._fault is not None and self._fault[0]:

@@ -14,12 +14,12 @@ from gossamer.programs import host
 
 # The words that a team shares with the walker (codegen/kernels/walk.py), by their offsets in bytes. What is written at
 # different times lies two cache lines apart, because the prefetcher takes pairs: the announcement of a run, the count
-# of a barrier, its generation, the yields of those who waited for long, and what stays as it is during a run.
+# of a barrier, its generation, the time that threads waited, and what stays as it is during a run.
 TICKET, COMMANDS, COUNT = 0, 8, 16
 ARRIVED = 128
 GENERATION = 256
-YIELDS = 384
-YIELD, CLOCK, WHICH_CLOCK, STAMPS = 512, 520, 528, 536
+WAITED = 384
+YIELD, CLOCK, WHICH_CLOCK, TIMES = 512, 520, 528, 536
 TEAM_SIZE = 640
 
 PATIENCE = 400
@@ -43,7 +43,7 @@ class Team:
 
     def __init__(self, size: int) -> None:
         self._memory = host.Memory(TEAM_SIZE)
-        clock = host.clock()
+        self._clock = clock = host.clock()
         self._words = words = (ctypes.c_int64 * (TEAM_SIZE // 8)).from_address(self._memory.address)
         words[YIELD // 8] = host.yield_address()
         words[CLOCK // 8], words[WHICH_CLOCK // 8] = clock.address, clock.which
@@ -66,22 +66,23 @@ class Team:
         _workers.update(self._threads)
         _teams.add(self)
 
-    def run(self, walker: Walker, commands: int, count: int, stamps: int = 0) -> int:
-        """Run the commands at an address, all threads together, and say how often threads yielded in barriers.
+    def run(self, walker: Walker, commands: int, count: int, times: int = 0) -> int:
+        """Run the commands at an address, all threads together, and say for how many ns they stood at barriers.
 
-        A timed walker writes ``count + 1`` times to ``stamps``. One run at a time.
+        Waits of a few microseconds do not count. ``times`` is an address, if wanted, for the ``count + 1`` ticks of the
+        clock at which thread 0 began and was done with each command. One run at a time.
         """
         if count == 0:
             return 0  # it would have no barrier, and a thread might come for it when the next has begun
-        self._words[STAMPS // 8] = stamps
-        yields = self._words[YIELDS // 8]
+        self._words[TIMES // 8] = times
+        waited = self._words[WAITED // 8]
         self._walker = walker
         self._ticket += 1
         if self._asleep:
             for tid in tuple(self._asleep):
                 self._wake(tid)
         walker(self._memory.address, commands, count, 0, self.size, self._ticket, 0)
-        return self._words[YIELDS // 8] - yields
+        return self._clock.ns(self._words[WAITED // 8] - waited)
 
     def stop(self) -> None:
         """Let the threads end, at the latest when they lose patience."""
@@ -121,7 +122,7 @@ _teams: WeakSet[Team] = WeakSet()
 _workers: WeakSet[threading.Thread] = WeakSet()
 
 
-def run_together(num_threads: int, walker: Walker, commands: int, count: int, stamps: int = 0) -> int:
+def run_together(num_threads: int, walker: Walker, commands: int, count: int, times: int = 0) -> int:
     """`Team.run` with a team of ``num_threads``, which nobody else has meanwhile."""
     idle = _idle[num_threads]
     try:
@@ -129,12 +130,12 @@ def run_together(num_threads: int, walker: Walker, commands: int, count: int, st
     except IndexError:
         team = Team(num_threads)
     try:
-        yields = team.run(walker, commands, count, stamps)
+        waited = team.run(walker, commands, count, times)
     except BaseException:  # interrupted between the announcement and the run
         team.stop()
         raise
     idle.append(team)
-    return yields
+    return waited
 
 
 def worker_threads() -> int:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 # The shares of threads are fixed, so a run takes as long as its slowest thread. Where another process has taken a CPU,
 # the thread there gets half of it, in slices of milliseconds, and the others wait for it at every barrier. Fewer
-# threads are quicker then. That threads waited for long is seen from how often they yielded; whether fewer are quicker
-# is tried; and now and then it is tried whether more are again.
+# threads are quicker then. The walker adds up the time that threads wait at barriers; whether fewer are quicker is
+# tried; and now and then it is tried whether more are again.
 
 WINDOW, ENOUGH = 4, 2
-"""Runs that are judged together, and how many of them must have stalled: a single one says nothing."""
+"""Runs that are judged together, and how many of them must have stalled: one says nothing. A run has stalled if its
+threads have waited for half of its time: one of two might as well not have been there."""
 
-YIELD_NS = 250
-"""What a yield takes at least. A run has stalled if its threads yielded for half of its time."""
-
-LEAST_PATIENCE, MOST_PATIENCE = 4, 64
+LEAST_PATIENCE, MOST_PATIENCE = 4, 16
 """How many times as long as a trial took nothing else is tried; twice as many after each that failed."""
 
 
@@ -33,12 +31,12 @@ class Throttle:
         self._rest = 0
         self._clear()
 
-    def ran(self, ns: int, yields: int) -> None:
-        """Learn from a run with ``threads`` threads: the time that it took, and how often its threads yielded."""
+    def ran(self, ns: int, waited: int) -> None:
+        """Learn from a run with ``threads`` threads: the time that it took, and the sum of what its threads waited."""
         self._runs += 1
         self._ns += ns
         self._rest -= ns
-        self._stalled += 2 * YIELD_NS * yields > ns
+        self._stalled += 2 * waited > ns
         if self.threads != self._settled:
             self._judge_trial()
         elif self._runs == WINDOW or self._stalled == ENOUGH:

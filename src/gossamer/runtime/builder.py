@@ -35,6 +35,9 @@ def build_subgraphs(
     ops = _resolve(model, resolver)
     resources = ResourceMap()
     dependencies = control_dependencies(model)
+    # Operators of somebody else may change from one run to the next.
+    shipped = all(op is find_op(op.name, custom=op.custom) for op, _ in ops)
+    identity = model.identity if shipped else None
     subgraphs: list[Subgraph] = []
     for index, stored in enumerate(model.subgraphs):
         wrong = [f"{fault.place}: {fault.message}" for fault in faults if fault.subgraph == index]
@@ -48,6 +51,8 @@ def build_subgraphs(
                 stored.outputs,
                 siblings=subgraphs,
                 resources=resources,
+                source=model.source,
+                identity=identity,
                 faults=wrong,
                 control_edges=dependencies[index] if dependencies is not None else None,
                 **settings,

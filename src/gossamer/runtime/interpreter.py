@@ -347,27 +347,22 @@ class Interpreter:
 
     def _apply_default_delegate(self) -> None:
         # As late as TFLite does it: after those that the user applies, when the shapes are those that will run.
-        subgraphs = list(self._delegated_subgraphs())
-        try:
-            for subgraph in subgraphs:
-                subgraph.propagate_shapes()
-        except PrepareError:
-            return  # allocate_tensors will say it; other shapes may do better
         self._wants_default_delegate = False
         delegate = _default_delegate(self._num_threads)
         if delegate is None:
             return
-        try:
-            for subgraph in subgraphs:
-                subgraph.delegation.apply(delegate)
-        except DelegateError as error:
-            # What a graph is to blame for, whoever runs it, allocate_tensors and invoke will say.
-            level = logging.INFO if isinstance(error.__cause__, PrepareError) else logging.WARNING
-            logger.log(level, "The default delegate fails, the reference kernels run instead: %s", error)
-            for subgraph in self._subgraphs:
-                subgraph.delegation.remove()
         if self._release is None:
             self._release = weakref.finalize(self, _release, self._subgraphs)
+        for subgraph in self._delegated_subgraphs():
+            try:
+                subgraph.delegation.apply(delegate)
+            except DelegateError as error:
+                # What the graph is to blame for, whoever runs it, allocate_tensors and invoke will say; other shapes
+                # may do better.
+                if isinstance(error.__cause__, PrepareError):
+                    self._wants_default_delegate |= subgraph.index == 0
+                else:
+                    logger.warning("The default delegate fails, the reference kernels run instead: %s", error)
 
     def _ensure_safe(self) -> None:
         if len(self._views):

@@ -77,6 +77,11 @@ class Node:
         return self.op.reference_function is not None
 
     @property
+    def is_prepared(self) -> bool:
+        """Whether it has been prepared, for whatever shapes."""
+        return bool(self.shapes or self.shapes_out)
+
+    @property
     def in_place(self) -> int:
         """What the planner may do with this node's buffers: `gossamer.ops.op_def.InPlace`."""
         return self.op.in_place
@@ -86,6 +91,13 @@ class Scope(Protocol):
     """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value."""
 
     resized: bool
+
+    @property
+    def fingerprint(self) -> str | None:
+        """See `Subgraph.fingerprint`."""
+
+    def propagate_shapes(self) -> object:
+        """Prepare all nodes as far as their shapes are known. Raises `PrepareError`."""
 
     @property
     def tensors(self) -> Sequence[Tensor] | Mapping[int, Tensor]:
@@ -153,6 +165,17 @@ class NodeView(_NodeContext, NodeInfo):
     def data(self) -> Any:
         return self.node.data
 
+    @property
+    def is_prepared(self) -> bool:
+        return self.node.is_prepared
+
+    @property
+    def fingerprint(self) -> str | None:
+        return self.owner.fingerprint
+
+    def propagate_shapes(self) -> None:
+        self.owner.propagate_shapes()
+
 
 class NodePrepareContext(_NodeContext, PrepareContext):
     """The prepare phase: writes shapes and storage classes of the outputs into the scope's tensors."""
@@ -202,6 +225,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
     def __init__(self, scope: Scope, node: Node) -> None:
         super().__init__(scope, node)
         self.data = node.data
+        self.fed = [(at, t) for at, t in enumerate(self.tensors_in) if t is not None and not t.is_stored]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
             if tensor is not None and tensor.shape != prepared:
                 self._fail_by_shape(f"input {position}", tensor, prepared)

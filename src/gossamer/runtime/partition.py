@@ -64,6 +64,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     def __init__(self, subgraph: Subgraph, delegate: Delegate, subset: NodeSubset, index: int) -> None:
         self.subgraph_index = subgraph.index
+        self.source = subgraph.source
         self.resources: Resources = subgraph.resources
         self.resized = False
         self.node = Node(index, self._operator(), 1, subset.inputs, subset.outputs)
@@ -80,6 +81,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self._positions = {number: position for position, number in enumerate(subset.outputs)}
         self._boundary = {*subset.inputs, *subset.outputs}
         self._in_place: set[int] = set()
+        self._holds_values = False
         self._contexts: dict[int, NodeInvokeContext] = {}
         self._to_prepare = set(self._members)
         self._preparing: NodePrepareContext | None = None
@@ -94,6 +96,11 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if self._kernel is None:
             raise DelegateError("the kernel has been freed")
         return self._kernel
+
+    @property
+    def fingerprint(self) -> str | None:  # type: ignore[override]  # an attribute that may change
+        """See `NodeInfo.fingerprint`."""
+        return self._subgraph.fingerprint
 
     def start(self) -> None:
         """Have the delegate make and initialize the kernel. Raises `DelegateError`."""
@@ -142,8 +149,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         outer = self._outer(tensor)
         return outer.buffer_handle if outer.delegate is self._delegate else None
 
-    def prepare_nodes(self) -> None:
-        """See `PartitionPrepareContext.prepare_nodes`."""
+    def propagate_shapes(self) -> None:
+        """See `Partition.propagate_shapes`."""
+        self._propagate()
+
+    def _propagate(self) -> set[int]:
+        """Prepare the nodes; the tensors whose shapes are left to the run."""
         late: set[int] = set()
         for member in self._members.values():
             if late or not member.has_kernel:
@@ -151,6 +162,11 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
                 continue
             self._prepare(member)
             late.update(number for number in member.outputs if number >= 0 and self._locals[number].is_dynamic)
+        return late
+
+    def prepare_nodes(self) -> None:
+        """See `PartitionPrepareContext.prepare_nodes`."""
+        late = self._propagate()
         ctx = self._prepare_context()
         for position, tensor in enumerate(self.outputs):
             local = self._locals[tensor.index]
@@ -184,6 +200,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     def set_value(self, tensor: TensorInfo, value: Array) -> None:
         """See `PartitionInvokeContext.set_value`."""
         local = self._local(tensor)
+        self._holds_values = True
         try:
             local.store(value)
         except ValueError as error:
@@ -203,6 +220,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     def run(self, node: NodeInfo) -> None:
         """See `PartitionInvokeContext.run`."""
         member = self._members[node.node_index]
+        self._holds_values = True
         if member.index in self._to_prepare:
             self._prepare(member)
         if self._delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING:
@@ -257,8 +275,10 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         except Exception as error:
             raise InvokeError(self._failure(error, "invoke")) from error
         finally:
-            for local in self._locals.values():
-                local.drop()
+            if self._holds_values:
+                self._holds_values = False
+                for local in self._locals.values():
+                    local.drop()
 
     def _result(self, tensor: Tensor) -> Array | None:
         if tensor.index in self._in_place:

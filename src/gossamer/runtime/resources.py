@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
 
+from gossamer.records import field, record
 
-@dataclass
+
+@record
 class ResourceMap:
     """Resource variables and hash tables by id, the ids by name, and what CALL_ONCE has done."""
 

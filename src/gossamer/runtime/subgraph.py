@@ -40,6 +40,7 @@ class Subgraph:
     """Tensors and nodes of one subgraph, and the state of its memory.
 
     ``faults``: what is wrong with its operators, in words; such a subgraph is built but cannot be allocated.
+    ``source``: the file, in which constants are stored; ``identity`` tells it from others, if that is known.
     ``control_edges``: pairs of nodes in whose order delegates leave them, if the file says so.
     ``delegate_clustering`` and ``delegate_fusion``: how `Delegation` partitions; keeping all tensors forbids fusion.
     ``profile_delegates``: report the node of a delegate even if the delegate reports its own.
@@ -57,6 +58,8 @@ class Subgraph:
         siblings: list[Subgraph] | None = None,
         resources: ResourceMap | None = None,
         faults: Sequence[str] = (),
+        source: memoryview | None = None,
+        identity: str | None = None,
         control_edges: Sequence[tuple[int, int]] | None = None,
         preserve_all_tensors: bool = False,
         delegate_clustering: bool = True,
@@ -73,6 +76,9 @@ class Subgraph:
         self.siblings = siblings if siblings is not None else [self]
         self.resources = resources or ResourceMap()
         self.faults = tuple(faults)
+        self.source = source
+        self._identity = identity
+        self._propagated = False
         self.preserve_all_tensors = preserve_all_tensors
         self.delegation = Delegation(
             self,
@@ -94,6 +100,15 @@ class Subgraph:
         self._contexts: dict[int, NodeInvokeContext] = {}
         self._temporaries_used: dict[int, int] = {}
         self._arenas: dict[AllocationType, NDArray[np.uint8]] = {}
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What decides how nodes are prepared: the file, this subgraph, the shapes of its inputs; ``None`` if that is
+        not all, or the file cannot be told from others."""
+        if self._identity is None:
+            return None
+        shapes = [self.tensors[index].shape for index in self.inputs if index >= 0]
+        return f"{self._identity} {self.index} {shapes}"
 
     @property
     def variables(self) -> list[int]:
@@ -161,6 +176,7 @@ class Subgraph:
             tensor.resize(shape)
         except ValueError as error:
             raise PrepareError(f'tensor {index} "{tensor.name}": {error}') from None
+        self._propagated = False
         self.state = State.UNINVOKABLE
 
     def allocate_tensors(self) -> None:
@@ -199,7 +215,7 @@ class Subgraph:
         Nodes without a kernel keep the shapes of the file. Raises `PrepareError`.
         """
         self._check_consistent()
-        if self.is_invokable:
+        if self.is_invokable or self._propagated:
             return self._dynamic_output()
         with self._alone():
             for node in self.planned_nodes:
@@ -207,11 +223,13 @@ class Subgraph:
                     prepare_node(self, node)
                 if self._dynamic(node.outputs) is not None:
                     break
+        self._propagated = True
         return self._dynamic_output()
 
     def replace_plan(self, nodes: list[Node], plan: Sequence[int]) -> None:
         """Run other nodes from now on; `allocate_tensors` must follow."""
         self.nodes, self.execution_plan = nodes, list(plan)
+        self._propagated = False
         self._planner = None
         self._contexts.clear()
         self.state = State.UNINVOKABLE
@@ -365,12 +383,12 @@ class Subgraph:
         ctx = self._contexts.get(node.index)
         if ctx is None:
             ctx = self._contexts[node.index] = NodeInvokeContext(self, node)
-        for operand, tensor in enumerate(ctx.tensors_in):
-            if tensor is not None and tensor.data_is_stale and tensor.delegate is not node.delegate:
+        for operand, tensor in ctx.fed:
+            if tensor.data_is_stale and tensor.delegate is not node.delegate:
                 tensor.make_readable()
             # RESHAPE may have an unset second input, of which only the shape is used.
             shape_only = operand == 1 and node.op.code == BuiltinOperator.RESHAPE
-            if tensor is not None and not tensor.has_data and not (shape_only and len(tensor.shape) != 1):
+            if not tensor.has_data and not (shape_only and len(tensor.shape) != 1):
                 raise InvokeError(f'Input tensor {tensor.index} lacks data ("{tensor.name}", node {node.index})')
         if self._profile_delegates or node.delegate is None or not node.delegate.flags & _REPORTS_ITSELF:
             self.report(node)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from gossamer.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Target:
     """One CPU family, as the code generator and the loader see it. Shapes of tiles stand beside it, in its file.
 

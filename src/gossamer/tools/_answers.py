@@ -13,12 +13,12 @@ The task is the first of these whose rule holds, unless it is given:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gossamer.records import record
 from gossamer.tools._command import Failure, table
 from gossamer.tools._images import Picture
 from gossamer.tools._labels import Labels, name_of
@@ -48,7 +48,7 @@ class Answer(Protocol):
         """As a table for people."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Question:
     """What is known before the outputs are read: labels, the operator that makes the first output, and options."""
 
@@ -58,7 +58,7 @@ class Question:
     threshold: float = 0.3
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Classification:
     """Classes by falling score. ``quantity`` says what the scores are."""
 
@@ -75,7 +75,7 @@ class Classification:
         return table([">rank", ">class", "label", f">{self.quantity}"], rows)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Box:
     """A detected object; edges in pixels of the picture, or from 0 to 1 if there is no picture."""
 
@@ -88,7 +88,7 @@ class Box:
     bottom: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Detection:
     """The objects whose score reaches the threshold, best first, of ``found`` that the model gave."""
 
@@ -122,7 +122,7 @@ class Detection:
         return table([">class", "label", ">score", ">left", ">top", ">right", ">bottom"], rows, title)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Segmentation:
     """The class of each pixel of the model's output, and the classes by the part of the picture that they cover."""
 
@@ -142,7 +142,7 @@ class Segmentation:
         return table([">class", "label", ">area"], [(i, label, f"{area:.2%}") for i, label, area in self.areas])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Keypoint:
     """A point of a body; in pixels of the picture, or from 0 to 1 if there is no picture."""
 
@@ -152,7 +152,7 @@ class Keypoint:
     y: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pose:
     """The keypoints of each body."""
 
@@ -185,7 +185,7 @@ class Pose:
         return table([">body", "keypoint", ">score", ">x", ">y"], rows)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tensors:
     """Shapes, types and statistics of outputs, of the real numbers where they are quantized."""
 

@@ -8,12 +8,12 @@ each; the last is filled up with silence. A free N takes the whole sound.
 from __future__ import annotations
 
 import wave
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gossamer.records import record
 from gossamer.tools._command import Failure
 from gossamer.tools._session import Port
 
@@ -22,7 +22,7 @@ _SHORTEST = 160
 SUFFIXES = (".wav", ".flac", ".ogg")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Options:
     """How a sound becomes tensors: sampling rate of the model (``None``: that of the file), seconds between windows."""
 
@@ -30,7 +30,7 @@ class Options:
     hop: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Window:
     """The part of a sound that one run sees, in seconds, at a sampling rate in hertz."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gossamer.errors import ModelError
 from gossamer.model import Model
 from gossamer.model.metadata import labels as stored_labels
 from gossamer.model.metadata import model_metadata
+from gossamer.records import record
 from gossamer.schema.metadata import AudioProperties, NormalizationOptions, SubGraphMetadata
 from gossamer.tools._images import Normalization
 from gossamer.tools._labels import Labels, numbered
@@ -18,7 +18,7 @@ _PASS_ON = ("DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST")
 """Operators that hand values on: what counts is the operator before them."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Facts:
     """Facts of the subgraph that a session runs; ``fault`` says why the metadata could not be read.
 

@@ -10,12 +10,12 @@ int16 input, and for quantized inputs of other types.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gossamer.records import field, record
 from gossamer.tools._command import Failure
 from gossamer.tools._session import Port
 
@@ -29,7 +29,7 @@ Normalization = tuple[Sequence[float], Sequence[float]]
 """Mean and std: one value each, or one for each channel."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Options:
     """How a picture becomes a tensor. ``asked`` comes from the command line, ``stored``, by input, from the model."""
 
@@ -39,7 +39,7 @@ class Options:
     stored: Mapping[int, Normalization] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """Which pictures an input takes: its size in pixels (0: any), its channels, and the axes of the three."""
 
@@ -81,7 +81,7 @@ class Layout:
         return np.ascontiguousarray(values).reshape(shape)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Picture:
     """A picture and where it lies in the input of the model: a rectangle in the input's pixels."""
 

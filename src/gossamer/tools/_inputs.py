@@ -11,7 +11,6 @@ import math
 import os
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from gossamer.records import field, record
 from gossamer.tools import _audio, _images
 from gossamer.tools._command import Failure, did_you_mean, existing_file, plural
 from gossamer.tools._session import Port
@@ -31,7 +31,7 @@ TEXT_SUFFIXES = (".csv", ".txt")
 FILE_SUFFIXES = (*_images.SUFFIXES, *_audio.SUFFIXES, *ARRAY_SUFFIXES, *TEXT_SUFFIXES)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Options:
     """How files become arrays."""
 
@@ -39,7 +39,7 @@ class Options:
     audio: _audio.Options = field(default_factory=_audio.Options)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Call:
     """The arrays of one run and where they came from; ``rate`` is that of a sound among them, in hertz."""
 
@@ -49,7 +49,7 @@ class Call:
     rate: int | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Read:
     # What one argument gives: an array for each window.
     values: list[Array]

@@ -12,7 +12,9 @@ from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.tools._command import plural
 
 if TYPE_CHECKING:
+    from gossamer.codegen.build import Built
     from gossamer.codegen.spec import KernelSpec
+    from gossamer.delegates.delegate import Claims
     from gossamer.targets import Target
 
 Rows = list[tuple[object, ...]]
@@ -21,9 +23,9 @@ Table = tuple[Sequence[str], Rows]
 _SHOWN = 12
 """Numbers of nodes up to which they are all printed."""
 
-PROGRAM_COLUMNS = (">program", ">nodes", "operators", ">commands", ">kernels")
-REFUSAL_COLUMNS = (">count", "operator", "nodes", "why it is left to the reference kernel")
-COMMAND_COLUMNS = ("kernel", "calls", "operators", "result")
+PROGRAM_COLUMNS = (">program", "nodes", "operators", ">commands", ">kernels")
+REFUSAL_COLUMNS = (">count", "left to the reference kernel", "because", "nodes")
+COMMAND_COLUMNS = (">command", "kernel, and those that it calls", "operators", "result")
 
 
 class Running(NamedTuple):
@@ -44,23 +46,23 @@ def running(interpreter: Interpreter) -> Iterator[Running]:
                 yield Running(subgraph, number, subset.nodes, kernel)
 
 
-def describe_partitions(interpreter: Interpreter) -> list[dict[str, Any]]:
-    """For each subgraph and delegate: what it took, and why not the rest."""
+def describe_partitions(interpreter: Interpreter, target: Target | None = None) -> list[dict[str, Any]]:
+    """For each subgraph and delegate: what it took, and why not the rest. ``target``: see `describe_programs`."""
     return [
-        _describe_claims(interpreter, subgraph, claims)
+        _describe_claims(interpreter, subgraph, claims, target)
         for subgraph in range(interpreter.num_subgraphs())
         for claims in interpreter.delegate_claims(subgraph)
     ]
 
 
-def _describe_claims(interpreter: Interpreter, subgraph: int, claims: Any) -> dict[str, Any]:
+def _describe_claims(interpreter: Interpreter, subgraph: int, claims: Claims, target: Target | None) -> dict[str, Any]:
     graph = interpreter.model.subgraphs[subgraph]
     names = [interpreter.model.operator_name(operator) for operator in graph.operators]
     partitions: list[dict[str, Any]] = []
     kernels = {found.nodes: found.kernel for found in running(interpreter) if found.subgraph == subgraph}
     for subset in claims.partitions:
         kernel = kernels.get(subset.nodes)
-        built = kernel.built if kernel is not None else None
+        built = _built(kernel, target) if kernel is not None else None
         partitions.append(
             {
                 "nodes": list(subset.nodes),
@@ -81,13 +83,16 @@ def _describe_claims(interpreter: Interpreter, subgraph: int, claims: Any) -> di
     }
 
 
-def describe_programs(interpreter: Interpreter) -> list[dict[str, Any]]:
-    """Every program: the memory that it needs, its kernels, and its commands with the work of each."""
+def describe_programs(interpreter: Interpreter, target: Target | None = None) -> list[dict[str, Any]]:
+    """Every program: the memory that it needs, its kernels, and its commands with the work of each.
+
+    ``target``: as it would be there (default: as it is here).
+    """
     from gossamer.codegen.report import arguments_of, commands_of, total
 
     programs = []
     for found in running(interpreter):
-        built = found.kernel.built
+        built = _built(found.kernel, target)
         if built is None:
             continue
         commands = commands_of(built)
@@ -97,7 +102,7 @@ def describe_programs(interpreter: Interpreter) -> list[dict[str, Any]]:
                 "subgraph": found.subgraph,
                 "program": found.number,
                 "nodes": list(found.nodes),
-                "target": found.kernel.target.name,
+                "target": (target or found.kernel.target).name,
                 "memory": {**built.plan.sizes, "constants": built.constants.nbytes},
                 "kernels": sorted(built.specs),
                 "total": total(command.work for command in commands)._asdict(),
@@ -120,60 +125,51 @@ def describe_programs(interpreter: Interpreter) -> list[dict[str, Any]]:
     return programs
 
 
-def partition_lines(report: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """What each delegate took, in a sentence."""
-    for claims in report:
-        taken = sum(len(partition["nodes"]) for partition in claims["partitions"] if partition["failure"] is None)
-        count = sum(partition["failure"] is None for partition in claims["partitions"])
-        yield (
-            f"subgraph {claims['subgraph']}: {claims['delegate']} runs {taken} of "
-            f"{plural(claims['operators'], 'operator')} in {plural(count, 'program')}"
-        )
+def partition_line(claims: dict[str, Any]) -> str:
+    """What a delegate took of a subgraph, in a sentence."""
+    running = [partition for partition in claims["partitions"] if partition["failure"] is None]
+    taken = sum(len(partition["nodes"]) for partition in running)
+    return (
+        f"subgraph {claims['subgraph']}: {claims['delegate']} runs {taken} of "
+        f"{plural(claims['operators'], 'operator')} in {plural(len(running), 'program')}"
+    )
 
 
-def partition_tables(report: Iterable[dict[str, Any]]) -> Iterator[Table]:
-    """The partitions, and what is left with the reasons, of each delegate."""
-    for claims in report:
-        rows: Rows = []
-        for number, partition in enumerate(claims["partitions"]):
-            made = (partition["commands"], partition["kernels"])
-            if partition["failure"] is not None:
-                made = (f"reference kernels: {partition['failure']}", "")
-            operators = ", ".join(f"{count} {name}" for name, count in partition["operators"].items())
-            rows.append((number, node_ranges(partition["nodes"]), operators, *made))
-        yield PROGRAM_COLUMNS, rows
-        left: dict[tuple[str, str], list[int]] = {}
-        for refusal in claims["refusals"]:
-            left.setdefault((refusal["operator"], refusal["reason"]), []).append(refusal["node"])
-        yield (
-            REFUSAL_COLUMNS,
-            [(len(nodes), name, node_ranges(nodes), reason) for (name, reason), nodes in left.items()],
-        )
+def partition_tables(claims: dict[str, Any]) -> Iterator[Table]:
+    """The partitions, and what is left with the reasons."""
+    rows: Rows = []
+    for number, partition in enumerate(claims["partitions"]):
+        operators = ", ".join(f"{count} {name}" for name, count in partition["operators"].items())
+        made = (partition["commands"], partition["kernels"])
+        if partition["failure"] is not None:
+            made = (f"none: {partition['failure']}", "")
+        rows.append((number, node_ranges(partition["nodes"]), operators, *made))
+    yield PROGRAM_COLUMNS, rows
+    left: dict[tuple[str, str], list[int]] = {}
+    for refusal in claims["refusals"]:
+        left.setdefault((refusal["operator"], refusal["reason"]), []).append(refusal["node"])
+    yield REFUSAL_COLUMNS, [(len(nodes), *key, node_ranges(nodes)) for key, nodes in left.items()]
 
 
 def program_table(programs: Sequence[dict[str, Any]]) -> Table:
     """A row for each command of all programs, and the sum."""
-    columns = (">command", *COMMAND_COLUMNS, ">MFLOP", ">kB read", ">kB written")
-    rows: Rows = []
-    sums = dict.fromkeys(("flops", "read", "written"), 0)
+    rows: Rows = [(*cells, *_figures(command)) for cells, command in numbered_commands(programs)]
+    sums = {name: sum(program["total"][name] for program in programs) for name in ("flops", "read", "written")}
+    rows.append(("", "total", "", "", *_figures(sums)))
+    return (*COMMAND_COLUMNS, ">MFLOP", ">kB read", ">kB written"), rows
+
+
+def numbered_commands(programs: Sequence[dict[str, Any]]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """What the columns `COMMAND_COLUMNS` say of every command, and the command.
+
+    Its number is ``12``, or with several programs ``3.12``.
+    """
     for program in programs:
+        prefix = f"{program['program']}." if len(programs) > 1 else ""
         for number, command in enumerate(program["commands"]):
-            rows.append((command_number(programs, program, number), *command_cells(command), *_figures(command)))
-        for name in sums:
-            sums[name] += program["total"][name]
-    rows.append(("", "total", "", "", "", *_figures(sums)))
-    return columns, rows
-
-
-def command_number(programs: Sequence[dict[str, Any]], program: dict[str, Any], number: int) -> str:
-    """``12``, or with several programs ``3.12``."""
-    return f"{number}" if len(programs) == 1 else f"{programs.index(program)}.{number}"
-
-
-def command_cells(command: dict[str, Any]) -> tuple[str, str, str, str]:
-    """What the columns `COMMAND_COLUMNS` say of a command."""
-    shape = "x".join(map(str, command["shape"])) or "1"
-    return command["kernel"], ", ".join(command["calls"]), ", ".join(command["operators"]), shape
+            kernels = ", ".join((command["kernel"], *command["calls"]))
+            shape = "x".join(map(str, command["shape"])) or "1"
+            yield (f"{prefix}{number}", kernels, ", ".join(command["operators"]), shape), command
 
 
 def _figures(work: dict[str, Any]) -> tuple[str, str, str]:
@@ -192,8 +188,11 @@ def node_ranges(nodes: Iterable[int]) -> str:
     return ", ".join(texts[:_SHOWN] + ["…"] * (len(texts) > _SHOWN))
 
 
-def dump(interpreter: Interpreter, directory: Path, suffix: str) -> list[Path]:
-    """Write the text of every kernel of the programs, and of the walker: ``.ll`` or ``.s``, named after the kernel."""
+def dump(interpreter: Interpreter, directory: Path, suffix: str, target: Target | None = None) -> list[Path]:
+    """Write the text of every kernel of the programs, and of the walker: ``.ll`` or ``.s``, named after the kernel.
+
+    ``target``: see `describe_programs`.
+    """
     from gossamer.codegen.compiler import assembly
     from gossamer.codegen.library import walker
 
@@ -201,14 +200,16 @@ def dump(interpreter: Interpreter, directory: Path, suffix: str) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     written: dict[str, Path] = {}
     for found in running(interpreter):
-        if found.kernel.built is None:
-            continue
-        target = found.kernel.target
-        for spec in (*found.kernel.built.specs.values(), walker(target)):
+        built, here = _built(found.kernel, target), target or found.kernel.target
+        for spec in (*built.specs.values(), walker(here)) if built is not None else ():
             if spec.name not in written:
                 path = written[spec.name] = directory / f"{spec.name}{suffix}"
-                path.write_text(write(spec, target), encoding="utf-8")
+                path.write_text(write(spec, here), encoding="utf-8")
     return list(written.values())
+
+
+def _built(kernel: JitKernel, target: Target | None) -> Built | None:
+    return kernel.built if target is None else kernel.built_for(target)
 
 
 def _ir(spec: KernelSpec, target: Target) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,13 @@ from gossamer import Interpreter, OpResolverType, SignatureRunner
 from gossamer.errors import ModelError
 from gossamer.model import Model
 from gossamer.model.metadata import model_metadata
+from gossamer.records import record
 from gossamer.tools._command import Failure, affine, did_you_mean, existing_file
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Port:
     """An input or an output of a model. ``aliases`` are names that signatures give it; -1 in ``signature`` is any."""
 

@@ -7,13 +7,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
+from gossamer.records import field, record, replace
 from gossamer.tools import _inputs
 from gossamer.tools._command import (
     Failure,
@@ -27,6 +27,7 @@ from gossamer.tools._command import (
     write_json,
 )
 from gossamer.tools._peak_memory import peak_bytes
+from gossamer.tools._profile import peak_line, profile, profile_tables
 from gossamer.tools._session import Port, Session
 
 Array = NDArray[Any]
@@ -38,31 +39,34 @@ model runs at least --num_runs times and at least --min_secs seconds, but no new
 Inputs are random, the same on every call: floats from -0.5 to 0.5, uint8 0 to 254, int8 -127 to 127, other integers 0
 to 99. They are set once, outside the time that is measured; with --signature_to_run_for setting inputs and copying
 outputs is in it.
+
+--enable_op_profiling (or --profile) runs the model --num_runs times more, with the clock read inside the programs of
+machine code after each command, and shows the time of each kernel, its GFLOP/s and GB/s, and their shares of what this
+machine reaches with kernels made for that.
 """
 
 _NOT_HERE = {
-    "allow_dynamic_profiling_buffer_increase": "operators are not profiled yet.",
+    "allow_dynamic_profiling_buffer_increase": "there is no such buffer.",
     "allow_fp16": "float32 is computed as float32.",
     "benchmark_name": "give your own names to what --json prints.",
-    "disable_delegate_clustering": "there are no delegates to choose.",
+    "disable_delegate_clustering": "it is an argument of Interpreter.",
     "enable_builtin_cast_constant_cache": "there is no such cache.",
-    "enable_op_profiling": "operators are not profiled yet.",
     "export_model_runtime_info": "use gossamer inspect --json.",
     "external_delegate_path": "native delegates cannot be loaded.",
     "list_signatures": "use gossamer inspect.",
-    "max_profiling_buffer_entries": "operators are not profiled yet.",
+    "max_profiling_buffer_entries": "there is no such buffer.",
     "memory_footprint_check_interval_ms": "the peak is that of the operating system, nothing is polled.",
-    "op_profiling_output_file": "operators are not profiled yet.",
-    "op_profiling_output_mode": "operators are not profiled yet.",
+    "op_profiling_output_file": "use --enable_op_profiling --json.",
+    "op_profiling_output_mode": "use --enable_op_profiling --json.",
     "optimize_memory_for_large_tensors": "large tensors are planned like all others.",
     "output_filepath": "use gossamer run --save.",
     "output_prefix": "give your own names to what --json prints.",
     "print_postinvoke_state": "use gossamer inspect --tensors.",
     "print_preinvoke_state": "use gossamer inspect --tensors.",
-    "profiling_output_csv_file": "operators are not profiled yet.",
+    "profiling_output_csv_file": "use --enable_op_profiling --json.",
     "release_dynamic_tensors": "dynamic tensors are released as soon as nothing needs them.",
     "report_peak_memory_footprint": "the peak is always reported.",
-    "require_full_delegation": "there are no delegates to choose.",
+    "require_full_delegation": "use gossamer inspect --partitions.",
     "result_file_path": "use --json.",
     "use_caching": "there is no Ruy here.",
     "use_gpu": "there is no GPU delegate.",
@@ -142,6 +146,9 @@ class _Benchmark(Tool):
 )
 @click.option("--signature_to_run_for", default=None, metavar="KEY", help="Measure this signature.")
 @click.option("--dry_run", is_flag=True, help="Load and allocate only.")
+@click.option(
+    "--enable_op_profiling", "--profile", "profiling", is_flag=True, help="Show the time of each kernel, too."
+)
 @click.option("--reference", is_flag=True, help="Use the reference kernels only.")
 @json_option
 def command(
@@ -161,6 +168,7 @@ def command(
     input_layer_value_files: str,
     signature_to_run_for: str | None,
     dry_run: bool,
+    profiling: bool,
     reference: bool,
     as_json: bool,
 ) -> None:
@@ -212,10 +220,24 @@ def command(
             f"Warmup (avg): {warmup.average:g}, Inference (avg): {main.average:g}"
         )
     report["memory"] = _memory(at_start, after_init, peak_bytes(), show)
+    if profiling and not dry_run:
+        report["profile"] = profile(session.interpreter, call, num_runs, max(1, num_threads))
     if as_json:
         write_json(report)
-    else:
-        console().print(_table(report))
+        return
+    console().print(_table(report))
+    if "profile" in report:
+        _print_profile(report["profile"])
+
+
+def _print_profile(report: dict[str, Any] | None) -> None:
+    out = console()
+    if report is None:
+        out.print("no program of machine code runs: there is nothing to profile", markup=False)
+        return
+    for title, (columns, rows) in profile_tables(report):
+        out.print(table(columns, rows, title))
+    out.print(peak_line(report["peak"]), markup=False)
 
 
 class _Lines:
@@ -229,7 +251,7 @@ class _Lines:
             click.echo(line)
 
 
-@dataclass
+@record
 class Timings:
     """What runs took, in microseconds, in their order."""
 
@@ -280,7 +302,7 @@ class Timings:
         )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Limits:
     """How long a phase lasts: at least so many runs and seconds, no run begins after ``max_secs``.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +18,26 @@ from gossamer.model.model import code_name, resolved_code
 from gossamer.planner.planner import Plan
 from gossamer.resolver import BuiltinOpResolver, InstalledOpResolver, MutableOpResolver
 from gossamer.schema import BuiltinOperator, OperatorCode, SubGraph, Tensor
-from gossamer.tools._command import Tool, affine, console, existing_file, json_option, plural, table, write_json
+from gossamer.targets import all_targets
+from gossamer.tools._command import (
+    Failure,
+    Tool,
+    affine,
+    console,
+    existing_file,
+    json_option,
+    plural,
+    table,
+    write_json,
+)
+from gossamer.tools._machine_code import (
+    describe_partitions,
+    describe_programs,
+    dump,
+    partition_line,
+    partition_tables,
+    program_table,
+)
 
 _HELP = """Show what is in MODEL: subgraphs, operators with versions (and which have no kernel here), inputs, outputs,
 signatures, metadata, appended files, sizes, and the memory plan in figures.
@@ -27,7 +47,7 @@ of the plan and the exit code is still 0. --json has everything, whatever the ot
 
 --partitions and --kernels show the machine code that runs it: which operators become which programs and why the others
 do not, and the commands of the programs with the operations and the bytes that each has at least. --dump-ir and
---dump-asm write the kernels' texts, each into a file named after the kernel.
+--dump-asm write the kernels' texts, each into a file named after the kernel. --target shows what other CPUs would run.
 """
 
 _MANY = 16
@@ -44,6 +64,7 @@ _FEW = 3
 @click.option("--operators", is_flag=True, help="List every operator in the order of execution.")
 @click.option("--partitions", is_flag=True, help="List what becomes machine code, and why the rest does not.")
 @click.option("--kernels", is_flag=True, help="List the commands of the programs, with their kernels and their work.")
+@click.option("--target", type=click.Choice(sorted(all_targets())), help="Show the machine code for this target.")
 @click.option("--dump-ir", metavar="DIR", default=None, help="Write the LLVM IR of every kernel to DIR/KERNEL.ll.")
 @click.option("--dump-asm", metavar="DIR", default=None, help="Write the assembly of every kernel to DIR/KERNEL.s.")
 @click.option("--top", type=click.IntRange(min=0), default=5, show_default=True, help="How many constants to list.")
@@ -54,6 +75,7 @@ def command(
     operators: bool,
     partitions: bool,
     kernels: bool,
+    target: str | None,
     dump_ir: str | None,
     dump_asm: str | None,
     top: int,
@@ -61,31 +83,36 @@ def command(
 ) -> None:
     """See ``_HELP``, which click shows."""
     report = describe(existing_file(model, "model"))
-    code: dict[str, Any] = {}
-    written: dict[str, int] = {}
-    if partitions or kernels or as_json or dump_ir or dump_asm:
-        interpreter = _compiled(model, lenient=not (dump_ir or dump_asm))
-        code = _machine_code(interpreter)
-        if interpreter is not None:
-            dumps = ((dump_ir, ".ll"), (dump_asm, ".s"))
-            written = {to: len(dump(interpreter, Path(to), suffix)) for to, suffix in dumps if to}
+    dumps = [(directory, suffix) for directory, suffix in ((dump_ir, ".ll"), (dump_asm, ".s")) if directory]
+    asked = bool(partitions or kernels or dumps)
+    shown = all_targets()[target] if target else None
+    interpreter = _compiled(model, lenient=not asked) if asked or as_json else None
+    if interpreter is not None:
+        report["partitions"] = describe_partitions(interpreter, shown)
+        report["programs"] = describe_programs(interpreter, shown)
+    notes = []
+    for directory, suffix in dumps:
+        files = dump(interpreter, Path(directory), suffix, shown) if interpreter else []
+        if not files:
+            raise Failure(f"{model}: no machine code runs it, so there is nothing to write; --partitions says why.")
+        notes.append(f"wrote {plural(len(files), 'file')} to {directory}")
     if as_json:
-        write_json({**report, **code})
+        write_json(report)
         return
     _print(report, tensors, operators, top)
-    _print_machine_code(code, partitions, kernels)
-    for to, count in written.items():
-        console().print(f"wrote {plural(count, 'file')} to {to}", markup=False)
+    _print_machine_code(report, partitions, kernels)
+    for note in notes:
+        console().print(note, markup=False)
 
 
 def _compiled(path: str, lenient: bool) -> Interpreter | None:
-    """The model with its programs; ``None`` for one that cannot be allocated, if ``lenient``."""
-    interpreter = Interpreter(path)
+    """The model with its programs. One that cannot be allocated is an error, or ``None`` if ``lenient``."""
     try:
+        interpreter = Interpreter(path)
         interpreter.allocate_tensors()
     except GossamerError:
         if lenient:
-            return None  # the memory plan says why
+            return None  # the report on memory says why
         raise
     return interpreter
 
@@ -253,9 +280,7 @@ def _file_size(model: Model, name: str) -> dict[str, Any]:
 def _memory(path: str, model: Model) -> list[dict[str, Any]]:
     try:
         # The plan of TFLite: delegates take tensors out of it.
-        interpreter = Interpreter(
-            path, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-        )
+        interpreter = Interpreter(path, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
         interpreter.allocate_tensors()
     except GossamerError as error:
         return [{"subgraph": 0, "error": " ".join(str(error).split())}]
@@ -310,6 +335,21 @@ def _print(report: dict[str, Any], tensors: bool, operators: bool, top: int) -> 
     for columns, rows in _closing_tables(report, top):
         if rows:
             out.print(table(columns, rows))
+
+
+def _print_machine_code(report: dict[str, Any], partitions: bool, kernels: bool) -> None:
+    out = console()
+    if not (partitions or kernels):
+        return
+    if not report["partitions"]:
+        out.print("no delegate: there is no machine code for this CPU", markup=False)
+    for claims in report["partitions"]:
+        out.print(partition_line(claims), markup=False)
+        for columns, rows in partition_tables(claims) if partitions else ():
+            if rows:
+                out.print(table(columns, rows))
+    if kernels and report["programs"]:
+        out.print(table(*program_table(report["programs"])))
 
 
 def _lines(report: dict[str, Any]) -> Iterator[tuple[str, object]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from gossamer.records import record
 from gossamer.tools import _answers, _audio, _images, _inputs
 from gossamer.tools._command import Tool, console, json_option, write_json
 from gossamer.tools._draw import draw
@@ -183,7 +183,7 @@ def _check_outputs(drawing: str | None, save: str | None, sets: int) -> None:
         raise click.UsageError(f"--save {save}: a .npy file holds one array, there are {sets} runs; use .npz.")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Run:
     call: _inputs.Call
     outputs: list[Array]

@@ -97,24 +97,102 @@ def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def pack(target: Target, weights: np.ndarray, nv: int, threads: int = 1, by_depth: bool = False) -> np.ndarray:
-    """Weights [channels, depth] ([depth, channels] ``by_depth``) in panels."""
-    channels, depth = weights.shape[::-1] if by_depth else weights.shape
+    """Weights [channels, depth] ([depth, channels] ``by_depth``) of any type in panels of that type."""
+    return pack_batch(target, weights[None], nv, threads, by_depth)[0]
+
+
+def pack_batch(
+    target: Target,
+    weights: np.ndarray,
+    nv: int,
+    threads: int = 1,
+    by_depth: bool = False,
+    packed_type: type | None = None,
+) -> np.ndarray:
+    """A batch of them."""
+    channels, depth = weights.shape[:0:-1] if by_depth else weights.shape[1:]
     panels = panels_of(channels, nv, target.lanes())
-    packed = filled([panels.vectors * target.lanes() * depth])
-    spec = Pack(target.name, by_depth)
+    dtype = np.dtype(packed_type or weights.dtype)
+    packed = guarded(np.full((len(weights), panels.vectors * target.lanes() * depth), np.nan, dtype))
+    names = {np.dtype(np.float32): "f32", np.dtype(np.float16): "f16"}
+    spec = Pack(target.name, by_depth, names[weights.dtype], names[dtype])
     arguments = block(
         spec.arguments,
         source=weights,
         destination=packed,
         channels=channels,
         depth=depth,
-        source_row=weights.strides[0],
+        source_row=weights.strides[1],
         nv=nv,
         panels=panels.whole,
         rest_nv=panels.rest_nv,
+        images=len(weights),
+        source_image=weights.strides[0],
+        destination_image=packed.strides[0],
     )
     run(spec, arguments, threads)
     return packed
+
+
+class Product:
+    """y = a b for batches of matrices: a [images, m, k], b [images, k, n], or [images, n, k] ``by_channel``."""
+
+    def __init__(
+        self, target: Target, a: np.ndarray, b: np.ndarray, y: np.ndarray, tile: tuple[int, int], by_channel: bool
+    ) -> None:
+        images, m, n = y.shape
+        k, lanes = a.shape[2], target.lanes()
+        mr, nv = min(tile[0], m), tile[1]
+        panels = panels_of(n, nv, lanes)
+        packed = pack_batch(target, b, nv, by_depth=not by_channel)
+        ragged, half = last_vector(target, panels.tail)
+        bias = guarded(np.zeros(n, np.float32))
+        shape = block(
+            Gemm.arguments,
+            depth=k,
+            taps=1,
+            tap_offsets=0,
+            a_stride=a.strides[1],
+            c_stride=y.strides[1],
+            residual_stride=0,
+            tail=panels.tail,
+        )
+        self.spec = ContractTiles(target.name)
+        self.arguments = block(
+            self.spec.arguments,
+            a=a,
+            b=packed,
+            bias=bias,
+            c=y,
+            residual=0,
+            images=images,
+            rows=1,
+            tiles=-(-m // mr),
+            tile_columns=mr,
+            last_column=m - mr,
+            a_image=a.strides[0],
+            a_row=0,
+            a_column=a.strides[1],
+            b_image=packed.strides[0],
+            c_image=y.strides[0],
+            c_row=0,
+            c_column=y.strides[1],
+            residual_image=0,
+            residual_row=0,
+            residual_column=0,
+            panels=panels.whole,
+            panel_bytes=4 * nv * lanes * k,
+            panel_channels=4 * nv * lanes,
+            kernel=Gemm(target.name, mr, nv),
+            shape=shape,
+            ragged_kernel=Gemm(target.name, mr, panels.rest_nv, ragged=ragged, half=half) if panels.rest_nv else None,
+            ragged_shape=shape,
+        )
+        self._keep = (a, packed, bias, y, shape)
+
+    def run(self, threads: int = 1) -> None:
+        """Do it."""
+        run(self.spec, self.arguments, threads)
 
 
 class Convolution:
@@ -180,6 +258,7 @@ class Convolution:
             "a_image": x.strides[0],
             "a_row": stride * x.strides[1],
             "a_column": stride * x.strides[2],
+            "b_image": 0,
             "c_image": y.strides[0],
             "c_row": y.strides[1],
             "c_column": y.strides[2],
@@ -187,11 +266,12 @@ class Convolution:
             "residual_row": 0 if residual is None else residual.strides[1],
             "residual_column": 0 if residual is None else residual.strides[2],
             "panels": panels.whole,
-            "panel_bytes": 4 * nv * lanes * depth * len(offsets),
+            "panel_bytes": weights.itemsize * nv * lanes * depth * len(offsets),
             "panel_channels": 4 * nv * lanes,
         }
         table = self._held(np.array(offsets, np.int64))
         ragged, half = last_vector(target, panels.tail)
+        kind = "f16" if weights.dtype == np.float16 else "f32"
 
         def shape(depth: int, taps: np.ndarray) -> np.ndarray:
             return self._held(
@@ -208,8 +288,10 @@ class Convolution:
             )
 
         if overlap:
-            kernel = Gemm(target.name, mr, nv, epilogue, conv)
-            last = Gemm(target.name, mr, panels.rest_nv, epilogue, conv, ragged, half=half) if panels.rest_nv else None
+            kernel = Gemm(target.name, mr, nv, epilogue, conv, weights=kind)
+            last = None
+            if panels.rest_nv:
+                last = Gemm(target.name, mr, panels.rest_nv, epilogue, conv, ragged, half=half, weights=kind)
             both = shape(depth, table)
             self.kernels = [kernel, last]
             self.spec: KernelSpec = ContractTiles(target.name)
@@ -243,9 +325,10 @@ class Convolution:
                         accumulate,
                         prefetch,
                         is_last and half,
+                        kind,
                     )
 
-                at = (tap * depth + start) * vectors * lanes * 4
+                at = (tap * depth + start) * vectors * lanes * weights.itemsize
                 rows.append(
                     block(
                         DEPTH_BLOCK,
@@ -255,7 +338,7 @@ class Convolution:
                         a_offset=offsets[tap] + 4 * start,
                         b_offset=at,
                         next_stride=prefetch * 64 * (size // 4),
-                        next_offset=size * vectors * lanes * 4,
+                        next_offset=size * vectors * lanes * weights.itemsize,
                     )
                 )
             return self._held(np.concatenate(rows))

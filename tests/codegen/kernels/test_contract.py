@@ -12,7 +12,7 @@ from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gem
 from gossamer.codegen.tiles import proposals
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
-from tests.codegen.kernels.harness import Convolution, filled, guarded, normal, on_every_target
+from tests.codegen.kernels.harness import Convolution, Product, filled, guarded, normal, on_every_target
 
 TILES = {
     "avx512": ((14, 2), (12, 2), (9, 3), (8, 3), (7, 3), (6, 4), (4, 4), (14, 1), (1, 8), (3, 2)),
@@ -113,6 +113,33 @@ def test_convolution(
     y = filled(want.shape)
     Convolution(target, x, weights, bias, y, (4, 2), stride=stride, dilation=dilation, depth_block=depth_block).run()
     assert_close(y, want)
+
+
+@on_every_target
+@pytest.mark.parametrize("depth_block", [None, 8])
+@pytest.mark.parametrize("channels", [5, 40, 70])
+def test_weights_of_16_bits(target: Target, channels: int, depth_block: int | None) -> None:
+    rng = np.random.default_rng(6)
+    x, bias = normal(rng, 1, 9, 11, 7), normal(rng, channels)
+    weights = guarded(rng.standard_normal((channels, 3, 3, 7)).astype(np.float16))
+    want = expected(x, weights.astype(np.float32), bias)
+    y = filled(want.shape)
+    Convolution(target, x, weights, bias, y, (4, 2), depth_block=depth_block, prefetch=1).run()
+    assert_close(y, want)
+
+
+@on_every_target
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("by_channel", [False, True])
+def test_batches_of_matrices(target: Target, by_channel: bool, threads: int) -> None:
+    rng = np.random.default_rng(7)
+    for m, k, n in ((1, 5, 3), (7, 20, 40), (17, 33, 24), (6, 16, 32)):
+        # Three heads that lie side by side, as attention has them.
+        a = normal(rng, m, 3, k).transpose(1, 0, 2)
+        b = normal(rng, *((n, 3, k) if by_channel else (k, 3, n))).transpose(1, 0, 2)
+        y = filled((m, 3, n)).transpose(1, 0, 2)
+        Product(target, a, b, y, (4, 2), by_channel).run(threads)
+        assert_close(y, a.astype(np.float64) @ (b.transpose(0, 2, 1) if by_channel else b))
 
 
 @on_every_target

@@ -3,15 +3,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
-from gossamer.codegen.expression import FUNCTIONS, Expression
+from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.errors import CompileError
+from gossamer.ops import all_ops
+from gossamer.ops.cast import op as CAST
+from gossamer.ops.dequantize import op as DEQUANTIZE
+from gossamer.ops.quantize import op as QUANTIZE
+from gossamer.quantization import round_half_away
+from gossamer.records import replace
+from gossamer.schema import CastOptions, Table
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, filled, guarded, normal, on_every_target, run
+from tests.ops.cases import Case, Operand, tensor
+from tests.ops.reference import output_of
 
 
 def logistic(x: np.ndarray) -> np.ndarray:
@@ -22,10 +32,15 @@ erf = np.vectorize(math.erf)
 
 WANTED: dict[str, Callable[..., np.ndarray]] = {
     "abs": np.abs,
+    "atan2": np.arctan2,
     "ceil": np.ceil,
+    "cos": np.cos,
     "elu": lambda x: np.where(x < 0, np.expm1(x), x),
     "exp": np.exp,
+    "finite": lambda x: np.clip(x, -np.finfo(np.float32).max, np.finfo(np.float32).max),
     "floor": np.floor,
+    "floordiv": lambda x, y: np.floor(x / y),
+    "floormod": np.mod,
     "gelu": lambda x: 0.5 * x * (1 + erf(x / np.sqrt(2))),
     "gelutanh": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
     "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
@@ -37,8 +52,10 @@ WANTED: dict[str, Callable[..., np.ndarray]] = {
     "relu6": lambda x: np.clip(x, 0, 6),
     "relun1": lambda x: np.clip(x, -1, 1),
     "round": np.rint,
+    "roundaway": round_half_away,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sign": np.sign,
+    "sin": np.sin,
     "sqrt": np.sqrt,
     "square": np.square,
     "tanh": np.tanh,
@@ -47,16 +64,35 @@ WANTED: dict[str, Callable[..., np.ndarray]] = {
     "max": np.maximum,
     "min": np.minimum,
     "mul": np.multiply,
+    "pow": np.power,
     "prelu": lambda x, a: np.where(x < 0, a * x, x),
     "sqrdiff": lambda x, y: (x - y) ** 2,
     "sub": np.subtract,
 }
 POSITIVE = ("log", "rsqrt", "sqrt")
 # In units of 2^-24 of the result (of 1 for gelu, whose factor 1 + erf loses digits far below 0).
-UNITS = {"exp": 3, "log": 2, "logistic": 5, "tanh": 6, "elu": 8, "gelu": 12, "gelutanh": 12, "rsqrt": 3}
+UNITS = {
+    "exp": 4,
+    "log": 2,
+    "logistic": 8,
+    "tanh": 10,
+    "elu": 6,
+    "gelu": 8,
+    "gelutanh": 12,
+    "rsqrt": 3,
+    "sin": 3,
+    "cos": 3,
+}
 
 
-UNARY, BINARY = ([name for name, function in FUNCTIONS.items() if function.arity == n] for n in (1, 2))
+UNARY, BINARY = (
+    [
+        name
+        for name, function in FUNCTIONS.items()
+        if function.arity == n and "float" in function.emit and not function.result
+    ]
+    for n in (1, 2)
+)
 
 
 def compute(spec: Map, y: np.ndarray, operands: list[np.ndarray], size: int = 0, threads: int = 1) -> None:
@@ -148,7 +184,9 @@ def test_operands(target: Target, name: str, threads: int) -> None:
             for first, second in ((x, other), (other, x)):
                 y = filled(x.shape)
                 compute(Map(target.name, (name, 0, 1), letters(first, second)), y, [first, second], 0, threads)
-                np.testing.assert_allclose(y, WANTED[name](first, second), rtol=1e-6)
+                with np.errstate(invalid="ignore"):
+                    want = WANTED[name](first, second)
+                np.testing.assert_allclose(y, want, rtol=1e-6)
 
 
 @on_every_target
@@ -169,6 +207,166 @@ def test_chain_with_strides_and_blocks(target: Target) -> None:
         assert (to[:, 0] == 7).all()
         results.append(y.tobytes())
     assert len(set(results)) == 1
+
+
+NAMES = {
+    "float32": "f32", "float16": "f16", "float64": "f64", "bool": "bool", "int8": "i8", "uint8": "u8", "int16": "i16",
+    "uint16": "u16", "int32": "i32", "uint32": "u32", "int64": "i64",
+}  # fmt: skip
+
+
+def everything(dtype: str, count: int) -> np.ndarray:
+    """Numbers of a type, with the ends of its range, in a buffer of their own."""
+    rng = np.random.default_rng(count)
+    if dtype == "bool":
+        return rng.integers(0, 2, count).astype(bool)
+    if dtype.startswith("float"):
+        special = [0.0, -0.0, np.nan, np.inf, -np.inf, 0.5, -0.5, 1.5, 2.5, -2.5, 127.5, -128.5, 2.0**31, -(2.0**31),
+                   2.0**32, 2.0**63, -(2.0**63), 3e9, 1e10, -1e10, 1e30, 65504.0, 1e-7, 2147483520.0]  # fmt: skip
+        numbers = np.concatenate([special, rng.standard_normal(count) * 10.0 ** rng.integers(-3, 12, count)])
+        with np.errstate(over="ignore"):
+            return numbers[:count].astype(dtype)
+    info = np.iinfo(dtype)
+    special = [info.min, info.max, 0, 1, info.max - 1, info.min + 1, 7]
+    return np.concatenate([special, rng.integers(info.min, info.max, count, dtype, endpoint=True)])[:count].astype(
+        dtype
+    )
+
+
+def zeros(x: np.ndarray, dtype: str = "float32", **quantization: float) -> Operand:
+    """An output of the shape of x, as a model declares it."""
+    return tensor(np.zeros(x.shape), dtype, **quantization)  # type: ignore[arg-type]
+
+
+def typed(target: Target, expression: Expression, dtype: str, *operands: np.ndarray) -> np.ndarray:
+    """The expression of vectors and single elements."""
+    x = [guarded(operand.reshape(1, 1, -1)) for operand in operands]
+    y = guarded(np.zeros((1, 1, max(operand.size for operand in operands)), dtype))
+    names = tuple(NAMES[array.dtype.name] for array in (*x, y))
+    compute(Map(target.name, expression, letters(*x), names), y, x)
+    return y[0, 0]
+
+
+@on_every_target
+@pytest.mark.parametrize("source", NAMES)
+def test_conversions_are_those_of_cast(target: Target, source: str) -> None:
+    for count in (1, 5, target.lanes(), 3 * target.lanes() + 1, 999):
+        x = everything(source, count)
+        for dtype in NAMES:
+            with np.errstate(over="ignore"):
+                want = output_of(CAST, Case("", [tensor(x, source)], [zeros(x, dtype)], CastOptions()))
+            np.testing.assert_array_equal(typed(target, 0, dtype, x), want)
+            if dtype != "float16":
+                np.testing.assert_array_equal(typed(target, (f"to{NAMES[dtype]}", 0), dtype, x), want)
+
+
+@on_every_target
+def test_bfloat16(target: Target) -> None:
+    x = everything("float32", 999)
+    with np.errstate(over="ignore"):
+        pattern = x.astype(ml_dtypes.bfloat16)
+    y = guarded(np.zeros((1, 1, x.size), np.uint16))
+    compute(Map(target.name, 0, "v", ("f32", "bf16")), y, [guarded(x[None, None])])
+    np.testing.assert_array_equal(y[0, 0].view(ml_dtypes.bfloat16).astype(np.float32), pattern.astype(np.float32))
+    back = filled((1, 1, x.size))
+    compute(Map(target.name, 0, "v", ("bf16", "f32")), back, [y])
+    np.testing.assert_array_equal(back[0, 0], pattern.astype(np.float32))
+
+
+OPERATORS: list[tuple[str, str, tuple[str, ...], str]] = [
+    # Operator, function, types that it takes, type of the result ("" for the same).
+    ("ADD", "add", ("float32", "int16", "int32", "int64"), ""),
+    ("SUB", "sub", ("float32", "int32", "int64"), ""),
+    ("MUL", "mul", ("float32", "int32", "int64"), ""),
+    ("DIV", "div", ("float32", "int32"), ""),
+    ("FLOOR_DIV", "floordiv", ("float32", "int8", "int16", "int32"), ""),
+    ("FLOOR_MOD", "floormod", ("float32", "int8", "int16", "int32", "int64"), ""),
+    ("MAXIMUM", "max", ("float32", "int8", "uint8", "int16", "int32", "int64"), ""),
+    ("MINIMUM", "min", ("float32", "int8", "uint8", "int16", "int32", "int64"), ""),
+    ("SQUARED_DIFFERENCE", "sqrdiff", ("float32", "int32"), ""),
+    ("PRELU", "prelu", ("float32",), ""),
+    ("LESS", "less", ("float32", "int16", "int32", "int64", "uint8"), "bool"),
+    ("LESS_EQUAL", "lessequal", ("float32", "int32", "int64"), "bool"),
+    ("GREATER", "greater", ("float32", "int32", "int64"), "bool"),
+    ("GREATER_EQUAL", "greaterequal", ("float32", "int32", "int64"), "bool"),
+    ("EQUAL", "equal", ("float32", "int32", "int64", "bool"), "bool"),
+    ("NOT_EQUAL", "notequal", ("float32", "int32", "int64", "bool"), "bool"),
+    ("LOGICAL_AND", "and", ("bool",), ""),
+    ("LOGICAL_OR", "or", ("bool",), ""),
+    ("LOGICAL_NOT", "not", ("bool",), ""),
+    ("BITWISE_XOR", "xor", ("int8", "uint8", "int16", "uint16", "int32", "uint32"), ""),
+    ("RIGHT_SHIFT", "shiftright", ("int8", "uint8", "int16", "uint16", "int32", "uint32"), ""),
+    ("ABS", "abs", ("float32", "int32"), ""),
+    ("NEG", "neg", ("float32", "int8", "int16", "int32", "int64"), ""),
+    ("SIGN", "sign", ("float32", "int32"), ""),
+    ("SQUARE", "square", ("float32",), ""),
+    ("RELU", "relu", ("float32",), ""),
+    ("RELU6", "relu6", ("float32",), ""),
+    ("RELU_N1_TO_1", "relun1", ("float32",), ""),
+    ("CEIL", "ceil", ("float32",), ""),
+    ("FLOOR", "floor", ("float32",), ""),
+    ("ROUND", "round", ("float32",), ""),
+    ("SQRT", "sqrt", ("float32",), ""),
+]
+
+
+@on_every_target
+@pytest.mark.parametrize(("operator", "function", "types", "result"), OPERATORS, ids=lambda value: str(value))
+def test_functions_are_those_of_the_operators(
+    target: Target, operator: str, function: str, types: tuple[str, ...], result: str
+) -> None:
+    op = next(op for op in all_ops() if op.name == operator)
+    clamps = operator in ("ADD", "SUB", "MUL", "DIV")  # TFLite's floats are clamped to their finite range
+    for dtype in types:
+        for count in (3, target.lanes() + 1, 501):
+            x, y = everything(dtype, count), everything(dtype, count + 7)[7:]
+            if "DIV" in operator or operator == "FLOOR_MOD":
+                y = np.where(y == 0, np.array(3, dtype), y)
+            operands = [x, y][: FUNCTIONS[function].arity]
+            case = Case("", [tensor(operand, dtype) for operand in operands], [zeros(x, result or dtype)])
+            case = replace(case, options=None if op.options is Table else op.options())
+            with np.errstate(all="ignore"):
+                want = output_of(op, case)
+            got = typed(target, (function, *range(len(operands))), result or dtype, *operands)
+            if clamps and dtype == "float32":
+                got = np.clip(got, np.finfo(np.float32).min, np.finfo(np.float32).max)
+            np.testing.assert_array_equal(got, want)
+
+
+@on_every_target
+def test_quantize_and_dequantize(target: Target) -> None:
+    x = everything("float32", 999)
+    x[np.abs(x) > 1e8] = 5.0  # beyond int32, TFLite's result is undefined
+    x = np.concatenate([x, (np.arange(-300, 300) / 2).astype(np.float32)])
+    for dtype, scale, point in (("int8", 0.05, -3), ("uint8", 0.7, 200), ("int16", 0.001, 0), ("int8", 1.0, 127)):
+        scales, points = np.array([scale], np.float32), np.array([point], np.float32)
+        case = Case("", [tensor(x)], [zeros(x, dtype, scale=scale, zero_point=point)])
+        expression = (f"quantize{NAMES[dtype]}", 0, 1, 2)
+        q = typed(target, expression, dtype, x, scales, points)
+        np.testing.assert_array_equal(q, output_of(QUANTIZE, case))
+        case = Case("", [tensor(q, dtype, scale=scale, zero_point=point)], [zeros(x)])
+        real = typed(
+            target, ("mul", ("tof32", ("sub", ("toi32", 0), 1)), 2), "float32", q, points.astype(np.int32), scales
+        )
+        np.testing.assert_array_equal(real, output_of(DEQUANTIZE, case))
+
+
+@on_every_target
+def test_select(target: Target) -> None:
+    for dtype in NAMES:
+        for count in (1, 6, 40):
+            condition, x, y = everything("bool", count), everything(dtype, count), everything(dtype, count + 9)[9:]
+            got = typed(target, ("select", 0, 1, 2), dtype, condition, x, y)
+            np.testing.assert_array_equal(got, np.where(condition, x, y))
+
+
+@on_every_target
+def test_power_and_arc_tangent_of_special_numbers(target: Target) -> None:
+    numbers = [0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, np.inf, -np.inf, np.nan, 1e-40, 1e38, 16777217, -7.5]
+    x, y = (a.reshape(-1).astype(np.float32) for a in np.meshgrid(numbers, numbers))
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(typed(target, ("pow", 0, 1), "float32", x, y), np.power(x, y), rtol=2e-7)
+        np.testing.assert_allclose(typed(target, ("atan2", 0, 1), "float32", x, y), np.arctan2(x, y), rtol=4e-7)
 
 
 @on_every_target
@@ -203,6 +401,11 @@ def test_six_operands(target: Target) -> None:
     (Map("avx2", 0, "vvvvvvv"), "1 to 6 operands"),
     (Map("avx2", 0, "c"), "each v or s, got 'c'"),
     (Map("avx2", ("reluc", 0)), "no function 'reluc'"),
+    (Map("avx2", 0, "v", ("f32",)), "types for its 1 operands and y"),
+    (Map("avx2", ("add", 0, 1), "vv", ("f32", "i32", "f32")), "add takes arguments of one type, got f32 and i32"),
+    (Map("avx2", ("exp", 0), "v", ("i32", "f32")), "There is no exp of i32"),
+    (Map("avx2", ("select", 0, 0, 0)), "first argument of select must be a bool"),
+    (Map("avx2", 0, "v", ("i4", "f32")), "An element type is one of f32, .*, got 'i4'"),
 ])  # fmt: skip
 def test_what_cannot_be(spec: Map, message: str) -> None:
     with pytest.raises(CompileError, match=message):
@@ -212,9 +415,19 @@ def test_what_cannot_be(spec: Map, message: str) -> None:
 def test_names() -> None:
     assert Map("avx2", ("relu", ("add", ("mul", 0, 1), 2)), "vvs").name == "f32_map_mul_add_relu_vvs__avx2"
     assert Map("avx2", 0).name == "f32_map_copy_v__avx2"
+    assert Map("avx2", ("add", 0, 1), "vs", ("i32",) * 3).name == "i32_map_add_vs__avx2"
+    assert Map("avx2", ("less", 0, 1), "vv", ("f32", "f32", "bool")).name == "f32_f32_bool_map_less_vv__avx2"
 
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
 def test_every_function_compiles(target: Target) -> None:
     for name, function in FUNCTIONS.items():
-        assembly(Map(target.name, (name, *range(function.arity)), "v" * function.arity), target)
+        kinds = {
+            "float": ("f32", "f16", "bf16"), "double": ("f64",), "bool": ("bool",),
+            "signed": ("i8", "i16", "i32", "i64"), "unsigned": ("u8", "u16", "u32"),
+        }  # fmt: skip
+        for element in (element for kind in function.emit for element in kinds[kind]):
+            types = ["bool" if function.chooses and at == 0 else element for at in range(function.arity)]
+            expression = (name, *range(function.arity))
+            spec = Map(target.name, expression, "v" * function.arity, (*types, type_of(expression, types)))
+            assembly(spec, target)

@@ -7,6 +7,7 @@ import pytest
 
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.kernels.move import SIZES, Border, Copy, Transpose
+from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, guarded, on_every_target, run
@@ -16,61 +17,66 @@ def numbers(*shape: int, dtype: str = "u1") -> np.ndarray:
     return guarded(np.random.default_rng(0).integers(0, 200, shape).astype(dtype))
 
 
+def move(spec: KernelSpec, source: np.ndarray, destination: np.ndarray, threads: int = 1, **others: int) -> None:
+    """Copy an array with as many dimensions as the kernel names (those of `Copy` without its runs)."""
+    names = ("group", "plane", "row", "column", "element")
+    names = tuple(name for name in names if f"source_{name}" in [argument.name for argument in spec.arguments])
+    counts = {"group": "groups", "plane": "planes", "row": "rows", "column": "columns", "element": "count"}
+    values = {counts[name]: source.shape[at] for at, name in enumerate(names)}
+    for side, array in (("source", source), ("destination", destination)):
+        values |= {f"{side}_{name}": array.strides[at] for at, name in enumerate(names)}
+    run(spec, block(spec.arguments, source=source, destination=destination, **values, **others), threads)
+
+
 @on_every_target
 @pytest.mark.parametrize("run_bytes", [0, 1, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 200])
 def test_copies_of_runs(target: Target, run_bytes: int) -> None:
-    spec = Copy(target.name)
     for size, threads in ((0, 1), (64, 1), (64, 2), (7, 3)):
-        source = numbers(3, 4, run_bytes + 2)[:, ::2, 1 : 1 + run_bytes]
-        whole = guarded(np.full((3, 2, run_bytes + 5), 255, "u1"))
-        destination = whole[:, :, 5:]
-        each = size or max(run_bytes, 1)
-        arguments = block(
-            spec.arguments,
-            source=source,
-            destination=destination,
-            rows=3,
-            columns=2,
-            run=run_bytes,
-            block=each,
-            blocks=-(-run_bytes // each),
-            source_row=source.strides[0],
-            source_column=source.strides[1],
-            destination_row=destination.strides[0],
-            destination_column=destination.strides[1],
-        )
-        run(spec, arguments, threads)
-        np.testing.assert_array_equal(destination, source)
-        assert (whole[:, :, :5] == 255).all()
+        for step in (1, -1):
+            source = numbers(2, 3, 4, run_bytes + 2)[:, ::step, ::2, 1 : 1 + run_bytes]
+            whole = guarded(np.full((2, 3, 2, run_bytes + 5), 255, "u1"))
+            destination = whole[..., 5:]
+            each = size or max(run_bytes, 1)
+            blocks = {"run": run_bytes, "block": each, "blocks": -(-run_bytes // each)}
+            move(Copy(target.name), source, destination, threads, **blocks)
+            np.testing.assert_array_equal(destination, source)
+            assert (whole[..., :5] == 255).all()
 
 
 @on_every_target
 @pytest.mark.parametrize("bits", SIZES)
 def test_transposes_slices_and_reversals(target: Target, bits: int) -> None:
-    spec = Transpose(target.name, bits)
-    whole = numbers(4, 5, 6, 7, dtype=f"u{bits // 8}")
-    for axes in itertools.permutations(range(4)):
-        for x in (whole, whole[::2, 1:4, ::3, 1:], whole[::-1, :, ::-2]):
+    whole = numbers(2, 4, 5, 6, 7, dtype=f"u{bits // 8}")
+    for axes in itertools.permutations(range(5)):
+        for x in (whole, whole[:, ::2, 1:4, ::3, 1:], whole[::-1, ::-1, :, ::-2]):
             source = x.transpose(axes)
             destination = guarded(np.zeros(source.shape, source.dtype))
-            values = {
-                f"{side}_{name}": array.strides[at]
-                for side, array in (("source", source), ("destination", destination))
-                for at, name in enumerate(("plane", "row", "column", "element"))
-            }
-            planes, rows, columns, count = source.shape
-            arguments = block(
-                spec.arguments,
-                source=source,
-                destination=destination,
-                planes=planes,
-                rows=rows,
-                columns=columns,
-                count=count,
-                **values,
-            )
-            run(spec, arguments, 3)
+            move(Transpose(target.name, bits), source, destination, 3)
             np.testing.assert_array_equal(destination, source)
+
+
+@on_every_target
+@pytest.mark.parametrize("bits", SIZES)
+def test_squares(target: Target, bits: int) -> None:
+    for rows, columns in itertools.product((1, 3, 4, 5, 15, 16, 17, 40, 64, 65, 150), repeat=2):
+        source = numbers(rows, columns, dtype=f"u{bits // 8}").T[None, None, None]
+        whole = guarded(np.zeros((columns, rows + 3), source.dtype))
+        destination = whole[None, None, None, :, 3:]
+        for threads in (1, 2):
+            destination[...] = 0
+            move(Transpose(target.name, bits), source, destination, threads)
+            np.testing.assert_array_equal(destination, source)
+            assert (whole[:, :3] == 0).all()
+
+
+@on_every_target
+def test_nothing_to_move(target: Target) -> None:
+    for shape in ((0, 2, 3, 4, 5), (2, 0, 3, 4, 5), (2, 3, 0, 4, 5), (2, 3, 4, 0, 5), (2, 3, 4, 5, 0)):
+        nothing = numbers(*shape, dtype="u4")
+        move(Transpose(target.name, 32), nothing, nothing, 2)
+    for shape in ((0, 2, 3), (2, 0, 3), (2, 3, 0)):
+        nothing = numbers(*shape)
+        move(Copy(target.name), nothing, nothing, 2, run=5, block=5, blocks=1)
 
 
 @on_every_target

@@ -53,7 +53,7 @@ def machine_code(model: bytes, num_threads: int = 1, target: Target | None = Non
     interpreter.modify_graph_with_delegate(delegate)
     interpreter.allocate_tensors()
     (claims,) = interpreter.delegate_claims()
-    assert not claims.refusals
+    assert not claims.refusals, dict(claims.refusals)
     (kernel,) = delegate.made
     assert kernel.program is not None
     return interpreter, kernel

@@ -1,18 +1,18 @@
 """`contract`: convolutions and fully connected layers as tiles of a matrix product.
 
-Operands are an NHWC image, constant weights [O, h, w, C / groups], a bias [O] and perhaps a scale for each channel of
-the image, by which the weights are multiplied first; settings a `Geometry`.
+Operands are an NHWC image, weights [O, h, w, C / groups], a bias [O] and perhaps a scale for each channel of the image,
+by which the weights are multiplied first; settings a `Geometry`. Weights that the model computes are dense.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.expression import operand_count
+from gossamer.codegen.expression import Expression, operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import (
     DEPTH_BLOCK,
@@ -22,6 +22,7 @@ from gossamer.codegen.kernels.contract import (
     ContractTiles,
     Gemm,
     Panels,
+    last_vector,
     panels_of,
 )
 from gossamer.codegen.kernels.dot import MAX_ROWS, Dot, rows_of_weights
@@ -29,6 +30,7 @@ from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.tiles import gemm_tile
 from gossamer.programs.program import Address, Word
+from gossamer.records import record
 from gossamer.views import Geometry, View
 
 STREAMED = 400 << 10
@@ -43,180 +45,263 @@ BLOCK_BYTES = 64 << 10
 BLOCK_DEPTH = 512
 """Elements of depth x vectors in a block."""
 
+_ALIGNMENT = 64
+
+
+class Pixels(NamedTuple):
+    """Rows of pixels whose channels lie side by side: the first element, and bytes between images, rows and columns."""
+
+    start: Address
+    strides: tuple[int, ...]
+
+
+class Matrix(NamedTuple):
+    """Weights, [channels, depth]: the first element, bytes between channels and between steps of depth.
+
+    One of the two strides is that of neighbours. ``image``: bytes to the matrix of the next image; 0: they share one.
+    """
+
+    start: Address
+    channels: int
+    depth: int
+    strides: tuple[int, int]
+    is_constant: bool
+    image: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Of the elements of one matrix."""
+        return 4 * self.channels * self.depth
+
+    @property
+    def by_depth(self) -> bool:
+        """Whether the channels of a step of depth are neighbours, and not the steps of a channel."""
+        return self.depth > 1 and self.strides[1] != 4
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether one channel follows the other."""
+        return not self.by_depth and (self.channels == 1 or self.strides[0] == 4 * self.depth)
+
 
 def commands(node: Kernel, build: Build) -> None:
     """One command for each group of channels."""
     x, weights, bias = node.operands[:3]
+    geometry: Geometry = node.settings
     channels, depth = weights.shape[0], weights.shape[3]
     groups = x.shape[3] // depth
     share = channels // groups
+    x_strides, y_strides = build.strides(x), build.strides(node.y)
+    residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
+    before = geometry.before[0] * x_strides[1] + geometry.before[1] * x_strides[2]
+    steps = (x_strides[0], geometry.stride[0] * x_strides[1], geometry.stride[1] * x_strides[2])
+    contractions = []
     for group in range(groups):
-        part = x.slice(3, group * depth, depth) if groups > 1 else x
-        _Contraction(
-            node,
-            build,
-            part,
-            weights.slice(0, group * share, share) if groups > 1 else weights,
-            bias.slice(0, group * share, share) if groups > 1 else bias,
-            node.y.slice(3, group * share, share) if groups > 1 else node.y,
-            [extra.slice(3, group * share, share) if groups > 1 else extra for extra in node.extras],
-        ).emit(barrier=group == groups - 1)
+        inward, outward = 4 * group * depth, 4 * group * share
+        added = None
+        if residual is not None:
+            added = Pixels(moved(build.address(residual), outward), build.strides(residual)[:3])
+        contractions.append(
+            Contraction(
+                build,
+                node.epilogue,
+                node.y.shape[:3],
+                Pixels(moved(build.address(x), inward - before), steps),
+                Pixels(moved(build.address(node.y), outward), y_strides[:3]),
+                added,
+                matrix(build, weights.slice(0, group * share, share) if groups > 1 else weights),
+                moved(build.address(bias), outward),
+                tap_offsets(weights.shape[1:], geometry.dilation, x_strides[1:3]),
+                (moved(build.address(node.operands[3]), inward), depth) if node.arity > 3 else None,
+            )
+        )
+    multiply(contractions, build)
 
 
-@dataclass
-class _Contraction:
-    node: Kernel
+def multiply(contractions: Sequence[Contraction], build: Build) -> None:
+    """Commands for products that do not depend on each other."""
+    places: dict[tuple[Matrix, int], int] = {}
+    room = 0
+    waiting = []
+    for product in contractions:
+        key = (product.weights, product.nv)
+        if not product.is_ready and key not in places:
+            places[key] = room
+            room += product.packed_bytes
+            waiting.append(product)
+    start = build.passing(room) if room else Address("")
+    for product in waiting:
+        product.prepare(moved(start, places[product.weights, product.nv]), barrier=product is waiting[-1])
+    for product in contractions:
+        place = None if product.is_ready else moved(start, places[product.weights, product.nv])
+        product.multiply(place, barrier=product is contractions[-1])
+
+
+@record
+class Contraction:
+    """c = epilogue(bias + a weights) for every pixel of ``shape``: images, rows, columns.
+
+    ``offsets`` are those of the taps, which share the depth of the weights (see `gossamer.codegen.kernels.contract`).
+    ``scale``: numbers by which the steps of depth are multiplied before, and how many of them until they repeat.
+    """
+
     build: Build
-    x: View
-    weights: View
-    bias: View
-    y: View
-    extras: list[View]
+    epilogue: Expression
+    shape: tuple[int, ...]
+    a: Pixels
+    c: Pixels
+    residual: Pixels | None
+    weights: Matrix
+    bias: Address
+    offsets: list[int]
+    scale: tuple[Address, int] | None = None
 
-    def emit(self, barrier: bool) -> None:
-        build, geometry = self.build, self.node.settings
-        target, lanes = build.target, build.target.lanes()
-        channels, height, width, depth = self.weights.shape
-        images, rows, columns, _ = self.y.shape
-        x_strides, y_strides = build.strides(self.x), build.strides(self.y)
-        residual = self.extras[0] if operand_count(self.node.epilogue) > 1 else None
-        r_strides = build.strides(residual) if residual is not None else (0, 0, 0, 0)
-        a = (x_strides[0], geometry.stride[0] * x_strides[1], geometry.stride[1] * x_strides[2])
-        c, r = y_strides[:3], r_strides[:3]
-        if height == width == 1 and geometry.before == (0, 0):
-            # Pixels that follow each other in all tensors are one long row.
-            images, rows, columns, (a, c, r) = _flat(images, rows, columns, (a, c, r))
-        offsets = tap_offsets(self.weights, geometry, x_strides)
-        depth *= height * width // len(offsets)
-        start, before = build.address(self.x), geometry.before
-        a_address = Address(start.base, start.offset - before[0] * x_strides[1] - before[1] * x_strides[2])
-        if images * rows == 1 and len(offsets) == 1 and self._is_dot(columns, depth):
-            self._dot(a_address, columns, depth, residual, (a[2], c[2], r[2]), barrier)
+    def __post_init__(self) -> None:
+        weights, target = self.weights, self.build.target
+        strides = (self.a.strides, self.c.strides, self.residual.strides if self.residual else (0, 0, 0))
+        # Pixels that follow each other in all tensors are one long row.
+        images, rows, columns = self.shape
+        self.images, self.rows, self.columns, steps = _flat(images, rows, columns, strides, not weights.image)
+        self.a_steps, self.c_steps, self.r_steps = steps
+        self.depth = weights.depth // len(self.offsets)
+        few = self.columns == 1 or (self.columns <= MAX_ROWS and weights.bytes >= STREAMED_DOT)
+        single = self.images * self.rows == 1 and len(self.offsets) == 1
+        # Weights that are read once or hardly more, and lie as dot products want them, are not packed.
+        self.is_dot = single and few and weights.is_dense and self.scale is None
+        self.mr, self.nv = gemm_tile(
+            target, self.columns, weights.channels, self.images * self.rows, self.a_steps[2] * (self.columns > 1)
+        )
+        self.panels = panels_of(weights.channels, self.nv, target.lanes())
+        self.row_tiles, self.rest = -(-self.columns // self.mr), self.columns % self.mr
+        self.tiles = self.images * self.rows * self.row_tiles
+        packed_matrix = _packed_bytes(self.build, weights, self.panels)
+        self.b_image = packed_matrix if weights.image else 0
+        self.packed_bytes = _rounded_up(packed_matrix * (self.images if weights.image else 1), _ALIGNMENT)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the weights are, when a run begins, as the product reads them."""
+        return self.is_dot or (self.weights.is_constant and self.scale is None)
+
+    def prepare(self, place: Address, barrier: bool) -> None:
+        """Commands that bring weights into panels, or panels to their scale."""
+        weights, source = self.weights, place
+        if weights.is_constant:
+            source = self._packed()
+        else:
+            arguments = _packing(self.build, weights, self.nv, self.panels, place, self.images if weights.image else 1)
+            spec = Pack(self.build.target.name, weights.by_depth)
+            self.build.command(spec, barrier=barrier or self.scale is not None, **arguments)
+        if self.scale is not None:
+            self._multiply_weights(source, place, *self.scale, barrier)
+
+    def multiply(self, place: Address | None, barrier: bool) -> None:
+        """The command of the product; ``place``: where weights have been prepared for this run."""
+        build, weights = self.build, self.weights
+        if self.is_dot:
+            self._dot(barrier)
             return
-        self.mr, nv = gemm_tile(target, columns, channels, images * rows)
-        self.panels = panels_of(channels, nv, lanes)
-        self.nv = nv
-        self.depth, self.offsets = depth, offsets
-        self.a_stride, self.c_stride, self.r_stride = a[2], c[2], r[2]
-        tiles, self.rest = -(-columns // self.mr), columns % self.mr
-        self.tiles = images * rows * tiles
-        total = depth * len(offsets)
-        streamed = 4 * total * channels > STREAMED or self.tiles == 1
-        panel_channels = 4 * nv * lanes
+        lanes = build.target.lanes()
+        streamed = weights.bytes > STREAMED or self.tiles == 1
         common: dict[str, Word] = {
-            "a": a_address,
-            "b": self._scaled(packed_weights(build, self.weights, nv, self.panels, total)),
-            "bias": build.address(self.bias),
-            "c": build.address(self.y),
-            "residual": build.address(residual) if residual is not None else 0,
-            "images": images,
-            "rows": rows,
-            "tiles": tiles,
+            "a": self.a.start,
+            "b": self._packed() if place is None else place,
+            "bias": self.bias,
+            "c": self.c.start,
+            "residual": self.residual.start if self.residual else 0,
+            "images": self.images,
+            "rows": self.rows,
+            "tiles": self.row_tiles,
             "tile_columns": self.mr,
-            "last_column": (tiles - 1) * self.mr if streamed else max(columns - self.mr, 0),
-            "a_image": a[0],
-            "a_row": a[1],
-            "a_column": a[2],
-            "c_image": c[0],
-            "c_row": c[1],
-            "c_column": c[2],
-            "residual_image": r[0],
-            "residual_row": r[1],
-            "residual_column": r[2],
+            "last_column": (self.row_tiles - 1) * self.mr if streamed else max(self.columns - self.mr, 0),
+            "a_image": self.a_steps[0],
+            "a_row": self.a_steps[1],
+            "a_column": self.a_steps[2],
+            "b_image": self.b_image,
+            "c_image": self.c_steps[0],
+            "c_row": self.c_steps[1],
+            "c_column": self.c_steps[2],
+            "residual_image": self.r_steps[0],
+            "residual_row": self.r_steps[1],
+            "residual_column": self.r_steps[2],
             "panels": self.panels.whole,
-            "panel_bytes": 4 * nv * lanes * total,
-            "panel_channels": panel_channels,
+            "panel_bytes": 4 * self.nv * lanes * weights.depth,
+            "panel_channels": 4 * self.nv * lanes,
         }
-        ragged = self.panels.tail != lanes
         if streamed:
             pieces = self._pieces()
             build.command(
-                ContractPanels(target.name),
+                ContractPanels(build.target.name),
                 barrier=barrier,
                 **common,
-                blocks=self._blocks(pieces, nv, False) if self.panels.whole else 0,
-                ragged_blocks=self._blocks(pieces, self.panels.rest_nv, ragged) if self.panels.rest_nv else 0,
+                blocks=self._blocks(pieces, self.nv, False) if self.panels.whole else 0,
+                ragged_blocks=self._blocks(pieces, self.panels.rest_nv, True) if self.panels.rest_nv else 0,
                 block_count=len(pieces),
             )
             return
-        shape = self._shape(depth, offsets)
-        last = self._gemm(self.mr, self.panels.rest_nv, ragged) if self.panels.rest_nv else None
+        shape = self._shape(self.depth, self.offsets)
         build.command(
-            ContractTiles(target.name),
+            ContractTiles(build.target.name),
             barrier=barrier,
             **common,
-            kernel=build.kernel(self._gemm(self.mr, nv, False)) if self.panels.whole else 0,
+            kernel=build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0,
             shape=shape,
-            ragged_kernel=build.kernel(last) if last else 0,
+            ragged_kernel=build.kernel(self._gemm(self.mr, self.panels.rest_nv, True)) if self.panels.rest_nv else 0,
             ragged_shape=shape,
         )
 
-    def _scaled(self, packed: Address) -> Address:
-        """Packed weights, multiplied by the scale of their channel for this run."""
-        if self.node.arity == 3:
-            return packed
-        build, lanes, (_, height, width, depth) = self.build, self.build.target.lanes(), self.weights.shape
-        taps, scale = height * width, build.address(self.node.operands[3])
+    def _packed(self) -> Address:
+        return packed(self.build, self.weights, self.nv, self.panels, self.images if self.weights.image else 1)
+
+    def _multiply_weights(self, source: Address, place: Address, scale: Address, count: int, barrier: bool) -> None:
+        build, lanes, depth = self.build, self.build.target.lanes(), self.weights.depth
         whole, rest = self.panels.whole, self.panels.rest_nv
-        scaled = build.passing(4 * self.panels.vectors * lanes * depth * taps)
-        for first, panels, vectors in ((0, whole, self.nv), (whole, 1, rest)):
-            if not panels or not vectors:
-                continue
-            start, row = 4 * first * self.nv * lanes * depth * taps, 4 * vectors * lanes
-            operands = {"x0": Address(packed.base, packed.offset + start), "x1": scale}
+        parts = [part for part in ((0, whole, self.nv), (whole, 1, rest)) if part[1] and part[2]]
+        for first, panels, vectors in parts:
+            start, row = 4 * first * self.nv * lanes * depth, 4 * vectors * lanes
+            operands = {"x0": moved(source, start), "x1": scale}
             for number in range(MAX_OPERANDS):
-                operands.setdefault(f"x{number}", Address(scaled.base, scaled.offset))
+                operands.setdefault(f"x{number}", place)
             strides = {f"x{number}_{way}": 0 for number in range(MAX_OPERANDS) for way in ("row", "column")}
             build.command(
                 Map(build.target.name, ("mul", 0, 1), "vs"),
-                y=Address(scaled.base, scaled.offset + start),
-                rows=panels * taps,
-                columns=depth,
+                barrier=barrier and first == parts[-1][0],
+                y=moved(place, start),
+                rows=panels * (depth // count),
+                columns=count,
                 count=vectors * lanes,
                 block=vectors * lanes,
                 blocks=1,
-                y_row=row * depth,
+                y_row=row * count,
                 y_column=row,
                 **operands,
-                **strides | {"x0_row": row * depth, "x0_column": row, "x1_column": 4},
+                **strides | {"x0_row": row * count, "x0_column": row, "x1_column": 4},
             )
-        return scaled
 
-    def _is_dot(self, rows: int, depth: int) -> bool:
-        """Whether the weights are read once or hardly more, and lie as dot products want them."""
-        few = rows == 1 or (rows <= MAX_ROWS and 4 * depth * self.weights.shape[0] >= STREAMED_DOT)
-        return few and self.weights.is_dense and self.node.arity == 3
-
-    def _dot(
-        self,
-        x: Address,
-        rows: int,
-        depth: int,
-        residual: View | None,
-        strides: tuple[int, int, int],
-        barrier: bool,
-    ) -> None:
-        build, channels = self.build, self.weights.shape[0]
-        nr = rows_of_weights(build.target, rows, 4 * depth * channels)
+    def _dot(self, barrier: bool) -> None:
+        build, weights, rows = self.build, self.weights, self.columns
         build.command(
-            Dot(build.target.name, rows, nr, self.node.epilogue),
+            Dot(build.target.name, rows, rows_of_weights(build.target, rows, weights.bytes), self.epilogue),
             barrier=barrier,
-            x=x,
-            w=build.address(self.weights),
-            bias=build.address(self.bias),
-            y=build.address(self.y),
-            residual=build.address(residual) if residual is not None else 0,
-            channels=channels,
-            depth=depth,
-            x_row=strides[0],
-            w_row=4 * depth,
-            y_row=strides[1],
-            residual_row=strides[2],
+            x=self.a.start,
+            w=weights.start,
+            bias=self.bias,
+            y=self.c.start,
+            residual=self.residual.start if self.residual else 0,
+            channels=weights.channels,
+            depth=weights.depth,
+            x_row=self.a_steps[2],
+            w_row=4 * weights.depth,
+            y_row=self.c_steps[2],
+            residual_row=self.r_steps[2],
         )
 
-    def _gemm(self, mr: int, nv: int, ragged: bool, **form: Any) -> Gemm:
-        form = {"conv": len(self.offsets) > 1, "epilogue": self.node.epilogue} | form
-        return Gemm(self.build.target.name, mr, nv, ragged=ragged, **form)
+    def _gemm(self, mr: int, nv: int, is_last: bool, **form: Any) -> Gemm:
+        """A microkernel; ``is_last``: of the last panel, whose last vector may not be full."""
+        target = self.build.target
+        ragged, half = last_vector(target, self.panels.tail) if is_last else (False, False)
+        form = {"conv": len(self.offsets) > 1, "epilogue": self.epilogue} | form
+        return Gemm(target.name, mr, nv, ragged=ragged, half=half, **form)
 
     def _shape(self, depth: int, offsets: list[int]) -> Address:
         return self.build.block(
@@ -224,15 +309,15 @@ class _Contraction:
             depth=depth,
             taps=len(offsets),
             tap_offsets=self.build.table(offsets),
-            a_stride=self.a_stride,
-            c_stride=self.c_stride,
-            residual_stride=self.r_stride,
+            a_stride=self.a_steps[2],
+            c_stride=self.c_steps[2],
+            residual_stride=self.r_steps[2],
             tail=self.panels.tail,
         )
 
     def _pieces(self) -> list[tuple[int, int, int]]:
         """Blocks of depth as (tap, start, size); one with tap -1 is all of it."""
-        panel = 4 * self.nv * self.build.target.lanes() * self.depth * len(self.offsets)
+        panel = 4 * self.nv * self.build.target.lanes() * self.weights.depth
         single = len(self.offsets) == 1
         if self.tiles == 1 or (panel <= BLOCK_BYTES and not single):
             return [(-1, 0, self.depth)]
@@ -244,23 +329,22 @@ class _Contraction:
             for start in range(0, self.depth, step)
         ]
 
-    def _blocks(self, pieces: list[tuple[int, int, int]], nv: int, ragged: bool) -> Address:
+    def _blocks(self, pieces: list[tuple[int, int, int]], nv: int, is_last: bool) -> Address:
         build, lanes = self.build, self.build.target.lanes()
         words: list[Word] = []
         for number, (tap, start, size) in enumerate(pieces):
-            last = number == len(pieces) - 1
             turns = max(1, size // UNROLL)
             # The lines of the next block, shared among the tiles and the turns of their loops.
             prefetch = 0 if tap < 0 else -(-4 * size * nv * lanes // LINE // (self.tiles * turns))
             form: dict[str, Any] = {"accumulate": number > 0, "prefetch": prefetch}
             if tap >= 0:
                 form["conv"] = False
-            if not last:
+            if number < len(pieces) - 1:
                 form["epilogue"] = 0
-            kernel = build.kernel(self._gemm(self.mr, nv, ragged, **form))
+            kernel = build.kernel(self._gemm(self.mr, nv, is_last, **form))
             words += DEPTH_BLOCK.words(
                 kernel=kernel,
-                last_kernel=build.kernel(self._gemm(self.rest, nv, ragged, **form)) if self.rest else kernel,
+                last_kernel=build.kernel(self._gemm(self.rest, nv, is_last, **form)) if self.rest else kernel,
                 shape=self._shape(size, self.offsets if tap < 0 else [0]),
                 a_offset=0 if tap < 0 else self.offsets[tap] + 4 * start,
                 b_offset=0 if tap < 0 else 4 * (tap * self.depth + start) * nv * lanes,
@@ -270,61 +354,82 @@ class _Contraction:
         return build.table(words)
 
 
+def moved(address: Address, bytes: int) -> Address:
+    """So many bytes further on."""
+    return Address(address.base, address.offset + bytes)
+
+
 def _rounded_up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-def _flat(images: int, rows: int, columns: int, strides: tuple[tuple[int, ...], ...]) -> tuple[int, int, int, Any]:
+def _flat(
+    images: int, rows: int, columns: int, strides: tuple[tuple[int, ...], ...], across_images: bool
+) -> tuple[int, int, int, tuple[tuple[int, ...], ...]]:
     if all(s[1] == columns * s[2] for s in strides) or rows == 1:
         strides = tuple((s[0], 0, s[2]) for s in strides)
         rows, columns = 1, rows * columns
-        if images == 1 or all(s[0] == columns * s[2] for s in strides):
+        if across_images and (images == 1 or all(s[0] == columns * s[2] for s in strides)):
             strides = tuple((0, 0, s[2]) for s in strides)
             images, columns = 1, images * columns
     return images, rows, columns, strides
 
 
-def tap_offsets(weights: View, geometry: Geometry, strides: tuple[int, ...]) -> list[int]:
-    """The taps of a kernel over an image of these strides; where the elements of its rows are adjacent, they are one."""
-    _, height, width, depth = weights.shape
-    down, across = (d * s for d, s in zip(geometry.dilation, strides[1:3], strict=True))
+def tap_offsets(kernel: Sequence[int], dilation: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """The taps of a kernel [rows, columns, depth] over rows and columns of these strides.
+
+    There is one for each element, or for each row of it, if the elements of its rows are adjacent.
+    """
+    height, width, depth = kernel
+    down, across = (d * s for d, s in zip(dilation, strides, strict=True))
     if width == 1 or across == 4 * depth:
         return [h * down for h in range(height)]
     return [h * down + w * across for h in range(height) for w in range(width)]
 
 
-def packed_weights(build: Build, weights: View, nv: int, panels: Panels, depth: int) -> Address:
-    """Weights in panels, packed once for all kernels that read them so."""
-    strides = build.strides(weights)
-    key = (id(weights.buffer), weights.offset, weights.shape, strides, nv)
-    known = build.packed(key)
-    if known is not None:
-        return known
-    channels = weights.shape[0]
+def matrix(build: Build, weights: View) -> Matrix:
+    """Weights [channels, ...], of which everything but the channels is depth. Constants of any strides are copied."""
+    channels, depth = weights.shape[0], weights.size // weights.shape[0]
     rows = weights.reshape((channels, depth))
-    by_depth = False
-    if rows is not None and rows.strides[1] != 1 and depth > 1:
-        by_depth = rows.strides[0] == 1
-    if rows is None or (rows.strides[1] != 1 and depth > 1 and not by_depth):
+    if rows is None or (depth > 1 and rows.strides[1] != 1 and channels > 1 and rows.strides[0] != 1):
         array = weights.buffer.array
-        assert array is not None
+        if array is None:
+            raise ValueError(f"weights {list(weights.shape)} of strides {list(weights.strides)} are not constant")
         dense = np.lib.stride_tricks.as_strided(
             array.reshape(-1)[weights.offset :], weights.shape, [array.itemsize * s for s in weights.strides]
         )
-        source, row = build.constant(np.ascontiguousarray(dense)), 4 * depth
-    else:
-        source, row = build.address(rows), 4 * rows.strides[1 if by_depth else 0]
-    lanes = build.target.lanes()
-    destination = build.weights(4 * panels.vectors * lanes * depth, key)
-    build.pack(
-        Pack(build.target.name, by_depth),
-        source=source,
-        destination=destination,
-        channels=channels,
-        depth=depth,
-        source_row=row,
-        nv=nv,
-        panels=panels.whole,
-        rest_nv=panels.rest_nv,
-    )
-    return destination
+        return Matrix(build.constant(np.ascontiguousarray(dense)), channels, depth, (4 * depth, 4), True)
+    channel, step = rows.strides
+    return Matrix(build.address(rows), channels, depth, (4 * channel, 4 * step), weights.is_constant)
+
+
+def packed(build: Build, weights: Matrix, nv: int, panels: Panels, images: int = 1) -> Address:
+    """Constant weights in panels, packed once for all kernels that read them so."""
+    key = (weights, nv)
+    known = build.packed(key)
+    if known is None:
+        known = build.weights(images * _packed_bytes(build, weights, panels), key)
+        build.pack(Pack(build.target.name, weights.by_depth), **_packing(build, weights, nv, panels, known, images))
+    return known
+
+
+def _packing(
+    build: Build, weights: Matrix, nv: int, panels: Panels, destination: Address, images: int
+) -> dict[str, Word]:
+    return {
+        "source": weights.start,
+        "destination": destination,
+        "channels": weights.channels,
+        "depth": weights.depth,
+        "source_row": weights.strides[1 if weights.by_depth else 0],
+        "nv": nv,
+        "panels": panels.whole,
+        "rest_nv": panels.rest_nv,
+        "images": images,
+        "source_image": weights.image,
+        "destination_image": _packed_bytes(build, weights, panels) if weights.image else 0,
+    }
+
+
+def _packed_bytes(build: Build, weights: Matrix, panels: Panels) -> int:
+    return 4 * panels.vectors * build.target.lanes() * weights.depth

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 from gossamer.codegen.commands import Build, blocks_of
+from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.codegen.layout import item_bytes, merged
@@ -27,7 +28,8 @@ def commands(node: Kernel, build: Build) -> None:
     if row[0] == 1 and column[0] > 1:
         row, column = column, row  # threads share rows
     letters = "".join("s" if stride == 0 and count > 1 else "v" for stride in inner[1:])
-    spec = Map(build.target.name, node.epilogue, letters)
+    types = tuple([ELEMENT_OF[view.type] for view in (*node.operands, node.y)])
+    spec = Map(build.target.name, node.epilogue, letters, () if set(types) == {"f32"} else types)
     block, blocks = blocks_of(count, row[0])
     for place in product(*(range(dimension[0]) for dimension in dimensions)):
         moved = [

@@ -36,11 +36,10 @@ def commands(node: Kernel, build: Build) -> None:
     inner: Dimension = (1, item, item)
     if not along and kept and kept[-1][1:] == (item, item):
         inner = kept.pop()
-    outer = kept.pop() if kept else (1, 0, 0)
+    outer = max(kept, default=(1, 0, 0))
+    kept = [dimension for dimension in kept if dimension is not outer]
     column = reduced.pop() if reduced else (1, 0, 0)
     row = reduced.pop() if reduced else (1, 0, 0)
-    if reduced:
-        raise ValueError(f"reduce over {axes} of {list(x.shape)}: a copy should have been made")
     spec = Reduce(build.target.name, reduction, along, node.epilogue)
     x_address, y_address = build.address(x), build.address(y)
     block, blocks = blocks_of(inner[0], outer[0])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import packed_weights, tap_offsets
+from gossamer.codegen.commands.contract import matrix, packed, tap_offsets
 from gossamer.codegen.expression import Expression, operand_count
 from gossamer.codegen.graph import Kernel
-from gossamer.codegen.kernels.contract import Gemm, panels_of
+from gossamer.codegen.kernels.contract import Gemm, last_vector, panels_of
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.kernels.rows import CONTRACT_ROW, RowPipeline, scratch_bytes
 from gossamer.codegen.passes.rows import Rows
@@ -31,12 +31,12 @@ def commands(node: Kernel, build: Build) -> None:
     height, x_row, expand, slot, left, right = 0, x_strides[1], None, 0, 0, 0
     if settings.expand:
         first, epilogue = settings.expand
-        height, width = (first.output if not first.is_pointwise else x.shape[1:3])
+        height, width = first.output if not first.is_pointwise else x.shape[1:3]
         left, right = pixel * geometry.before[1], pixel * geometry.after(height, width)[1]
         slot = left + pixel * width + right
         x_row = first.stride[0] * x_strides[1]
         weights = node.operands[1]
-        offsets = tap_offsets(weights, first, x_strides)
+        offsets = tap_offsets(weights.shape[1:], first.dilation, x_strides[1:3])
         expand = _contract_row(
             build, weights, node.operands[2], epilogue, width, offsets, first.stride[1] * x_strides[2], pixel, 0
         )
@@ -70,8 +70,8 @@ def commands(node: Kernel, build: Build) -> None:
         project=project,
         depthwise=build.kernel(row),
         depthwise_shape=shape,
-        weights=build.address(filter),
-        bias=build.address(bias),
+        weights=build.aligned(filter),
+        bias=build.aligned(bias),
         x=Address(start.base, start.offset - border[0] * x_strides[1] - border[1] * x_strides[2]),
         y=build.address(y),
         residual=build.address(residual) if residual is not None else 0,
@@ -111,7 +111,7 @@ def _contract_row(
     channels = weights.shape[0]
     depth = weights.size // channels // len(offsets)
     lanes = build.target.lanes()
-    mr, nv = gemm_tile(build.target, columns, channels)
+    mr, nv = gemm_tile(build.target, columns, channels, 1, a_column)
     panels = panels_of(channels, nv, lanes)
     shape = build.block(
         Gemm.arguments,
@@ -124,14 +124,15 @@ def _contract_row(
         tail=panels.tail,
     )
     conv = len(offsets) > 1
-    ragged = Gemm(build.target.name, mr, panels.rest_nv, epilogue, conv, panels.tail != lanes)
+    ragged, half = last_vector(build.target, panels.tail)
+    last = Gemm(build.target.name, mr, panels.rest_nv, epilogue, conv, ragged, half=half)
     return build.block(
         CONTRACT_ROW,
-        b=packed_weights(build, weights, nv, panels, depth * len(offsets)),
+        b=packed(build, matrix(build, weights), nv, panels),
         bias=build.address(bias),
         kernel=build.kernel(Gemm(build.target.name, mr, nv, epilogue, conv)) if panels.whole else 0,
         shape=shape,
-        ragged_kernel=build.kernel(ragged) if panels.rest_nv else 0,
+        ragged_kernel=build.kernel(last) if panels.rest_nv else 0,
         ragged_shape=shape,
         tiles=-(-columns // mr),
         tile_columns=mr,

@@ -15,13 +15,13 @@ first element that the output pixel reads; strides, dilation and groups are noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
-from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Value, vector
+from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
 from gossamer.errors import CompileError
+from gossamer.records import record
 from gossamer.targets import Target
 
 UNROLL = 4
@@ -66,7 +66,7 @@ def last_vector(target: Target, tail: int) -> tuple[bool, bool]:
     return tail != (lanes // 2 if half else lanes), half
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Gemm(KernelSpec):
     """A microkernel: c = epilogue(bias + a b) for mr rows and nv vectors of channels.
 
@@ -83,7 +83,7 @@ class Gemm(KernelSpec):
 
     ``conv``: there is a table of taps. ``accumulate``: begin with what is in c instead of the bias. ``prefetch``:
     lines fetched from ``next`` in every turn of `UNROLL` steps. ``epilogue``: operand 0 is the sum, operand 1 the
-    residual, which may be c itself.
+    residual, which may be c itself. ``weights``: the type of b, which is computed with as f32.
     """
 
     mr: int
@@ -94,6 +94,7 @@ class Gemm(KernelSpec):
     accumulate: bool = False
     prefetch: int = 0
     half: bool = False
+    weights: Literal["f32", "f16"] = "f32"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         depth="i64",
@@ -107,7 +108,8 @@ class Gemm(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("f32", "conv" if self.conv else "gemm", name_of(self.epilogue), f"{self.mr}x{self.nv}")
+        type = "f32" if self.weights == "f32" else f"f32_{self.weights}w"
+        return (type, "conv" if self.conv else "gemm", name_of(self.epilogue), f"{self.mr}x{self.nv}")
 
     @property
     def variant(self) -> str:
@@ -140,7 +142,7 @@ class Gemm(KernelSpec):
         if self.conv:
             with f.loop(0, shape.taps, carry=sums) as taps:
                 tap = f.offset(a, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
-                panel = f.offset(b, taps.index * (shape.depth * (nv * size)))
+                panel = f.offset(b, taps.index * (shape.depth * (nv * self._vector_bytes(f))))
                 fetch = f.offset(following, taps.index * ((shape.depth & -UNROLL) * (self.prefetch * LINE // UNROLL)))
                 taps.hand_on(self._depth(f, shape, parts, tap, panel, fetch, taps.values))
             sums = taps.results
@@ -168,7 +170,7 @@ class Gemm(KernelSpec):
         sums: list[Value],
     ) -> list[Value]:
         """The sums plus one tap."""
-        nv, size = self.nv, 4 * f.lanes
+        nv, size = self.nv, self._vector_bytes(f)
         stride = shape.a_stride
         strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
         starts = {0: a, 7: f.offset(a, stride * 7)}
@@ -176,7 +178,9 @@ class Gemm(KernelSpec):
         def step(index: Value, at: int, sums: list[Value]) -> list[Value]:
             pointers = {start: f.at(pointer, index) for start, pointer in starts.items()}
             panel = f.offset(b, index * (nv * size))
-            weights = [f.load(part.type, f.offset(panel, (at * nv + v) * size)) for v, part in enumerate(parts)]
+            weights = [
+                self._weights(f, part.type, f.offset(panel, (at * nv + v) * size)) for v, part in enumerate(parts)
+            ]
             sums = list(sums)
             for i in range(self.mr):
                 start, multiple, scale = _ROW_ADDRESS[i]
@@ -200,6 +204,15 @@ class Gemm(KernelSpec):
         with f.loop(most, shape.depth, carry=loop.results) as rest:
             rest.hand_on(step(rest.index, 0, rest.values))
         return rest.results
+
+    def _vector_bytes(self, f: Function) -> int:
+        """Of b."""
+        return {"f32": 4, "f16": 2}[self.weights] * f.lanes
+
+    def _weights(self, f: Function, type: Type, pointer: Value) -> Value:
+        if self.weights == "f32":
+            return f.load(type, pointer)
+        return f.emit(type, f"fpext {f.load(type.with_element('half'), pointer)} to {type}")
 
     def _check(self, target: Target) -> None:
         if not 1 <= self.mr <= MAX_ROWS:
@@ -233,6 +246,7 @@ _GEOMETRY: dict[str, ArgumentType] = {
     "a_image": "i64",
     "a_row": "i64",
     "a_column": "i64",
+    "b_image": "i64",
     "c_image": "i64",
     "c_row": "i64",
     "c_column": "i64",
@@ -248,14 +262,15 @@ _GEOMETRY: dict[str, ArgumentType] = {
 Tile t begins at column t x ``tile_columns``, but not behind ``last_column``. That makes the last tile of a row overlap
 the one before (it computes some pixels again), or begin where it would anyway and be smaller. ``a`` is the first
 element that the first output pixel reads; ``c`` and ``residual`` belong to the first output pixel. From image to image,
-row to row and column to column they move by their own strides.
+row to row and column to column they move by their own strides. ``b_image`` is 0, or, in a batch of matrix products, the
+bytes from one packed matrix to the next.
 
 There are ``panels`` of ``panel_bytes`` bytes in b; a panel makes ``panel_channels`` bytes of bias, c and residual.
 What is left of the channels is one more, ragged, panel (it follows in b).
 """
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Position:
     """Where a tile lies."""
 
@@ -285,7 +300,7 @@ def _null(f: Function) -> Value:
     return Value(f, PTR, "null")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ContractTiles(KernelSpec):
     """A driver: for every tile all panels. For weights that stay in the second-level cache.
 
@@ -314,7 +329,8 @@ class ContractTiles(KernelSpec):
 
             def call(kernel: Value, shape: Value, panel: Value) -> None:
                 channels = panel * g.panel_channels
-                b, bias = f.offset(g.b, panel * g.panel_bytes), f.offset(g.bias, channels)
+                b = f.offset(g.b, image * g.b_image + panel * g.panel_bytes)
+                bias = f.offset(g.bias, channels)
                 c, residual = f.offset(at.c, channels), f.offset(at.residual, channels)
                 f.call(kernel, at.a, b, bias, c, residual, _null(f), shape)
 
@@ -342,7 +358,7 @@ next block among themselves.
 """
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ContractPanels(KernelSpec):
     """A driver: for every panel all blocks of the depth, for every block all tiles. For weights that are streamed.
 
@@ -370,9 +386,9 @@ class ContractPanels(KernelSpec):
             b, bias = f.offset(g.b, panel * g.panel_bytes), f.offset(g.bias, channels)
             with f.loop(0, g.block_count) as blocks:
                 block = f.arguments(DEPTH_BLOCK, f.offset(table, blocks.index * DEPTH_BLOCK.size))
-                weights = f.offset(b, block.b_offset)
-                first_next = f.offset(weights, block.next_offset)
                 with f.loop(0, g.images) as images, f.loop(0, g.rows) as rows:
+                    weights = f.offset(b, images.index * g.b_image + block.b_offset)
+                    first_next = f.offset(weights, block.next_offset)
                     row = _row(f, g, images.index, rows.index)
                     done = (images.index * g.rows + rows.index) * g.tiles
                     with f.loop(0, g.tiles) as tiles:

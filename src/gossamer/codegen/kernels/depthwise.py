@@ -7,20 +7,20 @@ for all rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import PTR, Arguments, Function, Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
+from gossamer.records import record
 from gossamer.targets import Target
 
 MAX_KERNEL_ROWS = 64
 """Rows of the tallest kernel that the driver can call."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DepthwiseRow(KernelSpec):
     """A microkernel: y = epilogue(bias + the sum over the kernel of x w), for one row, ``pixels`` at a time.
 
@@ -187,7 +187,7 @@ class _Pixels:
         return self._part.gather(pixel, self._lanes) if self._lanes else self._part.load(pixel)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Depthwise(KernelSpec):
     """A driver: calls ``kernel`` for ``rows`` rows of ``images`` images, in ``chunks`` of the channels.
 

@@ -6,13 +6,13 @@ once more, and read more of them than there are. Here every output channel is a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, Arguments, Function, Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
+from gossamer.records import record
 from gossamer.targets import Target
 
 MAX_ROWS = 4
@@ -37,7 +37,7 @@ def rows_of_weights(target: Target, rows: int, weight_bytes: int) -> int:
     return 4 if (rows + 1) * 4 <= target.registers else 2
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Dot(KernelSpec):
     """A driver: y = epilogue(bias + x w), for ``rows`` rows x of ``depth`` elements and ``channels`` rows of weights.
 

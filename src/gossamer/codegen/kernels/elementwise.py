@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from gossamer.codegen.expression import Expression, apply, name_of, operand_count
-from gossamer.codegen.ir import F32, Module, Part, Value
+from gossamer.codegen import elements
+from gossamer.codegen.elements import element
+from gossamer.codegen.expression import Expression, apply, name_of, operand_count, type_of
+from gossamer.codegen.ir import Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
 from gossamer.errors import CompileError
+from gossamer.records import record
 from gossamer.targets import Target
 
 MAX_OPERANDS = 6
@@ -17,7 +19,7 @@ _WORDS: dict[str, ArgumentType] = {"": "ptr", "_row": "i64", "_column": "i64"}
 _OPERANDS = {f"x{number}{word}": type for number in range(MAX_OPERANDS) for word, type in _WORDS.items()}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Map(KernelSpec):
     """y = expression(x0, x1, …) over [rows, columns, count], count innermost and contiguous in y.
 
@@ -25,12 +27,16 @@ class Map(KernelSpec):
     letter for each: ``v``, contiguous along ``count``; ``s``, one element, the same along ``count``. Arguments of
     operands that there are not are not read.
 
+    ``types`` are the element types of the operands and of y (`gossamer.codegen.elements`), all float32 unless given.
+    What the expression makes is converted to y's as CAST does.
+
     Rows are cut into blocks of ``block`` elements along ``count`` (a multiple of 16 unless it is all of them), and
     threads share rows x blocks. y may be an operand of the same strides; it may not overlap them otherwise.
     """
 
     expression: Expression
     operands: str = "v"
+    types: tuple[str, ...] = ()
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         y="ptr",
@@ -46,37 +52,57 @@ class Map(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("f32", "map", name_of(self.expression) or "copy", self.operands)
+        types = self._types
+        named = types[:1] if len(set(types)) == 1 else types
+        return (*named, "map", name_of(self.expression) or "copy", self.operands)
+
+    @property
+    def _types(self) -> tuple[str, ...]:
+        return self.types or ("f32",) * (len(self.operands) + 1)
 
     def emit(self, target: Target) -> str:
         self._check()
+        *types, y_type = self._types
+        of_result = type_of(self.expression, types)
+        memory = [element(name).memory for name in types]
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
+        # Masks on bytes and words are instructions of AVX-512 only.
+        masked = target.vector_bits == 512 or all(element(name).bits >= 32 for name in self._types)
         with f.share(a.rows * a.blocks) as task:
             row = task // a.blocks
             start = (task - row * a.blocks) * a.block
             count = f.least(a.block, a.count - start)
-            y = f.at(f.offset(a.y, row * a.y_row), start)
+            y = f.at(f.offset(a.y, row * a.y_row), start, element(y_type).memory)
             rows = []
             for number, letter in enumerate(self.operands):
                 pointer = f.offset(getattr(a, f"x{number}"), row * getattr(a, f"x{number}_row"))
-                rows.append(f.at(pointer, start) if letter == "v" else pointer)
+                rows.append(f.at(pointer, start, memory[number]) if letter == "v" else pointer)
             with f.loop(0, a.columns) as columns:
                 destination = f.offset(y, columns.index * a.y_column)
                 sources = [f.offset(x, columns.index * getattr(a, f"x{at}_column")) for at, x in enumerate(rows)]
                 # What is the same along the row is loaded once.
-                scalars = {at: f.load(F32, sources[at]) for at, letter in enumerate(self.operands) if letter == "s"}
+                scalars = {
+                    number: f.load(vector(memory[number], 1), sources[number])
+                    for number, letter in enumerate(self.operands)
+                    if letter == "s"
+                }
 
                 def block(at: Value, parts: list[Part], _: list[Value]) -> None:
                     (part,) = parts
-                    values = [
-                        part.splat(scalars[number]) if number in scalars else part.load(f.offset(source, at), 1.0)
-                        for number, source in enumerate(sources)
-                    ]
-                    part.store(apply(self.expression, f, values), f.offset(destination, at))
+                    values = []
+                    for number, name in enumerate(types):
+                        if number in scalars:
+                            value = part.splat(scalars[number])
+                        else:
+                            pointer = f.at(sources[number], at, memory[number])
+                            value = part.load(pointer, 1.0 if name == "f32" else 0, memory[number])
+                        values.append(elements.loaded(value, name))
+                    result = elements.convert(apply(self.expression, f, values, types), of_result, y_type)
+                    part.store(elements.stored(result, y_type), f.at(destination, at, element(y_type).memory))
 
-                f.vectors(count, block)
+                f.vectors(count, block, size=1, masked=masked)
         return module.text()
 
     def _check(self) -> None:
@@ -85,3 +111,5 @@ class Map(KernelSpec):
             raise CompileError(f"A map has 1 to {MAX_OPERANDS} operands, each v or s, got {self.operands!r}.")
         if count > len(self.operands):
             raise CompileError(f"{self.name}: the expression needs {count} operands, got {self.operands!r}.")
+        if len(self._types) != len(self.operands) + 1:
+            raise CompileError(f"A map has types for its {len(self.operands)} operands and y, got {self.types}.")

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from gossamer.codegen.ir import F32, Function, Module, Part, Value
+from gossamer.codegen.ir import BYTES, Function, Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.errors import CompileError
+from gossamer.records import record
 from gossamer.targets import Target
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pack(KernelSpec):
-    """Panels of ``nv`` vectors of channels: [panel][depth][nv x lanes].
+    """Panels of ``nv`` vectors of channels: [panel][depth][nv x lanes]. They may also be computed in every run.
 
     ``channels`` x ``depth`` weights are read at ``source``: a row for every channel (TFLite's convolution and fully
     connected weights), or, ``by_depth``, a row for every step of depth (the second operand of a matrix product).
     ``source_row`` is the bytes between rows; inside they are contiguous. There are ``panels`` whole panels; what is
-    left of the channels makes one panel of ``rest_nv`` vectors. Threads share the vectors of channels.
+    left of the channels makes one panel of ``rest_nv`` vectors. ``source`` and ``destination`` may be the first of
+    ``images`` matrices, ``source_image`` and ``destination_image`` bytes apart. Threads share images x vectors.
 
-    ``destination`` has ``depth x 4`` bytes for every channel, rounded up to whole vectors. In the last vector, the
-    channels that do not exist repeat the last that does, or are 0 (``by_depth``).
+    ``weights`` and ``packed`` are the types of both. ``destination`` has ``depth`` elements for every channel, rounded
+    up to whole vectors. In the last vector, the channels that do not exist repeat the last that does, or are 0
+    (``by_depth``).
     """
 
     by_depth: bool = False
+    weights: Literal["f32", "f16"] = "f32"
+    packed: Literal["f32", "f16"] = "f32"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         source="ptr",
@@ -34,50 +39,67 @@ class Pack(KernelSpec):
         nv="i64",
         panels="i64",
         rest_nv="i64",
+        images="i64",
+        source_image="i64",
+        destination_image="i64",
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("f32", "pack", "depth" if self.by_depth else "channel")
+        types = (self.weights, self.packed) if self.weights != self.packed else (self.weights,)
+        return (*types, "pack", "depth" if self.by_depth else "channel")
 
     def emit(self, target: Target) -> str:
+        if (self.weights, self.packed) == ("f32", "f16"):
+            raise CompileError(f"{self.name}: packing does not round.")
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
-        lanes, size = f.lanes, 4 * f.lanes
-        with f.share((a.channels + (lanes - 1)) // lanes) as number:
+        lanes = f.lanes
+        element, stored = ("float" if type == "f32" else "half" for type in (self.weights, self.packed))
+        size = BYTES[stored] * lanes
+
+        def store(column: Value, to: Value) -> None:
+            if element != stored:
+                column = f.emit(f.f32, f"fpext {column} to {f.f32}")
+            f.store(column, to)
+
+        vectors = (a.channels + (lanes - 1)) // lanes
+        with f.share(a.images * vectors) as task:
+            image = task // vectors
+            number = task - image * vectors
             panel = number // a.nv
             inside = number - panel * a.nv
             width = f.select(f.compare("eq", panel, a.panels), a.rest_nv, a.nv)
             step = width * size
-            destination = f.offset(a.destination, panel * a.nv * a.depth * size + inside * size)
+            source = f.offset(a.source, image * a.source_image)
+            destination = f.offset(a.destination, image * a.destination_image)
+            destination = f.offset(destination, panel * a.nv * a.depth * size + inside * size)
             first = number * lanes
             if self.by_depth:
-                part = Part(f, f.f32, f.least(a.channels - first, lanes))
+                part = Part(f, vector(element, lanes), f.least(a.channels - first, lanes))
                 with f.loop(0, a.depth) as depth:
-                    row = f.at(f.offset(a.source, depth.index * a.source_row), first)
-                    f.store(part.load(row), f.offset(destination, depth.index * step))
+                    row = f.at(f.offset(source, depth.index * a.source_row), first, element)
+                    store(part.load(row), f.offset(destination, depth.index * step))
             else:
-                rows = [
-                    f.offset(a.source, f.least(first + lane, a.channels - 1) * a.source_row) for lane in range(lanes)
-                ]
+                rows = [f.offset(source, f.least(first + lane, a.channels - 1) * a.source_row) for lane in range(lanes)]
                 whole = a.depth & -lanes
                 with f.loop(0, whole, lanes) as blocks:
-                    columns = [f.load(f.f32, f.at(row, blocks.index)) for row in rows]
+                    columns = [f.load(vector(element, lanes), f.at(row, blocks.index, element)) for row in rows]
                     to = f.offset(destination, blocks.index * step)
-                    for column in _transpose(f, columns):
-                        f.store(column, to)
+                    for column in transpose(f, columns):
+                        store(column, to)
                         to = f.offset(to, step)
                 with f.loop(whole, a.depth) as depth:
-                    column = Value(f, f.f32, "poison")
+                    column = Value(f, vector(element, lanes), "poison")
                     for lane, row in enumerate(rows):
-                        element = f.load(F32, f.at(row, depth.index))
-                        column = f.emit(f.f32, f"insertelement {column}, {element}, i32 {lane}")
-                    f.store(column, f.offset(destination, depth.index * step))
+                        value = f.load(vector(element, 1), f.at(row, depth.index, element))
+                        column = f.emit(column.type, f"insertelement {column}, {value}, i32 {lane}")
+                    store(column, f.offset(destination, depth.index * step))
         return module.text()
 
 
-def _transpose(f: Function, rows: list[Value]) -> list[Value]:
+def transpose(f: Function, rows: list[Value]) -> list[Value]:
     """The columns of a square of vectors. Exchanges ever larger blocks across the diagonal."""
     lanes = len(rows)
     width = 1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gossamer.codegen.ir import Module
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.records import record
 from gossamer.targets import Target
 
 CHAINS = 12
@@ -16,7 +16,7 @@ READS = 8
 """Vectors that are read in one turn."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MultiplyAdd(KernelSpec):
     """``turns`` times `CHAINS` multiply-adds of vectors in every thread. Each thread has 64 bytes of y."""
 
@@ -41,7 +41,7 @@ class MultiplyAdd(KernelSpec):
         return module.text()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Read(KernelSpec):
     """Add up ``count`` floats of x, a multiple of `READS` vectors, in shares. Each thread has 64 bytes of y."""
 

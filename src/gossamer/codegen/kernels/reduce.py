@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import Function, Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
+from gossamer.records import record
 from gossamer.targets import Target
 
 Reduction = Literal["sum", "mean", "prod", "max", "min"]
@@ -29,7 +29,7 @@ def combine(f: Function, reduction: Reduction, x: Value, total: Value) -> Value:
     return f.maximum(x, total) if reduction == "max" else f.minimum(x, total)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reduce(KernelSpec):
     """y[outer, inner] = epilogue(the reduction) of x[outer, rows, columns, inner] over rows and columns.
 

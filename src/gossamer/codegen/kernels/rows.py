@@ -8,13 +8,13 @@ done by the microkernels of `contract` and `depthwise`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gossamer.codegen.ir import I64, PTR, Function, Module, Value
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS
 from gossamer.codegen.kernels.move import fill
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.records import record
 from gossamer.targets import Target
 
 CONTRACT_ROW = ArgumentBlock(
@@ -40,7 +40,7 @@ All tiles have the same number of rows, so the last overlaps unless it fits.
 """
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RowPipeline(KernelSpec):
     """A driver: y = project(depthwise(expand(x))), row by row; without ``expand``, y = project(depthwise(x)).
 

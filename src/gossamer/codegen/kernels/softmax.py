@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gossamer.codegen import floats
 from gossamer.codegen.ir import F32, Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.records import record
 from gossamer.targets import Target
 
 LOWEST = float("-inf")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Softmax(KernelSpec):
     """y = e^(beta (x - max x)) / its sum, over ``count`` contiguous elements of each of ``rows`` rows.
 

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from string import Template
 from typing import Literal
 
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs import team
+from gossamer.records import record
 from gossamer.targets import Target
 
-PAUSES = 128
-"""Turns of waiting before a thread yields: 16 each of 1, 2, 4, 8 pauses, the rest of 16, some 20 us in all. Fewer, and
-a thread that is not late gives its slice away to another process; more, and two threads on one CPU crawl."""
+PAUSES = 80
+"""Turns of waiting before a thread yields: 16 each of 1, 2, 4, 8 and 16 pauses, some 10 us in all. Fewer, and a thread
+that waits for another's few microseconds gives its slice away to another process; more, and two threads on one CPU
+crawl."""
 
 # Commands are three words: kernel, arguments, whether a barrier follows.
 #
 # Threads meet by counting arrivals; the last sets the count to zero and moves the generation on, for which the others
 # wait. Who waits pauses, longer each time, and then gives the CPU away at every turn, so that more threads than CPUs
-# come to an end too; how often is counted, for programs/throttle.py. A run always ends with a barrier: when thread 0
-# returns, all work is done and nobody reads the commands any more.
+# come to an end too; the time that this takes is added up, for programs/throttle.py. A run always ends with a barrier:
+# when thread 0 returns, all work is done and nobody reads the commands any more.
 
 _TEXT = Template("""\
 $declare_pause
-declare i64 @llvm.umin.i64(i64, i64)
 
-define internal void @pause(i64 %turn, ptr %team) nounwind noinline {
+define internal i64 @now(ptr %team) nounwind noinline {
 entry:
-  %long = icmp uge i64 %turn, $pauses
-  br i1 %long, label %yield, label %count
-yield:
+  %time = alloca { i64, i64 }
+  %clock_at = getelementptr i8, ptr %team, i64 $clock_at
+  %clock = load ptr, ptr %clock_at
+  $ask_clock
+  ret i64 %now
+}
+
+define internal void @yield(ptr %team) nounwind noinline {
+entry:
   %yield_at = getelementptr i8, ptr %team, i64 $yield_at
   %function = load ptr, ptr %yield_at
   %ignored = call $convention i32 %function()
   ret void
-count:
-  %sixteens = lshr i64 %turn, 4
-  %shift = call i64 @llvm.umin.i64(i64 %sixteens, i64 4)
+}
+
+define internal void @pause(i64 %turn) nounwind noinline {
+entry:
+  %shift = lshr i64 %turn, 4
   %times = shl i64 1, %shift
   br label %again
 again:
-  %done = phi i64 [ 0, %count ], [ %more, %again ]
+  %done = phi i64 [ 0, %entry ], [ %more, %again ]
   $pause
   %more = add i64 %done, 1
   %enough = icmp uge i64 %more, %times
@@ -64,28 +72,38 @@ open:
   store atomic i64 %following, ptr %generation_at release, align 8
   ret void
 wait:
-  %turn = phi i64 [ 0, %entry ], [ %next_turn, %closed ]
-  %now = load atomic i64, ptr %generation_at acquire, align 8
-  %opened = icmp ne i64 %now, %generation
-  br i1 %opened, label %pass, label %closed
+  %turn = phi i64 [ 0, %entry ], [ %next_turn, %paused ]
+  %seen = load atomic i64, ptr %generation_at acquire, align 8
+  %opened = icmp ne i64 %seen, %generation
+  br i1 %opened, label %end, label %closed
 closed:
-  call void @pause(i64 %turn, ptr %team)
+  %long = icmp uge i64 %turn, $pauses
+  br i1 %long, label %stall, label %paused
+paused:
+  call void @pause(i64 %turn)
   %next_turn = add i64 %turn, 1
   br label %wait
-pass:
-  %stalled = icmp ugt i64 %turn, $pauses
-  br i1 %stalled, label %count, label %end
+stall:
+  %since = call i64 @now(ptr %team)
+  br label %stalled
+stalled:
+  call void @yield(ptr %team)
+  %seen_then = load atomic i64, ptr %generation_at acquire, align 8
+  %opened_then = icmp ne i64 %seen_then, %generation
+  br i1 %opened_then, label %count, label %stalled
 count:
-  %yields_at = getelementptr i8, ptr %team, i64 $yields_at
-  %yields = sub i64 %turn, $pauses
-  %so_far = atomicrmw add ptr %yields_at, i64 %yields monotonic
+  %until = call i64 @now(ptr %team)
+  %time = sub i64 %until, %since
+  %waited_at = getelementptr i8, ptr %team, i64 $waited_at
+  %so_far = atomicrmw add ptr %waited_at, i64 %time monotonic
   br label %end
 end:
   ret void
 }
-$define_stamp
+
+$define_look
 define internal void @walk(ptr %commands, i64 %count, ptr %team, i64 %tid, i64 %nt) nounwind noinline {
-entry:$stamp_start
+entry:$look_first
   %alone = icmp eq i64 %nt, 1
   %some = icmp sgt i64 %count, 0
   br i1 %some, label %command, label %end
@@ -108,7 +126,7 @@ command:
 meet:
   call void @barrier(ptr %team, i64 %nt)
   br label %after
-after:$stamp_command
+after:$look_again
   br i1 %is_last, label %end, label %command
 end:
   ret void
@@ -137,10 +155,18 @@ attend:
   br i1 %is_new, label %work, label %wait
 wait:
   %weary = icmp sge i64 %turn, %patience
-  br i1 %weary, label %leave, label %idle
-idle:
-  call void @pause(i64 %turn, ptr %team)
+  br i1 %weary, label %leave, label %wait_on
+wait_on:
   %next_turn = add i64 %turn, 1
+  %long = icmp uge i64 %turn, $pauses
+  br i1 %long, label %give_way, label %rest
+give_way:
+  call void @yield(ptr %team)
+  br label %idle
+rest:
+  call void @pause(i64 %turn)
+  br label %idle
+idle:
   br label %attend
 work:
   %their_commands = load ptr, ptr %commands_at
@@ -154,28 +180,32 @@ leave:
 
 # What the timed form has besides: thread 0 writes down the time before the first command, and after each when its
 # barrier is passed. The others of its team may be inside the plain form meanwhile.
-_STAMP = Template("""
-define internal void @stamp(i64 %number, ptr %team, i64 %tid) nounwind noinline {
+_LOOK = Template("""
+define internal void @look(i64 %number, ptr %team, i64 %tid) nounwind noinline {
 entry:
-  %time = alloca { i64, i64 }
   %leads = icmp eq i64 %tid, 0
   br i1 %leads, label %look, label %end
 look:
-  %clock_at = getelementptr i8, ptr %team, i64 $clock_at
-  %clock = load ptr, ptr %clock_at
-  $ask
-  %stamps_at = getelementptr i8, ptr %team, i64 $stamps_at
-  %stamps = load ptr, ptr %stamps_at
-  %stamp_at = getelementptr i64, ptr %stamps, i64 %number
-  store i64 %now, ptr %stamp_at
+  %now = call i64 @now(ptr %team)
+  %times_at = getelementptr i8, ptr %team, i64 $times_at
+  %times = load ptr, ptr %times_at
+  %time_at = getelementptr i64, ptr %times, i64 %number
+  store i64 %now, ptr %time_at
   br label %end
 end:
   ret void
 }
 """)
+_CALL_LOOK = Template("\n  call void @look(i64 $number, ptr %team, i64 %tid)")
 
-# clock_gettime(which, &time), seconds and nanoseconds.
-_ASK_POSIX = Template("""\
+_PAUSE = {
+    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
+    "aarch64": ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"),
+}
+
+# clock_gettime(which, &time): seconds and nanoseconds. QueryPerformanceCounter(&time): ticks.
+_ASK_CLOCK = {
+    "": Template("""\
 %which_at = getelementptr i8, ptr %team, i64 $which_at
   %which = load i32, ptr %which_at
   %ignored = call i32 %clock(i32 %which, ptr %time)
@@ -183,20 +213,14 @@ _ASK_POSIX = Template("""\
   %seconds = load i64, ptr %time
   %nanoseconds = load i64, ptr %nanoseconds_at
   %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %nanoseconds""")
-
-# QueryPerformanceCounter(&time), ticks.
-_ASK_WINDOWS = """\
+  %now = add i64 %whole, %nanoseconds"""),
+    "win64": Template("""\
 %ignored = call win64cc i32 %clock(ptr %time)
-  %now = load i64, ptr %time"""
-
-_PAUSE = {
-    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "aarch64": ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"),
+  %now = load i64, ptr %time"""),
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class WalkSpec(KernelSpec):
     """``i64 k(ptr team, ptr commands, i64 count, i64 tid, i64 nt, i64 ticket, i64 patience)``.
 
@@ -209,7 +233,7 @@ class WalkSpec(KernelSpec):
     """How Python calls it, where that is not how kernels call each other: on Windows, they keep to System V."""
 
     timed: bool = False
-    """Whether thread 0 looks at the clock after every command: into ``count + 1`` words, ticks of `host.clock`."""
+    """Whether thread 0 looks at the clock after every command: `Team.run` says where it writes what it sees."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -226,18 +250,16 @@ class WalkSpec(KernelSpec):
             pause=pause,
             convention={"": "ccc", "win64": "win64cc"}[self.convention],
             pauses=PAUSES,
+            ask_clock=_ASK_CLOCK[self.convention].substitute(which_at=team.WHICH_CLOCK),
             ticket_at=team.TICKET,
             commands_at=team.COMMANDS,
             count_at=team.COUNT,
             arrived_at=team.ARRIVED,
             generation_at=team.GENERATION,
-            yields_at=team.YIELDS,
+            waited_at=team.WAITED,
             yield_at=team.YIELD,
-            define_stamp=self._stamp() if self.timed else "",
-            stamp_start="\n  call void @stamp(i64 0, ptr %team, i64 %tid)" * self.timed,
-            stamp_command="\n  call void @stamp(i64 %next, ptr %team, i64 %tid)" * self.timed,
+            clock_at=team.CLOCK,
+            define_look=_LOOK.substitute(times_at=team.TIMES) if self.timed else "",
+            look_first=_CALL_LOOK.substitute(number=0) if self.timed else "",
+            look_again=_CALL_LOOK.substitute(number="%next") if self.timed else "",
         )
-
-    def _stamp(self) -> str:
-        ask = _ASK_WINDOWS if self.convention else _ASK_POSIX.substitute(which_at=team.WHICH_CLOCK)
-        return _STAMP.substitute(clock_at=team.CLOCK, stamps_at=team.STAMPS, ask=ask)

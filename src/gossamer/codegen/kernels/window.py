@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
+from gossamer.records import record
 from gossamer.targets import Target
 
 LOWEST = -3.4028234663852886e38
@@ -18,7 +18,7 @@ VECTORS = 4
 """Vectors of channels that one walk over a window reduces."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Window(KernelSpec):
     """A pool over NHWC: y = epilogue(the reduction of each window).
 

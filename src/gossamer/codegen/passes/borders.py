@@ -20,7 +20,7 @@ BORDERED: dict[str, Callable[[Any], Geometry]] = {
 def run(graph: KernelGraph) -> dict[Buffer, Border]:
     """The border of every buffer that needs one. An image that cannot have it is copied into one that can."""
     borders: dict[Buffer, Border] = {}
-    eligible = _eligible(graph)
+    eligible = images(graph)
     copies: dict[tuple[int, int, tuple[int, ...], tuple[int, ...]], View] = {}
     kernels: list[Kernel] = []
     for kernel in graph.kernels:
@@ -43,13 +43,18 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
     return borders
 
 
+def needs_border(kernel: Kernel, buffer: Buffer) -> bool:
+    """Whether a kernel reads padding around a buffer."""
+    return kernel.kind in BORDERED and kernel.operands[0].buffer is buffer and _needed(kernel) != NO_BORDER
+
+
 def _needed(kernel: Kernel) -> Border:
     geometry, (_, height, width, _) = BORDERED[kernel.kind](kernel.settings), kernel.operands[0].shape
     (top, left), (bottom, right) = geometry.before, geometry.after(height, width)
     return (top, bottom, left, right)
 
 
-def _eligible(graph: KernelGraph) -> set[int]:
+def images(graph: KernelGraph) -> set[int]:
     """Buffers that exist between kernels only, and of which all see whole rows and columns as they are."""
     known: dict[int, bool] = {}
     for kernel in graph.kernels:

@@ -2,32 +2,63 @@
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph
-from gossamer.views import Buffer, View
+import numpy as np
 
-# Kinds that read every operand under any strides.
-_ANY = frozenset({"copy", "fill"})
+from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.layout import merged
+from gossamer.views import Buffer, Shape, View
+
+_ANY = frozenset({"copy"})
+"""Kinds that read operands under any strides."""
+
+REDUCED = 2
+"""Dimensions over which a kernel reduces, neighbours with even strides being one."""
 
 
 def run(graph: KernelGraph) -> None:
     """Let elements of the last dimension lie next to each other, or, where a kernel maps, be the same one."""
     kernels: list[Kernel] = []
+    changing = {id(buffer) for buffer, found in graph.writers().items() if len(found) > 1 or buffer.tensor >= 0}
+    copies: dict[tuple[int, int, Shape, Shape], View] = {}
     for kernel in graph.kernels:
-        if kernel.kind not in _ANY:
-            for at, view in enumerate(kernel.operands):
-                if _readable(kernel, at, view):
-                    continue
-                copied = Buffer(view.shape, view.type).view()
-                kernels.append(Kernel("copy", [view], copied, origin=kernel.origin))
-                kernel.operands[at] = copied
+        for position, view in enumerate(kernel.operands):
+            if is_readable(kernel, position, view):
+                continue
+            key = (id(view.buffer), view.offset, view.shape, view.strides)
+            copied = copies.get(key)
+            if copied is None:
+                copied = _dense(view)
+                if not view.is_constant:
+                    kernels.append(Kernel("copy", [view], copied, origin=kernel.origin))
+                if id(view.buffer) not in changing:
+                    copies[key] = copied
+            kernel.operands[position] = copied
         kernels.append(kernel)
     graph.kernels = kernels
 
 
-def _readable(kernel: Kernel, at: int, view: View) -> bool:
-    if not view.shape or view.strides[-1] == 1 or view.shape[-1] == 1:
+def is_readable(kernel: Kernel, position: int, view: View) -> bool:
+    """Whether a kernel can read an operand as it lies."""
+    # Weights of products are packed, from either side; constant ones that lie otherwise are copied when they are.
+    if kernel.kind in ("contract", "volume") and position == 1:
+        rows = view.reshape((view.shape[0], view.size // view.shape[0]))
+        return view.is_constant or (rows is not None and (1 in rows.strides or 1 in rows.shape))
+    if kernel.kind == "matmul" and position == 1:
+        return 1 in view.strides[-2:] or 1 in view.shape[-2:]
+    if kernel.kind == "reduce":
+        _, axes = kernel.settings
+        along = merged(tuple([view.shape[a] for a in axes]), tuple([view.strides[a] for a in axes]))
+        if len(along) > REDUCED:
+            return False
+    if kernel.kind in _ANY or not view.shape or view.strides[-1] == 1 or view.shape[-1] == 1:
         return True
-    if kernel.kind == "map":
-        return view.strides[-1] == 0
-    # Weights of matrix products are packed from either side.
-    return kernel.kind in ("contract", "matmul") and at == 1
+    return kernel.kind == "map" and view.strides[-1] == 0
+
+
+def _dense(view: View) -> View:
+    array = view.buffer.array
+    if array is None:
+        return Buffer(view.shape, view.type).view()
+    strides = [array.itemsize * stride for stride in view.strides]
+    seen = np.lib.stride_tricks.as_strided(array.reshape(-1)[view.offset :], view.shape, strides)
+    return Buffer(view.shape, view.type, -1, np.array(seen)).view()

@@ -2,25 +2,29 @@
 
 A map goes into the map, or into the epilogue of the kernel, that writes one of its operands, if nobody else reads that.
 The fused kernel runs where the map ran, so that its further operands are there.
+
+Maps of any types become one, which converts in between as their buffers did; but what was float16 or bfloat16 in between
+would no longer be rounded, and stays a buffer. Epilogues of other kernels are of float32 only.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from gossamer.codegen.expression import Expression, substitute
+from gossamer.codegen.elements import ELEMENT_OF, element
+from gossamer.codegen.expression import Expression, substitute, type_of
 from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View
 
-EXTRAS = {"contract": 1, "depthwise": 0, "window": 0, "reduce": 0, "map": 5}
+EXTRAS = {"contract": 1, "matmul": 1, "volume": 1, "depthwise": 0, "window": 0, "reduce": 0, "map": 5}
 """Kinds that have an epilogue, and how many operands it may have beyond their own."""
 
 
 def run(graph: KernelGraph) -> None:
     """Fuse until nothing changes."""
     writers = {id(kernel.y.buffer): kernel for kernel in graph.kernels}
-    several = _written_twice(graph)
+    writes = _later_writes(graph)
     readers = {id(buffer): len(found) for buffer, found in graph.readers().items()}
     positions = {id(kernel): at for at, kernel in enumerate(graph.kernels)}
     gone: set[int] = set()
@@ -33,12 +37,14 @@ def run(graph: KernelGraph) -> None:
                 and id(p) not in gone
                 and readers[id(view.buffer)] == 1
                 and not graph.is_boundary(view.buffer)
-                and id(view.buffer) not in several
+                and id(view.buffer) not in writes
             }
             # The latest: what the others write is there by then.
             for producer in sorted(producers.values(), key=lambda p: -positions[id(p)]):
                 fused = _fused(producer, kernel)
-                if fused is not None and not any(id(view.buffer) in several for view in producer.operands):
+                moved = range(positions[id(producer)], positions[id(kernel)])
+                written = (at for view in producer.operands for at in writes.get(id(view.buffer), ()))
+                if fused is not None and not any(at in moved for at in written):
                     break
             else:
                 break
@@ -53,29 +59,35 @@ def run(graph: KernelGraph) -> None:
     graph.kernels = [kernel for kernel in graph.kernels if id(kernel) not in gone]
 
 
-def _written_twice(graph: KernelGraph) -> set[int]:
-    """Buffers that are written piece by piece, or variables: their readers stay where they are."""
-    several = {id(buffer) for buffer, found in graph.writers().items() if len(found) > 1}
-    return several | {id(buffer) for buffer in graph.inputs.values() if buffer in graph.writers()}
+def _later_writes(graph: KernelGraph) -> dict[int, list[int]]:
+    """By buffer that is written piece by piece, or is a variable, the kernels that write it: no reader may pass them."""
+    writes: dict[int, list[int]] = {}
+    for at, kernel in enumerate(graph.kernels):
+        writes.setdefault(id(kernel.y.buffer), []).append(at)
+    variables = {id(buffer) for buffer in graph.inputs.values()}
+    return {buffer: found for buffer, found in writes.items() if len(found) > 1 or buffer in variables}
 
 
 def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, View] | None:
     """Operands, epilogue and result of both in one, or ``None`` if the producer cannot take the map."""
     if producer.kind not in EXTRAS or not producer.y.is_whole:
         return None
+    if producer.kind != "map" and not _is_of_floats(kernel):
+        return None
+    result = _result(producer) if producer.kind == "map" else producer.epilogue
+    if result is None:
+        return None
     shape = producer.y.shape
     operands = list(producer.operands)
     mapping: dict[int, Expression] = {}
     for number, view in enumerate(kernel.operands):
-        if view.type != TensorType.FLOAT32:
-            return None
         reshaped = view if view.shape == shape else view.reshape(shape)
         if reshaped is None:
             return None
         if view.buffer is producer.y.buffer:
             if not same(reshaped, producer.y):
                 return None
-            mapping[number] = producer.epilogue
+            mapping[number] = result
             continue
         extra = _extra(reshaped, producer)
         if extra is None:
@@ -87,10 +99,23 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
         else:
             mapping[number] = len(operands) - producer.arity + 1
             operands.append(extra)
-    if len(operands) - producer.arity > EXTRAS[producer.kind] or kernel.y.type != TensorType.FLOAT32:
+    if len(operands) - producer.arity > EXTRAS[producer.kind]:
         return None
     y = kernel.y.reshape(shape)
     return None if y is None else (operands, substitute(kernel.epilogue, mapping), y)
+
+
+def _result(map: Kernel) -> Expression | None:
+    """What a map writes, as an expression of its operands; ``None`` if there is none."""
+    written = ELEMENT_OF[map.y.type]
+    if element(written).computed != written:
+        return None
+    made = type_of(map.epilogue, [ELEMENT_OF[view.type] for view in map.operands])
+    return map.epilogue if made == written else (f"to{written}", map.epilogue)
+
+
+def _is_of_floats(map: Kernel) -> bool:
+    return all(view.type == TensorType.FLOAT32 for view in (map.y, *map.operands))
 
 
 def _extra(view: View, producer: Kernel) -> View | None:

@@ -7,13 +7,15 @@ one before, as dense blocks have them.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.layout import is_box
 from gossamer.codegen.passes.borders import needs_border
 from gossamer.codegen.passes.copies import is_readable
-from gossamer.views import Buffer, Shape, View, dense_strides
+from gossamer.views import Buffer, View, dense_strides
 
-STRIDED = frozenset({"contract", "copy", "depthwise", "map", "reduce", "rows", "softmax", "window"})
+STRIDED = frozenset({"contract", "copy", "depthwise", "map", "matmul", "reduce", "rows", "softmax", "volume", "window"})
 """Kinds that read and write rows that lie anywhere."""
 
 RUN = 16
@@ -45,48 +47,114 @@ class _InPlace:
     def remove(self, at: int) -> None:
         """Spare this copy, if everybody can do without it."""
         copy = self.graph.kernels[at]
-        source, whole = copy.operands[0], copy.y.buffer
-        part = source.buffer
-        if part is whole or self.graph.is_boundary(part) or not source.is_whole or part not in self.writers:
+        part, whole = copy.operands[0].buffer, copy.y.buffer
+        if part is whole or part not in self.writers or self.graph.is_boundary(part) or not copy.operands[0].is_whole:
             return
         place = copy.y.reshape(part.shape)
-        if place is None or not self._is_free(at, part) or not self._fits(at, part, place):
+        if place is None or not self._is_free(at) or not self._fits(at, place):
             return
-        for number in self.writers[part] | self.readers[part]:
+        readers, writers = self.readers.pop(part) - {at}, self.writers.pop(part)
+        for number in readers | writers:
             kernel = self.graph.kernels[number]
-            kernel.operands = [_seen(view, part, place) for view in kernel.operands]
-            kernel.y = _seen(kernel.y, part, place)
-        self.gone.add(at)
-        self.readers[part].discard(at)
+            kernel.operands = [_moved(view, place) if view.buffer is part else view for view in kernel.operands]
+            kernel.y = _moved(kernel.y, place) if kernel.y.buffer is part else kernel.y
+        self.readers.setdefault(whole, set()).update(readers)
+        self.writers[whole].update(writers)
         self.writers[whole].discard(at)
-        self.readers.setdefault(whole, set()).update(self.readers.pop(part))
-        self.writers[whole].update(self.writers.pop(part))
+        self.gone.add(at)
 
-    def _is_free(self, at: int, part: Buffer) -> bool:
-        """Whether nobody else uses the place from the first write of the part to when it was last read."""
-        box, whole = self.graph.kernels[at].y, self.graph.kernels[at].y.buffer
+    def _is_free(self, at: int) -> bool:
+        """Whether nobody else uses the place, from the first write of the part until it was last read."""
+        copy = self.graph.kernels[at]
+        part, whole = copy.operands[0].buffer, copy.y.buffer
         first, last = min(self.writers[part]), max(self.readers[part])
         for number in self.readers.get(whole, ()):
             views = self.graph.kernels[number].operands
-            if first <= number < at and any(view.buffer is whole and _overlap(view, box) for view in views):
+            if first <= number < at and any(view.buffer is whole and _overlap(view, copy.y) for view in views):
                 return False
-        return not any(
-            first <= number <= last and number != at and _overlap(self.graph.kernels[number].y, box)
-            for number in self.writers[whole]
-        )
+        others = (number for number in self.writers[whole] if first <= number <= last and number != at)
+        return not any(_overlap(self.graph.kernels[number].y, copy.y) for number in others)
 
-    def _fits(self, at: int, part: Buffer, place: View) -> bool:
+    def _fits(self, at: int, place: View) -> bool:
         """Whether all kernels can write and read the part at its place."""
-        for number in self.writers[part]:
-            kernel = self.graph.kernels[number]
-            y = moved(kernel.y, place)
-            if y is None or not _is_writable(kernel, y):
-                return False
-        bordered = any(needs_border(self.graph.kernels[number], place.buffer) for number in self.readers.get(place.buffer, ()))
-        for number in self.readers[part] - {at}:
+        part, whole = self.graph.kernels[at].operands[0].buffer, place.buffer
+        bordered = any(needs_border(self.graph.kernels[number], whole) for number in self.readers.get(whole, ()))
+        for number in (self.readers[part] | self.writers[part]) - {at}:
             kernel = self.graph.kernels[number]
             if kernel.kind not in STRIDED or needs_border(kernel, part):
                 return False
-            for position, view in enumerate(kernel.operands):
-                ...
+            for position, view in enumerate((kernel.y, *kernel.operands), -1):
+                if view.buffer is not part:
+                    continue
+                seen = moved(view, place)
+                if seen is None or (bordered and not is_box(seen)):
+                    return False
+                if not (_is_writable(kernel, seen) if position < 0 else is_readable(kernel, position, seen)):
+                    return False
         return True
+
+
+def _is_writable(kernel: Kernel, y: View) -> bool:
+    if kernel.kind == "copy" or y.is_dense:
+        return True
+    return y.strides[-1] == 1 and (kernel.kind != "map" or y.shape[-1] >= RUN)
+
+
+def moved(view: View, place: View) -> View | None:
+    """A view of a buffer that has come to lie at ``place`` in another one; ``None`` if strides cannot say it."""
+    if view.is_whole:
+        return place.reshape(view.shape)
+    path = _path(view)
+    if path is None:
+        return None
+    offset = place.offset + sum(start * stride for start, stride in zip(path.start, place.strides, strict=True))
+    return View(place.buffer, view.shape, tuple([n * place.strides[axis] for axis, n in path.steps]), offset)
+
+
+class _Path(NamedTuple):
+    """How a view walks through its buffer: where it starts, along which axis in which steps each dimension goes, and
+    the first and the last index that it meets on each axis."""
+
+    start: list[int]
+    steps: list[tuple[int, int]]
+    low: list[int]
+    high: list[int]
+
+
+def _path(view: View) -> _Path | None:
+    """``None`` if a dimension of the view goes along several axes of the buffer."""
+    shape = view.buffer.shape
+    dense = dense_strides(shape)
+    start, rest = [], view.offset
+    for stride in dense:
+        index, rest = divmod(rest, stride)
+        start.append(index)
+    path = _Path(start, [], list(start), list(start))
+    for size, stride in zip(view.shape, view.strides, strict=True):
+        if size == 1 or stride == 0:
+            path.steps.append((0, 0))
+            continue
+        axis = next(a for a, unit in enumerate(dense) if shape[a] > 1 and stride % unit == 0)
+        step = stride // dense[axis]
+        path.steps.append((axis, step))
+        path.low[axis] += min(0, step * (size - 1))
+        path.high[axis] += max(0, step * (size - 1))
+        if path.low[axis] < 0 or path.high[axis] >= shape[axis]:
+            return None
+    return path
+
+
+def _overlap(view: View, other: View) -> bool:
+    """Whether two views of a buffer may have elements in common."""
+    if view.is_whole or other.is_whole:
+        return True
+    a, b = _path(view), _path(other)
+    if a is None or b is None:
+        return True
+    return all(a.low[n] <= b.high[n] and b.low[n] <= a.high[n] for n in range(len(a.low)))
+
+
+def _moved(view: View, place: View) -> View:
+    seen = moved(view, place)
+    assert seen is not None
+    return seen

@@ -5,9 +5,8 @@ The padded image is neither written nor read: its border is stored around the im
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.records import replace
 from gossamer.views import View
 
 

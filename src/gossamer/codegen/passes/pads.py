@@ -19,13 +19,13 @@ def run(graph: KernelGraph) -> None:
 
 def _copies(pad: Kernel) -> list[Kernel]:
     x, value = pad.operands
-    value = View(value.buffer, (), (), value.offset)
+    number = View(value.buffer, (), (), value.offset)
     inside, made = pad.y, []
     for axis, (before, size) in enumerate(zip(pad.settings, x.shape, strict=True)):
         after = inside.shape[axis] - before - size
         for start, count in ((0, before), (before + size, after)):
             if count:
                 box = inside.slice(axis, start, count)
-                made.append(Kernel("copy", [value.broadcast(box.shape)], box, origin=pad.origin))
+                made.append(Kernel("copy", [number.broadcast(box.shape)], box, origin=pad.origin))
         inside = inside.slice(axis, before, size)
     return [*made, Kernel("copy", [x], inside, origin=pad.origin)]

@@ -6,10 +6,9 @@ Measured on Zen 4 with AVX-512, one thread, fused against plain: 112x112x96 with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gossamer.codegen.expression import Expression, operand_count
 from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.records import record
 from gossamer.views import Geometry
 
 WEIGHTS = 460 << 10
@@ -23,7 +22,7 @@ WEIGHTS_ALONE = 16 << 10
 """Without an expansion: bytes of the depthwise result from which, and of weights up to which."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Rows:
     """``expand`` is the geometry and the epilogue of the contraction in front, if there is one; ``geometry`` and
     ``epilogue`` are those of the depthwise kernel. Operands are x, weights and bias of each of the three, and what

@@ -6,9 +6,8 @@ times the pixels that anybody looks at. In ResNet-50 that is a tenth of all mult
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.records import replace
 from gossamer.views import Buffer, View
 
 

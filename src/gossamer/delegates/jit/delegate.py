@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gossamer.codegen.build import Built, build
-from gossamer.codegen.commands import CONSTANTS
-from gossamer.codegen.layout import boundary, item_bytes
-from gossamer.codegen.library import ensure, walker
 from gossamer.delegates.delegate import (
     Delegate,
     DelegateFlags,
@@ -23,16 +18,39 @@ from gossamer.delegates.delegate import (
     PartitionInvokeContext,
     PartitionPrepareContext,
 )
-from gossamer.delegates.jit.lowering import Lowered, Refused, lower, refusal
 from gossamer.errors import CompileError, InvokeError
 from gossamer.ops.op_def import TensorInfo
-from gossamer.programs import host
-from gossamer.programs.program import MODEL, CommandTime, IndexFault, Program
+from gossamer.programs import host, plans
+from gossamer.programs.archive import user_directory
+from gossamer.programs.generator import plan_version
+from gossamer.programs.library import kernel_library
+from gossamer.programs.program import CONSTANTS, MODEL, CommandTime, IndexFault, Program, ProgramPlan, walker_name
 from gossamer.targets import Target, host_target
+
+if TYPE_CHECKING:
+    from gossamer.codegen.build import Built
 
 logger = logging.getLogger("gossamer")
 
 _warned: set[str] = set()
+
+
+class Known:
+    """What is known of a graph: by node, why not to claim it (``None``: claim it); by partition, what became of it.
+
+    It lasts as long as the fingerprint that it is kept under. Without one it is forgotten.
+    """
+
+    def __init__(self, target: Target, fingerprint: str | None) -> None:
+        self._directory = user_directory() if fingerprint is not None else None
+        self._key = f"{plan_version()}\n{target.name}\n{fingerprint}"
+        kept = plans.load(self._directory, self._key)
+        self.refusals: dict[int, str | None] = kept.get("refusals", {})
+        self.programs: dict[Any, Any] = kept.get("programs", {})
+
+    def save(self) -> None:
+        """Keep it for the next process."""
+        plans.save(self._directory, self._key, {"refusals": self.refusals, "programs": self.programs})
 
 
 class JitDelegate(Delegate):
@@ -42,7 +60,7 @@ class JitDelegate(Delegate):
     """
 
     name = "jit"
-    flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.REQUIRE_PROPAGATED_SHAPES
+    flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS
 
     def __init__(self, num_threads: int = 1, target: Target | None = None) -> None:
         target = target or host_target(host.cpu_features())
@@ -51,10 +69,25 @@ class JitDelegate(Delegate):
         self.target = target
         self.num_threads = num_threads
         self._has_warned = False
+        self._known: dict[str | None, Known] = {}
 
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
-        return refusal(node) or True
+        fingerprint = node.fingerprint
+        known = self.known(fingerprint)
+        if node.node_index not in known.refusals or fingerprint is None:
+            from gossamer.delegates.jit.lowering import refusal
+
+            node.propagate_shapes()
+            known.refusals[node.node_index] = refusal(node)
+        return known.refusals[node.node_index] or True
+
+    def known(self, fingerprint: str | None) -> Known:
+        """What is known of the graph with this fingerprint."""
+        found = self._known.get(fingerprint)
+        if found is None:
+            found = self._known[fingerprint] = Known(self.target, fingerprint)
+        return found
 
     def create_kernel(self, partition: Partition) -> DelegateKernel:
         """See `Delegate.create_kernel`."""
@@ -76,9 +109,10 @@ class JitKernel(DelegateKernel):
 
     def __init__(self, delegate: JitDelegate) -> None:
         self._delegate = delegate
-        self.built: Built | None = None
         self.program: Program | None = None
         self.failure: str | None = None
+        self._built: Built | None = None
+        self._partition: Partition | None = None
         self._observer: Callable[[list[CommandTime]], None] | None = None
         self._tensors: list[tuple[TensorInfo, str, int]] = []
         self._bound: list[NDArray[np.uint8] | None] = []
@@ -88,40 +122,80 @@ class JitKernel(DelegateKernel):
         """What the machine code is for."""
         return self._delegate.target
 
+    @property
+    def built(self) -> Built | None:
+        """The kernel graph behind the program, made again if the plan came from a file."""
+        if self._built is None and self.program is not None:
+            self._built = self.built_for(self.target)
+        return self._built
+
+    def built_for(self, target: Target) -> Built | None:
+        """What the partition would be on any target, which need not run here; ``None`` where there is no program."""
+        if self.program is None or self._partition is None:
+            return None
+        from gossamer.delegates.jit.compiling import built_of
+
+        self._partition.propagate_shapes()
+        built, _ = built_of(self._partition, target)
+        return built
+
     def prepare(self, ctx: PartitionPrepareContext) -> None:
-        """Lower, build, and pack weights. What cannot be compiled is left to the reference kernels, with a warning."""
-        self.built = self.program = self.failure = None
+        """Make the program, and pack weights. What cannot be compiled is left to the reference kernels, with a warning.
+
+        A plan that is known from before is used as it is, if its kernels are at hand: nothing is prepared or lowered.
+        """
+        self._built = self.program = self.failure = None
+        self._partition = ctx
+        known = self._delegate.known(ctx.fingerprint)
+        key = (tuple(node.node_index for node in ctx.nodes), tuple(tensor.shape for tensor in ctx.inputs))
+        kept = known.programs.get(key) if ctx.fingerprint is not None else None
+        if kept is not None:
+            plan = plans.plan_of(kept["plan"])
+            library = kernel_library(self.target)
+            if not library.missing((*plan.kernels, walker_name(self.target))):
+                for tensor, shape in zip(ctx.outputs, kept["shapes"], strict=True):
+                    ctx.set_shape(tensor, shape)
+                self._start(ctx, plan, kept["constants"], kept["boundaries"])
+                return
+        self._make(ctx, known, key)
+
+    def _make(self, ctx: PartitionPrepareContext, known: Known, key: Any) -> None:
+        from gossamer.delegates.jit.compiling import built_of, compile_missing
+        from gossamer.delegates.jit.lowering import Refused
+
+        ctx.prepare_nodes()
         try:
-            lowered = Lowered()
-            for node in ctx.nodes:
-                lower(node, lowered)
-            graph = lowered.finish(ctx.outputs)
+            self._built, boundaries = built_of(ctx, self.target)
+            compile_missing(self._built, self.target)
         except Refused as reason:
             logger.info("jit: partition of %d nodes runs on the reference kernels: %s", len(ctx.nodes), reason)
             self.failure = str(reason)
             return
-        model, keep = _stored(ctx.nodes)
-        try:
-            self.built = build(graph, self._delegate.target, model)
-            kernels = ensure(self.built.specs.values(), self._delegate.target)
         except Exception as error:  # whatever it is, the reference kernels can do it
             self.failure = str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}"
             self._delegate.warn(self.failure)
-            self.built = None
+            self._built = None
             return
-        constants = host.Memory(max(self.built.constants.nbytes, 1))
-        constants.view()[: self.built.constants.nbytes] = self.built.constants.tobytes()
-        self.program = Program(self.built.plan, kernels, self._delegate.target, {CONSTANTS: constants})
-        if model is not None:
-            self.program.bind(MODEL, model[0])
-        self._keep = keep
+        constants = self._built.constants.tobytes()
+        if not any(tensor.is_constant for tensor in ctx.outputs):
+            known.programs[key] = {
+                "plan": plans.plain(self._built.plan),
+                "constants": constants,
+                "boundaries": [tuple(boundary) for boundary in boundaries],
+                "shapes": [tensor.shape for tensor in ctx.outputs],
+            }
+            known.save()
+        self._start(ctx, self._built.plan, constants, boundaries)
+
+    def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> None:
+        memory = host.Memory(max(len(constants), 1))
+        memory.view()[: len(constants)] = constants
+        self.program = Program(plan, kernel_library(self.target), self.target, {CONSTANTS: memory})
+        if ctx.source is not None:
+            self.program.bind(MODEL, np.frombuffer(ctx.source, np.uint8).ctypes.data)
         self.program.pack(self._delegate.num_threads)
         tensors = {tensor.index: tensor for tensor in (*ctx.inputs, *ctx.outputs)}
-        self._tensors = [
-            (tensors[index], boundary(index), item_bytes(buffer) * math.prod(buffer.shape))
-            for index, buffer in (*graph.inputs.items(), *graph.outputs.items())
-            if index in tensors
-        ]
+        self._tensors = [(tensors[index], base, size) for index, base, size in boundaries if index in tensors]
         self._bound = [None] * len(self._tensors)
 
     def invoke(self, ctx: PartitionInvokeContext) -> None:
@@ -149,36 +223,14 @@ class JitKernel(DelegateKernel):
             _run_reference(ctx)
 
     def observe(self, observer: Callable[[list[CommandTime]], None] | None) -> None:
-        """Have the commands of every run timed, and the observer told; ``None`` ends it.
-
-        Raises `CompileError` if there is no archive with the walker that looks at the clock, and no compiler.
-        """
-        if observer is not None:
-            ensure([walker(self._delegate.target, timed=True)], self._delegate.target)
+        """Have the commands of every run timed, and the observer told; ``None`` ends it."""
         self._observer = observer
 
     def free(self) -> None:
         """See `DelegateKernel.free`."""
-        self.program = self.built = None
+        self.program = self._built = self._partition = None
 
 
 def _run_reference(ctx: PartitionInvokeContext) -> None:
     for node in ctx.nodes:
         ctx.run(node)
-
-
-def _stored(nodes: Sequence[NodeInfo]) -> tuple[tuple[int, int] | None, list[Any]]:
-    """The addresses between which the constants of the file lie, and the arrays that keep them there."""
-    arrays = []
-    for node in nodes:
-        for position, tensor in enumerate(node.inputs):
-            if tensor is not None and tensor.is_stored:
-                array = node.constant(position)
-                if array is not None and array.nbytes and not array.flags.owndata:
-                    arrays.append(array)
-    if not arrays:
-        return None, []
-    starts = [array.ctypes.data for array in arrays]
-    return (min(starts), max(start + a.nbytes for start, a in zip(starts, arrays, strict=True))), arrays
-
-

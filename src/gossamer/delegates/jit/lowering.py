@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from gossamer.codegen.elements import ELEMENT_OF
+from gossamer.codegen.expression import type_of
 from gossamer.codegen.graph import KernelGraph, broadcast_shape
 from gossamer.delegates.delegate import NodeInfo
-from gossamer.dtypes import type_name
+from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, TensorInfo
+from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, Buffer, Geometry, View
+from gossamer.views import POINTWISE, Buffer, Geometry, Shape, View
 
 ELEMENTS = frozenset(
     {
@@ -32,7 +34,7 @@ class Refused(Exception):
     """A node that is left to its reference kernel, and why."""
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Lowered:
     """A kernel graph in the making, and what the tensors of the nodes are in it."""
 
@@ -74,6 +76,8 @@ def refusal(node: NodeInfo) -> str | None:
         lower(node, Lowered())
     except Refused as reason:
         return str(reason)
+    except Exception as error:  # a contradiction that prepare lets through
+        return f"it cannot be lowered: {type(error).__name__}: {error}"
     return None
 
 
@@ -175,6 +179,9 @@ class GraphLowering(Lowering):
         self._graph.copy(view, copied, self._origin)
         return copied
 
+    def empty(self, shape: Sequence[int], type: TensorType) -> View:
+        return Buffer(tuple(shape), type).view()
+
     def concat(self, views: Sequence[View], axis: int) -> View:
         shape = list(views[0].shape)
         shape[axis] = sum(view.shape[axis] for view in views)
@@ -203,21 +210,29 @@ class GraphLowering(Lowering):
         shape = broadcast_shape(operands)
         views = [view if view.shape == shape else view.broadcast(shape) for view in operands]
         element = operands[0].type if type is None else type
+        for one in (element, *(view.type for view in operands)):
+            if one not in ELEMENT_OF:
+                self.refuse(f"there is no arithmetic of {type_name(one)}")
+        try:
+            type_of(expression, [ELEMENT_OF[view.type] for view in operands])
+        except CompileError as error:
+            self.refuse(str(error))
         return self._graph.add("map", views, shape, element, epilogue=expression, arity=1, origin=self._origin)
 
     def cast(self, x: View, type: TensorType) -> View:
-        return x if x.type == type else self.map(0, x, type=type)
+        if x.type == type:
+            return x
+        array = x.buffer.array
+        if array is not None and x.is_whole and np.can_cast(array.dtype, numpy_dtype(type), "safe"):
+            return self.array(array.astype(numpy_dtype(type)).reshape(x.shape), type)
+        return self.map(0, x, type=type)
 
     def convolution(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
-        if not weights.is_constant:
-            self.refuse("the filter is not constant")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._bias(bias, weights.shape[0], x.type)
         return self._graph.add("contract", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
 
     def depthwise(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
-        if not weights.is_constant:
-            self.refuse("the filter is not constant")
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._bias(bias, weights.shape[2], x.type)
         return self._graph.add("depthwise", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
@@ -250,6 +265,10 @@ class GraphLowering(Lowering):
         return self._graph.add("window", [x], shape, x.type, (reduction, geometry), origin=self._origin)
 
     def reduce(self, reduction: Literal["sum", "mean", "prod", "max", "min"], x: View, axes: Sequence[int]) -> View:
+        runs = _runs(x.shape, axes)
+        while len(runs) > 2:  # more than a kernel takes
+            x, axes = self.reduce(reduction, x, runs[0]), [axis for axis in axes if axis not in runs[0]]
+            runs = runs[1:]
         shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
         settings = (reduction, tuple(sorted(axes)))
         return self._graph.add("reduce", [x], shape, x.type, settings, origin=self._origin)
@@ -264,3 +283,18 @@ class GraphLowering(Lowering):
         if bias is None:
             return self.array(np.zeros(channels, np.float32), type)
         return self.reshape(bias, (channels,))
+
+
+def _runs(shape: Shape, axes: Sequence[int]) -> list[list[int]]:
+    """The axes that are neighbours, where dimensions of one element are not there."""
+    runs: list[list[int]] = []
+    inside = False
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        if axis in axes:
+            if not inside:
+                runs.append([])
+            runs[-1].append(axis)
+        inside = axis in axes
+    return runs

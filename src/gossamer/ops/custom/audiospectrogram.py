@@ -9,12 +9,11 @@ magnitude of each frequency, rounded to float32, or its square root.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gossamer.ops._layout import checked_shape, require_rank
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 FLOAT = (TensorType.FLOAT32,)
@@ -30,7 +29,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Settings:
     """The custom options, and the number of samples in a transform."""
 

@@ -14,13 +14,12 @@ arithmetic is in float64:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gossamer.ops._layout import checked_shape, require_rank, require_single
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 FLOAT = (TensorType.FLOAT32,)
@@ -39,7 +38,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Settings:
     """The custom options."""
 

@@ -11,7 +11,6 @@ the differences are logged (`logging`, level INFO).
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from gossamer.dtypes import type_name
 from gossamer.ops._per_channel import require_channels
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import dequantize
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 _logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Settings:
     """The custom options."""
 

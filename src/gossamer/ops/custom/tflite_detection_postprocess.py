@@ -24,7 +24,6 @@ case).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from gossamer.ops._boxes import best_classes, overlaps
 from gossamer.ops._layout import checked_shape, require_rank, require_shape, require_type
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
 from gossamer.quantization import dequantize
+from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 TYPES = (TensorType.FLOAT32, TensorType.UINT8)
@@ -57,7 +57,7 @@ op = OpDef(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Parameters:
     """The custom options."""
 

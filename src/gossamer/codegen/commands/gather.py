@@ -1,0 +1,79 @@
+"""`gather`: boxes of operand 0 from where the index vectors of operand 1 say. Settings are `Boxes`.
+
+With index vectors [*P, components] the result is [*P, *sizes]: along axis ``axes[k]`` of operand 0 a box begins at
+component k, along the others at 0. The first ``batch_dims`` of P walk through the same dimensions of operand 0.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from gossamer.codegen.commands import MANY, Build, blocks_of
+from gossamer.codegen.graph import Boxes, Kernel
+from gossamer.codegen.kernels.gather import Gather
+from gossamer.codegen.layout import item_bytes, merged
+from gossamer.programs.program import Address
+from gossamer.views import View
+
+_ONE = (1, 0, 0, 0)
+
+
+def commands(node: Kernel, build: Build) -> None:
+    """A command for two dimensions of positions and two of the box; one for each index of the others."""
+    move(node.operands[0], node.operands[1], node.y, node.settings, build, puts=False)
+
+
+def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build, *, puts: bool) -> None:
+    """Move boxes [*P, *sizes] from a tensor, or to it."""
+    item = item_bytes(tensor.buffer)
+    strides, box_strides = build.strides(tensor), build.strides(boxes)
+    *index_strides, component = build.strides(indices)
+    count = len(index_strides)
+    walked = [strides[axis] if axis < settings.batch_dims else 0 for axis in range(count)]
+    positions = merged(indices.shape[:-1], tuple(walked), box_strides[:count], tuple(index_strides)) or [_ONE]
+    inside = merged(settings.sizes, strides, box_strides[count:])
+    runs = bool(inside) and inside[-1][1:] == (item, item)
+    columns = inside.pop() if inside else (1, item, item)
+    if runs or columns[0] == 1:
+        columns = (columns[0] * item, 1, 1)
+        item = 1
+    row = inside.pop() if inside else _ONE
+    position = positions.pop()
+    group = positions.pop() if positions else _ONE
+    block, blocks = blocks_of(columns[0], group[0] * row[0], 4096)
+    if group[0] == 1 and row[0] * blocks < MANY:
+        group, position = position, group  # threads share groups
+    spec = Gather(build.target.name, 8 * item, 8 * item_bytes(indices.buffer), len(settings.axes), settings.clamps, puts)
+    bounds = {}
+    for number, axis in enumerate(settings.axes):
+        bounds[f"limit{number}"] = tensor.shape[axis] - settings.sizes[axis] + 1
+        bounds[f"step{number}"] = strides[axis]
+    sides = ("y", "x") if puts else ("x", "y")
+    at = [build.address(view) for view in (tensor, boxes, indices)]
+    outer = [*positions, *((*dimension, 0) for dimension in inside)]
+    for place in product(*(range(dimension[0]) for dimension in outer)):
+        starts = [
+            Address(address.base, address.offset + sum(i * d[side] for i, d in zip(place, outer, strict=True)))
+            for side, address in enumerate(at, 1)
+        ]
+        values = dict(zip(sides, starts, strict=False))
+        for side, name in enumerate(sides, 1):
+            values[f"{name}_group"], values[f"{name}_position"] = group[side], position[side]
+            values[f"{name}_row"], values[f"{name}_column"] = row[side], columns[side]
+        build.command(
+            spec,
+            indices=starts[2],
+            fault=build.fault(),
+            groups=group[0],
+            positions=position[0],
+            rows=row[0],
+            columns=columns[0],
+            block=block,
+            blocks=blocks,
+            index_group=group[3],
+            index_position=position[3],
+            index_component=component,
+            **dict.fromkeys(spec.arguments_of_unused_axes, 0),
+            **bounds,
+            **values,
+        )

@@ -1,0 +1,58 @@
+"""`matmul`: products of matrices that are both computed, or of a batch of constant ones.
+
+Operands are [..., M, K], [..., K, N] of the same leading dimensions, and a bias [N]. Of the last two dimensions of the
+second operand, one has neighbouring elements.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from gossamer.codegen.commands import Build
+from gossamer.codegen.commands.contract import Contraction, Matrix, Pixels, moved, multiply
+from gossamer.codegen.expression import operand_count
+from gossamer.codegen.graph import Kernel
+from gossamer.codegen.layout import merged
+
+
+def commands(node: Kernel, build: Build) -> None:
+    """Two commands, one that packs the second matrices and one that multiplies, for a batch evenly apart.
+
+    Dimensions in which the second operand is broadcast are rows of the first.
+    """
+    x, y, bias = node.operands[:3]
+    rows, depth = x.shape[-2:]
+    columns = y.shape[-1]
+    residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
+    views = [x, y, node.y] + ([residual] if residual is not None else [])
+    strides = [build.strides(view) for view in views]
+    a, b, c, *r = (s[-2:] for s in strides)
+    dimensions = merged(node.y.shape[:-2], *(s[:-2] for s in strides))
+    shared = [d for d in dimensions if d[2] == 0]
+    several = [d for d in dimensions if d[2] != 0]
+    single = (1, *[0] * len(views))
+    row = shared.pop() if shared else single
+    image = several.pop() if several else shared.pop() if shared else single
+    outer = shared + several
+    contractions = []
+    for place in product(*(range(d[0]) for d in outer)):
+        starts = [
+            moved(build.address(view), sum(i * d[at] for i, d in zip(place, outer, strict=True)))
+            for at, view in enumerate(views, 1)
+        ]
+        ways = [(image[at], row[at], s[-2]) for at, s in enumerate(strides, 1)]
+        weights = Matrix(starts[1], columns, depth, (b[1], b[0]), y.is_constant, image[2])
+        contractions.append(
+            Contraction(
+                build,
+                node.epilogue,
+                (image[0], row[0], rows),
+                Pixels(starts[0], ways[0]),
+                Pixels(starts[2], ways[2]),
+                Pixels(starts[3], ways[3]) if residual is not None else None,
+                weights,
+                build.address(bias),
+                [0],
+            )
+        )
+    multiply(contractions, build)

@@ -1,0 +1,84 @@
+"""Transposed convolutions and those of volumes in terms of the kernel graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from gossamer.ops._conv_geometry import Phase, Window, phases
+from gossamer.ops.lowering import Lowering
+from gossamer.schema.enums import ActivationFunctionType
+from gossamer.views import Geometry, View
+
+Sizes = tuple[int, ...]
+
+
+def volume(
+    graph: Lowering,
+    x: View,
+    filter: View,
+    bias: View | None,
+    output: Sizes,
+    before: Sizes,
+    stride: Sizes = (1, 1, 1),
+    dilation: Sizes = (1, 1, 1),
+) -> View:
+    """x [N, D, H, W, C] with filter [O, d, h, w, C] to [N, *output, O]. What is outside the volume is 0."""
+    reach = [
+        (o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(output, stride, filter.shape[1:4], dilation, strict=True)
+    ]
+    after = [max(0, end - b - size) for end, b, size in zip(reach, before, x.shape[1:4], strict=True)]
+    padded = graph.pad(x, (0, *before, 0), (0, *after, 0))
+    channels = filter.shape[0]
+    bias = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
+    shape = (x.shape[0], *output, channels)
+    return graph.kernel("volume", padded, filter, bias, shape=shape, type=x.type, stride=stride, dilation=dilation)
+
+
+def transposed(
+    graph: Lowering,
+    x: View,
+    filter: View,
+    bias: View | None,
+    windows: Sequence[Window],
+    activation: ActivationFunctionType,
+) -> View:
+    """x [N, *places, C] with filter [O, *taps, C] to [N, *elements, O], for two or three windows.
+
+    Elements ``stride`` apart meet the same taps: they are an ordinary convolution, of a part of the filter backwards.
+    """
+    batches, channels = x.shape[0], filter.shape[0]
+    y = graph.empty((batches, *(window.input for window in windows), channels), x.type)
+    for phase in product(*map(phases, windows)):
+        place, part, image, before = y, filter, x, []
+        for axis, (along, window) in enumerate(zip(phase, windows, strict=True), 1):
+            place = place.slice(axis, along.first, along.output, window.stride)
+            part = part.slice(axis, along.tap + (along.taps - 1) * along.step, along.taps, -along.step)
+            skipped = max(0, -along.before)  # places that are not met
+            image = image.slice(axis, skipped, max(0, image.shape[axis] - skipped))
+            before.append(along.before + skipped)
+        graph.copy(graph.activation(_phase(graph, image, part, bias, phase, before), activation), place)
+    return y
+
+
+def _phase(
+    graph: Lowering, x: View, filter: View, bias: View | None, phase: Sequence[Phase], before: Sequence[int]
+) -> View:
+    output, dilation = tuple(along.output for along in phase), tuple(along.dilation for along in phase)
+    if not x.size or not filter.size:
+        channels = filter.shape[0]
+        rest = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
+        return rest.broadcast((x.shape[0], *output, channels))
+    if len(phase) == 3:
+        return volume(graph, x, filter, bias, output, tuple(before), dilation=dilation)
+    rows, columns = phase
+    geometry = Geometry(
+        (rows.taps, columns.taps),
+        (1, 1),
+        (rows.dilation, columns.dilation),
+        (before[0], before[1]),
+        (rows.output, columns.output),
+    )
+    return graph.convolution(x, filter, bias, geometry)

@@ -1,0 +1,182 @@
+"""Representative kernels, and checksums of their IR texts: what a refactor must not change without knowing it.
+
+    python -m tests.codegen.goldens write DIRECTORY    every text, one file per kernel
+    python -m tests.codegen.goldens diff [REVISION]    what differs from a revision (default: HEAD), as a diff
+
+`python -m pytest tests/codegen/test_goldens.py --update-goldens` takes the texts as they are for right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
+from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gemm
+from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
+from gossamer.codegen.kernels.dot import Dot
+from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.kernels.move import Border, Copy, Transpose
+from gossamer.codegen.kernels.pack import Pack
+from gossamer.codegen.kernels.peak import MultiplyAdd, Read
+from gossamer.codegen.kernels.reduce import Reduce
+from gossamer.codegen.kernels.rows import RowPipeline
+from gossamer.codegen.kernels.softmax import Softmax
+from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.codegen.kernels.window import Window
+from gossamer.codegen.spec import KernelSpec
+from gossamer.errors import CompileError
+from gossamer.targets import Target, all_targets
+from tests.conftest import ROOT
+
+FILE = Path(__file__).with_name("goldens.txt")
+
+RESIDUAL: Expression = ("relu", ("add", 0, 1))
+SILU: Expression = ("mul", 0, ("logistic", 0))
+
+
+def representatives(target: Target) -> Iterator[KernelSpec]:
+    """A few kernels of every kind: each form of it, and each function of expressions, once."""
+    isa = target.name
+    yield Gemm(isa, 4, 2)
+    yield Gemm(isa, 4, 2, ("relu6", 0), conv=True)
+    yield Gemm(isa, 3, 2, RESIDUAL, ragged=True)
+    yield Gemm(isa, 1, 4, prefetch=2)
+    yield Gemm(isa, 2, 2, accumulate=True)
+    if target.vector_bits == 512:
+        yield Gemm(isa, 2, 2, half=True, ragged=True)
+    yield Gemm(isa, 2, 1, weights="f16")
+    yield ContractTiles(isa)
+    yield ContractPanels(isa)
+    yield DepthwiseRow(isa, 4, ("relu6", 0), (3, 3, 1))
+    yield DepthwiseRow(isa, 2, SILU, (5, 5, 2))
+    yield DepthwiseRow(isa, 2)
+    yield DepthwiseRow(isa, 2, kernel=(3, 3, 1), multiplier=2)
+    yield Depthwise(isa)
+    yield Dot(isa, 1, 1, weights="f16")
+    yield Dot(isa, 2, 1, ("relu", 0))
+    yield from _maps(isa)
+    yield Map(isa, ("add", ("mul", 0, 1), 2), "vsv")
+    yield Copy(isa)
+    yield from (Transpose(isa, bits) for bits in (8, 64))
+    yield Border(isa)
+    yield from (Pack(isa, by_depth) for by_depth in (False, True))
+    yield Pack(isa, weights="f16")
+    yield from (Reduce(isa, "mean", along) for along in (False, True))
+    yield Reduce(isa, "max", epilogue=("relu", 0))
+    yield from (RowPipeline(isa, expand) for expand in (False, True))
+    yield from (Softmax(isa, log) for log in (False, True))
+    yield from (Window(isa, reduction) for reduction in ("max", "mean", "l2"))
+    yield WalkSpec(isa)
+    if target.triple.startswith("x86_64"):
+        yield WalkSpec(isa, "win64")
+    yield MultiplyAdd(isa)
+    yield Read(isa)
+
+
+def _maps(isa: str) -> Iterator[KernelSpec]:
+    """Every function of expressions, of the first types that it takes."""
+    for name, function in FUNCTIONS.items():
+        expression = (name, *range(function.arity))
+        for types in (("f32",) * function.arity, ("i32",) * function.arity, ("bool", "f32", "f32")):
+            try:
+                result = type_of(expression, types)
+            except CompileError:
+                continue
+            yield Map(isa, expression, "v" * function.arity, (*types[: function.arity], result))
+            break
+
+
+def texts() -> dict[str, str]:
+    """The IR text of every representative, by name, for every target."""
+    return {spec.name: spec.emit(target) for target in all_targets().values() for spec in representatives(target)}
+
+
+def checksums(texts: dict[str, str]) -> dict[str, str]:
+    """By kernel, the beginning of the SHA-256 of its text."""
+    return {name: sha256(text.encode()).hexdigest()[:16] for name, text in texts.items()}
+
+
+def read() -> dict[str, str]:
+    """The checksums that are kept."""
+    return dict(line.split() for line in FILE.read_text().splitlines())
+
+
+def update() -> None:
+    """Keep the checksums of the texts as they are."""
+    FILE.write_text("".join(f"{name} {check}\n" for name, check in sorted(checksums(texts()).items())))
+
+
+def difference(kept: dict[str, str], found: dict[str, str]) -> str:
+    """What to tell somebody whose kernels changed; nothing if they did not."""
+    groups = {
+        "changed": [name for name in kept if name in found and kept[name] != found[name]],
+        "are new": [name for name in found if name not in kept],
+        "are gone": [name for name in kept if name not in found],
+    }
+    lines = [f"{len(names)} {what}: {' '.join(sorted(names))}" for what, names in groups.items() if names]
+    if not lines:
+        return ""
+    return "\n".join(
+        [
+            "The IR of kernels is not what tests/codegen/goldens.txt says:",
+            *lines,
+            "To see what differs from the last commit: python -m tests.codegen.goldens diff",
+            "If that is meant: python -m pytest tests/codegen/test_goldens.py --update-goldens",
+        ]
+    )
+
+
+def write(directory: Path) -> None:
+    """Every text into a file of its own."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in texts().items():
+        (directory / f"{name}.ll").write_text(text)
+
+
+def diff(revision: str) -> Iterator[str]:
+    """What differs between the texts of a revision, made by its own sources, and those of this tree."""
+    with tempfile.TemporaryDirectory() as place:
+        then, now, tree = (Path(place) / name for name in ("then", "now", "tree"))
+        archive = subprocess.run(
+            ["git", "archive", revision, "src", "tests"], cwd=ROOT, check=True, capture_output=True
+        )
+        tree.mkdir()
+        subprocess.run(["tar", "-x"], cwd=tree, input=archive.stdout, check=True)
+        if not (tree / "tests" / "codegen" / "goldens.py").exists():
+            sys.exit(f"{revision} is older than this file: its kernels cannot be compared.")
+        for root, directory in ((tree, then), (ROOT, now)):
+            command = [sys.executable, "-m", "tests.codegen.goldens", "write", str(directory)]
+            path = os.pathsep.join((str(root / "src"), str(root)))
+            subprocess.run(command, cwd=root, check=True, env={**os.environ, "PYTHONPATH": path})
+        names = {file.name for directory in (then, now) for file in directory.iterdir()}
+        for name in sorted(names):
+            old, new = (
+                file.read_text().splitlines() if (file := directory / name).exists() else []
+                for directory in (then, now)
+            )
+            yield from difflib.unified_diff(old, new, f"{revision}/{name}", name, lineterm="")
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.codegen.goldens", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("write").add_argument("directory", type=Path)
+    commands.add_parser("diff").add_argument("revision", nargs="?", default="HEAD")
+    arguments = parser.parse_args()
+    if arguments.command == "write":
+        write(arguments.directory)
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in diff(arguments.revision))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.codegen import ship
+from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.library import walker
+from gossamer.codegen.ship import write_archives
+from gossamer.codegen.spec import KernelSpec
+from gossamer.errors import CompileError
+from gossamer.programs import generator, library
+from gossamer.programs.archive import archive_files
+from gossamer.programs.generator import SEAL, generator_version
+from gossamer.programs.library import kernel_library
+from gossamer.targets import Target, all_targets
+
+
+def few(target: Target) -> Iterator[KernelSpec]:
+    yield Map(target.name, ("relu", 0))
+    yield walker(target)
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where an installation has its archives."""
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    for module in (generator, library):
+        monkeypatch.setattr(module, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(library, "_libraries", {})
+    return tmp_path / "shipped"
+
+
+def test_what_is_written_is_found(shipped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_archives(shipped, few)
+    told = capsys.readouterr().out.splitlines()
+    assert [line.partition(" kernels")[0] for line in told] == [f"{name}: 2" for name in all_targets()]
+    assert {path.name for path in shipped.iterdir()} == {SEAL, *(path.name for path in archive_files(shipped))}
+    for target in all_targets().values():
+        assert kernel_library(target).missing([spec.name for spec in few(target)]) == ()
+        assert kernel_library(target).archives[0].check() == ()
+
+
+def test_the_seal_is_that_of_the_sources(shipped: Path) -> None:
+    write_archives(shipped, few)
+    assert generator_version.__wrapped__() == generator.version_of_sources()
+    assert (shipped / SEAL).read_text().splitlines()[0] == generator.version_of_sources()
+
+
+def test_equal_sources_make_equal_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("first", "second"):
+        write_archives(tmp_path / name, few)
+    first, second = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("first", "second")
+    )
+    assert first == second
+
+
+def test_sources_that_change_meanwhile_are_an_error(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = iter(("1 a", "1 b"))
+    monkeypatch.setattr(ship, "version_of_sources", lambda: next(versions))
+    with pytest.raises(CompileError, match="The sources changed while their kernels were compiled"):
+        write_archives(shipped, few)
+    assert not (shipped / SEAL).exists()

@@ -1,0 +1,478 @@
+"""The default delegate as users meet it: what it takes, what it falls back to, shapes, threads, processes, bits."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gossamer
+from gossamer import Interpreter, OpResolverType
+from gossamer.codegen import library as compiling
+from gossamer.delegates.jit import delegate as jit
+from gossamer.delegates.jit.delegate import JitDelegate, JitKernel
+from gossamer.delegates.null import NullDelegate
+from gossamer.errors import CompileError
+from gossamer.programs import library as libraries
+from gossamer.schema import (
+    ActivationFunctionType,
+    AddOptions,
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
+    FullyConnectedOptions,
+    Padding,
+    ReducerOptions,
+    ReshapeOptions,
+    SoftmaxOptions,
+    TensorType,
+)
+from tests.delegates.jit.running import TARGETS
+from tests.runtime.graphs import ModelMaker
+
+pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
+
+ROOT = Path(__file__).parents[3]
+FLOAT, INT32 = TensorType.FLOAT32, TensorType.INT32
+REFERENCE = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+RELU6 = ActivationFunctionType.RELU6
+SEED = 3
+
+
+@pytest.fixture
+def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new directory for kernels: nothing is known, and nothing ships."""
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(libraries, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(libraries, "_libraries", {})
+    monkeypatch.setattr(jit, "_warned", set())
+    return tmp_path / "cache"
+
+
+def mobile_net() -> bytes:
+    """float32 [n, 16, 16, 3] to probabilities [n, 10]: a strided convolution, two inverted residuals, a classifier."""
+    make, rng = ModelMaker(), np.random.default_rng(SEED)
+
+    def weights(*shape: int) -> int:
+        return make.constant(rng.standard_normal(shape) / np.sqrt(np.prod(shape[:-1])), np.float32, FLOAT)
+
+    def image(size: int, channels: int) -> int:
+        return make.tensor((1, size, size, channels), shape_signature=(-1, size, size, channels))
+
+    def conv(x: int, size: int, channels: int, depth: int, kernel: int = 1, stride: int = 1, relu: bool = True) -> int:
+        y = image(size, channels)
+        activation = RELU6 if relu else ActivationFunctionType.NONE
+        options = Conv2DOptions(stride_w=stride, stride_h=stride, fused_activation_function=activation)
+        make.op("CONV_2D", [x, weights(channels, kernel, kernel, depth), weights(channels)], [y], options)
+        return y
+
+    def depthwise(x: int, size: int, channels: int) -> int:
+        y = image(size, channels)
+        options = DepthwiseConv2DOptions(
+            stride_w=1, stride_h=1, depth_multiplier=1, fused_activation_function=RELU6, padding=Padding.SAME
+        )
+        make.op("DEPTHWISE_CONV_2D", [x, weights(1, 3, 3, channels), weights(channels)], [y], options)
+        return y
+
+    x = make.tensor((1, 16, 16, 3), name="x", shape_signature=(-1, 16, 16, 3))
+    y = conv(x, 8, 8, 3, kernel=3, stride=2)
+    for _ in range(2):
+        projected = conv(depthwise(conv(y, 8, 24, 8), 8, 24), 8, 8, 24, relu=False)
+        total = image(8, 8)
+        make.op("ADD", [y, projected], [total], AddOptions())
+        y = total
+    mean, logits, scores = (make.tensor((1, n), shape_signature=(-1, n)) for n in (8, 10, 10))
+    axes = make.constant([1, 2], np.int32, INT32)
+    make.op("MEAN", [y, axes], [mean], ReducerOptions(keep_dims=False))
+    make.op("FULLY_CONNECTED", [mean, weights(10, 8), weights(10)], [logits], FullyConnectedOptions())
+    make.op("SOFTMAX", [logits], [scores], SoftmaxOptions(beta=1.0))
+    make.io([x], [scores])
+    return make.model()
+
+
+def in_two_parts() -> bytes:
+    """y = relu(x) + reversed relu(x): RELU, Flip (a custom operator), ADD over float32 [4]."""
+    make = ModelMaker()
+    x, a, b, y = (make.tensor((4,), name=name) for name in "xaby")
+    make.op("RELU", [x], [a])
+    make.op("Flip", [a], [b], custom=True)
+    make.op("ADD", [a, b], [y], AddOptions())
+    make.io([x], [y])
+    return make.model()
+
+
+@gossamer.custom_op("Flip", shape="x")
+def flip(x: np.ndarray) -> np.ndarray:
+    """What no delegate knows."""
+    return x[::-1].copy()
+
+
+X, Y = np.array([1, -2, 3, 4], np.float32), np.array([5, 3, 3, 5], np.float32)
+"""An input of `in_two_parts`, and its output."""
+
+
+def images(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((count, 16, 16, 3)).astype(np.float32)
+
+
+def outputs(interpreter: Interpreter, x: np.ndarray) -> np.ndarray:
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def run(model: bytes, x: np.ndarray, **settings: Any) -> np.ndarray:
+    interpreter = Interpreter(model_content=model, **settings)
+    interpreter.allocate_tensors()
+    return outputs(interpreter, x)
+
+
+def kernels(interpreter: Interpreter) -> list[JitKernel]:
+    found = interpreter.delegate_kernels()
+    assert all(isinstance(kernel, JitKernel) for kernel in found)
+    return [kernel for kernel in found if isinstance(kernel, JitKernel)]
+
+
+def close(found: np.ndarray, wanted: np.ndarray) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
+    """The messages of Gossamer's warnings, as they come."""
+    messages: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.levelno >= logging.WARNING:
+                messages.append(record.getMessage())
+
+    logger, handler = logging.getLogger("gossamer"), Keep()
+    logger.addHandler(handler)
+    yield messages
+    logger.removeHandler(handler)
+
+
+# What it takes
+
+
+def test_a_whole_model_is_one_program() -> None:
+    interpreter = Interpreter(model_content=mobile_net())
+    assert interpreter.delegate_claims() == []  # not before it is allocated
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert (claims.delegate, claims.refusals) == ("jit", {})
+    assert [len(subset.nodes) for subset in claims.partitions] == [12]
+    (kernel,) = kernels(interpreter)
+    assert kernel.program is not None
+    assert kernel.failure is None
+    close(outputs(interpreter, images(1)), run(mobile_net(), images(1), experimental_op_resolver_type=REFERENCE))
+
+
+def test_claims_and_refusals_are_there_to_see() -> None:
+    refusals = {1: "Flip has no machine code yet"}
+    preview = Interpreter(model_content=in_two_parts(), custom_ops=[flip]).preview_delegate(JitDelegate())
+    interpreter = Interpreter(model_content=in_two_parts(), custom_ops=[flip])
+    interpreter.allocate_tensors()
+    for claims in (preview, *interpreter.delegate_claims()):
+        assert (claims.delegate, claims.refusals) == ("jit", refusals)
+        assert [subset.nodes for subset in claims.subsets] == [(0,), (1,), (2,)]
+    assert len(kernels(interpreter)) == 2
+    np.testing.assert_array_equal(outputs(interpreter, X), Y)
+
+
+def test_shapes_that_depend_on_values_stay_on_the_reference() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((4,), name="x"), make.tensor((4,), name="y")
+    shape, a = make.tensor((1,), INT32, name="shape"), make.tensor((4,), name="a")
+    make.op("RELU", [x], [a])
+    make.op("RESHAPE", [a, shape], [y], ReshapeOptions(new_shape=np.array([-1], np.int32)))
+    make.io([x, shape], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert [subset.nodes for subset in claims.partitions] == [(0,)]
+    assert claims.refusals == {1: 'the shape of "y" is only known when the model runs'}
+    interpreter.set_tensor(x, np.array([1, -2, 3, -4], np.float32))
+    interpreter.set_tensor(shape, np.array([4], np.int32))
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == [1, 0, 3, 0]
+
+
+@pytest.mark.parametrize("choice", [REFERENCE, OpResolverType.BUILTIN_REF])
+def test_the_reference_path_has_no_delegate(choice: OpResolverType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JitDelegate, "__init__", lambda *_: pytest.fail("made"))
+    interpreter = Interpreter(model_content=mobile_net(), experimental_op_resolver_type=choice)
+    interpreter.allocate_tensors()
+    assert interpreter.delegate_claims() == []
+    assert interpreter.delegate_kernels() == []
+    outputs(interpreter, images(1))
+
+
+def test_delegates_of_the_user_go_first() -> None:
+    interpreter = Interpreter(
+        model_content=in_two_parts(), custom_ops=[flip], experimental_delegates=[NullDelegate("ADD")]
+    )
+    interpreter.allocate_tensors()
+    theirs, ours = interpreter.delegate_claims()
+    assert [subset.nodes for subset in theirs.partitions] == [(2,)]
+    assert [subset.nodes for subset in ours.partitions] == [(0,)]
+    assert ours.refusals == {1: "Flip has no machine code yet", 3: "already delegated to null"}
+    assert isinstance(interpreter.delegate_kernels()[1], JitKernel)
+    np.testing.assert_array_equal(outputs(interpreter, X), Y)
+
+
+def test_preserve_all_tensors() -> None:
+    with pytest.warns(UserWarning, match="experimental_preserve_all_tensors"):
+        ours = Interpreter(model_content=mobile_net(), experimental_preserve_all_tensors=True)
+    wanted = Interpreter(
+        model_content=mobile_net(), experimental_preserve_all_tensors=True, experimental_op_resolver_type=REFERENCE
+    )
+    for interpreter in (ours, wanted):
+        interpreter.allocate_tensors()
+        outputs(interpreter, images(1))
+    (claims,) = ours.delegate_claims()
+    assert [len(subset.nodes) for subset in claims.partitions] == [1] * 12
+    for index in range(len(ours.model.subgraphs[0].tensors)):
+        close(ours.get_tensor(index), wanted.get_tensor(index))
+
+
+def test_latest_features_change_nothing() -> None:
+    interpreter = Interpreter(model_content=mobile_net(), experimental_default_delegate_latest_features=True)
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert (claims.delegate, len(claims.partitions), claims.refusals) == ("jit", 1, {})
+    documented = " ".join((Interpreter.__doc__ or "").split())
+    assert "``experimental_default_delegate_latest_features`` changes nothing" in documented
+
+
+# What it falls back to
+
+
+def test_a_failing_compiler_costs_one_warning(cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]) -> None:
+    def fail(*_: object) -> None:
+        raise CompileError("the compiler is on strike")
+
+    monkeypatch.setattr(compiling, "compile_kernels", fail)
+    for _ in range(2):
+        interpreter = Interpreter(model_content=in_two_parts(), custom_ops=[flip])
+        interpreter.allocate_tensors()
+        assert [kernel.failure for kernel in kernels(interpreter)] == ["the compiler is on strike"] * 2
+        assert [kernel.program for kernel in kernels(interpreter)] == [None, None]
+        np.testing.assert_array_equal(outputs(interpreter, X), Y)
+    assert warnings == ["Machine code is not available, the reference kernels run instead: the compiler is on strike"]
+
+
+def test_a_compiler_that_comes_back_is_used_after_a_resize(
+    cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    compile_kernels = compiling.compile_kernels
+
+    def fail(*_: object) -> None:
+        raise CompileError("the compiler is on strike")
+
+    monkeypatch.setattr(compiling, "compile_kernels", fail)
+    interpreter = Interpreter(model_content=mobile_net())
+    interpreter.allocate_tensors()
+    assert kernels(interpreter)[0].program is None
+    monkeypatch.setattr(compiling, "compile_kernels", compile_kernels)
+    interpreter.resize_tensor_input(0, [2, 16, 16, 3])
+    interpreter.allocate_tensors()
+    assert kernels(interpreter)[0].program is not None
+    assert kernels(interpreter)[0].failure is None
+    close(
+        outputs(interpreter, images(2))[1:], run(mobile_net(), images(2)[1:], experimental_op_resolver_type=REFERENCE)
+    )
+    assert len(warnings) == 1
+
+
+def test_a_bug_in_the_generator_costs_one_warning(
+    cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    from gossamer.delegates.jit import compiling as making
+
+    monkeypatch.setattr(making, "build", lambda *_: {}["nobody foresaw this"])
+    np.testing.assert_array_equal(run(in_two_parts(), X, custom_ops=[flip]), Y)
+    (message,) = warnings
+    assert message.endswith("the reference kernels run instead: KeyError: 'nobody foresaw this'")
+
+
+def test_without_llvmlite_and_kernels_the_warning_says_what_to_install(
+    cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    np.testing.assert_array_equal(run(in_two_parts(), X, custom_ops=[flip]), Y)
+    (message,) = warnings
+    assert message.startswith("Machine code is not available, the reference kernels run instead: No archive has f32_")
+    assert message.endswith('compiling needs llvmlite: python -m pip install "gossamer[compile]".')
+
+
+# Shapes
+
+
+def test_shapes_may_change_and_change_back() -> None:
+    interpreter = Interpreter(model_content=mobile_net())
+    interpreter.allocate_tensors()
+    first = outputs(interpreter, images(1))
+    for count in (3, 1, 2, 1):
+        interpreter.resize_tensor_input(0, [count, 16, 16, 3])
+        interpreter.allocate_tensors()
+        found = outputs(interpreter, images(count))
+        assert found.shape == (count, 10)
+        assert kernels(interpreter)[0].program is not None
+        wanted = Interpreter(model_content=mobile_net(), experimental_op_resolver_type=REFERENCE)
+        wanted.resize_tensor_input(0, [count, 16, 16, 3])
+        wanted.allocate_tensors()
+        close(found, outputs(wanted, images(count)))
+    assert found.tobytes() == first.tobytes()
+
+
+def test_outputs_that_are_inputs_constants_or_each_other() -> None:
+    make = ModelMaker()
+    x = make.tensor((2, 3), name="x")
+    constant = make.constant([[1, 2, 3]], np.float32, FLOAT, name="constant")
+    shape = make.constant([3, 2], np.int32, INT32)
+    y, reshaped = make.tensor((2, 3), name="y"), make.tensor((3, 2), name="reshaped")
+    make.op("RESHAPE", [x, shape], [reshaped], ReshapeOptions())
+    make.op("ADD", [x, constant], [y], AddOptions())
+    make.io([x], [y, x, reshaped, constant, y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    value = np.arange(6, dtype=np.float32).reshape(2, 3)
+    interpreter.set_tensor(x, value)
+    interpreter.invoke()
+    added = value + np.array([1, 2, 3], np.float32)
+    for details, wanted in zip(
+        interpreter.get_output_details(), (added, value, value.reshape(3, 2), [[1, 2, 3]], added), strict=True
+    ):
+        np.testing.assert_array_equal(interpreter.get_tensor(details["index"]), wanted)
+
+
+# Bits
+
+
+BITS = """
+import sys
+if {without_llvm}:
+    sys.modules["llvmlite"] = None
+from pathlib import Path
+from tests.delegates.jit.test_delegate import Interpreter, images, outputs, kernels
+interpreter = Interpreter({path!r}, num_threads={threads})
+interpreter.allocate_tensors()
+assert kernels(interpreter)[0].program is not None
+first, second = (outputs(interpreter, images(1)).tobytes() for _ in range(2))
+assert first == second
+print(first.hex(), "llvmlite.binding" in sys.modules)
+"""
+
+
+def in_another_process(path: Path, threads: int, without_llvm: bool) -> tuple[str, str]:
+    """The bits that come out, and whether LLVM was loaded."""
+    code = BITS.format(path=str(path), threads=threads, without_llvm=without_llvm)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ
+    ).stdout
+    bits, loaded = out.split()
+    return bits, loaded
+
+
+def test_bits_depend_on_nothing(cold: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(mobile_net())
+    bits, loaded = in_another_process(path, 1, without_llvm=False)
+    assert loaded == "True"
+    # Kernels and plan are known now.
+    assert in_another_process(path, 1, without_llvm=False) == (bits, "False")
+    assert in_another_process(path, 2, without_llvm=True) == (bits, "False")
+    for threads in (1, 2, 3):
+        interpreter = Interpreter(str(path), num_threads=threads)
+        interpreter.allocate_tensors()
+        for _ in range(3):
+            assert outputs(interpreter, images(1)).tobytes().hex() == bits
+    assert run(mobile_net(), images(1)).tobytes().hex() == bits
+
+
+# Threads and processes
+
+
+def test_two_interpreters_in_two_threads() -> None:
+    models, inputs = [mobile_net(), in_two_parts()], [images(1), X]
+    wanted = [run(mobile_net(), images(1)).tobytes(), Y.tobytes()]
+    start, wrong = threading.Barrier(4), []
+
+    def work(which: int, threads: int) -> None:
+        interpreter = Interpreter(model_content=models[which], num_threads=threads, custom_ops=[flip])
+        interpreter.allocate_tensors()
+        start.wait()
+        for _ in range(50):
+            if outputs(interpreter, inputs[which]).tobytes() != wanted[which]:
+                wrong.append(which)
+
+    workers = [threading.Thread(target=work, args=(which, threads)) for which in (0, 1) for threads in (1, 2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert wrong == []
+
+
+FORKING = """
+import os
+from tests.delegates.jit.test_delegate import Interpreter, images, in_two_parts, mobile_net, outputs
+
+def make(count):
+    interpreter = Interpreter(model_content=mobile_net(), num_threads=2)
+    interpreter.resize_tensor_input(0, [count, 16, 16, 3])
+    interpreter.allocate_tensors()
+    return interpreter
+
+interpreters = [make(1), make(2)]
+wanted = [outputs(interpreter, images(count)).tobytes() for count, interpreter in enumerate(interpreters, 1)]
+children = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        same = True
+        for interpreter in (*interpreters, make(1), make(2)):
+            count = int(interpreter.get_input_details()[0]["shape"][0])
+            same &= all(outputs(interpreter, images(count)).tobytes() == wanted[count - 1] for _ in range(3))
+        os._exit(0 if same else 1)
+    children.append(child)
+print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+print(outputs(interpreters[0], images(1)).tobytes() == wanted[0])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_processes_may_fork() -> None:
+    out = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ
+    ).stdout
+    assert out.split("\n")[:2] == ["[0, 0, 0]", "True"]
+
+
+def test_kernels_are_freed_with_their_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    freed = []
+    monkeypatch.setattr(JitKernel, "free", lambda kernel: freed.append(kernel))
+    interpreter = Interpreter(model_content=mobile_net())
+    interpreter.allocate_tensors()
+    (kernel,) = kernels(interpreter)
+    del interpreter
+    assert freed == [kernel]
+
+
+def test_the_delegate_can_be_applied_by_hand() -> None:
+    interpreter = gossamer.Interpreter(
+        model_content=mobile_net(), experimental_op_resolver_type=REFERENCE, experimental_delegates=[JitDelegate(2)]
+    )
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert len(claims.partitions) == 1
+    close(outputs(interpreter, images(1)), run(mobile_net(), images(1), experimental_op_resolver_type=REFERENCE))
