@@ -1,4 +1,4 @@
-"""Every float kernel on shapes of MobileNetV2 and ResNet-50, beside LiteRT running the same operator.
+"""Every float kernel on shapes of MobileNetV2 and ResNet-50, beside LiteRT running the same operators.
 
     python -m pip install ".[bench]"
     python benchmarks/kernels.py [--target avx2] [--only conv] [--runs 15]
@@ -28,15 +28,19 @@ from numpy.lib.stride_tricks import as_strided
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from gossamer.codegen.expression import Expression
+from gossamer.codegen.kernels.dot import MAX_ROWS, rows_of_weights
 from gossamer.codegen.kernels.elementwise import Map
 from gossamer.codegen.kernels.move import Copy, Transpose
+from gossamer.codegen.kernels.winograd import planes_of
 from gossamer.codegen.layout import merged
+from gossamer.codegen.tiles import gemm_tile, winograd_group
 from gossamer.errors import CompileError
 from gossamer.ops import all_ops
 from gossamer.programs import host
-from gossamer.schema.enums import ActivationFunctionType, Padding
+from gossamer.schema.enums import ActivationFunctionType, Padding, TensorType
 from gossamer.schema.options import (
     AddOptions,
+    BatchMatMulOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
     FullyConnectedOptions,
@@ -48,13 +52,17 @@ from gossamer.targets import Target, all_targets, host_target
 from tests.codegen.kernels import (
     harness,
     test_depthwise,
+    test_dot,
     test_elementwise,
     test_move,
     test_reduce,
+    test_rows,
     test_softmax,
     test_window,
+    test_winograd,
 )
 from tests.ops.cases import Case, const, model_of, tensor
+from tests.runtime.graphs import ModelMaker
 
 RNG = np.random.default_rng(0)
 Run = Callable[[], Any]
@@ -83,21 +91,34 @@ def timed(run: Run, seconds: float = 2e-3) -> float:
 
 def litert(name: str, inputs: list[Any], shape: tuple[int, ...], options: Any = None) -> Run:
     """The operator in a model of its own."""
-    from ai_edge_litert.interpreter import Interpreter
-
     op = next(op for op in all_ops() if op.name == name)
     case = Case("", inputs, [tensor(np.zeros(shape, np.float32))], options)
-    interpreter = Interpreter(model_content=model_of(op, case), num_threads=1)
+    return peer_of(model_of(op, case), [one.value for one in inputs if not one.constant])
+
+
+def peer_of(model: bytes, inputs: list[Any]) -> Run:
+    """LiteRT with a model."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=model, num_threads=1)
     interpreter.allocate_tensors()
-    details = interpreter.get_input_details()
-    for detail, value in zip(details, (one.value for one in inputs if not one.constant), strict=True):
+    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
         interpreter.set_tensor(detail["index"], value)
     return interpreter.invoke
 
 
 def random(*shape: int) -> np.ndarray:
-    """Normally distributed numbers on memory of their own."""
-    return RNG.standard_normal(shape).astype(np.float32)
+    """Normally distributed numbers on memory of their own, which begins at a line of the cache, as in the arena."""
+    return aligned(RNG.standard_normal(shape).astype(np.float32))
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy that begins at a line of the cache."""
+    memory = np.empty(array.nbytes + 63, np.uint8)
+    start = -memory.ctypes.data % 64
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def native(spec: Any, arguments: np.ndarray) -> Run:
@@ -128,10 +149,10 @@ def contraction(
     before = pad - (1 if stride == 2 and kernel > 1 else 0)  # SAME puts the odd element behind
     columns = size if fully_connected else out
     image = random(1, out if fully_connected else size, size, depth)
-    x = np.zeros((1, image.shape[1] + 2 * pad, image.shape[2] + 2 * pad, depth), np.float32)
+    x = aligned(np.zeros((1, image.shape[1] + 2 * pad, image.shape[2] + 2 * pad, depth), np.float32))
     x[:, before : before + image.shape[1], before : before + image.shape[2]] = image
     weights, bias = random(channels, kernel, kernel, depth) * np.float32(0.1), random(channels)
-    y = np.zeros((1, out, columns, channels), np.float32)
+    y = aligned(np.zeros((1, out, columns, channels), np.float32))
     total = kernel * kernel * depth
     pixels = out * columns
     ours: dict[str, Run] = {}
@@ -157,6 +178,17 @@ def contraction(
             ours[f"{mr}x{nv}" + (f" b{depth_block}p{prefetch}" if depth_block else "")] = native(
                 run.spec, run.arguments
             )
+    if kernel == 3 and stride == 1 and depth % target.lanes() == 0:
+        for number, tiles_wide in ((4, -(-out // 4)), (2, -(-out // 2))):
+            group = winograd_group(target, planes_of(number), tiles_wide**2, depth, channels)
+            tile = gemm_tile(target, group, channels, 1, 4 * depth)
+            fast = test_winograd.Convolution(target, x, weights, bias, y, number, tile, group, ("relu6", 0))
+            keep.append(fast)
+            ours[f"winograd {number}x{number}"] = native(fast.spec, fast.arguments)
+    if fully_connected and columns <= MAX_ROWS:
+        nr = rows_of_weights(target, columns, weights.nbytes)
+        flat = (image[0, 0], weights[:, 0, 0], bias, y[0, 0])
+        ours[f"dot {columns}x{nr}"] = captured(lambda: test_dot.dot(target, *flat, nr, ("relu6", 0)))
     if pixels == 1:
         for nv in (4, 6, 8):
             run = harness.Convolution(target, x, weights, bias, y, (1, nv), ("relu6", 0))
@@ -191,10 +223,10 @@ def depthwise(target: Target, size: int, kernel: int, stride: int, channels: int
     out = -(-size // stride)
     before = pad - (1 if stride == 2 else 0)
     image = random(1, size, size, channels)
-    x = np.zeros((1, size + 2 * pad, size + 2 * pad, channels), np.float32)
+    x = aligned(np.zeros((1, size + 2 * pad, size + 2 * pad, channels), np.float32))
     x[:, before : before + size, before : before + size] = image
     weights, bias = random(kernel, kernel, channels), random(channels)
-    y = np.zeros((1, out, out, channels), np.float32)
+    y = aligned(np.zeros((1, out, out, channels), np.float32))
     ours: dict[str, Run] = {}
     for pixels, _ in tiles_of(target, "depthwise"):
         for known in (True, False):
@@ -219,6 +251,66 @@ def depthwise(target: Target, size: int, kernel: int, stride: int, channels: int
     )
 
 
+def block(target: Target, size: int, depth: int, wide: int, channels: int, stride: int) -> Row:
+    """Expand, depthwise 3x3, project, and the input added where it fits; LiteRT runs a model of these operators."""
+    out = -(-size // stride)
+    x, y = random(1, size, size, depth), aligned(np.zeros((1, out, out, channels), np.float32))
+    expand = random(wide, depth), random(wide)
+    filter, project = (random(3, 3, wide), random(wide)), (random(channels, wide), random(channels))
+    residual = x if stride == 1 and depth == channels else None
+    pad = (1, 1, 1, 1) if stride == 1 else (0, 1, 0, 1)
+    ours = {}
+    for tile in tiles_of(target, "gemm"):
+        for pixels in (7, 4):
+            if pixels <= out:
+                run = test_rows.Rows(
+                    target, x, expand, filter, project, y, pad, stride, 1, residual, tile, pixels
+                )  # fmt: skip
+                HELD.append(run)
+                ours["{}x{} {}x1".format(*tile, pixels)] = native(run.spec, run.arguments)
+    make, F32 = ModelMaker(), TensorType.FLOAT32
+    relu6, same = ActivationFunctionType.RELU6, Padding.SAME
+    first, middle, last, result = (
+        make.tensor(shape) for shape in (x.shape, (*x.shape[:3], wide), (*y.shape[:3], wide), y.shape)
+    )
+
+    def convolution(name: str, source: int, weights: np.ndarray, bias: np.ndarray, to: int, options: Any) -> None:
+        make.op(name, [source, *(make.constant(value, np.float32, F32) for value in (weights, bias))], [to], options)
+
+    options = Conv2DOptions(padding=same, stride_w=1, stride_h=1, fused_activation_function=relu6)
+    convolution("CONV_2D", first, expand[0][:, None, None], expand[1], middle, options)
+    depthwise_options = DepthwiseConv2DOptions(
+        padding=same, stride_w=stride, stride_h=stride, depth_multiplier=1, fused_activation_function=relu6
+    )
+    convolution("DEPTHWISE_CONV_2D", middle, filter[0][None], filter[1], last, depthwise_options)
+    options = Conv2DOptions(padding=same, stride_w=1, stride_h=1)
+    convolution("CONV_2D", last, project[0][:, None, None], project[1], result, options)
+    if residual is not None:
+        total = make.tensor(y.shape)
+        make.op("ADD", [result, first], [total], AddOptions())
+        result = total
+    make.io([first], [result])
+    work = 2 * wide * (size**2 * depth + out**2 * (9 + channels))
+    name = f"block {size}x{size} {depth}->{wide}s{stride}->{channels}"
+    return Row(name, work, "GF/s", ours, peer_of(make.model(), [x]))
+
+
+def products(target: Target) -> Iterator[Row]:
+    """Batches of matrix products; the second matrix is packed in every run."""
+    for images, m, k, n, by_channel in ((8, 128, 64, 128, True), (8, 128, 128, 64, False)):
+        a, b = random(images, m, k), random(images, *((n, k) if by_channel else (k, n)))
+        y = aligned(np.zeros((images, m, n), np.float32))
+        tile = gemm_tile(target, m, n, 1, 4 * k)
+        product = harness.Product(target, a, b, y, tile, by_channel)
+        pack = captured(lambda b=b, nv=tile[1], by=by_channel: harness.pack_batch(target, b, nv, by_depth=not by))
+        multiply = native(product.spec, product.arguments)
+        HELD.append(product)
+        peer = litert("BATCH_MATMUL", [tensor(a), tensor(b)], y.shape, BatchMatMulOptions(adj_y=by_channel))
+        name = f"matmul {images}x{m}x{k}x{n}{' adj_y' * by_channel}"
+        both = {"": lambda pack=pack, multiply=multiply: (pack(), multiply())}
+        yield Row(name, 2 * images * m * k * n, "GF/s", both, peer)
+
+
 def captured(call: Run) -> Run:
     """What a helper of the tests runs, without making the argument blocks anew."""
     seen: list[tuple[Any, np.ndarray]] = []
@@ -233,7 +325,7 @@ def captured(call: Run) -> Run:
         held.append((made, values))
         return made
 
-    modules = (harness, test_depthwise, test_elementwise, test_move, test_reduce, test_softmax, test_window)
+    modules = (harness, test_depthwise, test_dot, test_elementwise, test_move, test_reduce, test_softmax, test_window)
     for module in modules:
         module.run, module.block = run, block  # type: ignore[attr-defined]
     try:
@@ -275,7 +367,7 @@ def pools(target: Target) -> Iterator[Row]:
 def maps(target: Target) -> Iterator[Row]:
     """Elementwise operators."""
     x, other = random(1, 56, 56, 256), random(1, 56, 56, 256)
-    y = np.zeros_like(x)
+    y = aligned(np.zeros_like(x))
 
     def run(expression: Expression, *operands: np.ndarray) -> Run:
         spec = Map(target.name, expression, "v" * len(operands))
@@ -303,7 +395,7 @@ def moves(target: Target) -> Iterator[Row]:
         ((512, 768), (1, 0)),
     ):  # fmt: skip
         x = random(*shape)
-        y = np.zeros([shape[axis] for axis in axes], np.float32)
+        y = aligned(np.zeros([shape[axis] for axis in axes], np.float32))
         ours = captured(lambda x=x, y=y, axes=axes: move(target, x.transpose(axes), y))
         peer = litert("TRANSPOSE", [tensor(x), const(axes)], y.shape)
         yield Row(f"transpose {'x'.join(map(str, shape))} {axes}", 2 * x.nbytes, "GB/s", {"": ours}, peer)
@@ -348,7 +440,12 @@ def rows(target: Target) -> Iterator[Row]:
     ):  # fmt: skip
         name = f"conv {kernel}x{kernel}s{stride} {size}x{size} {depth}->{channels}"
         yield contraction(target, name, size, kernel, stride, depth, channels)
-    for batch, depth, channels in ((1, 1280, 1000), (128, 1024, 256)):
+    for size, depth, wide, channels, stride in (
+        (112, 16, 96, 24, 2), (56, 24, 144, 24, 1), (28, 32, 192, 32, 1), (14, 64, 384, 64, 1), (14, 96, 576, 160, 2),
+    ):  # fmt: skip
+        yield block(target, size, depth, wide, channels, stride)
+    yield from products(target)
+    for batch, depth, channels in ((1, 1280, 1000), (4, 1280, 1000), (128, 1024, 256)):
         yield contraction(target, f"fc {batch}x{depth} -> {channels}", batch, 1, 1, depth, channels, True)
     for size, kernel, stride, channels in (
         (112, 3, 1, 32), (112, 3, 2, 96), (56, 3, 1, 144), (14, 3, 1, 384), (14, 3, 2, 576), (7, 3, 1, 960),

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gossamer.codegen import build
+from gossamer.codegen.passes import borders, gaps
+from gossamer.tools.cli import cli
 from tests.conftest import ROOT
+from tests.programs.kernels import target_here
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+CONSOLE = re.compile(r"^(```console\n)(.*?)(^```)", re.DOTALL | re.MULTILINE)
+PASSES = re.compile(r"^(<!-- passes -->\n)(.*?)(^<!-- end of passes -->)", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -24,6 +32,40 @@ def test_page(page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
             printed = capsys.readouterr().out.splitlines()
             said = re.findall(r"^ *print\(.*\)  # (.*)$", block, re.MULTILINE)
             assert [line for line in printed if line in said] == said
+
+
+def test_the_page_on_machine_code_shows_what_is_printed(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block ``console`` is a line ``$ gossamer ...`` and what that prints, without empty lines."""
+    target_here()
+    monkeypatch.chdir(ROOT)
+    page = ROOT / "docs" / "machine-code.md"
+    said = page.read_text()
+    found = PASSES.sub(lambda match: match[1] + pass_table() + match[3], said)
+    found = CONSOLE.sub(lambda match: match[1] + printed(match[2].splitlines()[0]) + match[3], found)
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+    else:
+        assert found == said
+
+
+def printed(line: str) -> str:
+    """A command, and its output."""
+    prompt, program, *arguments = line.split()
+    assert (prompt, program) == ("$", "gossamer")
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    return "".join(f"{text.rstrip()}\n" for text in (line, *result.output.splitlines()) if text.strip())
+
+
+def pass_table() -> str:
+    """The passes in the order in which they are run, with the first lines of their files."""
+    modules = [sys.modules[run.__module__] for run in build.PASSES] + [borders, gaps]
+    rows = [(module.__name__.rpartition(".")[2], (module.__doc__ or "").splitlines()[0]) for module in modules]
+    folder = Path(borders.__file__).parent
+    assert {name for name, _ in rows} == {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    return "\n".join(["", "| pass | what it does |", "|---|---|", *(f"| `{a}` | {b} |" for a, b in rows), "", ""])
 
 
 def test_the_page_on_custom_operators_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from gossamer.arrays import ArrayLike, NDArray
 from gossamer.dtypes import numpy_dtype
 from gossamer.records import field, record
 from gossamer.schema.enums import ActivationFunctionType

@@ -10,8 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
+from gossamer.arrays import NDArray
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 

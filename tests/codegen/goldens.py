@@ -23,6 +23,7 @@ from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gem
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
 from gossamer.codegen.kernels.dot import Dot
 from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.kernels.gather import Gather
 from gossamer.codegen.kernels.move import Border, Copy, Transpose
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
@@ -31,6 +32,7 @@ from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.kernels.window import Window
+from gossamer.codegen.kernels.winograd import Size, Winograd, WinogradInput, WinogradOutput, WinogradWeights
 from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
@@ -38,6 +40,7 @@ from tests.conftest import ROOT
 
 FILE = Path(__file__).with_name("goldens.txt")
 
+SIZES: tuple[Size, ...] = (2, 4)
 RESIDUAL: Expression = ("relu", ("add", 0, 1))
 SILU: Expression = ("mul", 0, ("logistic", 0))
 
@@ -77,6 +80,15 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield WalkSpec(isa)
     if target.triple.startswith("x86_64"):
         yield WalkSpec(isa, "win64")
+    yield Gather(isa, 8)
+    yield Gather(isa, 32, 64, clamps=True)
+    yield Gather(isa, 32, puts=True)
+    yield from (WinogradWeights(isa, size) for size in SIZES)
+    yield WinogradWeights(isa, 2, "f16")
+    yield from (WinogradInput(isa, size) for size in SIZES)
+    yield from (WinogradOutput(isa, size) for size in SIZES)
+    yield WinogradOutput(isa, 4, RESIDUAL)
+    yield Winograd(isa)
     yield MultiplyAdd(isa)
     yield Read(isa)
 

@@ -10,7 +10,7 @@ import pytest
 import gossamer.codegen.commands
 from gossamer.codegen.build import build
 from gossamer.codegen.expression import IDENTITY
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import Boxes, Kernel, KernelGraph
 from gossamer.codegen.passes.rows import Rows
 from gossamer.codegen.report import FLOPS, Work, arguments_of, commands_of, total, work_of
 from gossamer.schema.enums import TensorType
@@ -92,6 +92,14 @@ def test_expressions_count_functions_once_and_operands_as_they_lie() -> None:
     assert work_of(square) == Work(48, 4 * 48, 4 * 48)
     part = Kernel("map", [x.slice(1, 0, 2)], view(6, 2), epilogue=("relu", 0))
     assert work_of(part).read == 4 * 12
+
+
+def test_indexed_moves_count_what_they_move() -> None:
+    table, indices = view(1000, 8), view(3, 1, type=TensorType.INT32)
+    gather = Kernel("gather", [table, indices], view(3, 8), Boxes((0,), (1, 8)))
+    assert work_of(gather) == Work(0, 4 * 24 + 4 * 3, 4 * 24)
+    put = Kernel("put", [view(2, 8), indices.slice(0, 0, 1)], table, Boxes((0,), (2, 8)))
+    assert work_of(put) == Work(0, 4 * 16 + 4, 4 * 16)
 
 
 def test_moves_have_bytes_of_their_type() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.codegen.commands import Build, Step
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import lay_out

@@ -6,12 +6,15 @@ Polynomials and rational functions, without branches and tables. Bounds on error
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from gossamer.codegen.ir import Function, Value
+from gossamer.codegen.ir import I64, Function, Value, vector
 
 GREATEST = float.fromhex("0x1.FFFFFEp+127")
 """The greatest number."""
+
+_TWO_OVER_PI = (0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x95993C, 0x439041)
+"""2 / pi in pieces of 24 bits."""
 
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62E430p-1"), -float.fromhex("0x1.05C610p-29")
 _LARGE = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
@@ -123,7 +126,7 @@ def log(f: Function, x: Value) -> Value:
 
 
 def sin(f: Function, x: Value) -> Value:
-    """Within 2 units for |x| < 2^40; some number from -1 to 1 beyond, where floats are far more than a turn apart."""
+    """Within 2 units for |x| < 2^40; within 2^-24 beyond, where floats are far more than a turn apart."""
     return _sine(f, x, 0.0)
 
 
@@ -136,6 +139,8 @@ def _sine(f: Function, x: Value, quarters: float) -> Value:
     """sin(x + quarters pi / 2)."""
     # x = n pi / 2 + r in double precision; the polynomials are those of Cephes, for |r| <= pi / 4.
     wide = widened(f, x)
+    large = f.compare("oge", f.intrinsic("llvm.fabs", wide), 2.0**40)
+    wide = _where_any(f, large, wide, lambda angle: f.select(large, _within_a_turn(f, angle), angle))
     n = f.intrinsic("llvm.roundeven", wide * (2 / math.pi))
     r = f.fma(n, f.constant(wide.type, -math.pi / 2), wide)
     r = narrowed(f, f.fma(n, f.constant(wide.type, -6.123233995736766e-17), r))
@@ -148,6 +153,16 @@ def _sine(f: Function, x: Value, quarters: float) -> Value:
     odd = f.compare("oeq", quadrant, 1.0) | f.compare("oeq", quadrant, 3.0)
     value = f.select(odd, c, s)
     return f.select(f.compare("oge", quadrant, 2.0), -value, value)
+
+
+def _within_a_turn(f: Function, angle: Value) -> Value:
+    """The angle less whole turns."""
+    # Products of 24 bits with 24 bits are exact, and so is what is left of them modulo 4.
+    quarters = f.constant(angle.type, 0.0)
+    for number, bits in enumerate(_TWO_OVER_PI, 1):
+        product = angle * (bits * 2.0 ** (-24 * number))
+        quarters = quarters + (product - f.intrinsic("llvm.floor", product * 0.25) * 4.0)
+    return (quarters - f.intrinsic("llvm.floor", quarters * 0.25) * 4.0) * (math.pi / 2)
 
 
 def arctan2(f: Function, y: Value, x: Value) -> Value:
@@ -218,19 +233,39 @@ def floor_divide(f: Function, x: Value, y: Value) -> Value:
 
 
 def floor_modulo(f: Function, x: Value, y: Value) -> Value:
-    """C's remainder of x / y, plus y where it is not 0 and its sign is not that of y. Exact for |x / y| < 2^100."""
+    """C's remainder of x / y, plus y where it is not 0 and its sign is not that of y. Exact."""
     a, b = (f.intrinsic("llvm.fabs", widened(f, value)) for value in (x, y))
-    r = a
-    for _ in range(2):  # a quotient has 53 bits, and what it leaves is exact
-        r = f.fma(-f.intrinsic("llvm.floor", r / b), b, r)
-    # The last quotient was rounded, perhaps up to an integer.
-    r = f.select(f.compare("olt", r, 0.0), r + b, r)
-    r = f.select(f.compare("oge", r, b), r - b, r)
+
+    def from_above(r: Value) -> Value:
+        # Quotients reach 2^277: divided by large multiples of b, they stay below 2^48.
+        for power in (240, 192, 144, 96, 48):
+            r = _remainder(f, r, b * 2.0**power)
+        return r
+
+    r = _where_any(f, f.compare("oge", a, b * 2.0**48), a, from_above)
+    r = _remainder(f, r, b)
     r = f.select(f.compare("oeq", b, float("inf")), a, r)
     remainder = f.intrinsic("llvm.copysign", narrowed(f, r), x)
     remainder = f.select(f.compare("oeq", f.intrinsic("llvm.fabs", x), float("inf")), x - x, remainder)
     other_side = f.compare("une", remainder, 0.0) & (f.compare("olt", y, 0.0) ^ f.compare("olt", remainder, 0.0))
     return f.select(other_side, remainder + y, remainder)
+
+
+def _remainder(f: Function, a: Value, b: Value) -> Value:
+    """Of doubles that were floats, from 0 on, for a / b < 2^48. The quotient is rounded, perhaps up to an integer."""
+    r = f.fma(-f.intrinsic("llvm.floor", a / b), b, a)
+    return f.select(f.compare("olt", r, 0.0), r + b, r)
+
+
+def _where_any(f: Function, condition: Value, value: Value, rare: Callable[[Value], Value]) -> Value:
+    """The value, or what ``rare`` makes of it if the condition holds in any lane."""
+    flag, type = condition, condition.type
+    if type.lanes > 1:
+        f.module.declare(f"declare i1 @llvm.vector.reduce.or.{type.suffix}({type})")
+        flag = f.emit(vector("i1", 1), f"call i1 @llvm.vector.reduce.or.{type.suffix}({condition})")
+    with f.loop(0, f.emit(I64, f"zext {flag} to i64"), carry=[value]) as once:
+        once.hand_on([rare(once.values[0])])
+    return once.results[0]
 
 
 def polynomial(f: Function, x: Value, coefficients: Sequence[float]) -> Value:

@@ -109,6 +109,20 @@ class KernelGraph:
         return iter(self.kernels)
 
 
+@record(frozen=True)
+class Boxes:
+    """Settings of a kernel that moves boxes of ``sizes``, which begin where index vectors say.
+
+    Component k of a vector is along axis ``axes[k]`` of the tensor; along other axes boxes begin at 0. An index that
+    leads a box outside is a fault, or, if the kernel ``clamps``, moved to the nearest that does not.
+    """
+
+    axes: tuple[int, ...]
+    sizes: Shape
+    batch_dims: int = 0
+    clamps: bool = False
+
+
 def same(view: View, other: View) -> bool:
     """Whether two views are of the same elements in the same shape."""
     return (

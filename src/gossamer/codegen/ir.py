@@ -444,8 +444,8 @@ class Function:
         return self.emit(type, f"shufflevector {first}, {type} poison, {vector('i32', type.lanes)} zeroinitializer")
 
     def shuffle(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
-        """The lanes with these numbers of a and b, one after the other."""
-        numbers = ", ".join(f"i32 {lane}" for lane in lanes)
+        """The lanes with these numbers of a and b, one after the other; below 0, whatever is easiest."""
+        numbers = ", ".join(f"i32 {lane if lane >= 0 else 'poison'}" for lane in lanes)
         return self.emit(
             vector(a.type.element, len(lanes)), f"shufflevector {a}, {b}, <{len(lanes)} x i32> <{numbers}>"
         )

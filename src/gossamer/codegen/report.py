@@ -3,6 +3,7 @@
 Figures are counted on the kernel graph, not on the machine code. A multiplication and the addition of its product are
 two floating-point operations; a function of an expression is one for each element, however many instructions it takes.
 Bytes are those that must be read and written at least: each element once, and what is repeated by a view not again.
+Convolutions count as what they compute, also where an algorithm (Winograd's) multiplies less.
 """
 
 from __future__ import annotations
@@ -100,9 +101,12 @@ def work_of(node: Kernel) -> Work:
     own = FLOPS.get(node.kind, _none)(node)
     views = {_key(view): view for view in node.operands}.values()
     read = sum(_bytes(view) for view in views)
-    if node.kind in _SELECTING:
-        read -= max(0, _bytes(node.operands[0]) - _bytes(y))
-    return Work(own + y.size * _functions(node.epilogue), read, _bytes(y))
+    written = _bytes(y)
+    if node.kind == "gather":  # as much of the first operand as it writes
+        read -= max(0, _bytes(node.operands[0]) - written)
+    if node.kind == "put":  # into y, the first operand
+        written = _bytes(node.operands[0])
+    return Work(own + y.size * _functions(node.epilogue), read, written)
 
 
 def _none(node: Kernel) -> int:
@@ -110,7 +114,7 @@ def _none(node: Kernel) -> int:
 
 
 def _convolution(node: Kernel) -> int:
-    # Weights are [O, h, w, C / groups]; the bias is one more.
+    # Weights are [O, h, w, C / groups], or of a volume [O, d, h, w, C]; the bias is one more.
     return node.y.size * (2 * prod(node.operands[1].shape[1:]) + 1)
 
 
@@ -157,17 +161,17 @@ FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "contract": _convolution,
     "copy": _none,
     "depthwise": _depthwise,
+    "gather": _none,
     "map": _none,
     "matmul": _matmul,
+    "put": _none,
     "reduce": _reduce,
     "rows": _rows,
     "softmax": _softmax,
+    "volume": _convolution,
     "window": _window,
 }
 """By kind of kernel, its floating-point operations without the epilogue."""
-
-_SELECTING = frozenset({"gather"})
-"""Kinds that read as much of their first operand as they write."""
 
 
 def _functions(expression: Expression) -> int:

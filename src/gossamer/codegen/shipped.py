@@ -44,8 +44,8 @@ SIDES = (1, 2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 19, 20, 28, 32, 56, 64, 80, 112)
 LENGTHS = (1, 4, 16, 49, 64, 100, 128, 196, 197, 256, 384, 512)
 """Elements of sequences."""
 
-CHANNELS = (8, 16, 24, 32, 40, 48, 64, 72, 96, 112, 128, 144, 160, 192, 240, 256, 384, 480, 512, 576, 1001, 2048)
-DEPTHS = (16, 64, 256, 576, 1024, 2048)
+CHANNELS = (8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 1001)
+DEPTHS = (64, 1024)
 
 GELU: Expression = ("gelu", 0)
 GELU_TANH: Expression = ("gelutanh", 0)
@@ -113,8 +113,9 @@ def _families() -> Iterator[tuple[Iterable[Layer], Iterable[Expression]]]:
     yield _convolutions(3, 2, (1, 3)), ACTIVATIONS
     yield _dense(LENGTHS), IN_SEQUENCES
     yield _dense((1,)), IN_VECTORS
-    for kernel, stride in product((3, 5, 7), (1, 2)):
+    for kernel, stride in product((3, 5), (1, 2)):
         yield (partial(_depthwise, side, kernel, stride) for side in SIDES), ACTIVATIONS
+    yield (partial(_depthwise, side, 7, 1) for side in SIDES), (IDENTITY,)
     yield (partial(_pool, reduction) for reduction in ("max", "mean", "l2")), (IDENTITY, RELU, RELU6)
 
 

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.delegates.partition import NodeSubset
 from gossamer.errors import InvokeError
 from gossamer.ops.op_def import Context, Shape, TensorInfo

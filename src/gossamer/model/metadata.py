@@ -23,7 +23,7 @@ from gossamer.schema.tables import Buffer, Metadata
 if TYPE_CHECKING:
     import zipfile
 
-    from numpy.typing import NDArray
+    from gossamer.arrays import NDArray
 
 MODEL_METADATA = "TFLITE_METADATA"
 MIN_RUNTIME_VERSION = "min_runtime_version"

@@ -14,8 +14,7 @@ from gossamer.schema.enums import BuiltinOperator
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from gossamer.arrays import NDArray
     from gossamer.schema.tables import (
         Buffer,
         ExternalBuffer,

@@ -12,8 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import NO_ARENA, byte_size
 from gossamer.errors import ModelError
 from gossamer.model.model import NO_OFFSET, Model, code_name, required_bytes, resolved_code

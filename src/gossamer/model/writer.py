@@ -24,7 +24,7 @@ from gossamer.schema.fields import Field, Scalar, Table, u8, u32
 from gossamer.schema.tables import FILE_IDENTIFIER, Buffer, Operator, OperatorCode, SubGraph
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from gossamer.arrays import NDArray
 
 T = TypeVar("T", bound=Table)
 

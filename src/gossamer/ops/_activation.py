@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.quantization import activation_range
 from gossamer.schema.enums import ActivationFunctionType
 

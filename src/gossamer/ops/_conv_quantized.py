@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._convolution import exact_type
 from gossamer.ops._elementwise import quantized_limits, require_scale

@@ -6,7 +6,8 @@ The function is part of the format of models that hash: it never changes. All ar
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gossamer.arrays import NDArray
 
 Words = NDArray[np.uint64]
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from gossamer.arrays import ArrayLike, NDArray
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import require_scale
 from gossamer.ops._rescale import checked_log2

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gossamer.arrays import NDArray
 
 
 def integer_matmul(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int64]:

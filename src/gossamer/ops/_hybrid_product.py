@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
 from gossamer.records import record

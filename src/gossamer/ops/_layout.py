@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Context, Shape, TensorInfo
 from gossamer.quantization import INT32_MAX

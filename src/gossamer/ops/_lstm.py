@@ -27,8 +27,8 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
 from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import require_rank, require_shape

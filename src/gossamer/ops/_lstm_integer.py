@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.ops import _fixed_point
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._lstm import PEEPHOLE_GATES, Cell, Operands

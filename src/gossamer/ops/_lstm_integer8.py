@@ -21,8 +21,8 @@ tanh(c') / 2**15) plus bias is multiplied by the quotient of scales with a 16-bi
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._lstm import Cell, Operands
 from gossamer.ops._lstm_integer import Multiplier, quantized_clip, scale_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.ops.op_def import Context, Shape, TensorInfo
 from gossamer.quantization import Quantization
 

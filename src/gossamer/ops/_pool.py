@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
 from gossamer.ops._conv_geometry import ALL, Window, taps, window
 from gossamer.ops.op_def import PrepareContext

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gossamer.arrays import NDArray
 
 Words = NDArray[np.uint32]
 

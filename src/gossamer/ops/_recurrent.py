@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.ops._hybrid_product import Rows, accumulate, quantize_rows, signed
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Context, InvokeContext, TensorInfo
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 Floats = NDArray[np.float32]
+
+MOST_STEPS = 1024
+"""Steps of a sequence that machine code writes out, one after the other."""
 
 WEIGHT_TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8)
 
@@ -64,3 +70,40 @@ def check_scale(ctx: Context, name: str, weights: TensorInfo) -> None:
 def require_variable(ctx: Context, name: str, tensor: TensorInfo) -> None:
     """Raise unless the tensor keeps its value from one invocation to the next."""
     ctx.require(tensor.is_variable, f"{name} must be a variable tensor (is_variable): the operator writes to it")
+
+
+def check_steps(graph: Lowering, steps: int) -> range:
+    """All steps of a sequence. Refused if they are too many to be written out."""
+    if steps > MOST_STEPS:
+        graph.refuse(f"{steps} steps are more than {MOST_STEPS}")
+    return range(steps)
+
+
+def times(graph: Lowering, x: View, weights: View, bias: View | None = None) -> View:
+    """x [..., k] times the transpose of weights [units, k], plus bias [units]."""
+    return graph.matmul(x, weights.permute((1, 0)), bias)
+
+
+def step_of(sequence: View, axis: int, step: int) -> View:
+    """One step [batch, n] of a sequence of three dimensions, whose time is ``axis`` 0 or 1."""
+    one = sequence.slice(axis, step, 1)
+    sizes, strides = (tuple([n for at, n in enumerate(of) if at != axis]) for of in (one.shape, one.strides))
+    return View(one.buffer, sizes, strides, one.offset)
+
+
+def sequence_of(graph: Lowering, steps: Sequence[View], axis: int) -> View:
+    """The opposite of `step_of`."""
+    batch, size = steps[0].shape
+    shape = (1, batch, size) if axis == 0 else (batch, 1, size)
+    return graph.concat([graph.reshape(step, shape) for step in steps], axis)
+
+
+def read_state(graph: Lowering, position: int, batch: int) -> View:
+    """A variable as [batch, n]."""
+    state = graph.variable(position)
+    return graph.reshape(state, (batch, state.size // batch))
+
+
+def write_state(graph: Lowering, position: int, state: View) -> None:
+    """A variable, from [batch, n]."""
+    graph.update(position, graph.reshape(state, graph.input(position).shape))

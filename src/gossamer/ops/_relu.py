@@ -11,8 +11,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._activation import clamp
 from gossamer.ops._elementwise import prepare_unary, require_symmetric

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from gossamer.arrays import ArrayLike, NDArray
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import quantized_limits, require_scale, require_symmetric
 from gossamer.ops.op_def import PrepareContext

@@ -8,15 +8,28 @@ every product, as `_hybrid_product` describes. Activations are those of `_vector
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
 from gossamer.ops._layout import require_rank, require_shape
-from gossamer.ops._recurrent import Matrix, Vectors, check_scale, require_variable
-from gossamer.ops._vector_activation import activate
+from gossamer.ops._recurrent import (
+    Matrix,
+    Vectors,
+    check_scale,
+    check_steps,
+    read_state,
+    require_variable,
+    sequence_of,
+    step_of,
+    times,
+    write_state,
+)
+from gossamer.ops._vector_activation import activate, lower_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Context, PrepareContext, TensorInfo
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 Floats = NDArray[np.float32]
 
@@ -90,3 +103,32 @@ def request_temporaries(
     ctx.temporary(TensorType.INT32, (units, batch))
     ctx.temporary(TensorType.INT32, (batch,))
     ctx.temporary(TensorType.INT32, (2, units), persistent=True)
+
+
+def lower_sequence(
+    graph: Lowering,
+    x: View,
+    first: int,
+    axis: int,
+    *,
+    aux: View | None = None,
+    aux_weights: int = -1,
+    reverse: bool = False,
+) -> View:
+    """A cell over a sequence, whose time is ``axis`` 0 or 1; it has the layout of ``x``.
+
+    ``first`` is the position of the weights, which recurrent weights, bias and state follow.
+    """
+    weights, recurrent, bias = graph.floats(first, first + 1, first + 2)
+    driven = times(graph, x, weights, bias)
+    if aux is not None:
+        (of_aux,) = graph.floats(aux_weights)
+        driven = graph.map("add", driven, times(graph, aux, of_aux))
+    state = read_state(graph, first + 3, x.shape[1 - axis])
+    steps = list(check_steps(graph, x.shape[axis]))
+    outputs = [state] * len(steps)
+    for step in reversed(steps) if reverse else steps:
+        total = graph.map("add", times(graph, state, recurrent), step_of(driven, axis, step))
+        state = outputs[step] = lower_activation(graph, total, graph.options.fused_activation_function)
+    write_state(graph, first + 3, state)
+    return sequence_of(graph, outputs, axis)

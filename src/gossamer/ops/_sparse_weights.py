@@ -12,8 +12,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.ops.op_def import Context, Shape
 from gossamer.schema.enums import DimensionType
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Context
 from gossamer.schema.enums import ActivationFunctionType
+from gossamer.views import View
 
 Floats = NDArray[np.float32]
 
@@ -64,6 +66,13 @@ def activate(x: Floats, activation: int) -> Floats:
     elif activation == ActivationFunctionType.RELU6:
         result = np.clip(x, np.float32(0), np.float32(6))
     return result
+
+
+def lower_activation(graph: Lowering, x: View, activation: ActivationFunctionType) -> View:
+    """A fused activation of machine code, which has a tanh of its own."""
+    if activation == ActivationFunctionType.SIGN_BIT:
+        graph.refuse("the activation SIGN_BIT runs on the reference kernel")
+    return graph.map("tanh", x) if activation == ActivationFunctionType.TANH else graph.activation(x, activation)
 
 
 def check_activation(ctx: Context, activation: int) -> None:

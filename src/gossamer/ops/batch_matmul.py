@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._gemm import integer_matmul

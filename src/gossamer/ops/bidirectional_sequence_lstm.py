@@ -21,6 +21,7 @@ from gossamer.ops import _lstm
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import WEIGHT_TYPES
 from gossamer.ops._vector_activation import check_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.records import record, replace

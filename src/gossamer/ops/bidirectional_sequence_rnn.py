@@ -23,6 +23,7 @@ from gossamer.ops import _rnn
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import WEIGHT_TYPES, check_scale, matrix
 from gossamer.ops._vector_activation import check_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import TensorType
@@ -154,3 +155,18 @@ def reference(ctx: InvokeContext) -> Array | tuple[Array, ...]:
             output = cell.run(sequence, aux if crossed else None, state, reverse=reverse)
         outputs.append(output if options.time_major else np.swapaxes(output, 0, 1))
     return np.concatenate(outputs, axis=2) if options.merge_outputs else tuple(outputs)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    options = graph.options
+    (x,), aux = graph.floats(0), graph.optional_value(AUX_INPUT)
+    axis = 0 if options.time_major else 1
+    crossed = aux if graph.optional(FW_AUX_WEIGHTS) is not None else None
+    backward = aux if aux is not None and crossed is None and options.time_major else x
+    outputs = [
+        _rnn.lower_sequence(graph, x, 1, axis, aux=crossed, aux_weights=FW_AUX_WEIGHTS),
+        _rnn.lower_sequence(graph, backward, 5, axis, aux=crossed, aux_weights=BW_AUX_WEIGHTS, reverse=True),
+    ]
+    for position, output in enumerate([graph.concat(outputs, 2)] if options.merge_outputs else outputs):
+        graph.result(output, position)

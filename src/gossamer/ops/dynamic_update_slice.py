@@ -69,12 +69,14 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    update = graph.value(1)
-    result = graph.copy(graph.value(0))
-    place = result
-    for axis, first in enumerate(_starts(graph, graph.known(2))):
-        place = place.slice(axis, first, update.shape[axis])
-    graph.copy(update, place)
+    update, starts = graph.value(1), graph.constant(2)
+    result = place = graph.copy(graph.value(0))
+    if starts is None:
+        graph.put(update, result, graph.value(2))
+    else:
+        for axis, first in enumerate(_starts(graph, starts)):
+            place = place.slice(axis, first, update.shape[axis])
+        graph.copy(update, place)
     graph.result(result)
 
 

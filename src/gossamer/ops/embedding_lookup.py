@@ -17,11 +17,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import element_bits, is_packed, numpy_dtype, type_name
+from gossamer.ops._gather import slices
 from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import NUMBER_TYPES, require_indices_in_range, require_rank
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, per_channel
 from gossamer.records import record
@@ -94,6 +96,20 @@ def reference(ctx: InvokeContext) -> Array:
     per_row = scales if scales.size == 1 else scales[ids]
     real: Array = levels.astype(np.float32) * per_row.reshape(-1, *[1] * (value.ndim - 1))
     return real.astype(numpy_dtype(ctx.output().type))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    ids, value, output, scales = graph.value(0), graph.value(1), graph.output(), graph.data.scales
+    rows = slices(graph, value, ids, 0)
+    if scales is not None:
+        if (value.type, output.type) != (TensorType.INT8, TensorType.FLOAT32):
+            graph.refuse("a table of integers for floats has machine code from int8 to float32")
+        factors = graph.array(scales)
+        if scales.size > 1:
+            factors = graph.reshape(slices(graph, factors, ids, 0), (*ids.shape, *[1] * (len(value.shape) - 1)))
+        rows = graph.map("mul", graph.cast(rows, TensorType.FLOAT32), factors)
+    graph.result(rows)
 
 
 def _packed_rows(value: Array, ids: Array, per_byte: int) -> Array:

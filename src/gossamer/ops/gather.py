@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._gather import slices
 from gossamer.ops._layout import (
     FLOAT8_TYPES,
     checked_shape,
@@ -19,6 +20,7 @@ from gossamer.ops._layout import (
     require_output_type,
     require_rank,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type, option
 from gossamer.schema.enums import TensorType
@@ -95,6 +97,11 @@ def prepare(ctx: PrepareContext) -> tuple[int, int]:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return _gathered(ctx, ctx.value(0), ctx.value(1), *ctx.data)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(slices(graph, graph.value(0), graph.value(1), *graph.data))
 
 
 def _gathered(ctx: Context, value: Array, positions: Array, axis: int, batch_dims: int) -> Array:

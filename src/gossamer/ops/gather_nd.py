@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._layout import FLOAT8_TYPES, checked_shape, require_indices_in_range, require_output_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
@@ -74,3 +75,14 @@ def reference(ctx: InvokeContext) -> Array:
         return np.broadcast_to(params, indices.shape[:-1] + params.shape)
     # The Ellipsis keeps an array where plain indices would give a scalar.
     return np.asarray(params[coordinates + (...,)])
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    params, vectors = graph.value(0), graph.value(1)
+    components = vectors.shape[-1]
+    known = graph.constant(1)
+    if known is not None and not ((known >= 0) & (known < params.shape[:components])).all():
+        graph.refuse("an index is out of range")
+    sizes = [1] * components + list(params.shape[components:])
+    graph.result(graph.reshape(graph.gather(params, vectors, range(components), sizes), graph.output().shape))

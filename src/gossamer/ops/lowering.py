@@ -114,8 +114,28 @@ class Lowering(Context, ABC):
         """More elements of one value around, a number or a view of one; counts for each dimension, none negative."""
 
     @abstractmethod
-    def gather(self, x: View, indices: View, axis: int, batch_dims: int = 0) -> View:
-        """Slices of ``x`` along an axis by int32 or int64 indices, which are checked when the kernel runs."""
+    def gather(
+        self,
+        x: View,
+        vectors: View,
+        axes: Sequence[int],
+        sizes: Sequence[int],
+        *,
+        batch_dims: int = 0,
+        clamps: bool = False,
+        order: Sequence[int] | None = None,
+    ) -> View:
+        """Boxes of ``x`` from where index vectors say: int16, int32 or int64, [*P, components].
+
+        The result is [*P, *sizes], its dimensions in another order if one is given. A box begins at component k along
+        axis ``axes[k]``, at 0 along the others. The first ``batch_dims`` dimensions of P walk through those of ``x``,
+        where boxes have size 1. An index that leads outside is a fault when the kernel runs, for which the reference
+        kernel runs and raises; with ``clamps``, the nearest one is taken.
+        """
+
+    @abstractmethod
+    def put(self, box: View, into: View, vector: View) -> None:
+        """Overwrite a box of a copy that was made before; it begins where an index vector says, moved to where it fits."""
 
     # Elementwise
 

@@ -12,8 +12,8 @@ SPARSE: int32 [functions], function k gives its bits as a number, the first bit 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import encode_strings, is_packed, pack
 from gossamer.ops._farm_hash import fingerprint64
 from gossamer.ops._layout import NUMBER_TYPES, checked_shape, require_rank, require_shape

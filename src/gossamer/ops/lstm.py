@@ -16,6 +16,7 @@ from __future__ import annotations
 from gossamer.ops import _lstm, _lstm_basic, _lstm_integer, _lstm_integer8
 from gossamer.ops._layout import require_rank
 from gossamer.ops._vector_activation import check_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.records import record

@@ -17,6 +17,7 @@ from gossamer.ops._layout import (
     require_single,
     require_type,
 )
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import OneHotOptions
@@ -67,6 +68,16 @@ def reference(ctx: InvokeContext) -> Array:
     indices = np.expand_dims(ctx.value(0).astype(np.int32), axis)
     levels = np.arange(shape[axis], dtype=np.int32).reshape([-1 if i == axis else 1 for i in range(len(shape))])
     return np.where(indices == levels, ctx.value(2).reshape(()), ctx.value(3).reshape(()))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    shape, axis = _shape(graph, graph.known(1)), _axis(graph)
+    indices = graph.cast(graph.value(0), TensorType.INT32)
+    indices = graph.reshape(indices, [*indices.shape[:axis], 1, *indices.shape[axis:]])
+    levels = graph.array(np.arange(shape[axis], dtype=np.int32).reshape([-1 if i == axis else 1 for i in range(len(shape))]))
+    on, off = (graph.reshape(graph.value(position), ()) for position in (2, 3))
+    graph.result(graph.map(("select", ("equal", 0, 1), 2, 3), indices, levels, on, off, type=on.type))
 
 
 def _axis(ctx: Context) -> int:

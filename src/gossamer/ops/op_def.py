@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from enum import IntFlag
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from numpy.typing import NDArray
-
+from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
 from gossamer.errors import InvokeError, PrepareError
 from gossamer.ops.op_signature import Condition, OpSignature

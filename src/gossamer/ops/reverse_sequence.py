@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.dtypes import numpy_dtype
 from gossamer.ops._layout import INDEX_TYPES, require_output_type, require_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReverseSequenceOptions
@@ -48,3 +50,22 @@ def reference(ctx: InvokeContext) -> Array:
     sources = np.where(place < lengths, lengths - 1 - place, place)
     walked = np.moveaxis(value, (batch_dim, seq_dim), (0, 1))
     return np.moveaxis(walked[np.arange(lengths.size)[:, None], sources], (0, 1), (batch_dim, seq_dim))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    value, lengths = graph.value(0), graph.value(1)
+    batch_dim, seq_dim = graph.options.batch_dim, graph.options.seq_dim
+    rest = [dim for dim in range(len(value.shape)) if dim not in (batch_dim, seq_dim)]
+    place = np.arange(value.shape[seq_dim], dtype=numpy_dtype(lengths.type))
+    lengths = graph.reshape(lengths, (lengths.size, 1))
+    # A length that is too large leads outside.
+    backwards = ("sub", ("sub", 1, 2), 0)
+    sources = graph.map(("select", ("less", 0, 1), backwards, 0), graph.array(place), lengths, graph.scalar(1, lengths))
+    walked = value.permute((batch_dim, seq_dim, *rest))
+    sizes = [1, 1, *walked.shape[2:]]
+    # [batch, sequence, 1, 1, *rest] goes back to where it came from.
+    order = [0 if dim == batch_dim else 1 if dim == seq_dim else 4 + rest.index(dim) for dim in range(len(value.shape))]
+    vectors = graph.reshape(sources, (*sources.shape, 1))
+    boxes = graph.gather(walked, vectors, [1], sizes, batch_dims=1, order=(*order, 2, 3))
+    graph.result(graph.reshape(boxes, value.shape))

@@ -12,6 +12,7 @@ from gossamer.ops import _rnn
 from gossamer.ops._layout import require_rank
 from gossamer.ops._recurrent import WEIGHT_TYPES, matrix
 from gossamer.ops._vector_activation import check_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import TensorType
@@ -65,3 +66,10 @@ def reference(ctx: InvokeContext) -> Array:
     )
     output: Array = cell.run(ctx.value(0)[None], None, ctx.variable(4))[0]
     return output
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    (x,) = graph.floats(0)
+    sequence = _rnn.lower_sequence(graph, graph.reshape(x, (1, *x.shape)), 1, 0)
+    graph.result(graph.reshape(sequence, graph.output().shape))

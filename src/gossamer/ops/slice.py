@@ -62,8 +62,13 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    part = graph.value(0)
-    for axis, box in enumerate(_box(graph, part.shape, graph.known(1), graph.known(2))):
+    part, begin, sizes = graph.value(0), graph.constant(1), integers(graph.known(2))
+    if begin is None:
+        if tuple(sizes) != graph.output().shape:
+            graph.refuse("begin is only known when the model runs, and so is a size")
+        graph.result(graph.gather(part, graph.value(1), range(len(sizes)), sizes))
+        return
+    for axis, box in enumerate(_box(graph, part.shape, begin, graph.known(2))):
         part = part.slice(axis, box.start, box.stop - box.start)
     graph.result(part)
 

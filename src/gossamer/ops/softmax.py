@@ -17,8 +17,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._elementwise import require_scale, require_symmetric
 from gossamer.ops._fixed_point import (

@@ -14,6 +14,7 @@ import numpy as np
 
 from gossamer.ops._index_vectors import batch_shape, index_vectors, require_dims, strides_of
 from gossamer.ops._layout import INDEX_TYPES, WHOLE_BYTE_TYPES, checked_shape, require_output_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import StablehloGatherOptions
 
@@ -72,3 +73,24 @@ def reference(ctx: InvokeContext) -> Array:
     # The batch comes first here; offset_dims say where the slice goes.
     back = range(starts.ndim, places.ndim)
     return operand.reshape(-1).take(np.moveaxis(places, back, sorted(options.offset_dims)))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    options: StablehloGatherOptions = graph.options
+    operand, indices = graph.value(0), graph.value(1)
+    collapsed = sorted(options.collapsed_slice_dims)
+    if any(options.slice_sizes[dim] != 1 for dim in collapsed):
+        graph.refuse("a dimension of a slice that is left out has more than one element")
+    vector_dim = options.index_vector_dim
+    if vector_dim == len(indices.shape):
+        indices = graph.reshape(indices, (*indices.shape, 1))
+    vectors = indices.permute([*(dim for dim in range(len(indices.shape)) if dim != vector_dim), vector_dim])
+    count, shape = len(vectors.shape) - 1, graph.output().shape
+    # Behind the batch stand the dimensions of the slices.
+    batches = iter(range(count))
+    kept = iter([count + dim for dim in range(len(operand.shape)) if dim not in collapsed])
+    order = [next(kept if dim in options.offset_dims else batches) for dim in range(len(shape))]
+    order += [count + dim for dim in collapsed]
+    boxes = graph.gather(operand, vectors, options.start_index_map, options.slice_sizes, clamps=True, order=order)
+    graph.result(graph.reshape(boxes, shape))

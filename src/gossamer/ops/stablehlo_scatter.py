@@ -16,8 +16,8 @@ https://openxla.org/stablehlo/spec#scatter
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.ops._index_vectors import batch_shape, index_vectors, require_dims, strides_of
 from gossamer.ops._layout import INDEX_TYPES, require_output_type, require_type
 from gossamer.ops._stablehlo_elementwise import NUMBERS_AND_BOOL

@@ -30,8 +30,9 @@ from gossamer.dtypes import type_name
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import require_rank, require_shape
-from gossamer.ops._recurrent import Vectors, check_scale, matrix, require_variable
-from gossamer.ops._vector_activation import activate, check_activation
+from gossamer.ops._recurrent import Vectors, check_scale, matrix, require_variable, times
+from gossamer.ops._vector_activation import activate, check_activation, lower_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, operand_types, option
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
@@ -206,3 +207,23 @@ def _integers(ctx: InvokeContext, history: Array, time: Array) -> Array:
     scaled = multiply_by_quantized_multiplier(sums.astype(np.int32), *data.time)
     output: Array = np.clip(scaled + ctx.output().quantization.zero_point, -128, 127)
     return output.astype(np.int8)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, feature, time = graph.floats(0, 1, 2)
+    bias = graph.optional_value(3)
+    (batch, _), (filters, memory) = x.shape, time.shape
+    units = filters // graph.options.rank
+    newest = graph.reshape(times(graph, x, feature), (batch, filters, 1))
+    history = graph.reshape(graph.variable(4), (batch, filters, memory))
+    if memory > 1:
+        newest = graph.concat([history.slice(2, 1, memory - 1), newest], 2)
+    history = graph.reshape(newest, (batch, filters * memory))
+    graph.update(4, history)
+    # A unit sums up its filters and their times alike.
+    shape = (units, filters // units * memory)
+    products = graph.map("mul", graph.reshape(history, (batch, *shape)), graph.reshape(time, shape))
+    sums = graph.reshape(graph.reduce("sum", products, (2,)), (batch, units))
+    y = sums if bias is None else graph.map("add", sums, bias)
+    graph.result(lower_activation(graph, y, graph.options.fused_activation_function))

@@ -24,8 +24,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.ops._conv_geometry import INT16_MAX, Window, check_sizes, window
 from gossamer.ops._conv_lowering import transposed
 from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization

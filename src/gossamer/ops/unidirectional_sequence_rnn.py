@@ -15,6 +15,7 @@ from gossamer.ops import _rnn
 from gossamer.ops._layout import require_rank
 from gossamer.ops._recurrent import WEIGHT_TYPES, matrix
 from gossamer.ops._vector_activation import check_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import TensorType
@@ -70,3 +71,9 @@ def reference(ctx: InvokeContext) -> Array:
     if options.time_major:
         return cell.run(x, None, ctx.variable(4))
     return np.swapaxes(cell.run(np.swapaxes(x, 0, 1), None, ctx.variable(4)), 0, 1)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    (x,) = graph.floats(0)
+    graph.result(_rnn.lower_sequence(graph, x, 1, 0 if graph.options.time_major else 1))

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.errors import ArenaError
 from gossamer.planner import libstdcxx
 from gossamer.planner.lifetimes import GraphInfo, Lifetimes, lifetimes

@@ -9,7 +9,6 @@ from __future__ import annotations
 import marshal
 import os
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -92,7 +91,8 @@ def plan_of(values: tuple[Any, ...]) -> ProgramPlan:
 
 
 def _path(directory: Path, key: str) -> Path:
-    return directory / (blake2b(key.encode(), digest_size=12).hexdigest() + _SUFFIX)
+    # The name only finds the file; the key inside decides.
+    return directory / f"{crc32(key.encode()):08x}{_SUFFIX}"
 
 
 def _prune(directory: Path) -> None:

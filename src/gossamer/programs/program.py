@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol, Union
 from weakref import WeakSet
 
 import numpy as np
-import numpy.typing as npt
 
+from gossamer.arrays import NDArray
 from gossamer.errors import CompileError, InvokeError
 from gossamer.programs import host
 from gossamer.programs.team import run_together, walker_at
@@ -81,19 +81,19 @@ class ProgramPlan:
     """A program before it meets memory: plain values that can be kept and sent."""
 
     kernels: tuple[str, ...]
-    words: npt.NDArray[np.int64]
+    words: NDArray[np.int64]
     """The argument blocks. A word that is an address holds its offset, one that is a kernel holds its number."""
 
-    relocations: Mapping[str, npt.NDArray[np.int64]]
+    relocations: Mapping[str, NDArray[np.int64]]
     """By base, the numbers of the words to which its address is added."""
 
-    packing: npt.NDArray[np.int64]
+    packing: NDArray[np.int64]
     """The commands that run once, before the first run: kernel, block (its offset in bytes), barrier."""
 
-    packed: npt.NDArray[np.int64]
+    packed: NDArray[np.int64]
     """For each of them, what it reads of the model file and nobody reads again: offset, bytes."""
 
-    commands: npt.NDArray[np.int64]
+    commands: NDArray[np.int64]
     """The commands of a run."""
 
     sizes: Mapping[str, int]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from gossamer.delegates.delegate import Claims, Delegate, DelegateFlags, DelegateKernel, refusal
 from gossamer.delegates.partition import ControlEdge, GraphNode, NodeSubset, largest, partition
 from gossamer.errors import DelegateError, GossamerError, PrepareError
+from gossamer.log import logger
 from gossamer.runtime.node import Node, NodeView
 from gossamer.runtime.partition import RunningPartition
 from gossamer.schema.enums import TensorType
@@ -17,7 +17,6 @@ from gossamer.schema.enums import TensorType
 if TYPE_CHECKING:
     from gossamer.runtime.subgraph import Subgraph
 
-logger = logging.getLogger("gossamer")
 
 _DYNAMIC = (
     "Attempting to use a delegate that only supports static-sized tensors with a graph that has dynamic-sized tensors "

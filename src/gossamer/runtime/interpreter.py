@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import operator
 import os
@@ -13,11 +12,12 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from gossamer.arrays import ArrayLike, NDArray
 from gossamer.delegates.delegate import Claims, Delegate, DelegateKernel
 from gossamer.dtypes import is_packed
 from gossamer.errors import DelegateError, InvokeError, PrepareError
+from gossamer.log import INFO, WARNING, logger
 from gossamer.model import read_model, verify_model
 from gossamer.model.model import Model
 from gossamer.ops.op_def import OpDef
@@ -38,7 +38,6 @@ from gossamer.schema import BlockwiseQuantization, DimensionType, TensorType
 
 Details = dict[str, Any]
 
-logger = logging.getLogger("gossamer")
 
 _VIEWS_HELD = """There is at least 1 reference to internal data
       in the interpreter in the form of a numpy array or slice. Be sure to
@@ -67,7 +66,7 @@ class Interpreter:
     ``experimental_disable_delegate_clustering``: delegates keep the order of the nodes.
     ``experimental_disable_delegate_node_fusion``: a delegate gets each of its nodes as a partition of its own.
     ``experimental_force_delegate_node_profiling``: profilers see the kernels of delegates that report their own nodes
-    too. ``experimental_default_delegate_latest_features`` changes nothing as long as there is no default delegate.
+    too. ``experimental_default_delegate_latest_features`` changes nothing: the default delegate has none that are off.
     ``experimental_compress_quantization_zero_points``: details report one zero point where all are equal.
     ``custom_ops``, which only Gossamer has: custom operators, as `gossamer.custom_op` makes them; they go before those
     of the resolver.

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import Delegate, NodeInfo
 from gossamer.errors import GossamerError, PrepareError
 from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall

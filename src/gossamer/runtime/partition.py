@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import (
     Delegate,
     DelegateFlags,
@@ -18,6 +17,7 @@ from gossamer.delegates.delegate import (
 )
 from gossamer.delegates.partition import NodeSubset
 from gossamer.errors import DelegateError, GossamerError, InvokeError, PrepareError
+from gossamer.log import logger
 from gossamer.ops.op_def import OpDef, Resources, SubgraphCall, TensorInfo, Version
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.node import Node, NodeInvokeContext, NodePrepareContext, NodeView, Shape, prepare_node
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from gossamer.runtime.subgraph import Subgraph
 
 Array = NDArray[Any]
-
-logger = logging.getLogger("gossamer")
 
 
 class LocalTensor(Tensor):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import NDArray
-
+from gossamer.arrays import NDArray
 from gossamer.records import field, record
 
 

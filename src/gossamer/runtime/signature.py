@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gossamer.arrays import NDArray
 
 if TYPE_CHECKING:
     from gossamer.runtime.interpreter import Interpreter

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gossamer import dtypes
+from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import Delegate
 from gossamer.dtypes import byte_size, decode_strings, encode_strings, numpy_dtype, type_name
 from gossamer.errors import DelegateError, InvokeError

@@ -11,8 +11,8 @@ import wave
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.records import record
 from gossamer.tools._command import Failure
 from gossamer.tools._session import Port

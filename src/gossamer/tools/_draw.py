@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.records import replace
 from gossamer.tools._answers import KEYPOINTS, Answer, Detection, Pose, Segmentation
 from gossamer.tools._command import Failure

@@ -17,8 +17,8 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.records import field, record
 from gossamer.tools import _audio, _images
 from gossamer.tools._command import Failure, did_you_mean, existing_file, plural

@@ -173,7 +173,7 @@ def numbered_commands(programs: Sequence[dict[str, Any]]) -> Iterator[tuple[tupl
 
 
 def _figures(work: dict[str, Any]) -> tuple[str, str, str]:
-    return f"{work['flops'] / 1e6:,.3f}", f"{work['read'] / 1e3:,.1f}", f"{work['written'] / 1e3:,.1f}"
+    return f"{work['flops'] / 1e6:,.3f}", f"{work['read'] / 1e3:,.2f}", f"{work['written'] / 1e3:,.2f}"
 
 
 def node_ranges(nodes: Iterable[int]) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gossamer import Interpreter, OpResolverType, SignatureRunner
+from gossamer.arrays import NDArray
 from gossamer.errors import ModelError
 from gossamer.model import Model
 from gossamer.model.metadata import model_metadata

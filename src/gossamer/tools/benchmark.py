@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.records import field, record, replace
 from gossamer.tools import _inputs
 from gossamer.tools._command import (

@@ -45,9 +45,10 @@ signatures, metadata, appended files, sizes, and the memory plan in figures.
 The model is not run, but its tensors are allocated to plan the memory. If that fails, the reason stands in the place
 of the plan and the exit code is still 0. --json has everything, whatever the other options say.
 
---partitions and --kernels show the machine code that runs it: which operators become which programs and why the others
-do not, and the commands of the programs with the operations and the bytes that each has at least. --dump-ir and
---dump-asm write the kernels' texts, each into a file named after the kernel. --target shows what other CPUs would run.
+--partitions and --kernels show, instead, the machine code that runs it: which operators become which programs and why
+the others do not, and the commands of the programs with the operations and the bytes that each has at least. --dump-ir
+and --dump-asm write the kernels' texts, each into a file named after the kernel. --target shows what other CPUs would
+run.
 """
 
 _MANY = 16
@@ -99,10 +100,10 @@ def command(
     if as_json:
         write_json(report)
         return
-    _print(report, tensors, operators, top)
-    _print_machine_code(report, partitions, kernels)
-    for note in notes:
-        console().print(note, markup=False)
+    if asked:
+        _print_machine_code(report, partitions, kernels, notes)
+    else:
+        _print(report, tensors, operators, top)
 
 
 def _compiled(path: str, lenient: bool) -> Interpreter | None:
@@ -337,10 +338,8 @@ def _print(report: dict[str, Any], tensors: bool, operators: bool, top: int) -> 
             out.print(table(columns, rows))
 
 
-def _print_machine_code(report: dict[str, Any], partitions: bool, kernels: bool) -> None:
+def _print_machine_code(report: dict[str, Any], partitions: bool, kernels: bool, notes: Sequence[str]) -> None:
     out = console()
-    if not (partitions or kernels):
-        return
     if not report["partitions"]:
         out.print("no delegate: there is no machine code for this CPU", markup=False)
     for claims in report["partitions"]:
@@ -350,6 +349,8 @@ def _print_machine_code(report: dict[str, Any], partitions: bool, kernels: bool)
                 out.print(table(columns, rows))
     if kernels and report["programs"]:
         out.print(table(*program_table(report["programs"])))
+    for note in notes:
+        out.print(note, markup=False)
 
 
 def _lines(report: dict[str, Any]) -> Iterator[tuple[str, object]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.records import record
 from gossamer.tools import _answers, _audio, _images, _inputs
 from gossamer.tools._command import Tool, console, json_option, write_json

@@ -58,15 +58,15 @@ def test_transposes_slices_and_reversals(target: Target, bits: int) -> None:
 @on_every_target
 @pytest.mark.parametrize("bits", SIZES)
 def test_squares(target: Target, bits: int) -> None:
-    for rows, columns in itertools.product((1, 3, 4, 5, 15, 16, 17, 40, 64, 65, 150), repeat=2):
+    sizes = (1, 2, 3, 4, 5, 15, 16, 17, 40, 64, 65, 150)
+    for rows, columns in (*itertools.product(sizes, repeat=2), (3, 9000), (9000, 3)):
         source = numbers(rows, columns, dtype=f"u{bits // 8}").T[None, None, None]
-        whole = guarded(np.zeros((columns, rows + 3), source.dtype))
-        destination = whole[None, None, None, :, 3:]
-        for threads in (1, 2):
-            destination[...] = 0
+        for gap, threads in ((0, 1), (0, 3), (3, 1), (3, 2)):
+            whole = guarded(np.zeros((columns, rows + gap), source.dtype))
+            destination = whole[None, None, None, :, gap:]
             move(Transpose(target.name, bits), source, destination, threads)
             np.testing.assert_array_equal(destination, source)
-            assert (whole[:, :3] == 0).all()
+            assert (whole[:, :gap] == 0).all()
 
 
 @on_every_target

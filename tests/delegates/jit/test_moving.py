@@ -15,6 +15,7 @@ from gossamer.schema import (
     AddOptions,
     ConcatenationOptions,
     Conv2DOptions,
+    GatherOptions,
     MirrorPadMode,
     MirrorPadOptions,
     PackOptions,
@@ -145,6 +146,22 @@ class Moves(ModelMaker):
         made = self.made_several("UNPACK", [x], [shape] * count, UnpackOptions(num=count, axis=axis))
         return self.choose.choice(made)
 
+    def gather(self, x: int) -> int:
+        shape, axis = self.shapes[x], self.axis(x)
+        batch = self.choose.randint(0, axis)
+        picked = [*shape[:batch], *self.choose.choice([[], [3], [2, 2]])]
+        indices = np.random.default_rng(self.choose.getrandbits(32)).integers(0, shape[axis], picked)
+        options = GatherOptions(axis=axis, batch_dims=batch)
+        result = [*shape[:axis], *picked[batch:], *shape[axis + 1 :]]
+        return self.made("GATHER", [x, self.numbers(indices)], result, options, version=5)
+
+    def gather_nd(self, x: int) -> int:
+        shape = self.shapes[x]
+        components = self.choose.randint(1, len(shape))
+        make = np.random.default_rng(self.choose.getrandbits(32))
+        vectors = np.stack([make.integers(0, size, (3,)) for size in shape[:components]], -1)
+        return self.made("GATHER_ND", [x, self.numbers(vectors)], (3, *shape[components:]))
+
     def update(self, x: int) -> int:
         part = self.slice(x)
         starts = [self.choose.randint(-1, size) for size in self.shapes[x]]
@@ -165,7 +182,7 @@ class Moves(ModelMaker):
 
 MOVES = (
     *("transpose", "reshape", "concat", "concat", "slice", "strided_slice", "pad", "mirror_pad", "tile", "broadcast"),
-    *("reverse", "split", "pack", "unpack", "update"),
+    *("reverse", "split", "pack", "unpack", "update", "gather", "gather_nd"),
 )
 
 
@@ -182,13 +199,13 @@ def test_moves(seed: int) -> None:
         source = choose.choice(known[-3:])
         shape = list(net.shapes[source])
         moves = [move for move in MOVES if move != "unpack" or (len(shape) > 1 and type != TensorType.INT64)]
-        if len(shape) == 5:
-            moves = ["reshape", "strided_slice"]
+        if len(shape) >= 5:
+            moves = ["reshape", "strided_slice", "gather", "gather_nd"]
         if type == TensorType.FLOAT32:
             moves += ["add", "add"] + ["convolution"] * 3 * (len(shape) == 4)
         move = getattr(net, choose.choice(moves))
         y = move(source, *known) if move.__name__ == "concat" else move(source)
-        if prod(net.shapes[y]) > LARGEST:
+        if not net.shapes[y] or prod(net.shapes[y]) > LARGEST:
             continue
         known.append(y)
     results = {known[-1] if len(known) > 1 else net.transpose(x), *choose.sample(known[1:], min(len(known) - 1, 2))}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.kernels.repeat import Repeat
 from gossamer.codegen.layout import NO_BORDER, Border, Layout, Place, item_bytes
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.programs.program import (
@@ -117,6 +119,34 @@ class Build:
         if self._node is not None:
             self.steps.append(Step(spec.name, tuple(dict.fromkeys(self._called)), self._node))
         self._called.clear()
+
+    def repeat(
+        self,
+        spec: KernelSpec,
+        over: Sequence[tuple[int, ...]],
+        pointers: Sequence[str],
+        /,
+        *,
+        barrier: bool = True,
+        **arguments: Word,
+    ) -> None:
+        """Run a kernel for each index of outer dimensions: (size, bytes by which each of the pointers moves) each."""
+        if not over:
+            self.command(spec, barrier=barrier, **arguments)
+            return
+        names = [argument.name for argument in spec.arguments]
+        self.command(
+            Repeat(self.target.name),
+            barrier=barrier,
+            kernel=self.kernel(spec),
+            block=self.block(spec.arguments, **arguments),
+            words=len(spec.arguments),
+            turns=prod(size for size, *_ in over),
+            dimensions=len(over),
+            table=self.table([word for dimension in reversed(over) for word in dimension]),
+            pointers=len(pointers),
+            positions=self.table([names.index(name) for name in pointers]),
+        )
 
     def pack(self, spec: KernelSpec, /, **arguments: Word) -> None:
         """Run a kernel once, before the first run."""

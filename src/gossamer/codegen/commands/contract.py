@@ -366,10 +366,17 @@ def _rounded_up(size: int, multiple: int) -> int:
 def _flat(
     images: int, rows: int, columns: int, strides: tuple[tuple[int, ...], ...], across_images: bool
 ) -> tuple[int, int, int, tuple[tuple[int, ...], ...]]:
-    if all(s[1] == columns * s[2] for s in strides) or rows == 1:
+    if columns == 1:
+        strides = tuple((s[0], 0, s[1]) for s in strides)
+        rows, columns = 1, rows
+    elif rows == 1 or all(s[1] == columns * s[2] for s in strides):
         strides = tuple((s[0], 0, s[2]) for s in strides)
         rows, columns = 1, rows * columns
-        if across_images and (images == 1 or all(s[0] == columns * s[2] for s in strides)):
+    if across_images and rows == 1:
+        if columns == 1:
+            strides = tuple((0, 0, s[0]) for s in strides)
+            images, columns = 1, images
+        elif images == 1 or all(s[0] == columns * s[2] for s in strides):
             strides = tuple((0, 0, s[2]) for s in strides)
             images, columns = 1, images * columns
     return images, rows, columns, strides

@@ -7,10 +7,11 @@ component k, along the others at 0. The first ``batch_dims`` of P walk through t
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 from gossamer.codegen.commands import MANY, Build, blocks_of
 from gossamer.codegen.graph import Boxes, Kernel
-from gossamer.codegen.kernels.gather import Gather
+from gossamer.codegen.kernels.gather import AXIS, Gather
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.programs.program import Address
 from gossamer.views import View
@@ -43,11 +44,12 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
     block, blocks = blocks_of(columns[0], group[0] * row[0], 4096)
     if group[0] == 1 and row[0] * blocks < MANY:
         group, position = position, group  # threads share groups
-    spec = Gather(build.target.name, 8 * item, 8 * item_bytes(indices.buffer), len(settings.axes), settings.clamps, puts)
-    bounds = {}
-    for number, axis in enumerate(settings.axes):
-        bounds[f"limit{number}"] = tensor.shape[axis] - settings.sizes[axis] + 1
-        bounds[f"step{number}"] = strides[axis]
+    spec = Gather(build.target.name, 8 * item, 8 * item_bytes(indices.buffer), settings.clamps, puts)
+    axes = [
+        word
+        for axis in settings.axes
+        for word in AXIS.words(limit=tensor.shape[axis] - settings.sizes[axis] + 1, step=strides[axis])
+    ]
     sides = ("y", "x") if puts else ("x", "y")
     at = [build.address(view) for view in (tensor, boxes, indices)]
     outer = [*positions, *((*dimension, 0) for dimension in inside)]
@@ -56,14 +58,16 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
             Address(address.base, address.offset + sum(i * d[side] for i, d in zip(place, outer, strict=True)))
             for side, address in enumerate(at, 1)
         ]
-        values = dict(zip(sides, starts, strict=False))
+        values: dict[str, Any] = dict(zip(sides, starts, strict=False))
         for side, name in enumerate(sides, 1):
             values[f"{name}_group"], values[f"{name}_position"] = group[side], position[side]
             values[f"{name}_row"], values[f"{name}_column"] = row[side], columns[side]
         build.command(
             spec,
             indices=starts[2],
+            axes=build.table(axes),
             fault=build.fault(),
+            components=len(settings.axes),
             groups=group[0],
             positions=position[0],
             rows=row[0],
@@ -73,7 +77,5 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
             index_group=group[3],
             index_position=position[3],
             index_component=component,
-            **dict.fromkeys(spec.arguments_of_unused_axes, 0),
-            **bounds,
             **values,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 from gossamer.codegen.commands import Build, blocks_of
@@ -10,47 +9,42 @@ from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.codegen.layout import item_bytes, merged
-from gossamer.programs.program import Address
 
 
 def commands(node: Kernel, build: Build) -> None:
-    """A command for three dimensions; where broadcasting leaves more, one for each index of the others."""
+    """One command: the kernel has loops over three dimensions, and is repeated over what broadcasting leaves beyond."""
     views = (node.y, *node.operands)
-    strides = [build.strides(view) for view in views]
-    addresses = [build.address(view) for view in views]
-    dimensions = merged(node.y.shape, *strides)
+    dimensions = merged(node.y.shape, *(build.strides(view) for view in views))
     sizes = [item_bytes(view.buffer) for view in views]
+    none = (1, *([0] * len(views)))
     if not dimensions or any(s not in (0, size) for s, size in zip(dimensions[-1][1:], sizes, strict=True)):
-        dimensions.append((1, *([0] * len(views))))
+        dimensions.append(none)
     count, *inner = dimensions.pop()
-    column = dimensions.pop() if dimensions else (1, *([0] * len(views)))
-    row = dimensions.pop() if dimensions else (1, *([0] * len(views)))
-    if row[0] == 1 and column[0] > 1:
-        row, column = column, row  # threads share rows
-    letters = "".join("s" if stride == 0 and count > 1 else "v" for stride in inner[1:])
+    # Threads share rows. The largest dimensions are loops: the others have the fewest turns.
+    largest = sorted(range(len(dimensions)), key=lambda at: -dimensions[at][0])[:2]
+    row, column = [*(dimensions[at] for at in sorted(largest)), none, none][:2]
+    outer = [dimension for at, dimension in enumerate(dimensions) if at not in largest]
     types = tuple([ELEMENT_OF[view.type] for view in (*node.operands, node.y)])
+    letters = "".join("s" if stride == 0 and count > 1 else "v" for stride in inner[1:])
     spec = Map(build.target.name, node.epilogue, letters, () if set(types) == {"f32"} else types)
     block, blocks = blocks_of(count, row[0])
-    for place in product(*(range(dimension[0]) for dimension in dimensions)):
-        moved = [
-            Address(address.base, address.offset + sum(i * d[at + 1] for i, d in zip(place, dimensions, strict=True)))
-            for at, address in enumerate(addresses)
-        ]
-        operands: dict[str, Any] = {}
-        for at in range(MAX_OPERANDS):
-            there = at + 1 < len(views)
-            operands[f"x{at}"] = moved[at + 1] if there else 0
-            operands[f"x{at}_row"] = row[at + 2] if there else 0
-            operands[f"x{at}_column"] = column[at + 2] if there else 0
-        build.command(
-            spec,
-            y=moved[0],
-            rows=row[0],
-            columns=column[0],
-            count=count,
-            block=block,
-            blocks=blocks,
-            y_row=row[1],
-            y_column=column[1],
-            **operands,
-        )
+    operands: dict[str, Any] = {}
+    for at in range(MAX_OPERANDS):
+        there = at < len(node.operands)
+        operands[f"x{at}"] = build.address(node.operands[at]) if there else 0
+        operands[f"x{at}_row"] = row[at + 2] if there else 0
+        operands[f"x{at}_column"] = column[at + 2] if there else 0
+    build.repeat(
+        spec,
+        outer,
+        ("y", *(f"x{at}" for at in range(len(node.operands)))),
+        y=build.address(node.y),
+        rows=row[0],
+        columns=column[0],
+        count=count,
+        block=block,
+        blocks=blocks,
+        y_row=row[1],
+        y_column=column[1],
+        **operands,
+    )

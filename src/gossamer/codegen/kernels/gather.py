@@ -6,35 +6,31 @@ from typing import ClassVar
 
 from gossamer.codegen.ir import I64, Arguments, Function, Module, Value, vector
 from gossamer.codegen.kernels.move import SIZES, in_pieces
-from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
 from gossamer.targets import Target
 
-MAX_AXES = 8
-
-_AXES: dict[str, ArgumentType] = {}
-for _number in range(MAX_AXES):
-    _AXES |= {f"limit{_number}": "i64", f"step{_number}": "i64"}
+AXIS = ArgumentBlock(limit="i64", step="i64")
+"""What the kernel knows of a component of an index vector: it is less than ``limit``, and a unit of it is ``step``
+bytes of the tensor."""
 
 
 @record(frozen=True)
 class Gather(KernelSpec):
-    """[positions, rows, columns] elements of ``bits`` bits from places in ``x`` to ``y``.
+    """[groups, positions, rows, columns] elements of ``bits`` bits from places in ``x`` to ``y``.
 
-    A position has an index vector of ``axes`` components of ``index_bits`` bits, ``index_component`` apart. Component k
-    has to lie in 0 ... ``limit{k}`` - 1, and moves the place in x by ``step{k}`` for each unit. One that does not is
-    moved to the nearest that does if the kernel ``clamps``; otherwise the word at ``fault`` is set to 1, and the place
-    taken for it is 0. If the kernel ``puts``, the place is in y instead, and no two positions name places that meet.
+    A position has an index vector of ``components`` indices of ``index_bits`` bits, ``index_component`` bytes apart;
+    the table ``axes`` has an `AXIS` for each. Together they say how far the place in x is moved. An index that is
+    negative or not less than its limit is moved to the nearest that is fine if the kernel ``clamps``; otherwise the
+    word at ``fault`` is set to 1, and 0 taken for it. If the kernel ``puts``, the place is in y instead of x.
 
-    Positions, rows and columns have strides in bytes in x and y. Where columns are contiguous, ``bits`` is 8, whatever
-    elements are, and columns are bytes. Threads share groups x rows x blocks of ``block`` columns; each goes through all
-    positions of a group, and groups have strides as positions have.
+    All dimensions have strides in bytes in x and y. Where columns are contiguous, ``bits`` is 8, whatever elements are,
+    and columns are bytes. Threads share groups x rows x blocks of ``block`` columns, and go through all positions.
     """
 
     bits: int
     index_bits: int = 32
-    axes: int = 1
     clamps: bool = False
     puts: bool = False
 
@@ -42,7 +38,9 @@ class Gather(KernelSpec):
         x="ptr",
         y="ptr",
         indices="ptr",
+        axes="ptr",
         fault="ptr",
+        components="i64",
         groups="i64",
         positions="i64",
         rows="i64",
@@ -60,20 +58,19 @@ class Gather(KernelSpec):
         y_position="i64",
         y_row="i64",
         y_column="i64",
-        **_AXES,
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return (f"x{self.bits}", "put" if self.puts else "gather", f"i{self.index_bits}", f"{self.axes}axes")
+        return (f"x{self.bits}", "put" if self.puts else "gather", f"i{self.index_bits}")
 
     @property
     def variant(self) -> str:
         return "clamped" * self.clamps
 
     def emit(self, target: Target) -> str:
-        if self.bits not in SIZES or self.index_bits not in SIZES or not 1 <= self.axes <= MAX_AXES:
-            raise CompileError(f"{self.name}: elements and indices have {SIZES} bits, axes are 1 to {MAX_AXES}.")
+        if self.bits not in SIZES or self.index_bits not in SIZES:
+            raise CompileError(f"Elements and indices have {SIZES} bits, got {self.bits} and {self.index_bits}.")
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
@@ -98,22 +95,21 @@ class Gather(KernelSpec):
         return module.text()
 
     def _place(self, f: Function, a: Arguments, indices: Value) -> Value:
-        """Bytes from the start to where the indices point."""
-        place = f.integer(0)
-        for number in range(self.axes):
-            limit, step = getattr(a, f"limit{number}"), getattr(a, f"step{number}")
-            index = f.load(vector(f"i{self.index_bits}", 1), f.offset(indices, number * a.index_component))
+        """How many bytes an index vector moves the place."""
+        with f.loop(0, a.components, carry=[f.integer(0)]) as components:
+            axis = f.arguments(AXIS, f.offset(a.axes, components.index * AXIS.size))
+            index = f.load(vector(f"i{self.index_bits}", 1), f.offset(indices, components.index * a.index_component))
             if self.index_bits < 64:
                 index = f.emit(I64, f"sext {index} to i64")
             if self.clamps:
-                index = f.greatest(f.least(index, limit - 1), 0)
+                index = f.greatest(f.least(index, axis.limit - 1), 0)
             else:
-                outside = f.compare("uge", index, limit)
+                outside = f.compare("uge", index, axis.limit)
                 with f.when(outside):
                     f.store(f.integer(1), a.fault)
                 index = f.select(outside, f.integer(0), index)
-            place = place + index * step
-        return place
+            components.hand_on([components.values[0] + index * axis.step])
+        return components.results[0]
 
     def _move(self, f: Function, a: Arguments, x: Value, y: Value, count: Value) -> None:
         if self.bits == 8:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
 
-from gossamer.codegen.ir import Arguments, Function, Module, Type, Value, vector
+from gossamer.codegen.ir import Function, Module, Type, Value, vector
 from gossamer.codegen.kernels.pack import transpose
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -97,8 +97,14 @@ class Copy(KernelSpec):
         return module.text()
 
 
-COLUMNS = 64
-"""Columns of a task of a transposition: a few lines of the cache, of which every byte is used."""
+LINE = 64
+"""Bytes of a line of the cache: a task of a transposition reads whole ones, and writes few streams of them."""
+
+ELEMENTS = 4096
+"""Of a row of the destination, in a task."""
+
+PIXELS = (2, 3, 4)
+"""Numbers of channels that are brought together, or taken apart, by shuffling whole vectors."""
 
 
 @record(frozen=True)
@@ -107,7 +113,7 @@ class Transpose(KernelSpec):
 
     Any transposition, strided slice, repetition or reversal (strides in the source may be 0 or negative); no overlap.
     Quick if the source is contiguous along ``columns``, the destination along ``count``: then squares of vectors are
-    transposed in registers. Threads share groups x planes x rows x blocks of `COLUMNS` columns.
+    transposed in registers. Threads share groups x planes x rows x blocks of columns x blocks of ``count``.
     """
 
     bits: int
@@ -143,79 +149,161 @@ class Transpose(KernelSpec):
         f = module.driver()
         a = f.arguments(self.arguments)
         size = self.bits // 8
-        contiguous = f.compare("eq", a.source_column, size) & f.compare("eq", a.destination_element, size)
-        blocks = (a.columns + (COLUMNS - 1)) // COLUMNS
-        with f.share(a.groups * a.planes * a.rows * blocks) as task:
-            line = task // blocks
-            first = (task - line * blocks) * COLUMNS
-            plane = line // a.rows
-            row = line - plane * a.rows
+        # A line of columns, more if each has but few elements.
+        width = f.greatest(f.integer(256) // f.greatest(a.count, 1), 1) * (LINE // size)
+        widths = (a.columns + width - 1) // width
+        lengths = (a.count + (ELEMENTS - 1)) // ELEMENTS
+        with f.share(a.groups * a.planes * a.rows * widths * lengths) as task:
+            line = task // lengths
+            element = (task - line * lengths) * ELEMENTS
+            row = line // widths
+            column = (line - row * widths) * width
+            plane = row // a.rows
+            row = row - plane * a.rows
             group = plane // a.planes
             plane = plane - group * a.planes
+            indices = {"group": group, "plane": plane, "row": row, "column": column, "element": element}
 
-            def start(side: str, pointer: Value) -> Value:
-                indices = {"group": group, "plane": plane, "row": row, "column": first}
-                for name, index in indices.items():
-                    pointer = f.offset(pointer, index * getattr(a, f"{side}_{name}"))
-                return pointer
+            def side(name: str, pointer: Value) -> _Side:
+                for dimension, index in indices.items():
+                    pointer = f.offset(pointer, index * getattr(a, f"{name}_{dimension}"))
+                return _Side(pointer, getattr(a, f"{name}_column"), getattr(a, f"{name}_element"))
 
-            source, destination = start("source", a.source), start("destination", a.destination)
-            columns = f.least(a.columns - first, COLUMNS)
-            shortest = f.least(columns, a.count)
-            sides = self._sides(target)
-            done = contiguous & f.compare("sge", shortest, sides[-1])
-            above: Value | None = None
-            for side in sides:
-                fits = contiguous & f.compare("sge", shortest, side)
-                with f.when(fits if above is None else fits & above):
-                    self._squares(f, a, source, destination, columns, side)
-                above = f.compare("slt", shortest, side)
-            with f.when(done ^ 1):
-                self._one_by_one(f, a, source, destination, columns)
+            self._block(
+                f,
+                side("source", a.source),
+                side("destination", a.destination),
+                f.least(a.columns - column, width),
+                f.least(a.count - element, ELEMENTS),
+            )
         return module.text()
+
+    def _block(self, f: Function, source: _Side, destination: _Side, columns: Value, count: Value) -> None:
+        size = self.bits // 8
+        contiguous = f.compare("eq", source.column, size) & f.compare("eq", destination.element, size)
+        least = f.least(columns, count)
+        whole, *others = self._sides(f.target)
+        slow = contiguous ^ 1
+        with f.when(contiguous & f.compare("sge", least, whole)):
+            self._squares(f, source, destination, columns, count, whole)
+        small = contiguous & f.compare("slt", least, whole)
+        for channels in PIXELS:
+            # Pixels of so many channels, packed, become planes, or are made of them.
+            step = channels * size
+            fits = small & f.compare("eq", columns, channels) & f.compare("eq", source.element, step)
+            apart = fits & f.compare("sge", count, whole)
+            with f.when(apart):
+                self._apart(f, source, destination, count, channels, whole)
+            fits = small & f.compare("eq", count, channels) & f.compare("eq", destination.column, step)
+            together = fits & f.compare("sge", columns, whole)
+            with f.when(together):
+                self._together(f, source, destination, columns, channels, whole)
+            small = small & ((apart | together) ^ 1)
+        for number in others:
+            with f.when(small & f.compare("sge", least, number)):
+                self._squares(f, source, destination, columns, count, number)
+            small = small & f.compare("slt", least, number)
+        with f.when(slow | small):
+            self._one_by_one(f, source, destination, columns, count)
 
     def _sides(self, target: Target) -> tuple[int, ...]:
         """Sides of the squares, the largest first: vectors as wide as registers, and of 4 floats."""
         whole = min(target.vector_bits, 128 if self.bits < 32 else 512) // self.bits
         return (whole, 4) if self.bits == 32 and whole > 4 else (whole,)
 
-    def _squares(self, f: Function, a: Arguments, source: Value, destination: Value, columns: Value, side: int) -> None:
+    def _squares(self, f: Function, source: _Side, destination: _Side, columns: Value, count: Value, side: int) -> None:
         """The last squares of a row and of a column overlap those before unless they fit."""
         size = self.bits // 8
         type = vector(f"i{self.bits}", side)
-        with f.loop(0, a.count, side) as elements:
-            element = f.least(elements.index, a.count - side)
-            here = f.offset(source, element * a.source_element)
-            there = f.offset(destination, element * size)
+        with f.loop(0, count, side) as elements:
+            element = f.least(elements.index, count - side)
+            here = f.offset(source.pointer, element * source.element)
+            there = f.offset(destination.pointer, element * size)
             with f.loop(0, columns, side) as squares:
                 column = f.least(squares.index, columns - side)
                 at = f.offset(here, column * size)
                 rows = []
                 for _ in range(side):
                     rows.append(f.load(type, at))
-                    at = f.offset(at, a.source_element)
-                to = f.offset(there, column * a.destination_column)
+                    at = f.offset(at, source.element)
+                to = f.offset(there, column * destination.column)
                 for value in transpose(f, rows):
                     f.store(value, to)
-                    to = f.offset(to, a.destination_column)
+                    to = f.offset(to, destination.column)
 
-    def _one_by_one(self, f: Function, a: Arguments, source: Value, destination: Value, columns: Value) -> None:
+    def _apart(self, f: Function, source: _Side, destination: _Side, count: Value, channels: int, lanes: int) -> None:
+        size = self.bits // 8
+        type = vector(f"i{self.bits}", lanes)
+        with f.loop(0, count, lanes) as elements:
+            element = f.least(elements.index, count - lanes)
+            at = f.offset(source.pointer, element * (channels * size))
+            vectors = [f.load(type, f.offset(at, number * lanes * size)) for number in range(channels)]
+            to = f.offset(destination.pointer, element * size)
+            for channel in range(channels):
+                f.store(_picked(f, vectors, [lane * channels + channel for lane in range(lanes)]), to)
+                to = f.offset(to, destination.column)
+
+    def _together(
+        self, f: Function, source: _Side, destination: _Side, columns: Value, channels: int, lanes: int
+    ) -> None:
+        size = self.bits // 8
+        type = vector(f"i{self.bits}", lanes)
+        with f.loop(0, columns, lanes) as blocks:
+            column = f.least(blocks.index, columns - lanes)
+            at = f.offset(source.pointer, column * size)
+            vectors = []
+            for _ in range(channels):
+                vectors.append(f.load(type, at))
+                at = f.offset(at, source.element)
+            to = f.offset(destination.pointer, column * (channels * size))
+            for number in range(channels):
+                # Element e of the pixels is channel e % channels of pixel e // channels.
+                elements = range(number * lanes, (number + 1) * lanes)
+                value = _picked(f, vectors, [e % channels * lanes + e // channels for e in elements])
+                f.store(value, f.offset(to, number * lanes * size))
+
+    def _one_by_one(self, f: Function, source: _Side, destination: _Side, columns: Value, count: Value) -> None:
         """The longer of both dimensions inside."""
         element = vector(f"i{self.bits}", 1)
-        swap = f.compare("sgt", columns, a.count)
+        swap = f.compare("sgt", columns, count)
 
         def chosen(x: Value, y: Value) -> tuple[Value, Value]:
             return f.select(swap, x, y), f.select(swap, y, x)
 
-        inside, outside = chosen(columns, a.count)
-        source_inside, source_outside = chosen(a.source_column, a.source_element)
-        destination_inside, destination_outside = chosen(a.destination_column, a.destination_element)
+        inside, outside = chosen(columns, count)
+        source_inside, source_outside = chosen(source.column, source.element)
+        destination_inside, destination_outside = chosen(destination.column, destination.element)
         with f.loop(0, outside) as outer:
-            here = f.offset(source, outer.index * source_outside)
-            there = f.offset(destination, outer.index * destination_outside)
+            here = f.offset(source.pointer, outer.index * source_outside)
+            there = f.offset(destination.pointer, outer.index * destination_outside)
             with f.loop(0, inside) as inner:
                 value = f.load(element, f.offset(here, inner.index * source_inside))
                 f.store(value, f.offset(there, inner.index * destination_inside))
+
+
+class _Side(NamedTuple):
+    """The source or the destination of a block: where it begins, and its strides."""
+
+    pointer: Value
+    column: Value
+    element: Value
+
+
+def _picked(f: Function, vectors: Sequence[Value], elements: Sequence[int]) -> Value:
+    """These elements of vectors that stand one after the other."""
+    lanes = len(elements)
+    result = vectors[0]
+    for number in range(1, len(vectors)):
+        # What an earlier step has picked stays in its lane; in the first, nothing is in place yet.
+        picked = []
+        for lane, element in enumerate(elements):
+            source, at = divmod(element, lanes)
+            if source < number:
+                picked.append(at if number == 1 else lane)
+            else:
+                picked.append(lanes + at if source == number else -1)
+        result = f.shuffle(result, vectors[number], picked)
+    return result
 
 
 @record(frozen=True)

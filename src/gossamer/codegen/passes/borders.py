@@ -55,11 +55,15 @@ def _needed(kernel: Kernel) -> Border:
 
 
 def images(graph: KernelGraph) -> set[int]:
-    """Buffers that exist between kernels only, and of which all see whole rows and columns as they are."""
+    """Buffers that exist between kernels only, and of which all see whole rows and columns as they are.
+
+    Weights that a kernel computes are none: they are packed as a matrix.
+    """
     known: dict[int, bool] = {}
     for kernel in graph.kernels:
-        for view in (*kernel.operands, kernel.y):
+        for position, view in enumerate((kernel.y, *kernel.operands), -1):
             buffer = view.buffer
             fits = len(buffer.shape) == 4 and not graph.is_boundary(buffer) and is_box(view)
-            known[id(buffer)] = known.get(id(buffer), True) and fits
+            is_weights = kernel.kind == "contract" and position == 1
+            known[id(buffer)] = known.get(id(buffer), True) and fits and not is_weights
     return {buffer for buffer, fits in known.items() if fits}

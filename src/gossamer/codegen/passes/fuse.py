@@ -3,8 +3,8 @@
 A map goes into the map, or into the epilogue of the kernel, that writes one of its operands, if nobody else reads that.
 The fused kernel runs where the map ran, so that its further operands are there.
 
-Maps of any types become one, which converts in between as their buffers did; but what was float16 or bfloat16 in between
-would no longer be rounded, and stays a buffer. Epilogues of other kernels are of float32 only.
+Maps of any types become one, which converts in between as their buffers did; but what was float16 or bfloat16 would no
+longer be rounded, and stays a buffer. Epilogues of other kernels are of float32 only.
 """
 
 from __future__ import annotations

@@ -15,8 +15,11 @@ from gossamer.codegen.passes.borders import needs_border
 from gossamer.codegen.passes.copies import is_readable
 from gossamer.views import Buffer, View, dense_strides
 
-STRIDED = frozenset({"contract", "copy", "depthwise", "map", "matmul", "reduce", "rows", "softmax", "volume", "window"})
-"""Kinds that read and write rows that lie anywhere."""
+ELEMENTS = frozenset({"copy", "gather", "put"})
+"""Kinds that read and write elements that lie anywhere."""
+
+STRIDED = ELEMENTS | {"contract", "depthwise", "map", "matmul", "reduce", "rows", "softmax", "volume", "window"}
+"""Kinds that read and write rows that do."""
 
 RUN = 16
 """Elements of a row from which a map is as quick as on one that is all it writes."""
@@ -95,7 +98,7 @@ class _InPlace:
 
 
 def _is_writable(kernel: Kernel, y: View) -> bool:
-    if kernel.kind == "copy" or y.is_dense:
+    if kernel.kind in ELEMENTS or y.is_dense:
         return True
     return y.strides[-1] == 1 and (kernel.kind != "map" or y.shape[-1] >= RUN)
 

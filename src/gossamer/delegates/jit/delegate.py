@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import (
     Delegate,
     DelegateFlags,
@@ -19,6 +18,7 @@ from gossamer.delegates.delegate import (
     PartitionPrepareContext,
 )
 from gossamer.errors import CompileError, InvokeError
+from gossamer.log import logger
 from gossamer.ops.op_def import TensorInfo
 from gossamer.programs import host, plans
 from gossamer.programs.archive import user_directory
@@ -30,7 +30,6 @@ from gossamer.targets import Target, host_target
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
 
-logger = logging.getLogger("gossamer")
 
 _warned: set[str] = set()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import type_of
-from gossamer.codegen.graph import KernelGraph, broadcast_shape
+from gossamer.codegen.graph import Boxes, Kernel, KernelGraph, broadcast_shape
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
@@ -200,9 +200,28 @@ class GraphLowering(Lowering):
         fill = value if isinstance(value, View) else self.scalar(value, view)
         return self._graph.add("pad", [view, fill], shape, view.type, tuple(before), origin=self._origin)
 
-    def gather(self, x: View, indices: View, axis: int, batch_dims: int = 0) -> View:
-        shape = (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :])
-        return self._graph.add("gather", [x, indices], shape, x.type, (axis, batch_dims), origin=self._origin)
+    def gather(
+        self,
+        x: View,
+        vectors: View,
+        axes: Sequence[int],
+        sizes: Sequence[int],
+        *,
+        batch_dims: int = 0,
+        clamps: bool = False,
+        order: Sequence[int] | None = None,
+    ) -> View:
+        shape = (*vectors.shape[:-1], *sizes)
+        order = range(len(shape)) if order is None else order
+        result = Buffer(tuple([shape[dim] for dim in order]), x.type).view()
+        y = result.permute([list(order).index(dim) for dim in range(len(shape))])
+        boxes = Boxes(tuple(axes), tuple(sizes), batch_dims, clamps)
+        self._graph.kernels.append(Kernel("gather", [x, vectors], y, boxes, origin=(self._origin,)))
+        return result
+
+    def put(self, box: View, into: View, vector: View) -> None:
+        boxes = Boxes(tuple(range(len(box.shape))), box.shape, clamps=True)
+        self._graph.kernels.append(Kernel("put", [box, vector], into, boxes, origin=(self._origin,)))
 
     def map(self, expression: Expression, *operands: View, type: TensorType | None = None) -> View:
         if isinstance(expression, str):

@@ -15,8 +15,8 @@ arithmetic is in float64:
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from gossamer.arrays import ArrayLike, NDArray
 from gossamer.ops._layout import checked_shape, require_rank, require_single
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.records import record

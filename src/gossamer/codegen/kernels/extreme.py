@@ -1,0 +1,127 @@
+"""`extreme`: where the greatest or the least element along one dimension is."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from gossamer.codegen import elements
+from gossamer.codegen.elements import Element, element
+from gossamer.codegen.ir import I32, Function, Module, Part, Value, vector
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.errors import CompileError
+from gossamer.records import record
+from gossamer.targets import Target
+
+
+@record(frozen=True)
+class Extreme(KernelSpec):
+    """y[outer, inner] = the first index of the greatest of x[outer, count, inner]; of the least, unless ``greatest``.
+
+    NaN counts only where there is nothing else, and then the index is 0. ``type`` is that of x, ``index`` that of y,
+    i32 or i64. ``inner`` is contiguous in x and y; everything else has its stride in bytes. ``along``: there is no
+    inner dimension, and ``count`` is contiguous; then ``x_step``, ``inner`` and ``block`` are not read. There are less
+    than 2^31 elements along ``count``. Threads share outer x blocks: ``blocks`` of ``block`` elements along ``inner``.
+    """
+
+    greatest: bool
+    along: bool = False
+    type: str = "f32"
+    index: str = "i32"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        x="ptr",
+        y="ptr",
+        outer="i64",
+        count="i64",
+        inner="i64",
+        block="i64",
+        blocks="i64",
+        x_outer="i64",
+        x_step="i64",
+        y_outer="i64",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        kind = "argmax" if self.greatest else "argmin"
+        return (self.type, kind, "along" if self.along else "across", self.index)
+
+    def emit(self, target: Target) -> str:
+        of_x = element(self.type)
+        if of_x.kind not in ("float", "signed", "unsigned") or self.type != of_x.computed:
+            raise CompileError(f"{self.name}: there is no extreme of {self.type}.")
+        if self.index not in ("i32", "i64"):
+            raise CompileError(f"{self.name}: indices are i32 or i64.")
+        module = Module(target)
+        f = module.driver()
+        a = f.arguments(self.arguments)
+        # Masks on bytes and words are instructions of AVX-512 only.
+        masked = target.vector_bits == 512 or of_x.bits >= 32
+        if self.along:
+            with f.share(a.outer) as outer:
+                x, y = f.offset(a.x, outer * a.x_outer), f.offset(a.y, outer * a.y_outer)
+                f.store(elements.convert(self._along(f, of_x, x, a.count), "i32", self.index), y)
+            return module.text()
+        with f.share(a.outer * a.blocks) as task:
+            outer = task // a.blocks
+            first = (task - outer * a.blocks) * a.block
+            x = f.at(f.offset(a.x, outer * a.x_outer), first, of_x.memory)
+            y = f.at(f.offset(a.y, outer * a.y_outer), first, self.index)
+
+            def best(at: Value, parts: list[Part], _: list[Value]) -> None:
+                (part,) = parts
+                here = f.at(x, at, of_x.memory)
+                type = part.type.with_element(of_x.memory)
+                start = [f.constant(type, self._worst(of_x)), f.constant(part.type.with_element("i32"), 0)]
+                with f.loop(0, a.count, carry=start) as steps:
+                    value = part.load(f.offset(here, steps.index * a.x_step), 0, of_x.memory)
+                    number = part.splat(f.emit(I32, f"trunc {steps.index} to i32"))
+                    steps.hand_on(self._better(f, of_x, value, number, *steps.values))
+                index = elements.convert(steps.results[1], "i32", self.index)
+                part.store(index, f.at(y, at, self.index))
+
+            f.vectors(f.least(a.block, a.inner - first), best, size=1, masked=masked)
+        return module.text()
+
+    def _along(self, f: Function, of_x: Element, x: Value, count: Value) -> Value:
+        """The index, from the best of each lane."""
+        lanes = f.lanes
+        type, numbers = vector(of_x.memory, lanes), vector("i32", lanes)
+        start = [f.constant(type, self._worst(of_x)), f.constant(numbers, 0)]
+        own = Value(f, numbers, "<" + ", ".join(f"i32 {lane}" for lane in range(lanes)) + ">")
+        whole = count & -lanes
+        with f.loop(0, whole, lanes, carry=start) as steps:
+            value = f.load(type, f.at(x, steps.index, of_x.memory))
+            number = f.splat(f.emit(I32, f"trunc {steps.index} to i32")) + own
+            steps.hand_on(self._better(f, of_x, value, number, *steps.values))
+        best, index = steps.results
+        # Lane by lane: the better one, and of equals the first.
+        result = [f.emit(one.type.scalar, f"extractelement {one}, i32 0") for one in (best, index)]
+        for lane in range(1, lanes):
+            value, number = (f.emit(one.type.scalar, f"extractelement {one}, i32 {lane}") for one in (best, index))
+            earlier = f.compare("slt", number, result[1]) & f.compare(
+                "oeq" if of_x.kind == "float" else "eq", value, result[0]
+            )
+            better = f.compare(self._condition(of_x), value, result[0]) | earlier
+            result = [f.select(better, value, result[0]), f.select(better, number, result[1])]
+        with f.loop(whole, count, carry=result) as rest:
+            value = f.load(type.scalar, f.at(x, rest.index, of_x.memory))
+            rest.hand_on(self._better(f, of_x, value, f.emit(I32, f"trunc {rest.index} to i32"), *rest.values))
+        return rest.results[1]
+
+    def _better(
+        self, f: Function, of_x: Element, value: Value, number: Value, best: Value, index: Value
+    ) -> list[Value]:
+        """The better value and its index; values are equal or worse if they are NaN."""
+        better = f.compare(self._condition(of_x), value, best)
+        return [f.select(better, value, best), f.select(better, number, index)]
+
+    def _condition(self, of_x: Element) -> str:
+        prefix = {"float": "o", "signed": "s"}.get(of_x.kind, "u")
+        return prefix + ("gt" if self.greatest else "lt")
+
+    def _worst(self, of_x: Element) -> float:
+        if of_x.kind == "float":
+            return -float("inf") if self.greatest else float("inf")
+        low = -(1 << (of_x.bits - 1)) if of_x.kind == "signed" else 0
+        return low if self.greatest else low + (1 << of_x.bits) - 1

@@ -1,0 +1,99 @@
+"""Indices that come from data: what machine code does with those that lead outside is what the reference kernels do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gossamer
+from gossamer.errors import InvokeError
+from gossamer.programs.program import FAULT
+from gossamer.schema import AddOptions, GatherOptions, TensorType
+from tests.delegates.jit.running import TARGETS, check, machine_code, outputs, reference
+from tests.runtime.graphs import ModelMaker
+
+pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
+
+
+def gathering() -> bytes:
+    """[4] indices into [5, 3], and the sum of what comes out with itself."""
+    make = ModelMaker()
+    x, indices = make.tensor((5, 3)), make.tensor((4,), TensorType.INT32)
+    picked, total = make.tensor((4, 3)), make.tensor((4, 3))
+    make.op("GATHER", [x, indices], [picked], GatherOptions(axis=0))
+    make.op("ADD", [picked, picked], [total], AddOptions())
+    make.io([x, indices], [total, picked])
+    return make.model()
+
+
+X = np.arange(15, dtype=np.float32).reshape(5, 3)
+
+
+def refusal(interpreter: Any, indices: list[int]) -> str:
+    with pytest.raises(InvokeError) as failure:
+        outputs(interpreter, {0: X, 1: np.array(indices, np.int32)})
+    return str(failure.value)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_index_outside_is_refused_in_the_same_words(threads: int) -> None:
+    interpreter, kernel = machine_code(gathering(), threads)
+    expected = reference(gathering())
+    expected.allocate_tensors()
+    for indices in ([0, 5, 1, 2], [-1, 0, 0, 0], [0, 0, 0, 2**31 - 1]):
+        assert refusal(expected, indices) in refusal(interpreter, indices)
+        # Nothing is left of it.
+        good = [4, 0, 0, 3]
+        total, picked = outputs(interpreter, {0: X, 1: np.array(good, np.int32)})
+        np.testing.assert_array_equal(picked, X[good])
+        np.testing.assert_array_equal(total, 2 * X[good])
+        assert kernel.program is not None and kernel.program.memory[FAULT].view().cast("q")[0] == 0
+
+
+def test_what_the_reference_kernels_make_of_it_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are right even where they see no fault."""
+    interpreter, kernel = machine_code(gathering())
+    gather = next(node.op for node in interpreter._subgraphs[0].nodes if node.op.name == "GATHER")
+    wrapping: Callable[[Any], Any] = lambda ctx: ctx.value(0)[ctx.value(1) % 5]  # noqa: E731
+    monkeypatch.setattr(gather, "reference_function", wrapping)
+    total, picked = outputs(interpreter, {0: X, 1: np.array([5, 6, -1, 2], np.int32)})
+    np.testing.assert_array_equal(picked, X[[0, 1, 4, 2]])
+    np.testing.assert_array_equal(total, 2 * picked)
+
+
+def test_constant_indices_are_looked_at_when_a_node_is_claimed() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((5, 3)), make.tensor((2, 3))
+    make.op("GATHER", [x, make.constant([1, 5], np.int32, TensorType.INT32)], [y], GatherOptions(axis=0))
+    make.io([x], [y])
+    interpreter = gossamer.Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    assert interpreter.delegate_claims()[0].refusals == {0: "an index is out of range"}
+
+
+@pytest.mark.parametrize("step", [1, -2, 0])
+def test_constant_indices_that_are_evenly_apart_move_nothing(step: int) -> None:
+    make = ModelMaker()
+    x, y, z = make.tensor((2, 5, 3)), make.tensor((2, 3, 3)), make.tensor((2, 3, 3))
+    indices = 4 * (step < 0) + step * np.arange(3)
+    make.op("GATHER", [x, make.constant(indices, np.int64, TensorType.INT64)], [y], GatherOptions(axis=1))
+    make.op("ADD", [y, y], [z], AddOptions())
+    make.io([x], [z])
+    _, kernel = machine_code(make.model())
+    assert kernel.built is not None
+    assert [kernel.kind for kernel in kernel.built.graph.kernels] == ["map"]
+    check(make.model(), {x: np.arange(30, dtype=np.float32).reshape(2, 5, 3)})
+
+
+@pytest.mark.parametrize("starts", [(0, 0, 0), (1, 2, 1), (-3, 9, 1), (2**40, -(2**40), 0)])
+def test_a_box_is_put_where_it_fits(starts: tuple[int, ...]) -> None:
+    make = ModelMaker()
+    x, box = make.tensor((3, 5, 4)), make.tensor((2, 3, 3))
+    at, y = make.tensor((3,), TensorType.INT64), make.tensor((3, 5, 4))
+    make.op("DYNAMIC_UPDATE_SLICE", [x, box, at], [y], version=2)
+    make.io([x, box, at], [y])
+    values = np.arange(60, dtype=np.float32).reshape(3, 5, 4)
+    check(make.model(), {x: values, box: -values[:2, :3, :3] - 1, at: np.array(starts)})
