@@ -28,6 +28,7 @@ from gossamer.codegen.kernels.move import Border, Copy, Transpose
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
 from gossamer.codegen.kernels.reduce import Reduce
+from gossamer.codegen.kernels.repeat import Repeat
 from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.walk import WalkSpec
@@ -77,9 +78,9 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (RowPipeline(isa, expand) for expand in (False, True))
     yield from (Softmax(isa, log) for log in (False, True))
     yield from (Window(isa, reduction) for reduction in ("max", "mean", "l2"))
-    yield WalkSpec(isa)
+    yield from (WalkSpec(isa, timed=timed) for timed in (False, True))
     if target.triple.startswith("x86_64"):
-        yield WalkSpec(isa, "win64")
+        yield WalkSpec(isa, "win64", timed=True)
     yield Gather(isa, 8)
     yield Gather(isa, 32, 64, clamps=True)
     yield Gather(isa, 32, puts=True)
@@ -89,6 +90,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (WinogradOutput(isa, size) for size in SIZES)
     yield WinogradOutput(isa, 4, RESIDUAL)
     yield Winograd(isa)
+    yield Repeat(isa)
     yield MultiplyAdd(isa)
     yield Read(isa)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.codegen.kernels.contract import Gemm
+from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.tiles import depthwise_tile, gemm_tile, proposals, winograd_group
 from gossamer.targets import Target, all_targets
 
@@ -42,5 +43,10 @@ def test_groups_of_winograd_tiles(tiles: int, channels: int, group: int) -> None
 def test_all_that_is_proposed_can_be_had(target: Target) -> None:
     for mr, nv in proposals(target, "gemm"):
         Gemm(target.name, mr, nv).emit(target)
-    assert depthwise_tile(target, 1, 9) == 1
-    assert depthwise_tile(target, 28, 9) in (14, 7, 4)
+    for pixels, _ in proposals(target, "depthwise"):
+        DepthwiseRow(target.name, pixels, ("relu6", 0), (5, 5, 1)).emit(target)
+
+
+@pytest.mark.parametrize(("columns", "pixels"), [(1, 1), (3, 3), (7, 7), (10, 5), (13, 7), (16, 4), (19, 4), (112, 7)])
+def test_pixels_of_a_depthwise_row(columns: int, pixels: int) -> None:
+    assert depthwise_tile(AVX512, columns) == depthwise_tile(AVX2, columns) == pixels

@@ -44,7 +44,24 @@ def test_the_system_is_known() -> None:
     ctypes.CFUNCTYPE(ctypes.c_int)(host.yield_address())()
 
 
-@pytest.mark.parametrize("size", [0, 1, 4096, 4097, host.HUGE_PAGE, host.HUGE_PAGE + 1])
+@pytest.mark.skipif(sys.platform == "win32", reason="the clock has another form")
+def test_the_clock_is_that_of_python() -> None:
+    clock = host.clock()
+    read = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(clock.address)
+    time_ = np.zeros(2, np.int64)
+    before = time.perf_counter_ns()
+    assert read(clock.which, time_.ctypes.data) == 0
+    assert before <= clock.ns(int(time_[0]) * 10**9 + int(time_[1])) <= time.perf_counter_ns()
+
+
+def test_ticks_are_nanoseconds() -> None:
+    assert host.Clock(0, 0, 10**9).ns(2**62) == 2**62
+    assert host.Clock(0, 0, 24_000_000).ns(7) == 291
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, 4096, 4097, 600_000, host.HUGE_PAGE, host.HUGE_PAGE + 1, host.HUGE_PAGE + 600_000]
+)
 def test_memory_is_zeroed_and_aligned(size: int) -> None:
     memory = host.Memory(size)
     assert memory.size == size
@@ -52,6 +69,28 @@ def test_memory_is_zeroed_and_aligned(size: int) -> None:
     bytes_of = np.frombuffer(memory.view(), np.uint8)
     assert not bytes_of.any()
     bytes_of[:] = 255
+
+
+def resident_pages(path: Path) -> int:
+    """Pages of a mapped file that are in the memory of this process."""
+    maps = Path("/proc/self/smaps").read_text()
+    size = next(line for line in maps.partition(str(path))[2].splitlines() if line.startswith("Rss:")).split()[1]
+    return 1024 * int(size) // host.page_size()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_pages_of_a_file_leave_memory_and_come_back(tmp_path: Path) -> None:
+    page, path = host.page_size(), tmp_path / "model"
+    path.write_bytes(bytes(range(256)) * (16 * page // 256))
+    model = np.memmap(path, np.uint8, "r")
+    address = model.ctypes.data
+    for offset, size, left in (
+        *((0, 0, 16), (0, page - 1, 16), (0, page, 15), (1, 2 * page, 15), (1, 2 * page - 2, 16)),
+        *((3 * page, 4 * page + 5, 12), (0, 16 * page, 0)),
+    ):
+        assert model.tobytes() == path.read_bytes()
+        host.release_pages(address + offset, size)
+        assert resident_pages(path) == left
 
 
 def test_memory_that_is_not_to_be_had_is_an_error() -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from gossamer.codegen.compiler import is_llvm_here
-from gossamer.programs import host
+from gossamer.programs import host, library
 from gossamer.programs.archive import DEFAULT_LIMIT, KernelArchive, archive_key
 from gossamer.programs.generator import generator_version
 from gossamer.programs.kernel_file import Blob
 from gossamer.targets import Target, all_targets
 from gossamer.tools import cache
-from tests.programs.kernels import returning
+from tests.conftest import ROOT
+from tests.programs.kernels import returning, target_here
 from tests.tools.conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -60,6 +61,7 @@ def test_nothing_is_there_yet(gossamer: Run, user: Path) -> None:
         "user": str(user),
         "problem": None,
         "limit": DEFAULT_LIMIT,
+        "plans": 0,
         "archives": [],
     }
     assert gossamer("cache", "check").out == "0 kernels in 0 archives, none damaged\n"
@@ -179,6 +181,44 @@ def test_sizes_that_are_none(gossamer: Run, size: str) -> None:
     assert f"{size!r} is no size; write bytes, or a number and K, M or G, as in 8M" in result.err
 
 
+def test_models_are_made_ready(gossamer: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    target_here()
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    for module in (cache, library):
+        monkeypatch.setattr(module, "SHIPPED", tmp_path / "shipped")
+    model = ROOT / "examples" / "digits.tflite"
+    (first,) = gossamer("cache", "warm", model, "--json").json["models"]
+    assert first["model"] == str(model)
+    assert first["compiled"] == first["kernels"] > 0
+    assert first["failures"] == []
+    result = gossamer("cache", "warm", model)
+    assert result.code == 0
+    assert words(result.out) == [f"{model}: {first['kernels']} kernels, 0 of them compiled now"]
+    shown = gossamer("cache", "show", "--json").json
+    assert (shown["plans"], shown["archives"][0]["kernels"]) == (1, first["kernels"] + 1)  # and the walker
+    assert gossamer("cache", "clear", "--json").json["left"] == {"kernels": 0, "bytes": 0}
+    assert gossamer("cache", "show", "--json").json["plans"] == 0
+
+
+def test_what_cannot_be_kept_is_a_failure(gossamer: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    target_here()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "file"))
+    result = gossamer("cache", "warm", ROOT / "examples" / "digits.tflite", "--json")
+    assert result.code == 1
+    (facts,) = result.json["models"]
+    assert facts["kernels"] > 0
+    assert "file" in facts["failures"][0]
+
+
+def test_a_model_that_is_not_there(gossamer: Run) -> None:
+    result = gossamer("cache", "warm", "no_such.tflite", "--json")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("Error: model 'no_such.tflite' does not exist")
+
+
 def test_clearing_leaves_what_ships(gossamer: Run, user: Path, tmp_path: Path) -> None:
     shipped = fill(tmp_path / "shipped", HERE)
     paths = [fill(user, HERE), fill(user, ELSEWHERE), fill(user, HERE, "0.0.1 00000000")]
@@ -198,7 +238,7 @@ def test_a_directory_that_somebody_holds_is_an_error(
     assert result.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["show", "check", "prune", "clear"])
+@pytest.mark.parametrize("name", ["show", "check", "warm", "prune", "clear"])
 def test_every_command_has_help_with_an_example_and_json(gossamer: Run, name: str) -> None:
     result = gossamer("cache", name, "--help")
     assert result.code == 0

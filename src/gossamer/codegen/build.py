@@ -11,7 +11,7 @@ from gossamer.arrays import NDArray
 from gossamer.codegen.commands import Build, Step
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import lay_out
-from gossamer.codegen.passes import borders, copies, fuse, gaps, in_place, padding, pads, rows, scales, strides
+from gossamer.codegen.passes import borders, copies, fuse, gaps, in_place, padding, pads, rows, scales, strides, winograd
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ProgramPlan
 from gossamer.records import record
@@ -24,6 +24,7 @@ PASSES: tuple[Callable[[KernelGraph], Any], ...] = (
     strides.run,
     scales.run,
     rows.run,
+    winograd.run,
     copies.run,
     in_place.run,
 )

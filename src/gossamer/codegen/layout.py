@@ -72,10 +72,15 @@ def item_bytes(buffer: Buffer) -> int:
 def is_box(view: View) -> bool:
     """Whether a view takes a run of elements along each dimension of its buffer: what a border does not disturb."""
     shape = view.buffer.shape
-    return len(view.shape) == len(shape) and all(
-        size == 1 or stride == dense
-        for size, stride, dense in zip(view.shape, view.strides, dense_strides(shape), strict=True)
-    )
+    if len(view.shape) != len(shape):
+        return False
+    rest = view.offset
+    for size, extent, stride, dense in zip(view.shape, shape, view.strides, dense_strides(shape), strict=True):
+        start, rest = divmod(rest, dense)
+        # As (1, 1, 56, 3), an (8, 7, 3) image has the same strides.
+        if start + size > extent or (size > 1 and stride != dense):
+            return False
+    return True
 
 
 def lay_out(graph: KernelGraph, borders: dict[Buffer, Border], gaps: Collection[Buffer] = ()) -> Layout:

@@ -39,9 +39,9 @@ def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
     return library
 
 
-def walker(target: Target) -> WalkSpec:
-    """What runs programs on this system."""
-    return WalkSpec(target.name, "win64" if sys.platform == "win32" else "")
+def walker(target: Target, *, timed: bool = False) -> WalkSpec:
+    """What runs programs on this system; ``timed``: what `Program.profile` needs."""
+    return WalkSpec(target.name, "win64" if sys.platform == "win32" else "", timed)
 
 
 def _not_compiled(missing: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer.codegen.kernels.peak import CHAINS, MultiplyAdd, Read
-from gossamer.codegen.library import ensure
+from gossamer.codegen.library import ensure, walker
 from gossamer.programs.program import ARENA, Address, Program, ProgramBuilder
 from gossamer.targets import Target
 
@@ -29,7 +29,7 @@ def measure_peak(target: Target, num_threads: int = 1) -> Peak:
     Raises `CompileError` if the kernels are in no archive and there is no compiler.
     """
     multiply, read = MultiplyAdd(target.name), Read(target.name)
-    kernels = ensure([multiply, read], target)
+    kernels = ensure([multiply, read, walker(target, timed=True)], target)
     builder = ProgramBuilder()
     y = Address(ARENA, READ)
     builder.command(multiply.name, builder.block(multiply.arguments.words(y=y, turns=TURNS)))

@@ -70,8 +70,8 @@ class Phase(NamedTuple):
     """What every ``stride``-th element of a transposed convolution is: an ordinary one with some of the taps.
 
     The elements are ``first``, ``first + stride``, ...: ``output`` of them. They meet the taps ``tap``, ``tap + step``,
-    ...: ``taps`` of them, maybe none. The last of them comes first, at place ``o - before`` of the ``o``-th element; the
-    others are ``dilation`` places apart.
+    ...: ``taps`` of them, maybe none. The last of these comes first, and meets place ``o - before`` of the ``o``-th
+    element; the others are ``dilation`` places apart.
     """
 
     first: int

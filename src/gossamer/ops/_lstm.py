@@ -32,11 +32,26 @@ from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
 from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import require_rank, require_shape
-from gossamer.ops._recurrent import WEIGHT_TYPES, Matrix, Vectors, check_scale, matrix, require_variable
-from gossamer.ops._vector_activation import activate, logistic
+from gossamer.ops._recurrent import (
+    WEIGHT_TYPES,
+    Matrix,
+    Vectors,
+    check_scale,
+    check_steps,
+    matrix,
+    read_state,
+    require_variable,
+    sequence_of,
+    step_of,
+    times,
+    write_state,
+)
+from gossamer.ops._vector_activation import activate, logistic, lower_activation
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo
 from gossamer.records import record
 from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.views import View
 
 Floats = NDArray[np.float32]
 
@@ -386,3 +401,131 @@ def weight_types(prefix: str = "", *, integer: bool = False) -> dict[str, tuple[
         else:
             types[prefix + plain] = small
     return types
+
+
+JOINED = 1 << 20
+"""Bytes of weights up to which those of all gates are joined to one matrix, which is a copy of them."""
+
+
+def lower_sequence(
+    graph: Lowering, cell: Cell, x: View, axis: int, *, aux: View | None = None, reverse: bool = False
+) -> View:
+    """A float cell over a sequence, whose time is ``axis`` 0 or 1; it has the layout of ``x``."""
+    return _Lowered(graph, cell).sequence(x, axis, aux, reverse)
+
+
+class _Lowered:
+    """A cell in terms of the kernel graph. Vectors of all gates are one view for each, or one of them side by side."""
+
+    def __init__(self, graph: Lowering, cell: Cell) -> None:
+        self.graph = graph
+        self.cell = cell
+        self.activation = graph.options.fused_activation_function
+        kinds = ("input_to", "recurrent_to", *["aux_input_to"] * cell.aux)
+        self.weights = {kind: self.of_gates(f"{kind}_{{}}_weights") for kind in kinds}
+        self.biases = self.of_gates("{}_gate_bias")
+        operands = [view for several in self.weights.values() for view in several]
+        size = 4 * sum(view.size for view in operands)
+        self.is_joined = (
+            size <= JOINED
+            and all(view.is_constant and len(view.shape) == 2 for view in operands)
+            and all(view.is_constant for view in self.biases)
+        )
+        if self.is_joined:
+            self.weights = {kind: [self.joined(views)] for kind, views in self.weights.items()}
+            self.biases = [self.joined(self.biases)]
+
+    def of_gates(self, name: str) -> list[View]:
+        """An operand of each gate."""
+        return list(self.graph.floats(*[self.cell.places[name.format(gate)] for gate in self.cell.gates]))
+
+    def joined(self, constants: list[View]) -> View:
+        """One after the other."""
+        return self.graph.array(
+            np.concatenate([view.buffer.array for view in constants if view.buffer.array is not None])
+        )
+
+    def sequence(self, x: View, axis: int, aux: View | None, reverse: bool) -> View:
+        """See `lower_sequence`."""
+        graph, cell, places = self.graph, self.cell, self.cell.places
+        driven = self.products("input_to", x, biased=not cell.norm)
+        if aux is not None:
+            driven = self.sums(driven, self.products("aux_input_to", aux))
+        output_state = read_state(graph, places["output_state"], cell.batch)
+        cell_state = read_state(graph, places["cell_state"], cell.batch)
+        steps = list(check_steps(graph, x.shape[axis]))
+        outputs = [output_state] * len(steps)
+        for step in reversed(steps) if reverse else steps:
+            now = [step_of(each, axis, step) for each in driven]
+            totals = self.by_gate(self.sums(self.products("recurrent_to", output_state), now))
+            output_state, cell_state = self.step(totals, cell_state)
+            outputs[step] = output_state
+        write_state(graph, places["output_state"], output_state)
+        write_state(graph, places["cell_state"], cell_state)
+        return sequence_of(graph, outputs, axis)
+
+    def products(self, kind: str, x: View, *, biased: bool = False) -> list[View]:
+        """x times the weights of all gates, plus their biases."""
+        weights = self.weights[kind]
+        if len(weights[0].shape) == 1:
+            return [self.graph.map("mul", x, diagonal) for diagonal in weights]
+        biases = self.biases if biased else [None] * len(weights)
+        return [times(self.graph, x, matrix, bias) for matrix, bias in zip(weights, biases, strict=True)]
+
+    def sums(self, x: list[View], y: list[View]) -> list[View]:
+        """Of the vectors of all gates."""
+        return [self.graph.map("add", a, b) for a, b in zip(x, y, strict=True)]
+
+    def by_gate(self, totals: list[View]) -> dict[str, View]:
+        """The vectors [batch, cells] by the names of the gates."""
+        cell = self.cell
+        if self.is_joined:
+            totals = [totals[0].slice(1, number * cell.cells, cell.cells) for number in range(len(cell.gates))]
+        return dict(zip(cell.gates, totals, strict=True))
+
+    def step(self, totals: Mapping[str, View], cell_state: View) -> tuple[View, View]:
+        """The new output and cell state."""
+        graph, cell, options = self.graph, self.cell, self.graph.options
+        forget = graph.map("logistic", self.total("forget", totals, cell_state))
+        update = lower_activation(graph, self.total("cell", totals, cell_state), self.activation)
+        if "input" in totals:
+            admit = graph.map("logistic", self.total("input", totals, cell_state))
+        else:
+            admit = graph.map("sub", graph.scalar(1, forget), forget)
+        kept = graph.map(("add", ("mul", 0, 1), ("mul", 2, 3)), forget, cell_state, update, admit)
+        cell_state = self.clipped(kept, options.cell_clip)
+        released = graph.map("logistic", self.total("output", totals, cell_state))
+        shown = update  # see the module
+        if self.activation != ActivationFunctionType.NONE:
+            shown = lower_activation(graph, cell_state, self.activation)
+        hidden = graph.map("mul", released, shown)
+        if cell.projection:
+            (weights,) = graph.floats(cell.places["projection_weights"])
+            hidden = self.clipped(times(graph, hidden, weights, self.vector("projection_bias")), options.proj_clip)
+        return hidden, cell_state
+
+    def total(self, gate: str, totals: Mapping[str, View], cell_state: View) -> View:
+        """What a gate activates: with its view of the cell state, and normalized."""
+        graph, total = self.graph, totals[gate]
+        peephole = self.vector(f"cell_to_{gate}_weights") if gate in PEEPHOLE_GATES and self.cell.peephole else None
+        if peephole is not None:
+            total = graph.map(("add", 0, ("mul", 1, 2)), total, cell_state, peephole)
+        if not self.cell.norm:
+            return total
+        deviations = graph.map("sub", total, graph.reduce("mean", total, (1,)))
+        variance = graph.reduce("mean", graph.map("square", deviations), (1,))
+        inverse = graph.map(("rsqrt", ("add", 0, 1)), variance, graph.scalar(1e-8, variance))
+        places = self.cell.places
+        scale, bias = graph.floats(places[f"{gate}_layer_norm_coefficients"], places[f"{gate}_gate_bias"])
+        return graph.map(("add", ("mul", ("mul", 0, 1), 2), 3), deviations, inverse, scale, bias)
+
+    def clipped(self, x: View, limit: float) -> View:
+        """Between -limit and limit, if that is positive; NaN stays."""
+        if not limit > 0:
+            return x
+        graph = self.graph
+        return graph.map(("min", 1, ("max", 2, 0)), x, graph.scalar(limit, x), graph.scalar(-limit, x))
+
+    def vector(self, name: str) -> View | None:
+        """An operand that may be missing."""
+        return self.graph.optional_value(self.cell.places[name]) if name in self.cell.places else None

@@ -26,7 +26,9 @@ from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._lstm_integer import logistic as fixed_logistic
 from gossamer.ops._lstm_integer import power_of_two
 from gossamer.ops._lstm_integer import tanh as fixed_tanh
+from gossamer.ops._recurrent import times
 from gossamer.ops._vector_activation import logistic, tanh
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
 from gossamer.quantization import quantize_multiplier, rounding_divide_by_pot
 from gossamer.records import record
@@ -113,3 +115,23 @@ def _multiplied(x: Array, multiplier: int, shift: int) -> Array:
 def _product(a: Array, b: Array) -> Array:
     """Of int16 numbers in fixed point, one of them without integer bits."""
     return high_mul(a, b, 16)
+
+
+def lower(graph: Lowering) -> None:
+    """One step of a float32 cell."""
+    x, weights, bias = graph.floats(0, 2, 3)
+    before, state = (
+        graph.variable(position) if graph.input(position).is_variable else graph.value(position) for position in (1, 4)
+    )
+    cells = before.shape[1]
+    joined = graph.concat([x, before], 1)
+    product = times(graph, joined, weights, bias)
+    i, g, f, o = (product.slice(1, number * cells, cells) for number in range(4))
+    cell = ("add", ("mul", ("logistic", 0), ("tanh", 1)), ("mul", ("logistic", 2), 3))
+    renewed = graph.map(cell, i, g, f, state)
+    output = graph.map(("mul", ("logistic", 0), ("tanh", 1)), o, renewed)
+    for position, view in ((1, output), (4, renewed)):
+        if graph.input(position).is_variable:
+            graph.update(position, view)
+    for position, view in enumerate((output, renewed, joined, product)):
+        graph.result(view, position)

@@ -161,3 +161,19 @@ def reference(ctx: InvokeContext) -> Array | tuple[Array, ...]:
         output = ready.run(sequence, aux if crossed else None, *_lstm.states(ctx, cell), reverse=reverse)
         outputs.append(output if options.time_major else np.swapaxes(output, 0, 1))
     return np.concatenate(outputs, axis=2) if options.merge_outputs else tuple(outputs)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    (x,), aux, options = graph.floats(0), graph.optional_value(AUX_INPUT), graph.options
+    forward, backward = graph.data.cells
+    axis = 0 if options.time_major else 1
+    crossed = aux if forward.aux else None
+    outputs = [
+        _lstm.lower_sequence(graph, forward, x, axis, aux=crossed),
+        _lstm.lower_sequence(
+            graph, backward, x if aux is None or forward.aux else aux, axis, aux=crossed, reverse=True
+        ),
+    ]
+    for position, output in enumerate([graph.concat(outputs, 2)] if options.merge_outputs else outputs):
+        graph.result(output, position)

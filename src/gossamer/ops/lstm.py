@@ -113,3 +113,13 @@ def reference(ctx: InvokeContext) -> Array | tuple[Array, ...]:
     else:
         output = _lstm.real_cell(ctx, data.cell).run(x, None, output_state, cell_state)[0]
     return output
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    (x,) = graph.floats(0)
+    if isinstance(graph.data, _lstm_basic.Data):
+        _lstm_basic.lower(graph)
+        return
+    sequence = _lstm.lower_sequence(graph, graph.data.cell, graph.reshape(x, (1, *x.shape)), 0)
+    graph.result(graph.reshape(sequence, graph.output().shape))

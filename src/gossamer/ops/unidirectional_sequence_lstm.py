@@ -96,3 +96,9 @@ def reference(ctx: InvokeContext) -> Array:
     else:
         output = _lstm.real_cell(ctx, data.cell).run(sequence, None, output_state, cell_state)
     return output if time_major else np.swapaxes(output, 0, 1)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    (x,) = graph.floats(0)
+    graph.result(_lstm.lower_sequence(graph, graph.data.cell, x, 0 if graph.options.time_major else 1))

@@ -19,7 +19,8 @@ from gossamer.programs import host
 from gossamer.programs.program import ProgramPlan
 
 _MAGIC = b"GOSSAMER PLANS 1"
-_SUFFIX = ".plans"
+SUFFIX = ".plans"
+"""How the files end."""
 
 LIMIT = 256
 """Files that are kept; the oldest go."""
@@ -92,11 +93,11 @@ def plan_of(values: tuple[Any, ...]) -> ProgramPlan:
 
 def _path(directory: Path, key: str) -> Path:
     # The name only finds the file; the key inside decides.
-    return directory / f"{crc32(key.encode()):08x}{_SUFFIX}"
+    return directory / f"{crc32(key.encode()):08x}{SUFFIX}"
 
 
 def _prune(directory: Path) -> None:
-    files = [entry for entry in os.scandir(directory) if entry.name.endswith(_SUFFIX)]
+    files = [entry for entry in os.scandir(directory) if entry.name.endswith(SUFFIX)]
     if len(files) > LIMIT:
         files.sort(key=lambda entry: entry.stat().st_mtime)
         for entry in files[: len(files) - LIMIT]:

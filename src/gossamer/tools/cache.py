@@ -1,4 +1,4 @@
-"""Show, check, prune and clear the archives of compiled kernels."""
+"""Show, check, fill, prune and clear the archives of compiled kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from gossamer.codegen.compiler import is_llvm_here
-from gossamer.programs import host
+from gossamer.programs import host, plans
 from gossamer.programs.archive import (
     DEFAULT_LIMIT,
     archive_files,
@@ -22,11 +22,22 @@ from gossamer.programs.archive import (
 )
 from gossamer.programs.generator import SHIPPED, generator_version
 from gossamer.programs.kernel_file import KernelFile
+from gossamer.programs.library import kernel_library
 from gossamer.targets import all_targets, host_target
-from gossamer.tools._command import Tool, console, explain, json_option, plural, table, write_json
+from gossamer.tools._command import (
+    Tool,
+    console,
+    existing_file,
+    explain,
+    json_option,
+    plural,
+    table,
+    write_json,
+)
 
 _HELP = """The machine code of kernels is kept in archives: those that ship with Gossamer, which are only read, and the
-user's (in GOSSAMER_CACHE_DIR, or else in the user's cache directory), which take what is compiled here.
+user's (in GOSSAMER_CACHE_DIR, or else in the user's cache directory), which take what is compiled here. Beside them
+lie plans: what became of a model, so that it need not be worked out again.
 
 Nothing that is damaged, or was made for another CPU or by another version, is ever run; what is needed is compiled
 again. So nothing of this has ever to be done. Each command takes --json.
@@ -43,7 +54,7 @@ class _Group(Tool, click.Group):
 @click.group(
     cls=_Group,
     help=_HELP,
-    short_help="Show, check, prune and clear the archives of compiled kernels.",
+    short_help="Show, check, fill, prune and clear the archives of compiled kernels.",
     example="gossamer cache show",
 )
 def command() -> None:
@@ -66,6 +77,7 @@ def show(kernels: bool, as_json: bool) -> None:
         "user": directory and str(directory),
         "problem": _problem(directory),
         "limit": DEFAULT_LIMIT,
+        "plans": len(_plans()),
         "archives": [facts for facts, _ in archives],
     }
     if kernels:
@@ -99,6 +111,48 @@ def check(ctx: click.Context, as_json: bool) -> None:
         ctx.exit(1)
 
 
+@command.command(cls=Tool, example="gossamer cache warm mobilenet.tflite")
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@json_option
+@click.pass_context
+def warm(ctx: click.Context, models: tuple[str, ...], as_json: bool) -> None:
+    """Compile and keep what models need, so that their first load finds it.
+
+    The exit code is 1 if a part of a model runs on the reference kernels since it cannot be compiled, or if nothing can
+    be kept.
+    """
+    report = [_warm(existing_file(model, "model")) for model in models]
+    if as_json:
+        write_json({"models": report})
+    else:
+        out = console()
+        for facts in report:
+            text = f"{plural(facts['kernels'], 'kernel')}, {facts['compiled']:,} of them compiled now"
+            out.print(f"{facts['model']}: {text}", markup=False)
+            for failure in facts["failures"]:
+                out.print(f"{facts['model']}: {failure}", markup=False)
+    if any(facts["failures"] for facts in report):
+        ctx.exit(1)
+
+
+def _warm(model: str) -> dict[str, Any]:
+    from gossamer import Interpreter
+    from gossamer.tools._machine_code import running
+
+    def known() -> set[str]:
+        return {name for facts, file in _archives() if file and facts["state"] == "in use" for name, _ in file}
+
+    before = known()
+    interpreter = Interpreter(model)
+    interpreter.allocate_tensors()
+    parts = [found.kernel for found in running(interpreter)]
+    kernels = {name for part in parts if part.program is not None for name in part.program.plan.kernels}
+    failures = [part.failure for part in parts if part.failure is not None]
+    if kernels - known():
+        failures += [archive.problem for archive in kernel_library(parts[0].target).archives if archive.problem]
+    return {"model": model, "kernels": len(kernels), "compiled": len(kernels - before), "failures": failures}
+
+
 def _bytes(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
     found = _SIZE.fullmatch(value)
     if found is None:
@@ -127,8 +181,14 @@ def prune(limit: int, as_json: bool) -> None:
 @command.command(cls=Tool, example="gossamer cache clear")
 @json_option
 def clear(as_json: bool) -> None:
-    """Delete the user's archives. Programs that run are not disturbed."""
-    _change(clear_directory, as_json)
+    """Delete the user's archives and plans. Programs that run are not disturbed."""
+
+    def change(directory: Path) -> None:
+        clear_directory(directory)
+        for path in _plans():
+            path.unlink(missing_ok=True)
+
+    _change(change, as_json)
 
 
 def _archives() -> Iterator[tuple[dict[str, Any], KernelFile | None]]:
@@ -147,6 +207,11 @@ def _archives() -> Iterator[tuple[dict[str, Any], KernelFile | None]]:
             target, *_, version = file.key.splitlines()
             state = "in use" if file.key == key else "for another CPU" if file.key in ours else "of another version"
             yield {**facts, "target": target, "version": version, "kernels": len(file), "state": state}, file
+
+
+def _plans() -> tuple[Path, ...]:
+    directory = user_directory()
+    return tuple(directory.glob(f"*{plans.SUFFIX}")) if directory else ()
 
 
 def _key_here() -> str:
@@ -176,6 +241,7 @@ def _print(report: dict[str, Any]) -> None:
         "compiling": "llvmlite is installed" if report["llvmlite"] else 'needs llvmlite: the extra "compile"',
         "shipped": report["shipped"] or "nothing: this is a checkout",
         "user": f"{report['user'] or 'nowhere'} ({used:,} of {report['limit']:,} bytes)",
+        "": plural(report["plans"], "plan"),
         "problem": report["problem"],
     }
     for name, text in lines.items():

@@ -14,10 +14,11 @@ from gossamer.errors import CompileError
 from gossamer.ops import all_ops
 from gossamer.ops.cast import op as CAST
 from gossamer.ops.dequantize import op as DEQUANTIZE
+from gossamer.ops.floor_mod import op as FLOOR_MOD
 from gossamer.ops.quantize import op as QUANTIZE
 from gossamer.quantization import round_half_away
 from gossamer.records import replace
-from gossamer.schema import CastOptions, Table
+from gossamer.schema import CastOptions, FloorModOptions, Table
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, filled, guarded, normal, on_every_target, run
 from tests.ops.cases import Case, Operand, tensor
@@ -163,6 +164,7 @@ def test_ends_of_the_range(target: Target) -> None:
         ("log", [0, -1, inf, 1], [-inf, np.nan, inf, 0]),
         ("relu6", [-inf, inf], [0, 6]),
         ("gelu", [-100, 100], [0, 100]),
+        ("finite", [-inf, inf, 1], [-3.4028235e38, 3.4028235e38, 1]),
     ):
         x = guarded(np.array(given, np.float32)[None, None])
         y = filled(x.shape)
@@ -295,6 +297,7 @@ OPERATORS: list[tuple[str, str, tuple[str, ...], str]] = [
     ("LOGICAL_OR", "or", ("bool",), ""),
     ("LOGICAL_NOT", "not", ("bool",), ""),
     ("BITWISE_XOR", "xor", ("int8", "uint8", "int16", "uint16", "int32", "uint32"), ""),
+    ("STABLEHLO_SHIFT_LEFT", "shiftleft", ("int8", "int16", "int32"), ""),
     ("RIGHT_SHIFT", "shiftright", ("int8", "uint8", "int16", "uint16", "int32", "uint32"), ""),
     ("ABS", "abs", ("float32", "int32"), ""),
     ("NEG", "neg", ("float32", "int8", "int16", "int32", "int64"), ""),
@@ -367,6 +370,27 @@ def test_power_and_arc_tangent_of_special_numbers(target: Target) -> None:
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(typed(target, ("pow", 0, 1), "float32", x, y), np.power(x, y), rtol=2e-7)
         np.testing.assert_allclose(typed(target, ("atan2", 0, 1), "float32", x, y), np.arctan2(x, y), rtol=4e-7)
+
+
+@on_every_target
+@pytest.mark.parametrize("count", [1, 16, 4000])
+def test_angles_of_many_turns(target: Target, count: int) -> None:
+    rng = np.random.default_rng(count)
+    x = (rng.standard_normal(count) * 2.0 ** rng.integers(20, 126, count)).astype(np.float32)
+    for name, function in (("sin", np.sin), ("cos", np.cos)):
+        want = function(x.astype(np.float64))
+        np.testing.assert_allclose(typed(target, (name, 0), "float32", x), want, rtol=2e-7, atol=1e-7)
+
+
+@on_every_target
+@pytest.mark.parametrize("count", [1, 16, 4000])
+def test_remainders_are_exact(target: Target, count: int) -> None:
+    rng = np.random.default_rng(count)
+    scales = 2.0 ** rng.integers(-140, 126, (2, count))
+    x, y = (rng.standard_normal((2, count)) * scales).astype(np.float32)
+    y[y == 0] = 1
+    want = output_of(FLOOR_MOD, Case("", [tensor(x), tensor(y)], [zeros(x)], FloorModOptions()))
+    np.testing.assert_array_equal(typed(target, ("floormod", 0, 1), "float32", x, y), want)
 
 
 @on_every_target

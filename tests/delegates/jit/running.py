@@ -98,6 +98,6 @@ def check(
             for result, same in zip(got, first, strict=True):
                 assert result.tobytes() == same.tobytes()
     for result, value in zip(first, expected, strict=True):
-        assert result.shape == value.shape and result.dtype == value.dtype
+        assert (result.shape, result.dtype) == (value.shape, value.dtype)
         room = within * float(np.abs(value, where=np.isfinite(value), out=np.zeros_like(value)).max(initial=0))
         np.testing.assert_allclose(result, value, rtol=0, atol=room)

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 
 import gossamer
-from gossamer import Interpreter, OpResolverType
+from gossamer import Delegate, DelegateFlags, DelegateKernel, Interpreter, OpResolverType
 from gossamer.codegen import library as compiling
+from gossamer.delegates.delegate import NodeInfo, Partition, PartitionInvokeContext, PartitionPrepareContext
 from gossamer.delegates.jit import delegate as jit
 from gossamer.delegates.jit.delegate import JitDelegate, JitKernel
 from gossamer.delegates.null import NullDelegate
 from gossamer.errors import CompileError
+from gossamer.ops.relu import op as relu
 from gossamer.programs import library as libraries
 from gossamer.schema import (
     ActivationFunctionType,
@@ -34,6 +36,7 @@ from gossamer.schema import (
     SoftmaxOptions,
     TensorType,
 )
+from tests.delegates.graphs import chain
 from tests.delegates.jit.running import TARGETS
 from tests.runtime.graphs import ModelMaker
 
@@ -56,9 +59,9 @@ def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def mobile_net() -> bytes:
+def mobile_net(seed: int = SEED) -> bytes:
     """float32 [n, 16, 16, 3] to probabilities [n, 10]: a strided convolution, two inverted residuals, a classifier."""
-    make, rng = ModelMaker(), np.random.default_rng(SEED)
+    make, rng = ModelMaker(), np.random.default_rng(seed)
 
     def weights(*shape: int) -> int:
         return make.constant(rng.standard_normal(shape) / np.sqrt(np.prod(shape[:-1])), np.float32, FLOAT)
@@ -304,6 +307,16 @@ def test_a_bug_in_the_generator_costs_one_warning(
     assert message.endswith("the reference kernels run instead: KeyError: 'nobody foresaw this'")
 
 
+def test_an_operator_that_cannot_be_lowered_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relu, "lower_function", lambda graph: {}["nobody foresaw this"])
+    interpreter = Interpreter(model_content=in_two_parts(), custom_ops=[flip])
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert [subset.nodes for subset in claims.partitions] == [(2,)]
+    assert claims.refusals[0] == "it cannot be lowered: KeyError: 'nobody foresaw this'"
+    np.testing.assert_array_equal(outputs(interpreter, X), Y)
+
+
 def test_without_llvmlite_and_kernels_the_warning_says_what_to_install(
     cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
@@ -332,6 +345,47 @@ def test_shapes_may_change_and_change_back() -> None:
         wanted.allocate_tensors()
         close(found, outputs(wanted, images(count)))
     assert found.tobytes() == first.tobytes()
+
+
+class Growing(Delegate):
+    """Runs ABS, which it makes ``count`` times as long; how much that is, it says when it runs, or before."""
+
+    name = "growing"
+    flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS
+
+    def __init__(self, count: int, says: bool) -> None:
+        self.count, self.says = count, says
+
+    def is_node_supported(self, node: NodeInfo) -> bool | str:
+        return node.op.name == "ABS" or "only ABS"
+
+    def create_kernel(self, partition: Partition) -> DelegateKernel:
+        return GrowingKernel(self)
+
+
+class GrowingKernel(DelegateKernel):
+    def __init__(self, delegate: Growing) -> None:
+        self.delegate = delegate
+
+    def prepare(self, ctx: PartitionPrepareContext) -> None:
+        if self.delegate.says:
+            ctx.set_shape(ctx.outputs[0], (4 * self.delegate.count,))
+        else:
+            ctx.set_dynamic(ctx.outputs[0])
+
+    def invoke(self, ctx: PartitionInvokeContext) -> None:
+        ctx.set_value(ctx.outputs[0], np.tile(np.abs(ctx.value(ctx.inputs[0])), self.delegate.count))
+
+
+def test_another_delegate_may_decide_the_shapes(cold: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(chain("ABS", "NEG"))
+    for count, says in ((1, True), (2, True), (1, False), (2, False), (3, False), (2, True)):
+        interpreter = Interpreter(str(path), experimental_delegates=[Growing(count, says)])
+        interpreter.allocate_tensors()
+        np.testing.assert_array_equal(outputs(interpreter, X), np.tile(-np.abs(X), count))
+        programs = [kernel.program for kernel in interpreter.delegate_kernels() if isinstance(kernel, JitKernel)]
+        assert any(program is not None for program in programs) is says
 
 
 def test_outputs_that_are_inputs_constants_or_each_other() -> None:
@@ -397,6 +451,20 @@ def test_bits_depend_on_nothing(cold: Path, tmp_path: Path) -> None:
         for _ in range(3):
             assert outputs(interpreter, images(1)).tobytes().hex() == bits
     assert run(mobile_net(), images(1)).tobytes().hex() == bits
+
+
+def test_a_file_that_changes_is_another_model(cold: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    found = []
+    for seed in (SEED, SEED + 1, SEED):
+        model = mobile_net(seed)
+        path.write_bytes(model)
+        interpreter = Interpreter(str(path))
+        interpreter.allocate_tensors()
+        found.append(outputs(interpreter, images(1)).tobytes())
+        assert found[-1] == run(model, images(1)).tobytes()
+        del interpreter
+    assert found[0] == found[2] != found[1]
 
 
 # Threads and processes

@@ -228,7 +228,7 @@ def test_residual(seed: int) -> None:
     """What is added in the epilogue of a convolution comes from an image with or without a border."""
     choose = random.Random(seed)
     net = Net(choose)
-    batch, height, width, channels = shape = image(choose, choose.choice([3, 16, 20]))
+    *_, channels = shape = image(choose, choose.choice([3, 16, 20]))
     x = net.tensor(shape)
     same = Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1)
 

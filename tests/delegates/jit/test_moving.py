@@ -45,7 +45,9 @@ class Moves(ModelMaker):
         self.choose, self.type = choose, type
         self.shapes: dict[int, tuple[int, ...]] = {}
 
-    def made(self, name: str, inputs: Sequence[int], shape: Sequence[int], options: Any = None, version: int = 1) -> int:
+    def made(
+        self, name: str, inputs: Sequence[int], shape: Sequence[int], options: Any = None, version: int = 1
+    ) -> int:
         (y,) = self.made_several(name, inputs, [shape], options, version)
         return y
 

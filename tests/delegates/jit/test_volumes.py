@@ -41,7 +41,9 @@ class Layer:
     def integers(self, *shape: int) -> np.ndarray:
         return np.random.default_rng(self.choose.getrandbits(32)).integers(-4, 5, shape).astype(np.float32)
 
-    def run(self, name: str, operands: list[int], x: int, y: int, options: Conv3DOptions | TransposeConvOptions) -> None:
+    def run(
+        self, name: str, operands: list[int], x: int, y: int, options: Conv3DOptions | TransposeConvOptions
+    ) -> None:
         make = self.make
         if self.choose.random() < 0.7:
             channels = make.graphs[0].tensors[y].shape[-1]

@@ -39,7 +39,7 @@ STREAMED = 400 << 10
 STREAMED_DOT = 1 << 20
 """Bytes of weights from which two to four rows are dot products, and the weights not packed."""
 
-BLOCK_BYTES = 64 << 10
+BLOCK_BYTES = 512 << 10
 """Bytes of a panel that may stay in the cache while tiles go by; larger ones are cut into blocks of depth."""
 
 BLOCK_DEPTH = 512

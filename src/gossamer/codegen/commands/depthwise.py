@@ -25,7 +25,7 @@ def commands(node: Kernel, build: Build) -> None:
     known = geometry.dilation == (1, 1) and height * width <= _KNOWN and geometry.stride[1] <= 2
     row = DepthwiseRow(
         target.name,
-        depthwise_tile(target, columns, height * width),
+        depthwise_tile(target, columns),
         node.epilogue,
         (height, width, geometry.stride[1]) if known else None,
     )

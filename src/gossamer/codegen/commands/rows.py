@@ -43,7 +43,7 @@ def commands(node: Kernel, build: Build) -> None:
     known = geometry.dilation == (1, 1)
     row = DepthwiseRow(
         build.target.name,
-        depthwise_tile(build.target, columns, kernel_rows * kernel_columns),
+        depthwise_tile(build.target, columns),
         settings.epilogue,
         (kernel_rows, kernel_columns, geometry.stride[1]) if known else None,
     )

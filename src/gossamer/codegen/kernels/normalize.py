@@ -1,4 +1,4 @@
-"""`normalize`: rows brought to a mean, a variance or a norm, while they are in the cache; and neighbours of channels."""
+"""`normalize`: rows brought to a mean and a variance, or to a norm; and local response normalization."""
 
 from __future__ import annotations
 

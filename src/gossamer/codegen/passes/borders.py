@@ -13,6 +13,7 @@ BORDERED: dict[str, Callable[[Any], Geometry]] = {
     "contract": lambda geometry: geometry,
     "depthwise": lambda geometry: geometry,
     "rows": lambda rows: rows.border,
+    "winograd": lambda tiles: tiles.geometry,
 }
 """Kinds that read the padding of operand 0 from memory, and how their settings tell how much."""
 

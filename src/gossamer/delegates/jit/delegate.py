@@ -148,6 +148,8 @@ class JitKernel(DelegateKernel):
         known = self._delegate.known(ctx.fingerprint)
         key = (tuple(node.node_index for node in ctx.nodes), tuple(tensor.shape for tensor in ctx.inputs))
         kept = known.programs.get(key) if ctx.fingerprint is not None else None
+        if any(tensor.is_dynamic for tensor in ctx.inputs):
+            kept = None  # another delegate writes it, and not always with the same shape
         if kept is not None:
             plan = plans.plan_of(kept["plan"])
             library = kernel_library(self.target)
@@ -222,7 +224,14 @@ class JitKernel(DelegateKernel):
             _run_reference(ctx)
 
     def observe(self, observer: Callable[[list[CommandTime]], None] | None) -> None:
-        """Have the commands of every run timed, and the observer told; ``None`` ends it."""
+        """Have the commands of every run timed, and the observer told; ``None`` ends it.
+
+        Raises `CompileError` if no archive has the walker that looks at the clock, and there is no compiler.
+        """
+        if observer is not None:
+            from gossamer.codegen.library import ensure, walker
+
+            ensure([walker(self.target, timed=True)], self.target)
         self._observer = observer
 
     def free(self) -> None:
