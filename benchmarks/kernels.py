@@ -30,7 +30,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from gossamer.codegen.expression import Expression
 from gossamer.codegen.kernels.dot import MAX_ROWS, rows_of_weights
 from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.kernels.extreme import Extreme
 from gossamer.codegen.kernels.move import Copy, Transpose
+from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.winograd import planes_of
 from gossamer.codegen.layout import merged
 from gossamer.codegen.tiles import gemm_tile, winograd_group
@@ -40,12 +42,15 @@ from gossamer.programs import host
 from gossamer.schema.enums import ActivationFunctionType, Padding, TensorType
 from gossamer.schema.options import (
     AddOptions,
+    ArgMaxOptions,
     BatchMatMulOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
     FullyConnectedOptions,
+    L2NormOptions,
     Pool2DOptions,
     ReducerOptions,
+    ResizeBilinearOptions,
     SoftmaxOptions,
 )
 from gossamer.targets import Target, all_targets, host_target
@@ -54,9 +59,13 @@ from tests.codegen.kernels import (
     test_depthwise,
     test_dot,
     test_elementwise,
+    test_extreme,
     test_move,
+    test_normalize,
     test_reduce,
+    test_resize,
     test_rows,
+    test_scan,
     test_softmax,
     test_window,
     test_winograd,
@@ -89,10 +98,10 @@ def timed(run: Run, seconds: float = 2e-3) -> float:
     return (time.perf_counter() - start) / count
 
 
-def litert(name: str, inputs: list[Any], shape: tuple[int, ...], options: Any = None) -> Run:
+def litert(name: str, inputs: list[Any], shape: tuple[int, ...], options: Any = None, dtype: Any = np.float32) -> Run:
     """The operator in a model of its own."""
     op = next(op for op in all_ops() if op.name == name)
-    case = Case("", inputs, [tensor(np.zeros(shape, np.float32))], options)
+    case = Case("", inputs, [tensor(np.zeros(shape), dtype)], options)
     return peer_of(model_of(op, case), [one.value for one in inputs if not one.constant])
 
 
@@ -325,7 +334,20 @@ def captured(call: Run) -> Run:
         held.append((made, values))
         return made
 
-    modules = (harness, test_depthwise, test_dot, test_elementwise, test_move, test_reduce, test_softmax, test_window)
+    modules = (
+        harness,
+        test_depthwise,
+        test_dot,
+        test_elementwise,
+        test_extreme,
+        test_move,
+        test_normalize,
+        test_reduce,
+        test_resize,
+        test_scan,
+        test_softmax,
+        test_window,
+    )
     for module in modules:
         module.run, module.block = run, block  # type: ignore[attr-defined]
     try:
@@ -416,6 +438,40 @@ def move(target: Target, source: np.ndarray, destination: np.ndarray) -> None:
         test_move.move(Transpose(target.name, 32), *views)
 
 
+def others(target: Target) -> Iterator[Row]:
+    """Resizing, normalizations, running sums, indices of extremes."""
+    for size, new_size, channels in ((33, 257, 21), (28, 56, 128), (7, 224, 3)):
+        x, y = random(1, size, size, channels), aligned(np.zeros((1, new_size, new_size, channels), np.float32))
+        name = f"{size}x{size} -> {new_size}x{new_size}x{channels}"
+        ours = captured(lambda x=x, y=y: test_resize.bilinear(target, x, y, False, True))
+        options = ResizeBilinearOptions(half_pixel_centers=True)
+        peer = litert("RESIZE_BILINEAR", [tensor(x), const([new_size] * 2)], y.shape, options)
+        yield Row(f"resize bilinear {name}", y.nbytes, "GB/s", {"": ours}, peer)
+        ours = captured(lambda x=x, y=y: test_resize.nearest(target, x, y, False, False))
+        peer = litert("RESIZE_NEAREST_NEIGHBOR", [tensor(x), const([new_size] * 2)], y.shape)
+        yield Row(f"resize nearest {name}", y.nbytes, "GB/s", {"": ours}, peer)
+    x = random(128, 768)
+    y = aligned(np.zeros_like(x))
+    ours = captured(lambda: test_normalize.normalize(target, "l2", x, y))
+    peer = litert("L2_NORMALIZATION", [tensor(x)], x.shape, L2NormOptions())
+    yield Row("l2norm 128x768", 2 * x.nbytes, "GB/s", {"": ours}, peer)
+    scale, shift = random(768), random(768)
+    ours = captured(
+        lambda: test_normalize.normalize(target, "layer", x, y, 1e-6, ("add", ("mul", 0, 1), 2), (scale, shift))
+    )
+    yield Row("layernorm 128x768 (LiteRT: l2norm)", 2 * x.nbytes, "GB/s", {"": ours}, peer)
+    ours = captured(lambda: test_scan.scan(Scan(target.name), x[None], y[None]))
+    yield Row("cumsum 128x768", 2 * x.nbytes, "GB/s", {"": ours}, litert("CUMSUM", [tensor(x), const(0)], x.shape))
+    for along, shape in ((True, (257 * 257, 21, 1)), (False, (1, 128, 4096)), (True, (128, 30522, 1))):
+        x, index = random(*shape), np.zeros((shape[0], shape[2]), np.int32)
+        ours = captured(
+            lambda x=x, index=index, along=along: test_extreme.extreme(Extreme(target.name, True, along), x, index)
+        )
+        options = ArgMaxOptions(output_type=TensorType.INT32)
+        peer = litert("ARG_MAX", [tensor(x), const(1)], index.shape, options, np.int32)
+        yield Row(f"argmax {'x'.join(map(str, shape))}", x.nbytes, "GB/s", {"": ours}, peer)
+
+
 def packing(target: Target) -> Iterator[Row]:
     """Weights into panels, beside NumPy."""
     weights = random(1280, 320)
@@ -455,6 +511,7 @@ def rows(target: Target) -> Iterator[Row]:
     yield from pools(target)
     yield from maps(target)
     yield from moves(target)
+    yield from others(target)
     yield from packing(target)
 
 

@@ -23,13 +23,17 @@ from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gem
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
 from gossamer.codegen.kernels.dot import Dot
 from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.kernels.extreme import Extreme
 from gossamer.codegen.kernels.gather import Gather
 from gossamer.codegen.kernels.move import Border, Copy, Transpose
+from gossamer.codegen.kernels.normalize import LocalResponse, Normalize
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
 from gossamer.codegen.kernels.reduce import Reduce
 from gossamer.codegen.kernels.repeat import Repeat
+from gossamer.codegen.kernels.resize import ResizeBilinear, ResizeNearest
 from gossamer.codegen.kernels.rows import RowPipeline
+from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.kernels.window import Window
@@ -90,6 +94,14 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (WinogradOutput(isa, size) for size in SIZES)
     yield WinogradOutput(isa, 4, RESIDUAL)
     yield Winograd(isa)
+    yield Normalize(isa, "layer", ("add", ("mul", 0, 1), 2), "vv")
+    yield Normalize(isa, "rms", ("mul", 0, 1), "s")
+    yield Normalize(isa, "l2")
+    yield LocalResponse(isa)
+    yield ResizeNearest(isa)
+    yield ResizeBilinear(isa)
+    yield from (Scan(isa, exclusive) for exclusive in (False, True))
+    yield from (Extreme(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield Repeat(isa)
     yield MultiplyAdd(isa)
     yield Read(isa)

@@ -170,6 +170,7 @@ FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "softmax": _softmax,
     "volume": _convolution,
     "window": _window,
+    "winograd": _convolution,
 }
 """By kind of kernel, its floating-point operations without the epilogue."""
 

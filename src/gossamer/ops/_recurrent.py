@@ -18,7 +18,7 @@ from gossamer.views import View
 
 Floats = NDArray[np.float32]
 
-MOST_STEPS = 1024
+MOST_STEPS = 512
 """Steps of a sequence that machine code writes out, one after the other."""
 
 WEIGHT_TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8)

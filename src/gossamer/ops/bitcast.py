@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import element_bits, is_packed, numpy_dtype, type_name
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BitcastOptions
@@ -53,6 +54,14 @@ def reference(ctx: InvokeContext) -> Array:
     if is_packed(output.type):
         return _sign_extended(x, output.type)
     return np.ascontiguousarray(x).reshape(-1).view(numpy_dtype(output.type)).reshape(output.shape)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    output = graph.output()
+    if is_packed(output.type) or element_bits(output.type) > 64:
+        graph.refuse(f"no kernels for {type_name(output.type)}")
+    graph.result(graph.kernel("bitcast", graph.value(0), shape=output.shape, type=output.type))
 
 
 def _sign_extended(x: Array, output_type: TensorType) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gossamer.ops._axis import axis_within
 from gossamer.ops._elementwise import prepare_unary
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import CumsumOptions
@@ -48,3 +49,11 @@ def reference(ctx: InvokeContext) -> Array:
         sums = np.roll(sums, 1, axis)
         sums[(slice(None),) * axis + (0,)] = 0
     return np.flip(sums, axis) if ctx.options.reverse else sums
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, options = graph.value(0), graph.options
+    axis = axis_within(graph, graph.known(1), len(x.shape))
+    settings = {"axis": axis, "exclusive": options.exclusive, "reverse": options.reverse}
+    graph.result(graph.kernel("scan", x, shape=x.shape, type=x.type, **settings))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -17,7 +18,6 @@ from gossamer.ops.dequantize import op as DEQUANTIZE
 from gossamer.ops.floor_mod import op as FLOOR_MOD
 from gossamer.ops.quantize import op as QUANTIZE
 from gossamer.quantization import round_half_away
-from gossamer.records import replace
 from gossamer.schema import CastOptions, FloorModOptions, Table
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, filled, guarded, normal, on_every_target, run

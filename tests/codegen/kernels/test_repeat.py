@@ -17,9 +17,7 @@ def test_a_map_over_six_dimensions(target: Target, threads: int) -> None:
     shape = (3, 1, 2, 4, 3, 5)
     x, y = normal(rng, 3, 1, 1, 4, 1, 5), normal(rng, 1, 1, 2, 1, 3, 5)
     result = filled(shape)
-    steps = [
-        [array.strides[axis] * (array.shape[axis] > 1) for array in (result, x, y)] for axis in range(len(shape))
-    ]
+    steps = [[array.strides[axis] * (array.shape[axis] > 1) for array in (result, x, y)] for axis in range(len(shape))]
     spec = Map(target.name, ("sub", 0, 1), "vv")
     unused = {f"x{at}{word}": 0 for at in range(2, 6) for word in ("", "_row", "_column")}
     arguments = block(

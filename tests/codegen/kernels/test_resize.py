@@ -21,10 +21,9 @@ FORMS = [(False, False), (True, False), (False, True)]
 
 def samples(first: np.ndarray, second: np.ndarray, weight: np.ndarray, stride: int) -> np.ndarray:
     """A table of `SAMPLE` rows from indices and weights."""
-    words = weight.astype(np.float32).view(np.uint32).astype(np.int64)
-    return np.array(
-        [SAMPLE.words(first=a, second=b, weight=c) for a, b, c in zip(first * stride, second * stride, words, strict=True)]
-    )
+    words = weight.astype(np.float32).view(np.uint32)
+    rows = zip(first * stride, second * stride, words, strict=True)
+    return np.array([SAMPLE.words(first=a, second=b, weight=c) for a, b, c in rows], np.int64)
 
 
 def images(x: np.ndarray, y: np.ndarray) -> dict[str, object]:

@@ -15,6 +15,7 @@ from gossamer.schema import (
     AddOptions,
     ConcatenationOptions,
     Conv2DOptions,
+    CumsumOptions,
     GatherOptions,
     MirrorPadMode,
     MirrorPadOptions,
@@ -164,6 +165,17 @@ class Moves(ModelMaker):
         vectors = np.stack([make.integers(0, size, (3,)) for size in shape[:components]], -1)
         return self.made("GATHER_ND", [x, self.numbers(vectors)], (3, *shape[components:]))
 
+    def cumsum(self, x: int) -> int:
+        options = CumsumOptions(exclusive=self.choose.random() < 0.5, reverse=self.choose.random() < 0.5)
+        return self.made("CUMSUM", [x, self.numbers([self.axis(x)])], self.shapes[x], options)
+
+    def bitcast(self, x: int) -> int:
+        """To bytes and back."""
+        shape, size = self.shapes[x], numpy_dtype(self.type).itemsize
+        bytes = self.tensor((*shape, size) if size > 1 else shape, TensorType.INT8)
+        self.op("BITCAST", [x], [bytes])
+        return self.made("BITCAST", [bytes], shape)
+
     def update(self, x: int) -> int:
         part = self.slice(x)
         starts = [self.choose.randint(-1, size) for size in self.shapes[x]]
@@ -185,6 +197,7 @@ class Moves(ModelMaker):
 MOVES = (
     *("transpose", "reshape", "concat", "concat", "slice", "strided_slice", "pad", "mirror_pad", "tile", "broadcast"),
     *("reverse", "split", "pack", "unpack", "update", "gather", "gather_nd"),
+    "bitcast",
 )
 
 
@@ -203,6 +216,8 @@ def test_moves(seed: int) -> None:
         moves = [move for move in MOVES if move != "unpack" or (len(shape) > 1 and type != TensorType.INT64)]
         if len(shape) >= 5:
             moves = ["reshape", "strided_slice", "gather", "gather_nd"]
+        if type in (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64):
+            moves.append("cumsum")
         if type == TensorType.FLOAT32:
             moves += ["add", "add"] + ["convolution"] * 3 * (len(shape) == 4)
         move = getattr(net, choose.choice(moves))

@@ -148,9 +148,12 @@ class Build:
             positions=self.table([names.index(name) for name in pointers]),
         )
 
-    def pack(self, spec: KernelSpec, /, **arguments: Word) -> None:
-        """Run a kernel once, before the first run."""
-        self._builder.pack(self._use(spec), self.block(spec.arguments, **arguments))
+    def pack(self, spec: KernelSpec, /, reads: int = 0, **arguments: Word) -> None:
+        """Run a kernel once, before the first run. ``reads``: bytes from ``source`` on that nobody reads again, if that
+        is in the model file."""
+        source = arguments["source"]
+        gone = (source, reads) if isinstance(source, Address) and source.base == MODEL and reads else None
+        self._builder.pack(self._use(spec), self.block(spec.arguments, **arguments), reads=gone)
 
     def packed(self, key: Any) -> Address | None:
         """What has been packed under this key."""

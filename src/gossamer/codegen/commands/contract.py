@@ -416,7 +416,8 @@ def packed(build: Build, weights: Matrix, nv: int, panels: Panels, images: int =
     known = build.packed(key)
     if known is None:
         known = build.weights(images * _packed_bytes(build, weights, panels), key)
-        build.pack(Pack(build.target.name, weights.by_depth), **_packing(build, weights, nv, panels, known, images))
+        arguments = _packing(build, weights, nv, panels, known, images)
+        build.pack(Pack(build.target.name, weights.by_depth), reads=4 * weights.channels * weights.depth, **arguments)
     return known
 
 

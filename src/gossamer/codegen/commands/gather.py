@@ -6,21 +6,19 @@ component k, along the others at 0. The first ``batch_dims`` of P walk through t
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 from gossamer.codegen.commands import MANY, Build, blocks_of
 from gossamer.codegen.graph import Boxes, Kernel
 from gossamer.codegen.kernels.gather import AXIS, Gather
 from gossamer.codegen.layout import item_bytes, merged
-from gossamer.programs.program import Address
 from gossamer.views import View
 
 _ONE = (1, 0, 0, 0)
 
 
 def commands(node: Kernel, build: Build) -> None:
-    """A command for two dimensions of positions and two of the box; one for each index of the others."""
+    """One command."""
     move(node.operands[0], node.operands[1], node.y, node.settings, build, puts=False)
 
 
@@ -51,31 +49,27 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
         for word in AXIS.words(limit=tensor.shape[axis] - settings.sizes[axis] + 1, step=strides[axis])
     ]
     sides = ("y", "x") if puts else ("x", "y")
-    at = [build.address(view) for view in (tensor, boxes, indices)]
-    outer = [*positions, *((*dimension, 0) for dimension in inside)]
-    for place in product(*(range(dimension[0]) for dimension in outer)):
-        starts = [
-            Address(address.base, address.offset + sum(i * d[side] for i, d in zip(place, outer, strict=True)))
-            for side, address in enumerate(at, 1)
-        ]
-        values: dict[str, Any] = dict(zip(sides, starts, strict=False))
-        for side, name in enumerate(sides, 1):
-            values[f"{name}_group"], values[f"{name}_position"] = group[side], position[side]
-            values[f"{name}_row"], values[f"{name}_column"] = row[side], columns[side]
-        build.command(
-            spec,
-            indices=starts[2],
-            axes=build.table(axes),
-            fault=build.fault(),
-            components=len(settings.axes),
-            groups=group[0],
-            positions=position[0],
-            rows=row[0],
-            columns=columns[0],
-            block=block,
-            blocks=blocks,
-            index_group=group[3],
-            index_position=position[3],
-            index_component=component,
-            **values,
-        )
+    values: dict[str, Any] = {}
+    for side, (name, view) in enumerate(zip(sides, (tensor, boxes), strict=True), 1):
+        values[name] = build.address(view)
+        values[f"{name}_group"], values[f"{name}_position"] = group[side], position[side]
+        values[f"{name}_row"], values[f"{name}_column"] = row[side], columns[side]
+    build.repeat(
+        spec,
+        [*positions, *((*dimension, 0) for dimension in inside)],
+        (*sides, "indices"),
+        indices=build.address(indices),
+        axes=build.table(axes),
+        fault=build.fault(),
+        components=len(settings.axes),
+        groups=group[0],
+        positions=position[0],
+        rows=row[0],
+        columns=columns[0],
+        block=block,
+        blocks=blocks,
+        index_group=group[3],
+        index_position=position[3],
+        index_component=component,
+        **values,
+    )

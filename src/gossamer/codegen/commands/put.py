@@ -8,5 +8,5 @@ from gossamer.codegen.graph import Kernel
 
 
 def commands(node: Kernel, build: Build) -> None:
-    """As many commands as `gather` makes."""
+    """One command."""
     move(node.y, node.operands[1], node.operands[0], node.settings, build, puts=True)

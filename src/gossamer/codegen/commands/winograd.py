@@ -41,6 +41,7 @@ def commands(node: Kernel, build: Build) -> None:
     packed = build.weights(planes * plane)
     build.pack(
         WinogradWeights(target.name, size),
+        reads=4 * weights.size,
         source=build.address(weights),
         destination=packed,
         channels=channels,

@@ -8,7 +8,7 @@ from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.layout import merged
 from gossamer.views import Buffer, Shape, View
 
-_ANY = frozenset({"copy", "gather", "put"})
+_ANY = frozenset({"copy", "gather", "put", "scan"})
 """Kinds that read operands under any strides."""
 
 REDUCED = 2

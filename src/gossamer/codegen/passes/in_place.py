@@ -15,7 +15,7 @@ from gossamer.codegen.passes.borders import needs_border
 from gossamer.codegen.passes.copies import is_readable
 from gossamer.views import Buffer, View, dense_strides
 
-ELEMENTS = frozenset({"copy", "gather", "put"})
+ELEMENTS = frozenset({"copy", "gather", "put", "scan"})
 """Kinds that read and write elements that lie anywhere."""
 
 STRIDED = ELEMENTS | {"contract", "depthwise", "map", "matmul", "reduce", "rows", "softmax", "volume", "window"}
@@ -42,6 +42,9 @@ class _InPlace:
         self.gone: set[int] = set()
         self.readers: dict[Buffer, set[int]] = {}
         self.writers: dict[Buffer, set[int]] = {}
+        self.bordered = {
+            id(view.buffer) for k in graph.kernels for view in k.operands[:1] if needs_border(k, view.buffer)
+        }
         for at, kernel in enumerate(graph.kernels):
             self.writers.setdefault(kernel.y.buffer, set()).add(at)
             for view in kernel.operands:
@@ -81,10 +84,10 @@ class _InPlace:
     def _fits(self, at: int, place: View) -> bool:
         """Whether all kernels can write and read the part at its place."""
         part, whole = self.graph.kernels[at].operands[0].buffer, place.buffer
-        bordered = any(needs_border(self.graph.kernels[number], whole) for number in self.readers.get(whole, ()))
+        bordered = id(whole) in self.bordered
         for number in (self.readers[part] | self.writers[part]) - {at}:
             kernel = self.graph.kernels[number]
-            if kernel.kind not in STRIDED or needs_border(kernel, part):
+            if kernel.kind not in STRIDED or id(part) in self.bordered:
                 return False
             for position, view in enumerate((kernel.y, *kernel.operands), -1):
                 if view.buffer is not part:

@@ -194,7 +194,8 @@ class JitKernel(DelegateKernel):
         self.program = Program(plan, kernel_library(self.target), self.target, {CONSTANTS: memory})
         if ctx.source is not None:
             self.program.bind(MODEL, np.frombuffer(ctx.source, np.uint8).ctypes.data)
-        self.program.pack(self._delegate.num_threads)
+        # What was packed need not stay in memory a second time, if it can be read again: a file that is mapped.
+        self.program.pack(self._delegate.num_threads, release=ctx.fingerprint is not None)
         tensors = {tensor.index: tensor for tensor in (*ctx.inputs, *ctx.outputs)}
         self._tensors = [(tensors[index], base, size) for index, base, size in boundaries if index in tensors]
         self._bound = [None] * len(self._tensors)
