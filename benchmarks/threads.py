@@ -1,13 +1,13 @@
-"""One and two threads, alone and beside a process that occupies a CPU: a program of GEMMs, and LiteRT on a model.
+"""One and two threads, alone and beside a process that occupies a CPU: matrix products, and a model beside LiteRT.
 
     python -m pip install ".[bench]"
     python benchmarks/threads.py MODEL.tflite [--seconds 60]
 
-The program is 60 matrix products of MobileNetV2's sizes with a barrier after each. It runs as it would in a delegate,
-and once more with exactly two threads whatever happens. All take turns, in bursts, with the other process and without
-it (it is stopped and continued). Figures are milliseconds of a call, medians of the means of bursts, and of the
-slowest call of a burst; the ratio of busy to quiet is what the other process costs. On Linux, a burst during which
-anybody else used a CPU is not counted.
+The program of 60 matrix products of MobileNetV2's sizes, a barrier after each, runs as any other does, and once more
+with exactly two threads whatever happens. All take turns, in bursts, with the other process and without it (it is
+stopped and continued). Figures are milliseconds of a call, medians of the means of bursts, and of the slowest call of
+a burst; the ratio of busy to quiet is what the other process costs. On Linux, a burst during which anybody else used a
+CPU is not counted.
 
 Shares its arrays and argument blocks with the tests of the kernels: run it in a checkout.
 """
@@ -30,6 +30,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import gossamer
 from gossamer.codegen.tiles import gemm_tile
 from gossamer.programs.program import Program, ProgramBuilder
 from gossamer.programs.team import run_together
@@ -86,11 +87,9 @@ def products(target: Target) -> Program:
 HELD: list[Any] = []
 
 
-def litert(path: str, num_threads: int) -> Call:
-    """A model in LiteRT, with the default delegate."""
-    from ai_edge_litert.interpreter import Interpreter
-
-    interpreter = Interpreter(model_path=path, num_threads=num_threads)
+def model(interpreter_class: Any, path: str, num_threads: int) -> Call:
+    """A model with the default delegate."""
+    interpreter = interpreter_class(model_path=path, num_threads=num_threads)
     interpreter.allocate_tensors()
     for detail in interpreter.get_input_details():
         interpreter.set_tensor(detail["index"], np.zeros(detail["shape"], detail["dtype"]))
@@ -142,6 +141,9 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("--seconds", type=float, default=60)
     arguments = parser.parse_args()
+
+    from ai_edge_litert.interpreter import Interpreter as LiteRT
+
     target = target_here()
     program = products(target)
     exact = products(target)
@@ -149,8 +151,10 @@ def main() -> None:
         "products, 1 thread": lambda: program.run(1),
         "products, 2 threads": lambda: program.run(2),
         "products, exactly 2": lambda: run_together(2, exact._walker, exact._commands, COMMANDS),
-        "LiteRT, 1 thread": litert(arguments.model, 1),
-        "LiteRT, 2 threads": litert(arguments.model, 2),
+        "model, 1 thread": model(gossamer.Interpreter, arguments.model, 1),
+        "model, 2 threads": model(gossamer.Interpreter, arguments.model, 2),
+        "LiteRT, 1 thread": model(LiteRT, arguments.model, 1),
+        "LiteRT, 2 threads": model(LiteRT, arguments.model, 2),
     }
     quiet: dict[str, list[Burst]] = {name: [] for name in calls}
     busy: dict[str, list[Burst]] = {name: [] for name in calls}

@@ -11,13 +11,27 @@ from gossamer.arrays import NDArray
 from gossamer.codegen.commands import Build, Step
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import lay_out
-from gossamer.codegen.passes import borders, copies, fuse, gaps, in_place, padding, pads, rows, scales, strides, winograd
+from gossamer.codegen.passes import (
+    borders,
+    copies,
+    fuse,
+    gaps,
+    in_place,
+    padding,
+    pads,
+    rows,
+    scales,
+    strides,
+    winograd,
+)
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ProgramPlan
 from gossamer.records import record
 from gossamer.targets import Target
 
-PASSES: tuple[Callable[[KernelGraph], Any], ...] = (
+Passes = tuple[Callable[[KernelGraph], Any], ...]
+
+PASSES: Passes = (
     fuse.run,
     padding.run,
     pads.run,
@@ -29,6 +43,9 @@ PASSES: tuple[Callable[[KernelGraph], Any], ...] = (
     in_place.run,
 )
 """What is done to a graph, in this order, before its images get their borders."""
+
+PLAIN: Passes = (fuse.run_within, pads.run, copies.run)
+"""The same where every operator is to need the kernels that it would need alone."""
 
 
 @record(frozen=True, eq=False)
@@ -43,17 +60,23 @@ class Built:
     constants: NDArray[np.uint8]
     steps: tuple[Step, ...]
     graph: KernelGraph
+    passes: Passes
+
+    @property
+    def is_final(self) -> bool:
+        """Whether all passes have been over it."""
+        return self.passes is PASSES
 
 
-def build(graph: KernelGraph, target: Target, model: tuple[int, int] | None = None) -> Built:
+def build(graph: KernelGraph, target: Target, model: tuple[int, int] | None = None, passes: Passes = PASSES) -> Built:
     """Plan a graph, which is changed on the way. ``model``: the addresses between which stored constants lie.
 
     Constants there are read in place, through the base ``model``; all others through ``constants``.
     """
-    for change in PASSES:
+    for change in passes:
         change(graph)
     edges = borders.run(graph)
     layout = lay_out(graph, edges, gaps.run(graph))
     made = Build(target, layout, model)
     plan = made.emit(graph)
-    return Built(plan, made.specs, made.constants(), tuple(made.steps), graph)
+    return Built(plan, made.specs, made.constants(), tuple(made.steps), graph, passes)

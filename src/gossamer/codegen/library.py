@@ -34,7 +34,7 @@ def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
             missing = library.missing(wanted)
             if missing:
                 if not is_llvm_here():
-                    raise CompileError(_not_compiled(missing))
+                    raise CompileError(not_compiled(missing))
                 library.add(compile_kernels([wanted[name] for name in missing], target))
     return library
 
@@ -44,7 +44,8 @@ def walker(target: Target, *, timed: bool = False) -> WalkSpec:
     return WalkSpec(target.name, "win64" if sys.platform == "win32" else "", timed)
 
 
-def _not_compiled(missing: tuple[str, ...]) -> str:
+def not_compiled(missing: tuple[str, ...]) -> str:
+    """What is missing, and what to do about it."""
     shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
     return f'No archive has {shown}; compiling needs llvmlite: python -m pip install "gossamer[compile]".'
 

@@ -158,6 +158,7 @@ def _softmax(node: Kernel) -> int:
 
 
 FLOPS: Mapping[str, Callable[[Kernel], int]] = {
+    "bitcast": _none,
     "contract": _convolution,
     "copy": _none,
     "depthwise": _depthwise,
@@ -167,6 +168,7 @@ FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "put": _none,
     "reduce": _reduce,
     "rows": _rows,
+    "scan": _reduce,
     "softmax": _softmax,
     "volume": _convolution,
     "window": _window,

@@ -19,6 +19,7 @@ import numpy as np
 from gossamer.ops._layout import (
     FLOAT8_TYPES,
     checked_shape,
+    elements,
     normalized_axis,
     require_output_type,
     require_same_quantization,
@@ -111,7 +112,8 @@ def lower(graph: Lowering) -> None:
     target, inputs = graph.output(), [graph.input(position) for position in range(len(graph.inputs))]
     if target.type == TensorType.UINT8 and not all(_is_alike(x.quantization, target.quantization) for x in inputs):
         graph.refuse("uint8 inputs of another scale are rescaled by the reference kernel")
-    graph.result(graph.concat([graph.value(position) for position in range(len(inputs))], graph.data))
+    parts = [graph.value(position) for position, tensor in enumerate(inputs) if elements(tensor.shape)]
+    graph.result(graph.concat(parts, normalized_axis(graph, graph.options.axis, len(target.shape))))
 
 
 def _require_scalars(ctx: Context, tensors: Sequence[TensorInfo], foldable: bool) -> None:

@@ -75,6 +75,7 @@ def reference(ctx: InvokeContext) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     shape = list(graph.output().shape)
-    shape[graph.data] = 1
+    axis = normalized_axis(graph, graph.options.axis, len(shape))
+    shape[axis] = 1
     values = [graph.reshape(graph.value(position), shape) for position in range(len(graph.inputs))]
-    graph.result(graph.concat(values, graph.data))
+    graph.result(graph.concat(values, axis))

@@ -74,6 +74,7 @@ def reference(ctx: InvokeContext) -> tuple[Array, ...]:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    value, axis = graph.value(0), graph.data
+    value = graph.value(0)
+    axis = normalized_axis(graph, graph.options.axis, len(value.shape))
     for position in range(len(graph.outputs)):
         graph.result(graph.reshape(value.slice(axis, position, 1), graph.output(position).shape), position)

@@ -36,6 +36,7 @@ from gossamer.schema import (
     SoftmaxOptions,
     TensorType,
 )
+from gossamer.targets import Target
 from tests.delegates.graphs import chain
 from tests.delegates.jit.running import TARGETS
 from tests.runtime.graphs import ModelMaker
@@ -325,6 +326,31 @@ def test_without_llvmlite_and_kernels_the_warning_says_what_to_install(
     (message,) = warnings
     assert message.startswith("Machine code is not available, the reference kernels run instead: No archive has f32_")
     assert message.endswith('compiling needs llvmlite: python -m pip install "gossamer[compile]".')
+
+
+def test_without_llvmlite_operators_are_kept_apart_if_that_is_what_the_archive_has(
+    cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    from gossamer.codegen.build import PLAIN
+    from gossamer.delegates.jit import compiling as making
+
+    def apart(partition: Partition, target: Target) -> Any:
+        built, boundaries = making.built_of(partition, target, PLAIN)
+        making.ensure(built.specs.values(), target)
+        return built, boundaries
+
+    x = np.random.default_rng(0).standard_normal((1, 16, 16, 3)).astype(np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "compiled_of", apart)
+        expected = run(mobile_net(), x)
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    interpreter = Interpreter(model_content=mobile_net())
+    interpreter.allocate_tensors()
+    np.testing.assert_array_equal(outputs(interpreter, x), expected)
+    (kernel,) = interpreter.delegate_kernels()
+    assert isinstance(kernel, JitKernel) and kernel.built is not None
+    assert [node.kind for node in kernel.built.graph.kernels].count("depthwise") == 2
+    assert warnings == []
 
 
 # Shapes

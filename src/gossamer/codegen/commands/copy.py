@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer.codegen.commands import Build, blocks_of
+from gossamer.codegen.commands import MANY, Build, blocks_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.move import Copy, Transpose
 from gossamer.codegen.layout import item_bytes, merged
@@ -15,6 +15,9 @@ Dimension = tuple[int, ...]
 """Size, bytes between elements of the source, and of the destination."""
 
 _ONE = (1, 0, 0)
+
+_SMALL = 4096
+"""Bytes of a task below which starting it takes longer."""
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -37,9 +40,7 @@ def move(
     dimensions = merged(shape, source_strides, strides)
     if dimensions and dimensions[-1][1:] == (item, item):
         size = dimensions.pop()[0] * item
-        (groups, rows, columns), outer = _loops(dimensions, 3)
-        if groups[0] == rows[0] == 1:
-            groups, columns = columns, groups  # threads share groups and rows
+        (groups, rows, columns), outer = _loops(dimensions, size)
         block, blocks = blocks_of(size, groups[0] * rows[0], 4096)
         build.repeat(
             Copy(build.target.name),
@@ -65,7 +66,7 @@ def move(
     # Where the source is contiguous, squares are transposed.
     along = next((at for at, dimension in enumerate(dimensions) if dimension[1] == item), -1)
     columns = dimensions.pop(along) if dimensions else _ONE
-    (groups, planes, rows), outer = _loops(dimensions, 3)
+    (groups, planes, rows), outer = _largest(dimensions, 3)
     build.repeat(
         Transpose(build.target.name, 8 * item),
         outer,
@@ -90,7 +91,24 @@ def move(
     )
 
 
-def _loops(dimensions: Sequence[Dimension], count: int) -> tuple[list[Dimension], list[Dimension]]:
+def _loops(dimensions: Sequence[Dimension], size: int) -> tuple[list[Dimension], list[Dimension]]:
+    """Groups, rows and columns for runs of ``size`` bytes, and the dimensions over which the kernel is repeated.
+
+    Threads share groups and rows. The columns are the largest dimension, so that a task is worth its start; of a single
+    dimension, columns are a part.
+    """
+    loops, others = _largest(dimensions, 3)
+    if len(dimensions) == 1:
+        count, *strides = loops.pop()
+        most = max(1, count // MANY, _SMALL // size)
+        columns = next(divisor for divisor in range(min(most, count), 0, -1) if count % divisor == 0)
+        groups = (count // columns, *(columns * stride for stride in strides))
+        return [groups, _ONE, (columns, *strides)], others
+    loops.append(loops.pop(max(range(3), key=lambda at: loops[at][0])))
+    return loops, others
+
+
+def _largest(dimensions: Sequence[Dimension], count: int) -> tuple[list[Dimension], list[Dimension]]:
     """The largest dimensions, which the kernel has loops for, and the others, over which it is repeated."""
     largest = sorted(sorted(range(len(dimensions)), key=lambda at: -dimensions[at][0])[:count])
     loops = [dimensions[at] for at in largest]

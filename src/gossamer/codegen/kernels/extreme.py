@@ -89,22 +89,22 @@ class Extreme(KernelSpec):
         type, numbers = vector(of_x.memory, lanes), vector("i32", lanes)
         start = [f.constant(type, self._worst(of_x)), f.constant(numbers, 0)]
         own = Value(f, numbers, "<" + ", ".join(f"i32 {lane}" for lane in range(lanes)) + ">")
-        whole = count & -lanes
-        with f.loop(0, whole, lanes, carry=start) as steps:
-            value = f.load(type, f.at(x, steps.index, of_x.memory))
-            number = f.splat(f.emit(I32, f"trunc {steps.index} to i32")) + own
+        # The last vector overlaps the one before; what is too short for vectors goes one by one.
+        in_vectors = f.select(f.compare("sge", count, lanes), count, f.integer(0))
+        with f.loop(0, in_vectors, lanes, carry=start) as steps:
+            at = f.least(steps.index, count - lanes)
+            value = f.load(type, f.at(x, at, of_x.memory))
+            number = f.splat(f.emit(I32, f"trunc {at} to i32")) + own
             steps.hand_on(self._better(f, of_x, value, number, *steps.values))
         best, index = steps.results
-        # Lane by lane: the better one, and of equals the first.
-        result = [f.emit(one.type.scalar, f"extractelement {one}, i32 0") for one in (best, index)]
-        for lane in range(1, lanes):
-            value, number = (f.emit(one.type.scalar, f"extractelement {one}, i32 {lane}") for one in (best, index))
-            earlier = f.compare("slt", number, result[1]) & f.compare(
-                "oeq" if of_x.kind == "float" else "eq", value, result[0]
-            )
-            better = f.compare(self._condition(of_x), value, result[0]) | earlier
-            result = [f.select(better, value, result[0]), f.select(better, number, result[1])]
-        with f.loop(whole, count, carry=result) as rest:
+        while lanes > 1:
+            lanes //= 2
+            (value, other), (number, other_number) = (_halves(f, both) for both in (best, index))
+            earlier = f.compare("slt", other_number, number)
+            equal = f.compare("oeq" if of_x.kind == "float" else "eq", other, value)
+            better = f.compare(self._condition(of_x), other, value) | equal & earlier
+            best, index = f.select(better, other, value), f.select(better, other_number, number)
+        with f.loop(in_vectors, count, carry=[best, index]) as rest:
             value = f.load(type.scalar, f.at(x, rest.index, of_x.memory))
             rest.hand_on(self._better(f, of_x, value, f.emit(I32, f"trunc {rest.index} to i32"), *rest.values))
         return rest.results[1]
@@ -112,7 +112,7 @@ class Extreme(KernelSpec):
     def _better(
         self, f: Function, of_x: Element, value: Value, number: Value, best: Value, index: Value
     ) -> list[Value]:
-        """The better value and its index; values are equal or worse if they are NaN."""
+        """The better value and its index; NaN is never better, nor is an equal value."""
         better = f.compare(self._condition(of_x), value, best)
         return [f.select(better, value, best), f.select(better, number, index)]
 
@@ -125,3 +125,10 @@ class Extreme(KernelSpec):
             return -float("inf") if self.greatest else float("inf")
         low = -(1 << (of_x.bits - 1)) if of_x.kind == "signed" else 0
         return low if self.greatest else low + (1 << of_x.bits) - 1
+
+
+def _halves(f: Function, x: Value) -> list[Value]:
+    lanes = x.type.lanes // 2
+    if lanes == 1:
+        return [f.emit(x.type.scalar, f"extractelement {x}, i32 {lane}") for lane in (0, 1)]
+    return [f.shuffle(x, x, range(lanes)), f.shuffle(x, x, range(lanes, 2 * lanes))]

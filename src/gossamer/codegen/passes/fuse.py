@@ -20,9 +20,17 @@ from gossamer.views import Buffer, View
 EXTRAS = {"contract": 1, "matmul": 1, "volume": 1, "depthwise": 0, "window": 0, "reduce": 0, "map": 5}
 """Kinds that have an epilogue, and how many operands it may have beyond their own."""
 
+LARGEST = 64
+"""Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
 
-def run(graph: KernelGraph) -> None:
-    """Fuse until nothing changes."""
+
+def run_within(graph: KernelGraph) -> None:
+    """Fuse what comes of one operator."""
+    run(graph, within=True)
+
+
+def run(graph: KernelGraph, *, within: bool = False) -> None:
+    """Fuse until nothing changes; ``within`` operators only."""
     writers = {id(kernel.y.buffer): kernel for kernel in graph.kernels}
     writes = _later_writes(graph)
     readers = {id(buffer): len(found) for buffer, found in graph.readers().items()}
@@ -41,6 +49,8 @@ def run(graph: KernelGraph) -> None:
             }
             # The latest: what the others write is there by then.
             for producer in sorted(producers.values(), key=lambda p: -positions[id(p)]):
+                if within and producer.origin != kernel.origin:
+                    continue
                 fused = _fused(producer, kernel)
                 moved = range(positions[id(producer)], positions[id(kernel)])
                 written = (at for view in producer.operands for at in writes.get(id(view.buffer), ()))
@@ -60,7 +70,7 @@ def run(graph: KernelGraph) -> None:
 
 
 def _later_writes(graph: KernelGraph) -> dict[int, list[int]]:
-    """By buffer that is written piece by piece, or is a variable, the kernels that write it: no reader may pass them."""
+    """By buffer that is written piece by piece, or is a variable, who writes it: no reader may pass them."""
     writes: dict[int, list[int]] = {}
     for at, kernel in enumerate(graph.kernels):
         writes.setdefault(id(kernel.y.buffer), []).append(at)
@@ -101,8 +111,12 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
             operands.append(extra)
     if len(operands) - producer.arity > EXTRAS[producer.kind]:
         return None
-    y = kernel.y.reshape(shape)
-    return None if y is None else (operands, substitute(kernel.epilogue, mapping), y)
+    y, expression = kernel.y.reshape(shape), substitute(kernel.epilogue, mapping)
+    return None if y is None or _functions_in(expression) > LARGEST else (operands, expression, y)
+
+
+def _functions_in(expression: Expression) -> int:
+    return 0 if isinstance(expression, int) else 1 + sum(map(_functions_in, expression[1:]))
 
 
 def _result(map: Kernel) -> Expression | None:

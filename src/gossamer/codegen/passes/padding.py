@@ -38,4 +38,8 @@ def _is_border_of_zeros(pad: Kernel) -> bool:
 
 def _convolves(reader: Kernel, y: View) -> bool:
     whole = reader.operands[0].is_whole and reader.operands[0].shape == y.shape
-    return reader.kind in ("contract", "depthwise") and whole and all(v.buffer is not y.buffer for v in reader.operands[1:])
+    return (
+        reader.kind in ("contract", "depthwise")
+        and whole
+        and all(v.buffer is not y.buffer for v in reader.operands[1:])
+    )

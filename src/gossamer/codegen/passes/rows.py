@@ -92,5 +92,3 @@ def _pays(first: Kernel | None, middle: Kernel, last: Kernel) -> bool:
     if first.settings.dilation != (1, 1) and not first.settings.is_pointwise:
         return False
     return size + 4 * first.operands[1].size <= WEIGHTS
-
-

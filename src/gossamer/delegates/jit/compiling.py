@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer.codegen.build import Built, build
+from gossamer.codegen.build import PASSES, PLAIN, Built, Passes, build
+from gossamer.codegen.compiler import is_llvm_here
 from gossamer.codegen.layout import boundary, item_bytes
-from gossamer.codegen.library import ensure
-from gossamer.delegates.delegate import Partition
+from gossamer.codegen.library import ensure, not_compiled
+from gossamer.delegates.delegate import NodeInfo, Partition
 from gossamer.delegates.jit.lowering import Lowered, lower
+from gossamer.programs.library import kernel_library
 from gossamer.targets import Target
 
 
@@ -23,7 +25,7 @@ class Boundary(NamedTuple):
     bytes: int
 
 
-def built_of(partition: Partition, target: Target) -> tuple[Built, tuple[Boundary, ...]]:
+def built_of(partition: Partition, target: Target, passes: Passes = PASSES) -> tuple[Built, tuple[Boundary, ...]]:
     """Lower and build a partition whose nodes are prepared. Raises `Refused`, and `CompileError`."""
     lowered = Lowered()
     for node in partition.nodes:
@@ -33,12 +35,31 @@ def built_of(partition: Partition, target: Target) -> tuple[Built, tuple[Boundar
         Boundary(index, boundary(index), item_bytes(buffer) * math.prod(buffer.shape))
         for index, buffer in (graph.inputs | graph.outputs).items()
     )
-    return build(graph, target, _range(partition.source)), boundaries
+    return build(graph, target, _range(partition.source), passes), boundaries
 
 
-def compile_missing(built: Built, target: Target) -> None:
-    """Have every kernel of a program in the library. Raises `CompileError`."""
+def compiled_of(partition: Partition, target: Target) -> tuple[Built, tuple[Boundary, ...]]:
+    """The same with every kernel in the library. Raises `CompileError`.
+
+    Where a kernel is missing and there is no compiler, operators are kept apart: `unavailable` has seen to it that
+    there are kernels for each.
+    """
+    built, boundaries = built_of(partition, target)
+    if not is_llvm_here() and kernel_library(target).missing(built.specs):
+        built, boundaries = built_of(partition, target, PLAIN)
     ensure(built.specs.values(), target)
+    return built, boundaries
+
+
+def unavailable(node: NodeInfo, target: Target) -> str | None:
+    """Which kernels a node that can be lowered would need, if they are in no archive and cannot be compiled."""
+    if is_llvm_here():
+        return None
+    lowered = Lowered()
+    lower(node, lowered)
+    built = build(lowered.finish(node.outputs), target, None, PLAIN)
+    missing = kernel_library(target).missing(built.specs)
+    return not_compiled(missing) if missing else None
 
 
 def _range(source: memoryview | None) -> tuple[int, int] | None:

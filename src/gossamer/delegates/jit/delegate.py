@@ -78,8 +78,19 @@ class JitDelegate(Delegate):
             from gossamer.delegates.jit.lowering import refusal
 
             node.propagate_shapes()
-            known.refusals[node.node_index] = refusal(node)
+            reason = refusal(node)
+            if reason is None and (lacking := self._lacking(node)):
+                return lacking  # not known for good: a compiler may come
+            known.refusals[node.node_index] = reason
         return known.refusals[node.node_index] or True
+
+    def _lacking(self, node: NodeInfo) -> str | None:
+        from gossamer.delegates.jit.compiling import unavailable
+
+        reason = unavailable(node, self.target)
+        if reason is not None:
+            self.warn(reason)
+        return reason
 
     def known(self, fingerprint: str | None) -> Known:
         """What is known of the graph with this fingerprint."""
@@ -161,13 +172,12 @@ class JitKernel(DelegateKernel):
         self._make(ctx, known, key)
 
     def _make(self, ctx: PartitionPrepareContext, known: Known, key: Any) -> None:
-        from gossamer.delegates.jit.compiling import built_of, compile_missing
+        from gossamer.delegates.jit.compiling import compiled_of
         from gossamer.delegates.jit.lowering import Refused
 
         ctx.prepare_nodes()
         try:
-            self._built, boundaries = built_of(ctx, self.target)
-            compile_missing(self._built, self.target)
+            self._built, boundaries = compiled_of(ctx, self.target)
         except Refused as reason:
             logger.info("jit: partition of %d nodes runs on the reference kernels: %s", len(ctx.nodes), reason)
             self.failure = str(reason)
@@ -178,7 +188,8 @@ class JitKernel(DelegateKernel):
             self._built = None
             return
         constants = self._built.constants.tobytes()
-        if not any(tensor.is_constant for tensor in ctx.outputs):
+        # Kept is what would be made again: not what a missing compiler has kept apart, nor outputs that are constants.
+        if self._built.is_final and not any(tensor.is_constant for tensor in ctx.outputs):
             known.programs[key] = {
                 "plan": plans.plain(self._built.plan),
                 "constants": constants,

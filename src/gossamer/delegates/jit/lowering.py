@@ -93,10 +93,9 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
             raise Refused(f'the shape of "{tensor.name}" is only known when the model runs')
     if is_computed or function is None:
         return  # prepare has done it
-    for tensor in operands:
-        if 0 in tensor.shape:
-            raise Refused(f'"{tensor.name}" has no elements')
     builder = GraphLowering(node, lowered)
+    for tensor in node.outputs:
+        builder.require_elements(tensor)
     function(builder)
     for tensor in node.outputs:
         if tensor.index >= 0 and tensor.index not in lowered.values:
@@ -123,12 +122,18 @@ class GraphLowering(Lowering):
         self._graph = lowered.graph
         self._origin = f"{node.op.name} {node.node_index}"
 
+    def require_elements(self, tensor: TensorInfo) -> None:
+        """Refuse a tensor without elements."""
+        if 0 in tensor.shape:
+            self.refuse(f'"{tensor.name}" has no elements')
+
     def value(self, position: int) -> View:
         tensor = self.input(position)
         if tensor.is_variable:
             self.refuse(f"input {position} is a variable")
         if tensor.type not in ELEMENTS:
             self.refuse(f"no kernels for {type_name(tensor.type)}")
+        self.require_elements(tensor)
         if tensor.sparsity is not None:
             self.refuse(f"input {position} is sparse")
         return self._lowered.value(tensor, self._node.constant(position))
@@ -140,13 +145,14 @@ class GraphLowering(Lowering):
         tensor = self.input(position)
         if not tensor.is_variable:
             self.refuse(f"input {position} is no variable")
+        self.require_elements(tensor)
         return self._lowered.value(tensor, None)
 
     def constant(self, position: int) -> Array | None:
         return self._node.constant(position)
 
     def array(self, value: Array, type: TensorType | None = None) -> View:
-        value = np.ascontiguousarray(value)
+        value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors
         return Buffer(value.shape, TensorType[value.dtype.name.upper()] if type is None else type, -1, value).view()
 
     def result(self, view: View, position: int = 0) -> None:

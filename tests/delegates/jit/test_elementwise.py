@@ -1,0 +1,151 @@
+"""Elementwise operators: random graphs of any types and ranks against the reference kernels; what is refused."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gossamer
+from gossamer.codegen.build import build
+from gossamer.codegen.graph import KernelGraph
+from gossamer.dtypes import numpy_dtype
+from gossamer.schema import AddOptions, DivOptions, MulOptions, QuantizationParameters, SubOptions, TensorType
+from gossamer.views import Buffer
+from tests.delegates.jit.running import TARGETS, check
+from tests.runtime.graphs import ModelMaker
+
+pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
+
+BOOL, FLOAT, HALF, INT = TensorType.BOOL, TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT32
+NUMBERS = (FLOAT, FLOAT, HALF, INT, TensorType.INT64, TensorType.INT16, TensorType.INT8, TensorType.UINT8)
+
+ARITHMETIC = {"ADD": AddOptions, "SUB": SubOptions, "MUL": MulOptions}
+UNARY = {"ABS": (FLOAT, HALF, INT), "NEG": (FLOAT, HALF, INT, TensorType.INT64), "RELU": (FLOAT, HALF)}
+BINARY = {
+    **dict.fromkeys(("ADD", "MUL"), (FLOAT, HALF, INT, TensorType.INT64, TensorType.INT16)),
+    "SUB": (FLOAT, HALF, INT, TensorType.INT64),
+    **dict.fromkeys(("MAXIMUM", "MINIMUM"), NUMBERS),
+}
+COMPARISONS = ("LESS", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
+LOGIC = ("LOGICAL_AND", "LOGICAL_OR")
+
+
+class Elementwise(ModelMaker):
+    """A model of operators whose results are exact, one after the other."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.choose = random.Random(seed)
+        self.shape = [self.choose.choice([1, 2, 3, 4]) for _ in range(self.choose.randint(0, 8))]
+        if self.shape:
+            self.shape[-1] = self.choose.choice([1, 4, 17, 40])
+        self.made: list[tuple[int, TensorType, list[int]]] = []
+        self.inputs = [self.input(type) for type in (*self.choose.sample(NUMBERS, 3), FLOAT, BOOL)]
+
+    def input(self, type: TensorType) -> int:
+        shape = [size if self.choose.random() < 0.7 else 1 for size in self.shape]
+        shape = shape[self.choose.randint(0, len(shape)) :] if self.choose.random() < 0.3 else shape
+        return self.add(type, shape)
+
+    def add(self, type: TensorType, shape: list[int]) -> int:
+        self.made.append((self.tensor(shape, type), type, shape))
+        return self.made[-1][0]
+
+    def pick(self, *types: TensorType) -> list[tuple[int, TensorType, list[int]]]:
+        """Two tensors of one of these types."""
+        type = self.choose.choice([known[1] for known in self.made if known[1] in types] or [FLOAT])
+        return self.choose.choices([known for known in self.made if known[1] == type], k=2)
+
+    def step(self) -> None:
+        kind = self.choose.choice(["unary", "binary", "binary", "compare", "logic", "select", "cast"])
+        (x, type, shape), (y, _, other) = self.pick(*([BOOL] if kind == "logic" else NUMBERS))
+        both = list(np.broadcast_shapes(tuple(shape), tuple(other)))
+        if kind == "unary":
+            names = [name for name, types in UNARY.items() if type in types]
+            if names:
+                self.op(self.choose.choice(names), [x], [self.add(type, shape)])
+        elif kind == "binary":
+            name = self.choose.choice([name for name, types in BINARY.items() if type in types])
+            options = ARITHMETIC[name]() if name in ARITHMETIC else None
+            self.op(name, [x, y], [self.add(type, both)], options)
+        elif kind == "compare":
+            self.op(self.choose.choice(COMPARISONS), [x, y], [self.add(BOOL, both)])
+        elif kind == "logic":
+            self.op(self.choose.choice(LOGIC), [x, y], [self.add(BOOL, both)])
+        elif kind == "select":
+            ((condition, _, of_condition), _) = self.pick(BOOL)
+            whole = list(np.broadcast_shapes(tuple(both), tuple(of_condition)))
+            self.op("SELECT_V2", [condition, x, y], [self.add(type, whole)])
+        else:
+            self.op("CAST", [x], [self.add(self.choose.choice(NUMBERS), shape)])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_graphs(seed: int) -> None:
+    make = Elementwise(seed)
+    for _ in range(12):
+        make.step()
+    outputs = [tensor for tensor, _, _ in make.made[len(make.inputs) :]]
+    make.io(make.inputs, [outputs[-1], *make.choose.sample(outputs[:-1], min(2, len(outputs) - 1))])
+    rng = np.random.default_rng(seed)
+    values: dict[int, Any] = {}
+    for tensor, type, shape in make.made[: len(make.inputs)]:
+        numbers = rng.integers(0, 2 if type == BOOL else 7, shape) - (0 if type in (BOOL, TensorType.UINT8) else 3)
+        values[tensor] = numbers.astype(numpy_dtype(type))
+    check(make.model(), values, target=make.choose.choice(TARGETS))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_broadcast_is_one_command(seed: int) -> None:
+    choose = random.Random(seed)
+    shape = [choose.randint(2, 4) for _ in range(8)]
+    graph = KernelGraph()
+    views = []
+    for tensor in range(2):
+        buffer = Buffer(tuple(size if choose.random() < 0.5 else 1 for size in shape), FLOAT, tensor)
+        graph.inputs[tensor] = buffer
+        views.append(buffer.view().broadcast(shape))
+    y = graph.add("map", views, shape, FLOAT, epilogue=("add", 0, 1), arity=1)
+    y.buffer.tensor = 2
+    graph.outputs[2] = y.buffer
+    assert len(build(graph, TARGETS[0]).steps) == 1
+
+
+def refusal(name: str, types: list[TensorType], options: Any = None, constants: Any = (), **fields: Any) -> str:
+    """Why the default delegate leaves an operator of vectors of two elements alone."""
+    make = ModelMaker()
+    *inputs, output = types
+    tensors = []
+    for position, type in enumerate(inputs):
+        if position < len(constants) and constants[position] is not None:
+            tensors.append(make.constant(constants[position], numpy_dtype(type), type))
+        else:
+            tensors.append(make.tensor([2], type, **fields))
+    made = make.tensor([2], output, **fields)
+    make.op(name, tensors, [made], options)
+    make.io([tensor for at, tensor in enumerate(tensors) if at >= len(constants) or constants[at] is None], [made])
+    interpreter = gossamer.Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    return claims.refusals.get(0, "")
+
+
+SCALE = QuantizationParameters(scale=np.array([0.5], np.float32), zero_point=np.array([0]))
+
+
+def test_what_stays_on_the_reference_kernels() -> None:
+    int8, uint64 = TensorType.INT8, TensorType.UINT64
+    quantized = refusal("ADD", [int8] * 3, AddOptions(), quantization=SCALE)
+    assert quantized == "quantized int8 runs on the reference kernel"
+    assert refusal("DIV", [INT] * 3, DivOptions()) == "y is only known when the model runs"
+    assert refusal("DIV", [INT] * 3, DivOptions(), [None, [1, 0]]) == "y has zeros"
+    assert refusal("DIV", [INT] * 3, DivOptions(), [None, [1, 2]]) == ""
+    assert refusal("FLOOR_DIV", [FLOAT] * 3) == "y is only known when the model runs"
+    assert refusal("FLOOR_MOD", [FLOAT] * 3) == ""
+    assert refusal("POW", [INT] * 3) == "y is checked when it runs"
+    assert refusal("POW", [FLOAT] * 3) == ""
+    assert refusal("SIGN", [TensorType.FLOAT64] * 2) == "There is no sign of f64."
+    assert refusal("STABLEHLO_ADD", [uint64] * 3) == "there is no arithmetic of uint64"
