@@ -190,7 +190,7 @@ def contraction(
     if kernel == 3 and stride == 1 and depth % target.lanes() == 0:
         for number, tiles_wide in ((4, -(-out // 4)), (2, -(-out // 2))):
             group = winograd_group(target, planes_of(number), tiles_wide**2, depth, channels)
-            tile = gemm_tile(target, group, channels, 1, 4 * depth)
+            tile = gemm_tile(target, group, channels, depth, 4 * depth)
             fast = test_winograd.Convolution(target, x, weights, bias, y, number, tile, group, ("relu6", 0))
             keep.append(fast)
             ours[f"winograd {number}x{number}"] = native(fast.spec, fast.arguments)
@@ -309,7 +309,7 @@ def products(target: Target) -> Iterator[Row]:
     for images, m, k, n, by_channel in ((8, 128, 64, 128, True), (8, 128, 128, 64, False)):
         a, b = random(images, m, k), random(images, *((n, k) if by_channel else (k, n)))
         y = aligned(np.zeros((images, m, n), np.float32))
-        tile = gemm_tile(target, m, n, 1, 4 * k)
+        tile = gemm_tile(target, m, n, k, 4 * k)
         product = harness.Product(target, a, b, y, tile, by_channel)
         pack = captured(lambda b=b, nv=tile[1], by=by_channel: harness.pack_batch(target, b, nv, by_depth=not by))
         multiply = native(product.spec, product.arguments)

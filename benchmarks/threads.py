@@ -75,7 +75,8 @@ def products(target: Target) -> Program:
             for shape in ((1, side, side, depth), (channels, 1, 1, depth), channels)
         )
         y = np.zeros((1, side, side, channels), np.float32)
-        convolution = harness.Convolution(target, x, weights, bias, y, gemm_tile(target, side * side, channels))
+        tile = gemm_tile(target, side * side, channels, depth)
+        convolution = harness.Convolution(target, x, weights, bias, y, tile)
         builder.command(convolution.spec.name, builder.block(convolution.arguments.tolist()))
         convolutions.append(convolution)
     specs = {convolution.spec for convolution in convolutions}

@@ -59,15 +59,12 @@ import gossamer
 from gossamer.programs.program import Program
 ran = []
 run = Program.run
-Program.run = lambda program, *args: (ran.append(len(program.plan.kernels)), run(program, *args))
+Program.run = lambda program, *threads: (ran.append(program), run(program, *threads))
 interpreter = gossamer.Interpreter(model_path=sys.argv[1])
-read = interpreter.get_signature_runner("serving_default")
-image = np.zeros((1, 8, 8, 1), np.float32)
-image[0, 1:7, 4] = 1
-assert read(image=image)["probabilities"].shape == (1, 10)
-assert len(ran) == 1, ran
-assert "site" in gossamer.__file__, gossamer.__file__
-print("machine code")
+interpreter.allocate_tensors()
+interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.ones((1, 8, 8, 1), np.float32))
+interpreter.invoke()
+print(len(ran), gossamer.__file__)
 """
 
 
@@ -80,5 +77,5 @@ def test_installed_without_llvm_it_runs_machine_code(wheel: Path, tmp_path: Path
     environment = {**os.environ, "PYTHONPATH": str(site), "GOSSAMER_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-W", "error", "-c", DIGITS, str(ROOT / "examples" / "digits.tflite")]
     found = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert (found.stdout, found.stderr) == ("machine code\n", "")
+    assert (found.stdout, found.stderr) == (f"1 {site / 'gossamer' / '__init__.py'}\n", "")
     assert not list((tmp_path / "cache").rglob("*.kernels"))

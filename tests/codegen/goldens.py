@@ -24,8 +24,10 @@ from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
 from gossamer.codegen.kernels.dot import Dot
 from gossamer.codegen.kernels.elementwise import Map
 from gossamer.codegen.kernels.extreme import Extreme
+from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
 from gossamer.codegen.kernels.move import Border, Copy, Transpose
+from gossamer.codegen.kernels.nonzero import Nonzero
 from gossamer.codegen.kernels.normalize import LocalResponse, Normalize
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
@@ -102,6 +104,9 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield ResizeBilinear(isa)
     yield from (Scan(isa, exclusive) for exclusive in (False, True))
     yield from (Extreme(isa, greatest, along) for greatest in (False, True) for along in (False, True))
+    yield from (Fill(isa, bits) for bits in (8, 32))
+    yield Nonzero(isa, "f32")
+    yield Nonzero(isa, "i32")
     yield Repeat(isa)
     yield MultiplyAdd(isa)
     yield Read(isa)

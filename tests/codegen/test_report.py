@@ -83,6 +83,19 @@ def test_pools_reductions_and_softmax() -> None:
     assert work_of(Kernel("softmax", [view(2, 10)], view(2, 10), (1.0, False))) == Work(120, 80, 80)
 
 
+def test_normalizations_and_resizes() -> None:
+    x = view(2, 10)
+    flops = {norm: work_of(Kernel("normalize", [x], x, {"norm": norm, "epsilon": 0})).flops for norm in ("layer", "l2")}
+    assert flops == {"layer": 6 * 20, "l2": 3 * 20}
+    assert work_of(Kernel("localresponse", [x], x, {"radius": 2})).flops == 10 * 20
+    assert work_of(Kernel("localresponse", [x], x, {"radius": 9})).flops == 15 * 20
+    image, larger = view(1, 2, 2, 3), view(1, 2, 4, 3)
+    nearest = {"rows": [0, 1], "columns": [0, 0, 1, 1]}
+    assert work_of(Kernel("resize", [image], larger, nearest)) == Work(0, 4 * 12, 4 * 24)
+    between = {"rows": [(0, 1, 0.5)], "columns": [(0, 1, 0.5)]}
+    assert work_of(Kernel("resize", [image], larger, between)).flops == 9 * 24
+
+
 def test_expressions_count_functions_once_and_operands_as_they_lie() -> None:
     x, row = view(6, 8), view(8).broadcast((6, 8))
     twice = ("mul", ("add", 0, 1), ("logistic", ("add", 0, 1)))

@@ -10,28 +10,29 @@ from gossamer.targets import Target, all_targets
 AVX512, AVX2 = all_targets()["avx512"], all_targets()["avx2"]
 
 
-@pytest.mark.parametrize(("columns", "channels", "tile"), [
-    (12544, 64, (14, 2)),
-    (49, 160, (7, 2)),
-    (14, 64, (14, 2)),
-    (7, 512, (7, 3)),
-    (10, 64, (10, 2)),
-    (3, 64, (3, 4)),
-    (1, 1000, (1, 8)),
-    (1, 20, (1, 2)),
+@pytest.mark.parametrize(("columns", "channels", "depth", "tile"), [
+    (12544, 64, 256, (6, 4)),
+    (12544, 96, 16, (8, 3)),
+    (49, 160, 960, (7, 2)),
+    (14, 64, 384, (14, 2)),
+    (7, 512, 2048, (7, 3)),
+    (10, 64, 100, (5, 4)),
+    (3, 64, 100, (3, 4)),
+    (1, 1000, 100, (1, 8)),
+    (1, 20, 100, (1, 2)),
 ])  # fmt: skip
-def test_the_tile_that_wastes_least_wins(columns: int, channels: int, tile: tuple[int, int]) -> None:
-    assert gemm_tile(AVX512, columns, channels) == tile
+def test_the_tile_that_wastes_least_wins(columns: int, channels: int, depth: int, tile: tuple[int, int]) -> None:
+    assert gemm_tile(AVX512, columns, channels, depth) == tile
 
 
 def test_rows_that_share_lines_of_the_cache_are_fewer() -> None:
-    assert gemm_tile(AVX512, 196, 256, a_stride=4 * 960)[0] == 14
-    assert gemm_tile(AVX512, 196, 256, a_stride=4 * 1024)[0] <= 9
+    assert gemm_tile(AVX512, 196, 256, 960, a_stride=4 * 960)[0] == 14
+    assert gemm_tile(AVX512, 196, 256, 1024, a_stride=4 * 1024)[0] <= 9
 
 
 def test_16_registers() -> None:
-    assert gemm_tile(AVX2, 12544, 64) == (6, 2)
-    assert gemm_tile(AVX2, 12544, 24) == (4, 3)
+    assert gemm_tile(AVX2, 12544, 64, 256) == (6, 2)
+    assert gemm_tile(AVX2, 12544, 24, 256) == (4, 3)
 
 
 @pytest.mark.parametrize(("tiles", "channels", "group"), [(196, 64, 28), (49, 128, 10), (16, 256, 8), (1, 64, 1)])

@@ -53,6 +53,14 @@ def test_the_timed_walker_is_the_plain_one_and_looks_at_the_clock() -> None:
     assert calls == [f"  call void @look(i64 {number}, ptr %team, i64 %tid)" for number in ("0", "%next")]
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
+def test_both_forms_are_compiled_for_every_system(target: Target) -> None:
+    x86 = target.triple.startswith("x86_64")
+    for spec in (WalkSpec(target.name, "win64", timed) for timed in (False, True) if x86):
+        assert len(compile_kernel(spec, target).code) < 1024
+    assert len(compile_kernel(WalkSpec(target.name, timed=True), target).code) < 1024
+
+
 @pytest.mark.parametrize(("name", "pause"), [("avx512", "\tpause\n"), ("avx2", "\tpause\n"), ("neon", "\tisb\n")])
 def test_waiting_threads_pause(name: str, pause: str) -> None:
     assert pause in assembly(WalkSpec(name), TARGETS[name])

@@ -38,6 +38,7 @@ CASES = [
         [tensor([[[[np.inf], [-np.inf], [np.nan]]]])],
         [tensor([[[[LARGEST], [-LARGEST], [-LARGEST]]]])],
         options(),
+        default=[tensor([[[[np.inf], [-LARGEST], [-LARGEST]]]])],
     ),
     Case(
         "int8_relu",

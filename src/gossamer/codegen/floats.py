@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from gossamer.codegen.ir import I64, Function, Value, vector
+from gossamer.codegen.ir import I64, Function, Value
 
 GREATEST = float.fromhex("0x1.FFFFFEp+127")
 """The greatest number."""
@@ -259,11 +259,7 @@ def _remainder(f: Function, a: Value, b: Value) -> Value:
 
 def _where_any(f: Function, condition: Value, value: Value, rare: Callable[[Value], Value]) -> Value:
     """The value, or what ``rare`` makes of it if the condition holds in any lane."""
-    flag, type = condition, condition.type
-    if type.lanes > 1:
-        f.module.declare(f"declare i1 @llvm.vector.reduce.or.{type.suffix}({type})")
-        flag = f.emit(vector("i1", 1), f"call i1 @llvm.vector.reduce.or.{type.suffix}({condition})")
-    with f.loop(0, f.emit(I64, f"zext {flag} to i64"), carry=[value]) as once:
+    with f.loop(0, f.emit(I64, f"zext {f.any(condition)} to i64"), carry=[value]) as once:
         once.hand_on([rare(once.values[0])])
     return once.results[0]
 

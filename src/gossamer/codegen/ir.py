@@ -394,6 +394,14 @@ class Function:
         """a where the condition holds, else b."""
         return self.emit(a.type, f"select {condition}, {a}, {self._value(a.type, b)}")
 
+    def any(self, condition: Value) -> Value:
+        """Whether the condition holds in any lane."""
+        type = condition.type
+        if type.lanes == 1:
+            return condition
+        self.module.declare(f"declare i1 @llvm.vector.reduce.or.{type.suffix}({type})")
+        return self.emit(type.scalar, f"call i1 @llvm.vector.reduce.or.{type.suffix}({condition})")
+
     def least(self, a: Operand, b: Operand) -> Value:
         """The smaller integer."""
         left, right = self._value(I64, a), self._value(I64, b)
@@ -584,7 +592,7 @@ class Function:
         self,
         count: Value,
         body: Callable[[Value, list[Part], list[Value]], Sequence[Value] | None],
-        unroll: int = 1,
+        unroll: int | Sequence[int] = 1,
         carry: Sequence[Value] = (),
         size: int = 4,
         masked: bool = True,
@@ -592,12 +600,13 @@ class Function:
         """Walk over ``count`` elements: ``body(offset, parts, carried values)`` for vectors one after the other.
 
         The offset is the index times ``size``: bytes of floats, unless told otherwise. First ``unroll`` vectors at a
-        time, then one, then what is left of the last: with a mask, or, where the target has none (or ``masked`` is
-        false) and nothing is carried, element by element. ``body`` returns the values that it carries; so does this.
+        time (or several such numbers, one after the other: falling powers of 2), then one, then what is left of the
+        last: with a mask, or, where the target has none (or ``masked`` is false) and nothing is carried, element by
+        element. ``body`` returns the values that it carries; so does this.
         """
         carried = list(carry)
         start = self.integer(0)
-        for number in (unroll, 1) if unroll > 1 else (1,):
+        for number in dict.fromkeys([*([unroll] if isinstance(unroll, int) else unroll), 1]):
             end = count & -(number * self.lanes)
             with self.loop(start, end, number * self.lanes, carry=carried) as loop:
                 parts = [Part(self, self.f32) for _ in range(number)]

@@ -152,6 +152,23 @@ def _reduce(node: Kernel) -> int:
     return node.operands[0].size
 
 
+def _normalize(node: Kernel) -> int:
+    # Of each element: for a layer the sum, less the mean, squared, the sum, less the mean, over the deviation; for the
+    # others squared, the sum, over the norm.
+    return (6 if node.settings["norm"] == "layer" else 3) * node.y.size
+
+
+def _local_response(node: Kernel) -> int:
+    # Of each element: its square, the sum over its neighbours, times alpha, plus bias, to a power, the product.
+    neighbours: int = min(2 * max(node.settings["radius"], 0) + 1, node.y.shape[-1])
+    return (neighbours + 5) * node.y.size
+
+
+def _resize(node: Kernel) -> int:
+    # Between two elements is a difference, a product and a sum; of four, it is that three times.
+    return 9 * node.y.size if isinstance(node.settings["rows"][0], tuple) else 0
+
+
 def _softmax(node: Kernel) -> int:
     # Of each element: times beta, the maximum, less the maximum, the exponential, the sum, over the sum.
     return 6 * node.y.size
@@ -162,11 +179,16 @@ FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "contract": _convolution,
     "copy": _none,
     "depthwise": _depthwise,
+    "extreme": _reduce,
     "gather": _none,
+    "localresponse": _local_response,
     "map": _none,
     "matmul": _matmul,
+    "nonzero": _none,
+    "normalize": _normalize,
     "put": _none,
     "reduce": _reduce,
+    "resize": _resize,
     "rows": _rows,
     "scan": _reduce,
     "softmax": _softmax,

@@ -125,6 +125,7 @@ def _others() -> Iterator[Layer]:
         yield partial(_reduce, reduction, axes)
     for type in MOVED:
         yield partial(_transpose, type)
+        yield partial(_broadcast, type)
     for (name, function), type in product(FUNCTIONS.items(), (TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL)):
         if ELEMENTS[ELEMENT_OF[type]].kind in function.emit:
             types = [type] * function.arity
@@ -181,6 +182,10 @@ def _reduce(reduction: str, axes: tuple[int, ...], net: Network) -> View:
 
 def _transpose(type: TensorType, net: Network) -> View:
     return net.copy(net.input(4, 8, 8, type=type).permute((2, 1, 0)))
+
+
+def _broadcast(type: TensorType, net: Network) -> View:
+    return net.copy(net.input(4, 1, type=type).broadcast((4, 8)))
 
 
 def _map(name: str, types: Sequence[TensorType], scalars: Sequence[bool], net: Network) -> View:

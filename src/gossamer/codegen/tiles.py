@@ -26,12 +26,12 @@ def proposals(target: Target, kind: str) -> tuple[Tile, ...]:
 
 
 @cache
-def gemm_tile(target: Target, columns: int, channels: int, rows: int = 1, a_stride: int = 0) -> Tile:
-    """Rows and vectors of a tile for ``rows`` rows of ``columns`` pixels, ``a_stride`` bytes apart.
+def gemm_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Tile:
+    """Rows and vectors of a tile, for rows of ``columns`` pixels ``a_stride`` bytes apart, and so much depth.
 
     The last tile of a row and the last panel of channels may be cut off; the tile that wastes least wins.
     """
-    return _best_tile(target, columns, channels, a_stride)[1]
+    return _best_tile(target, columns, channels, depth, a_stride)[1]
 
 
 @cache
@@ -40,17 +40,18 @@ def winograd_group(target: Target, planes: int, tiles: int, depth: int, channels
     what is between the transformations stays in the second-level cache, beside the weights of a plane."""
     most = min(tiles, max(1, WINOGRAD_BYTES // (4 * planes * (depth + channels))))
     costs = {
-        group: -(-tiles // group) * _best_tile(target, group, channels, 4 * depth)[0] for group in range(1, most + 1)
+        group: -(-tiles // group) * _best_tile(target, group, channels, depth, 4 * depth)[0]
+        for group in range(1, most + 1)
     }
     return max(group for group, cost in costs.items() if cost <= 1.02 * min(costs.values()))
 
 
-def _best_tile(target: Target, columns: int, channels: int, a_stride: int) -> tuple[float, Tile]:
-    """The best tile after its cost: cycles for a row and a step of depth."""
+def _best_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int) -> tuple[float, Tile]:
+    """The best tile after its cost in cycles, for one row of pixels."""
     vectors = -(-channels // target.lanes())
     _, half = last_vector(target, channels - (vectors - 1) * target.lanes())
     # A row at a time, which needs a load for every multiplication, where there are no more rows.
-    best = (2.0 * columns * vectors, (1, min(8, vectors)))
+    best = (2.0 * columns * vectors * depth, (1, min(8, vectors)))
     for mr, nv in proposals(target, "gemm"):
         if mr > columns:
             continue
@@ -58,17 +59,18 @@ def _best_tile(target: Target, columns: int, channels: int, a_stride: int) -> tu
         whole, rest = divmod(vectors, nv)
         if half and not rest:
             whole, rest = whole - 1, nv
-        cycles = whole * _cycles(mr, nv) + (_cycles(mr, rest, half) if rest else 0)
+        cycles = whole * _cycles(mr, nv, depth) + (_cycles(mr, rest, depth, half) if rest else 0)
         cost = -(-columns // mr) * cycles * _conflicts(mr, a_stride)
         if cost < best[0] - 1e-9:
             best = cost, (mr, nv)
     return best
 
 
-def _cycles(mr: int, nv: int, half: bool = False) -> float:
-    # Of one step of depth: two multiplications or two loads at a time, and the latency of a multiplication. With AVX2
-    # this is what tiles take on Zen 4 within some percent.
-    return max(mr * (nv - half / 2) / 2, (mr + nv) / 2 * (1.05 if nv == 1 else 1), 4.25) + 0.25
+def _cycles(mr: int, nv: int, depth: int, half: bool = False) -> float:
+    # A step of depth is two multiplications or two loads at a time, and the latency of a multiplication: with AVX2 this
+    # is what tiles take on Zen 4 within some percent. From tile to tile, each row costs some cycles more.
+    step = max(mr * (nv - half / 2) / 2, (mr + nv) / 2 * (1.05 if nv == 1 else 1), 4.25) + 0.25
+    return depth * step + (2 * mr if nv > 1 else 3)
 
 
 def _conflicts(mr: int, a_stride: int) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._axis import axis_within
 from gossamer.ops._elementwise import require_output_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext
 from gossamer.schema.enums import TensorType
 
@@ -49,3 +50,11 @@ def _checked_axis(ctx: Context, axis: Array, shape: tuple[int, ...]) -> int:
     if shape[resolved] == 0:
         ctx.fail(f"axis {resolved} of {list(shape)} is empty")
     return resolved
+
+
+def lower_arg(graph: Lowering, *, greatest: bool) -> None:
+    """State either in terms of the kernel graph."""
+    x, output = graph.value(0), graph.output()
+    axis = _checked_axis(graph, graph.known(1), x.shape)
+    y = graph.kernel("extreme", x, shape=output.shape, type=output.type, axis=axis, greatest=greatest)
+    graph.result(y)

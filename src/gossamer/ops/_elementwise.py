@@ -12,6 +12,7 @@ from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, TensorInfo
 from gossamer.quantization import activation_range, quantized_activation_range
 from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.views import View
 
 
 def require_output_type(ctx: Context, expected: TensorType) -> None:
@@ -115,7 +116,11 @@ def refuse_quantized(graph: Lowering) -> None:
         graph.refuse(f"quantized {type_name(graph.input(0).type)} runs on the reference kernel")
 
 
-def refuse_zeros(graph: Lowering) -> None:
-    """Refuse to divide by input 1 unless it is known to have no zeros, which are an error."""
-    if not graph.known(1).all():
+def nonzero_divisor(graph: Lowering) -> View:
+    """Input 1, to divide by: that it has no zeros is known now, or found when the kernel runs."""
+    y, value = graph.value(1), graph.constant(1)
+    if value is None:
+        return graph.kernel("nonzero", y, shape=y.shape, type=y.type)
+    if not value.all():
         graph.refuse(f"{graph.op.inputs[1]} has zeros")
+    return y

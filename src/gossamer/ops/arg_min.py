@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.ops._arg_min_max import INDEX_TYPES, INPUT_TYPES, arg, prepare_arg
+from gossamer.ops._arg_min_max import INDEX_TYPES, INPUT_TYPES, arg, lower_arg, prepare_arg
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -31,3 +32,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return arg(ctx, greatest=False)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_arg(graph, greatest=False)

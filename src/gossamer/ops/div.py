@@ -22,10 +22,10 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import (
     fused_activation,
+    nonzero_divisor,
     prepare_binary,
     quantized_limits,
     refuse_quantized,
-    refuse_zeros,
     require_nonzero,
     require_scale,
 )
@@ -126,9 +126,8 @@ def _leading_sign_bits(x: Array) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     refuse_quantized(graph)
-    if graph.output().type == TensorType.INT32:
-        refuse_zeros(graph)
-    quotient = graph.map("div", graph.value(0), graph.value(1))
+    is_integer = graph.output().type == TensorType.INT32
+    quotient = graph.map("div", graph.value(0), nonzero_divisor(graph) if is_integer else graph.value(1))
     if graph.output().type == TensorType.FLOAT32:
         quotient = graph.map("finite", quotient)
     graph.result(graph.activation(quotient, graph.options.fused_activation_function))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import lower_elementwise, prepare_binary, refuse_zeros, require_nonzero
+from gossamer.ops._elementwise import nonzero_divisor, prepare_binary, require_nonzero
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -48,5 +48,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    refuse_zeros(graph)
-    lower_elementwise(graph, "floordiv")
+    graph.result(graph.map("floordiv", graph.value(0), nonzero_divisor(graph)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import lower_elementwise, prepare_binary, refuse_zeros, require_nonzero
+from gossamer.ops._elementwise import nonzero_divisor, prepare_binary, require_nonzero
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -47,6 +47,6 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.output().type != TensorType.FLOAT32:
-        refuse_zeros(graph)
-    lower_elementwise(graph, "floormod")
+    is_float = graph.output().type == TensorType.FLOAT32
+    y = graph.value(1) if is_float else nonzero_divisor(graph)
+    graph.result(graph.map("floormod", graph.value(0), y))

@@ -15,6 +15,7 @@ import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary
 from gossamer.ops._fixed_point import high_mul, inverse_sqrt_multiplier, saturated, wrap_int32
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import output_type
 from gossamer.quantization import multiply_by_quantized_multiplier, rounding_divide_by_pot
@@ -66,3 +67,9 @@ def reference(ctx: InvokeContext) -> Array:
     else:
         levels = multiply_by_quantized_multiplier(q, multiplier, shift + 7)
     return saturated(levels, output.type)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    (x,) = graph.floats(0)
+    graph.result(graph.kernel("normalize", x, shape=x.shape, type=x.type, norm="l2", epsilon=1e-6))

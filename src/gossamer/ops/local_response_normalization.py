@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import LocalResponseNormalizationOptions
@@ -44,3 +45,10 @@ def reference(ctx: InvokeContext) -> Array:
     scale = np.float32(options.bias) + np.float32(options.alpha) * total
     result: Array = x * np.power(scale, np.float32(-options.beta))
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, options = graph.value(0), graph.options
+    factors = {name: getattr(options, name) for name in ("radius", "bias", "alpha", "beta")}
+    graph.result(graph.kernel("localresponse", x, shape=x.shape, type=x.type, **factors))

@@ -75,7 +75,9 @@ def lower(graph: Lowering) -> None:
     shape, axis = _shape(graph, graph.known(1)), _axis(graph)
     indices = graph.cast(graph.value(0), TensorType.INT32)
     indices = graph.reshape(indices, [*indices.shape[:axis], 1, *indices.shape[axis:]])
-    levels = graph.array(np.arange(shape[axis], dtype=np.int32).reshape([-1 if i == axis else 1 for i in range(len(shape))]))
+    levels = graph.array(
+        np.arange(shape[axis], dtype=np.int32).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    )
     on, off = (graph.reshape(graph.value(position), ()) for position in (2, 3))
     graph.result(graph.map(("select", ("equal", 0, 1), 2, 3), indices, levels, on, off, type=on.type))
 

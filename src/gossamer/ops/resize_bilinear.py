@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._resize import prepare_resize, resized_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option
 from gossamer.schema.enums import TensorType
@@ -104,3 +105,16 @@ def _integer_samples(size: int, new_size: int, aligned: bool, centred: bool) -> 
     first = np.clip(place // ONE, 0, size - 1)
     second = np.minimum((place + ONE - 1) // ONE, size - 1)
     return first, second, place - ONE * first
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    (x,), shape = graph.floats(0), resized_shape(graph, graph.known(1), 1)
+    aligned, centred = graph.options.align_corners, graph.options.half_pixel_centers
+    rows, columns = (
+        list(
+            zip(*(side.tolist() for side in _float_samples(x.shape[axis], shape[axis], aligned, centred)), strict=True)
+        )
+        for axis in (1, 2)
+    )
+    graph.result(graph.kernel("resize", x, shape=shape, type=x.type, rows=rows, columns=columns))

@@ -12,6 +12,7 @@ import numpy as np
 
 from gossamer.ops._layout import FLOAT8_TYPES
 from gossamer.ops._resize import prepare_resize, resized_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option
 from gossamer.quantization import round_half_away
@@ -63,3 +64,11 @@ def _sources(size: int, new_size: int, aligned: bool, centred: bool) -> Array:
     place = (np.arange(new_size, dtype=np.float32) + np.float32(0.5 if centred else 0)) * scale
     chosen = round_half_away(place) if aligned else np.floor(place)
     return np.clip(chosen.astype(np.int64), 0, size - 1)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, shape = graph.value(0), resized_shape(graph, graph.known(1), 0)
+    aligned, centred = graph.options.align_corners, graph.options.half_pixel_centers
+    rows, columns = (_sources(x.shape[axis], shape[axis], aligned, centred).tolist() for axis in (1, 2))
+    graph.result(graph.kernel("resize", x, shape=shape, type=x.type, rows=rows, columns=columns))

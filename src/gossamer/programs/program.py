@@ -57,7 +57,7 @@ Word = Union[int, Address]  # noqa: UP007
 
 
 class IndexFault(InvokeError):
-    """A kernel met an index out of range. What the program has written is of no use."""
+    """A kernel met an index out of range, or a divisor of 0. What the program has written is of no use."""
 
     def __init__(self) -> None:
         super().__init__("An index is out of range.")

@@ -243,7 +243,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     # The node in the partition's place.
 
     def _operator(self) -> OpDef:
-        op = OpDef("DELEGATE", inputs=("inputs*",), outputs=("outputs*",), versions=(Version(1, ""),))
+        op = OpDef("DELEGATE", ("inputs*",), ("outputs*",), versions=(Version(1, ""),), sparse="inputs")
         op.prepare(self._prepare_kernel)
         op.reference(self._invoke_kernel)
         return op

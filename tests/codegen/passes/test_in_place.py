@@ -107,7 +107,10 @@ def test_borders() -> None:
     concat(graph, x, new(1, 4, 4, 16))
     assert kinds(graph) == ["map", "contract", "copy", "copy"]
 
-    for shape, left in (((1, 4, 4, 16), ["map", "copy", "contract"]), ((4, 4, 16), ["map", "copy", "copy", "contract"])):
+    for shape, left in (
+        ((1, 4, 4, 16), ["map", "copy", "contract"]),
+        ((4, 4, 16), ["map", "copy", "copy", "contract"]),
+    ):
         graph = KernelGraph()
         part = mapped(graph, new(*shape)).reshape((1, 4, 4, 16))
         assert part is not None

@@ -353,6 +353,32 @@ def test_without_llvmlite_operators_are_kept_apart_if_that_is_what_the_archive_h
     assert warnings == []
 
 
+def test_interpreters_of_one_model_share_packed_weights(tmp_path: Path) -> None:
+    path, content = tmp_path / "m.tflite", mobile_net()
+    path.write_bytes(content)
+    x = np.random.default_rng(0).standard_normal((1, 16, 16, 3)).astype(np.float32)
+    other = mobile_net(seed=4)
+    kernels, results = [], []
+    for arguments in (
+        {"model_path": str(path)},
+        {"model_path": str(path), "num_threads": 2},
+        {"model_content": content},
+        {"model_content": content},
+        {"model_content": other},
+    ):
+        interpreter = Interpreter(**arguments)
+        interpreter.allocate_tensors()
+        results.append(outputs(interpreter, x))
+        kernels.append(interpreter)
+    places = [interpreter.delegate_kernels()[0].program.memory["weights"].address for interpreter in kernels]
+    assert places[0] == places[1]
+    assert places[2] == places[3]
+    assert len(set(places)) == 3
+    for result in results[1:4]:
+        np.testing.assert_array_equal(result, results[0])
+    assert (results[4] != results[0]).any()
+
+
 # Shapes
 
 

@@ -12,9 +12,10 @@ import gossamer
 from gossamer.codegen.build import build
 from gossamer.codegen.graph import KernelGraph
 from gossamer.dtypes import numpy_dtype
+from gossamer.errors import InvokeError
 from gossamer.schema import AddOptions, DivOptions, MulOptions, QuantizationParameters, SubOptions, TensorType
 from gossamer.views import Buffer
-from tests.delegates.jit.running import TARGETS, check
+from tests.delegates.jit.running import TARGETS, check, machine_code, outputs, reference
 from tests.runtime.graphs import ModelMaker
 
 pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
@@ -114,6 +115,33 @@ def test_any_broadcast_is_one_command(seed: int) -> None:
     assert len(build(graph, TARGETS[0]).steps) == 1
 
 
+@pytest.mark.parametrize(("name", "type"), [
+    ("DIV", INT), ("FLOOR_DIV", INT), ("FLOOR_DIV", FLOAT), ("FLOOR_DIV", TensorType.INT8), ("FLOOR_MOD", INT),
+])  # fmt: skip
+def test_a_divisor_of_0_is_refused_in_the_same_words(name: str, type: TensorType) -> None:
+    make = ModelMaker()
+    x, y, quotient = make.tensor((3, 40), type), make.tensor((3, 40), type), make.tensor((3, 40), type)
+    make.op(name, [x, y], [quotient], DivOptions() if name == "DIV" else None)
+    make.io([x, y], [quotient])
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(-50, 50, (3, 40)).astype(numpy_dtype(type))
+    divisors = rng.integers(1, 5, (3, 40)).astype(numpy_dtype(type))
+    check(make.model(), {x: numbers, y: divisors})
+    expected, (interpreter, _) = reference(make.model()), machine_code(make.model())
+    expected.allocate_tensors()
+    for place in ((0, 0), (1, 39), (2, 33)):
+        wrong = divisors.copy()
+        wrong[place] = 0
+        messages = []
+        for made in (expected, interpreter):
+            with pytest.raises(InvokeError) as failure:
+                outputs(made, {x: numbers, y: wrong})
+            messages.append(str(failure.value))
+        assert messages[0] in messages[1]
+        assert f"division by 0: input 1 is 0 at {list(place)}" in messages[0]
+    check(make.model(), {x: numbers, y: divisors})
+
+
 def refusal(name: str, types: list[TensorType], options: Any = None, constants: Any = (), **fields: Any) -> str:
     """Why the default delegate leaves an operator of vectors of two elements alone."""
     make = ModelMaker()
@@ -140,10 +168,10 @@ def test_what_stays_on_the_reference_kernels() -> None:
     int8, uint64 = TensorType.INT8, TensorType.UINT64
     quantized = refusal("ADD", [int8] * 3, AddOptions(), quantization=SCALE)
     assert quantized == "quantized int8 runs on the reference kernel"
-    assert refusal("DIV", [INT] * 3, DivOptions()) == "y is only known when the model runs"
+    assert refusal("DIV", [INT] * 3, DivOptions()) == ""
     assert refusal("DIV", [INT] * 3, DivOptions(), [None, [1, 0]]) == "y has zeros"
     assert refusal("DIV", [INT] * 3, DivOptions(), [None, [1, 2]]) == ""
-    assert refusal("FLOOR_DIV", [FLOAT] * 3) == "y is only known when the model runs"
+    assert refusal("FLOOR_DIV", [FLOAT] * 3) == ""
     assert refusal("FLOOR_MOD", [FLOAT] * 3) == ""
     assert refusal("POW", [INT] * 3) == "y is checked when it runs"
     assert refusal("POW", [FLOAT] * 3) == ""

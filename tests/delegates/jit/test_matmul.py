@@ -108,15 +108,15 @@ def test_large_weights(rows: int, depth: int) -> None:
 
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("kernel", [1, 3])
-@pytest.mark.parametrize("depth", [6, 256])
-def test_computed_filter(depth: int, kernel: int, groups: int) -> None:
+@pytest.mark.parametrize(("depth", "channels"), [(6, 20), (256, 20), (64, 64)])
+def test_computed_filter(depth: int, channels: int, kernel: int, groups: int) -> None:
     make = Inputs(random.Random(kernel))
-    x, filter = make.operand(2, 9, 8, depth * groups), make.operand(20 * groups, kernel, kernel, depth)
-    sum = make.tensor((20 * groups, kernel, kernel, depth))
-    y = make.tensor((2, 9, 8, 20 * groups))
-    make.op("ADD", [filter, filter], [sum], AddOptions())
+    x, filter = make.operand(2, 9, 8, depth * groups), make.operand(channels * groups, kernel, kernel, depth)
+    total = make.tensor((channels * groups, kernel, kernel, depth))
+    y = make.tensor((2, 9, 8, channels * groups))
+    make.op("ADD", [filter, filter], [total], AddOptions())
     options = Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1)
-    make.op("CONV_2D", [x, sum, make.operand(20 * groups)], [y], options)
+    make.op("CONV_2D", [x, total, make.operand(channels * groups)], [y], options)
     make.check(y)
 
 

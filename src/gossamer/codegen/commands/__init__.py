@@ -188,7 +188,7 @@ class Build:
         return known
 
     def fault(self) -> Address:
-        """The word that a kernel sets which meets an index out of range."""
+        """The word that a kernel sets which meets an index out of range, or a divisor of 0."""
         self._may_fault = True
         return Address(FAULT)
 

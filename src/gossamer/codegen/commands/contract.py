@@ -169,7 +169,7 @@ class Contraction:
         # Weights that are read once or hardly more, and lie as dot products want them, are not packed.
         self.is_dot = single and few and weights.is_dense and self.scale is None
         self.mr, self.nv = gemm_tile(
-            target, self.columns, weights.channels, self.images * self.rows, self.a_steps[2] * (self.columns > 1)
+            target, self.columns, weights.channels, weights.depth, self.a_steps[2] * (self.columns > 1)
         )
         self.panels = panels_of(weights.channels, self.nv, target.lanes())
         self.row_tiles, self.rest = -(-self.columns // self.mr), self.columns % self.mr

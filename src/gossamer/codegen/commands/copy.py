@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gossamer.codegen.commands import MANY, Build, blocks_of
 from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.move import Copy, Transpose
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.programs.program import Address
@@ -35,15 +36,16 @@ def copy(source: View, destination: View, build: Build) -> None:
 def move(
     source: Address, destination: Address, shape: Shape, item: int, source_strides: Shape, strides: Shape, build: Build
 ) -> None:
-    """A command that copies elements of ``item`` bytes: runs where they follow each other on both sides, else one by
-    one or in squares."""
+    """A command that copies elements of ``item`` bytes: runs where they follow each other on both sides, or are the same
+    on one, else one by one or in squares."""
     dimensions = merged(shape, source_strides, strides)
-    if dimensions and dimensions[-1][1:] == (item, item):
-        size = dimensions.pop()[0] * item
+    if dimensions and dimensions[-1][1:] in ((item, item), (0, item)):
+        count, step, _ = dimensions.pop()
+        size = count * item
         (groups, rows, columns), outer = _loops(dimensions, size)
         block, blocks = blocks_of(size, groups[0] * rows[0], 4096)
         build.repeat(
-            Copy(build.target.name),
+            Copy(build.target.name) if step else Fill(build.target.name, 8 * item),
             outer,
             ("source", "destination"),
             source=source,

@@ -26,7 +26,6 @@ def commands(node: Kernel, build: Build) -> None:
     residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
     views = [x, y, node.y] + ([residual] if residual is not None else [])
     strides = [build.strides(view) for view in views]
-    a, b, c, *r = (s[-2:] for s in strides)
     dimensions = merged(node.y.shape[:-2], *(s[:-2] for s in strides))
     shared = [d for d in dimensions if d[2] == 0]
     several = [d for d in dimensions if d[2] != 0]
@@ -41,7 +40,7 @@ def commands(node: Kernel, build: Build) -> None:
             for at, view in enumerate(views, 1)
         ]
         ways = [(image[at], row[at], s[-2]) for at, s in enumerate(strides, 1)]
-        weights = Matrix(starts[1], columns, depth, (b[1], b[0]), y.is_constant, image[2])
+        weights = Matrix(starts[1], columns, depth, (strides[1][-1], strides[1][-2]), y.is_constant, image[2])
         contractions.append(
             Contraction(
                 build,

@@ -111,7 +111,7 @@ def _contract_row(
     channels = weights.shape[0]
     depth = weights.size // channels // len(offsets)
     lanes = build.target.lanes()
-    mr, nv = gemm_tile(build.target, columns, channels, 1, a_column)
+    mr, nv = gemm_tile(build.target, columns, channels, weights.size // channels, a_column)
     panels = panels_of(channels, nv, lanes)
     shape = build.block(
         Gemm.arguments,

@@ -35,7 +35,7 @@ def commands(node: Kernel, build: Build) -> None:
     rows, columns = -(-height // size), -(-width // size)
     tiles = images * rows * columns
     group = winograd_group(target, planes, tiles, depth, channels)
-    mr, nv = gemm_tile(target, group, channels, 1, 4 * depth)
+    mr, nv = gemm_tile(target, group, channels, depth, 4 * depth)
     panels = panels_of(channels, nv, lanes)
     plane = plane_bytes(panels.vectors * lanes, depth)
     packed = build.weights(planes * plane)

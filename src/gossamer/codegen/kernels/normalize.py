@@ -77,7 +77,7 @@ class Normalize(KernelSpec):
 
             squares = self._sum(f, x, a.count, square)
             if self.kind == "l2":
-                factor = 1.0 / f.maximum(f.intrinsic("llvm.sqrt", squares), epsilon)
+                factor = 1.0 / f.maximum(epsilon, f.intrinsic("llvm.sqrt", squares))  # NaN stays
             else:
                 factor = 1.0 / f.intrinsic("llvm.sqrt", squares / number + epsilon)
 

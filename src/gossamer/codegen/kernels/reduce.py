@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import Function, Module, Part, Value
+from gossamer.codegen.kernels.window import unrolled
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -121,5 +122,5 @@ class Reduce(KernelSpec):
                     result = total / part.splat(count) if self.reduction == "mean" else total
                     part.store(apply(self.epilogue, f, [result]), f.at(f.offset(y, at), v * f.lanes))
 
-            f.vectors(f.least(a.block, a.inner - first), block, VECTORS)
+            f.vectors(f.least(a.block, a.inner - first), block, unrolled(target))
         return module.text()

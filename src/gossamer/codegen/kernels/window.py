@@ -14,8 +14,17 @@ from gossamer.targets import Target
 LOWEST = -3.4028234663852886e38
 """The maximum of no elements, and of elements that are all NaN or -inf (as in TFLite)."""
 
-VECTORS = 4
-"""Vectors of channels that one walk over a window reduces."""
+FLOATS = 64
+"""Channels that one walk over a window reduces, if there are so many."""
+
+CHANNELS = 256
+"""Channels of a task."""
+
+
+def unrolled(target: Target) -> list[int]:
+    """Vectors of channels that are reduced at the same time: as many as `FLOATS`, half of them, and so on to 1."""
+    most = min(FLOATS // target.lanes(), target.registers // 2)
+    return [1 << k for k in reversed(range(most.bit_length()))]
 
 
 @record(frozen=True)
@@ -24,7 +33,7 @@ class Window(KernelSpec):
 
     The window of output pixel (i, j) begins at row i x ``stride_rows`` - ``pad_rows``, and likewise for columns; it
     has ``window_rows`` x ``window_columns`` elements, of which those inside the ``height`` x ``width`` image count.
-    There is at least one. Strides in bytes; threads share images x rows.
+    There is at least one. Strides in bytes; threads share images x rows x blocks of `CHANNELS` channels.
     """
 
     reduction: Literal["max", "mean", "l2"]
@@ -69,11 +78,15 @@ class Window(KernelSpec):
             first = at * stride - pad
             return f.greatest(first, 0), f.least(first + size, limit)
 
-        with f.share(a.images * a.rows) as task:
-            image = task // a.rows
-            row = task - image * a.rows
+        blocks = (a.channels + (CHANNELS - 1)) // CHANNELS
+        with f.share(a.images * a.rows * blocks) as task:
+            line = task // blocks
+            channel = (task - line * blocks) * CHANNELS
+            image = line // a.rows
+            row = line - image * a.rows
             top, bottom = clip(row, a.stride_rows, a.pad_rows, a.window_rows, a.height)
-            x, y = f.offset(a.x, image * a.x_image), f.offset(a.y, image * a.y_image + row * a.y_row)
+            x = f.at(f.offset(a.x, image * a.x_image), channel)
+            y = f.at(f.offset(a.y, image * a.y_image + row * a.y_row), channel)
             with f.loop(0, a.columns) as columns:
                 left, right = clip(columns.index, a.stride_columns, a.pad_columns, a.window_columns, a.width)
                 corner = f.offset(x, top * a.x_row + left * a.x_column)
@@ -102,5 +115,5 @@ class Window(KernelSpec):
                             value = f.intrinsic("llvm.sqrt", value)
                         part.store(apply(self.epilogue, f, [value]), f.at(f.offset(to, at), v * f.lanes))
 
-                f.vectors(a.channels, reduce, VECTORS)
+                f.vectors(f.least(a.channels - channel, CHANNELS), reduce, unrolled(target))
         return module.text()

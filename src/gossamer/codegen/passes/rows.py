@@ -76,11 +76,12 @@ def run(graph: KernelGraph) -> None:
 
 
 def _is_plain(kernel: Kernel) -> bool:
-    """A contraction of whole images, without groups."""
+    """A contraction of whole images with constant weights, without groups."""
     if kernel.kind != "contract":
         return False
     x, weights = kernel.operands[:2]
-    return x.shape[3] == weights.shape[3] and x.is_whole and len(x.buffer.shape) == 4 and kernel.y.is_whole
+    ungrouped = weights.is_constant and x.shape[3] == weights.shape[3]
+    return ungrouped and x.is_whole and len(x.buffer.shape) == 4 and kernel.y.is_whole
 
 
 def _pays(first: Kernel | None, middle: Kernel, last: Kernel) -> bool:

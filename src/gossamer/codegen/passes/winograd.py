@@ -49,4 +49,4 @@ def _suits(kernel: Kernel) -> bool:
     channels, _, _, depth = weights.shape
     plain = geometry.stride == geometry.dilation == (1, 1) and x.shape[3] == depth and weights.is_dense
     large = channels >= CHANNELS and depth >= CHANNELS and min(kernel.y.shape[1:3]) >= PIXELS
-    return geometry.kernel == (3, 3) and plain and large and depth % MULTIPLE == 0
+    return weights.is_constant and geometry.kernel == (3, 3) and plain and large and depth % MULTIPLE == 0

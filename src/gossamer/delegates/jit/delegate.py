@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+from zlib import crc32
 
 import numpy as np
 
@@ -24,7 +26,16 @@ from gossamer.programs import host, plans
 from gossamer.programs.archive import user_directory
 from gossamer.programs.generator import plan_version
 from gossamer.programs.library import kernel_library
-from gossamer.programs.program import CONSTANTS, MODEL, CommandTime, IndexFault, Program, ProgramPlan, walker_name
+from gossamer.programs.program import (
+    CONSTANTS,
+    MODEL,
+    WEIGHTS,
+    CommandTime,
+    IndexFault,
+    Program,
+    ProgramPlan,
+    walker_name,
+)
 from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
@@ -32,6 +43,9 @@ if TYPE_CHECKING:
 
 
 _warned: set[str] = set()
+
+_weights: WeakValueDictionary[Any, host.Memory] = WeakValueDictionary()
+"""Packed weights, as long as a program holds them."""
 
 
 class Known:
@@ -202,17 +216,27 @@ class JitKernel(DelegateKernel):
     def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> None:
         memory = host.Memory(max(len(constants), 1))
         memory.view()[: len(constants)] = constants
-        self.program = Program(plan, kernel_library(self.target), self.target, {CONSTANTS: memory})
-        if ctx.source is not None:
-            self.program.bind(MODEL, np.frombuffer(ctx.source, np.uint8).ctypes.data)
-        # What was packed need not stay in memory a second time, if it can be read again: a file that is mapped.
-        self.program.pack(self._delegate.num_threads, release=ctx.fingerprint is not None)
+        model = np.frombuffer(ctx.source, np.uint8).ctypes.data if ctx.source is not None else 0
+        # Interpreters of one model share its packed weights. Who holds them holds the bytes that they were made of, so
+        # other bytes are not at that address.
+        of = ctx.fingerprint or (model, len(ctx.source or b""))
+        nodes = tuple(node.node_index for node in ctx.nodes)
+        key = (of, nodes, self.target, crc32(plan.words.tobytes()))
+        weights = _weights.get(key)
+        shared = {CONSTANTS: memory} if weights is None else {CONSTANTS: memory, WEIGHTS: weights}
+        self.program = Program(plan, kernel_library(self.target), self.target, shared)
+        self.program.bind(MODEL, model)
+        if weights is None:
+            # What was packed need not stay in memory twice, if it can be read again: a file that is mapped.
+            self.program.pack(self._delegate.num_threads, release=ctx.fingerprint is not None)
+            if WEIGHTS in self.program.memory:
+                _weights[key] = self.program.memory[WEIGHTS]
         tensors = {tensor.index: tensor for tensor in (*ctx.inputs, *ctx.outputs)}
         self._tensors = [(tensors[index], base, size) for index, base, size in boundaries if index in tensors]
         self._bound = [None] * len(self._tensors)
 
     def invoke(self, ctx: PartitionInvokeContext) -> None:
-        """One native call. If a kernel meets an index out of range, the reference kernels say which."""
+        """One native call. What is wrong with an index out of range or a divisor of 0, the reference kernels say."""
         program = self.program
         if program is None:
             _run_reference(ctx)

@@ -1,0 +1,55 @@
+"""`resize`: NHWC images at another size.
+
+Settings are ``rows`` and ``columns``: for each of the result, the number of one of the operand, of which it is a copy,
+or two of them and how far it is from the first towards the second.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from gossamer.codegen.commands import Build
+from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.resize import SAMPLE, ResizeBilinear, ResizeNearest
+from gossamer.codegen.layout import item_bytes
+from gossamer.programs.program import Address, Word
+
+
+def commands(node: Kernel, build: Build) -> None:
+    """One command."""
+    (x,), y = node.operands, node.y
+    x_strides, y_strides = build.strides(x), build.strides(y)
+    rows, columns = node.settings["rows"], node.settings["columns"]
+    between = isinstance(rows[0], tuple)
+    table = _samples if between else _offsets
+    images, height, width, channels = y.shape
+    arguments: dict[str, Word] = {
+        "x": build.address(x),
+        "y": build.address(y),
+        "images": images,
+        "rows": height,
+        "columns": width,
+        "row_table": table(rows, x_strides[1], build),
+        "column_table": table(columns, x_strides[2], build),
+        "x_image": x_strides[0],
+        "y_image": y_strides[0],
+        "y_row": y_strides[1],
+        "y_column": y_strides[2],
+    }
+    if between:
+        build.command(ResizeBilinear(build.target.name), **arguments, channels=channels)
+    else:
+        build.command(ResizeNearest(build.target.name), **arguments, run=channels * item_bytes(y.buffer))
+
+
+def _offsets(places: Sequence[int], stride: int, build: Build) -> Address:
+    return build.table([place * stride for place in places])
+
+
+def _samples(places: Sequence[tuple[int, int, float]], stride: int, build: Build) -> Address:
+    words: list[Word] = []
+    for first, second, weight in places:
+        (bits,) = struct.unpack("<I", struct.pack("<f", weight))
+        words += SAMPLE.words(first=first * stride, second=second * stride, weight=bits)
+    return build.table(words)
