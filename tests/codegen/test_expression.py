@@ -4,7 +4,16 @@ from itertools import product
 
 import pytest
 
-from gossamer.codegen.expression import ALIASES, FUNCTIONS, Expression, apply, name_of, operand_count, substitute
+from gossamer.codegen.expression import (
+    ALIASES,
+    FUNCTIONS,
+    Expression,
+    apply,
+    canonical,
+    name_of,
+    operand_count,
+    substitute,
+)
 from gossamer.codegen.ir import Module
 from gossamer.errors import CompileError
 from gossamer.targets import all_targets
@@ -90,3 +99,10 @@ def test_operands_that_are_missing() -> None:
     f = Module(all_targets()["avx2"]).driver()
     with pytest.raises(CompileError, match="needs 3 operands, and here there are 1"):
         apply(("add", 0, 2), f, [f.constant(f.f32, 1.0)])
+
+
+def test_sums_and_products_have_one_order() -> None:
+    assert canonical(("add", 1, 0)) == ("add", 0, 1)
+    assert canonical(("mul", ("logistic", 0), 0)) == ("mul", 0, ("logistic", 0))
+    assert canonical(("sub", 1, 0)) == ("sub", 1, 0)
+    assert canonical(("relu", ("add", 2, ("mul", 1, 0)))) == ("relu", ("add", ("mul", 0, 1), 2))

@@ -315,6 +315,10 @@ ALIASES: dict[str, Expression] = {
 """Short names of well-known expressions of one operand."""
 
 
+COMMUTATIVE = frozenset({"add", "mul"})
+"""Functions whose arguments may change places without changing a bit."""
+
+
 def operand_count(expression: Expression) -> int:
     """1 + the highest operand number. Raises `CompileError` for what is not an expression."""
     if isinstance(expression, int):
@@ -383,6 +387,17 @@ def substitute(expression: Expression, operands: Mapping[int, Expression]) -> Ex
         return operands.get(expression, expression)
     function, *arguments = expression
     return (function, *(substitute(argument, operands) for argument in arguments))
+
+
+def canonical(expression: Expression) -> Expression:
+    """The same with the arguments of sums and products in order, so that there is one kernel for both."""
+    if isinstance(expression, int):
+        return expression
+    function, *arguments = expression
+    ordered = [canonical(argument) for argument in arguments]
+    if function in COMMUTATIVE:
+        ordered.sort(key=lambda argument: (_leftmost(argument), not isinstance(argument, int)))
+    return (function, *ordered)
 
 
 def _leftmost(expression: Expression) -> int:

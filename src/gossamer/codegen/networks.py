@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.codegen.build import build
+from gossamer.codegen.build import PASSES, Passes, build
 from gossamer.codegen.elements import ELEMENT_OF
-from gossamer.codegen.expression import Expression, operand_count, type_of
+from gossamer.codegen.expression import IDENTITY, Expression, type_of
 from gossamer.codegen.graph import KernelGraph, broadcast_shape
 from gossamer.codegen.spec import KernelSpec
 from gossamer.schema.enums import TensorType
@@ -35,12 +35,16 @@ LOGISTIC: Expression = ("logistic", 0)
 HARD_SIGMOID: Expression = ("mul", ("relu6", 0), 1)
 """Without the addition, which converters put into the bias in front."""
 
+FUSED = (RELU, RELU6)
+"""Activations that are part of the operator in front."""
+
 
 class Network:
-    """A kernel graph in the making. Images are [1, rows, columns, channels]."""
+    """A kernel graph in the making, operator by operator. Images are [1, rows, columns, channels]."""
 
     def __init__(self) -> None:
         self.graph = KernelGraph()
+        self._operators = 0
 
     def input(self, *shape: int, type: TensorType = TensorType.FLOAT32) -> View:
         """A value from outside."""
@@ -58,34 +62,43 @@ class Network:
         self.graph.outputs[view.buffer.tensor] = view.buffer
 
     def add(self, kind: str, operands: Sequence[View], shape: Sequence[int], settings: Any = None) -> View:
-        """A kernel of any kind."""
-        return self.graph.add(kind, operands, shape, _F32, settings)
+        """An operator of any kind."""
+        return self.graph.add(kind, operands, shape, _F32, settings, origin=self._next())
 
     def map(self, expression: Expression, *operands: View) -> View:
-        """An expression of every element; operands are broadcast against each other."""
-        shape = broadcast_shape(operands)
-        views = [view if view.shape == shape else view.broadcast(shape) for view in operands]
-        result = type_of(expression, [ELEMENT_OF[view.type] for view in operands])
-        return self.graph.add("map", views, shape, _TYPES[result], epilogue=expression, arity=1)
+        """An operator that maps every element; operands are broadcast against each other."""
+        return self._map(expression, operands, self._next())
 
-    def convolution(self, x: View, channels: int, kernel: int = 1, stride: int = 1) -> View:
+    def activated(self, x: View, activation: Expression) -> View:
+        """The result of the last operator with an activation: part of that operator, or one or two of its own."""
+        if activation == IDENTITY:
+            return x
+        if activation == SILU:
+            return self.map(("mul", 0, 1), x, self.map(LOGISTIC, x))
+        if activation == HARD_SIGMOID:
+            return self.map(("mul", 0, 1), self.activated(x, RELU6), self.constant())
+        return self._map(activation, [x], f"{self._operators}" if activation in FUSED else self._next())
+
+    def convolution(
+        self, x: View, channels: int, kernel: int = 1, stride: int = 1, activation: Expression = IDENTITY
+    ) -> View:
         """With padding SAME, and a bias."""
         geometry = POINTWISE if (kernel, stride) == (1, 1) else same(x.shape, kernel, stride)
         rows, columns = x.shape[1:3] if geometry is POINTWISE else geometry.output
         operands = [x, self.constant(channels, kernel, kernel, x.shape[3]), self.constant(channels)]
-        return self.add("contract", operands, (1, rows, columns, channels), geometry)
+        return self.activated(self.add("contract", operands, (1, rows, columns, channels), geometry), activation)
 
-    def depthwise(self, x: View, kernel: int, stride: int = 1) -> View:
+    def depthwise(self, x: View, kernel: int, stride: int = 1, activation: Expression = IDENTITY) -> View:
         """With padding SAME, and a bias."""
         geometry, channels = same(x.shape, kernel, stride), x.shape[3]
         operands = [x, self.constant(kernel, kernel, channels), self.constant(channels)]
-        return self.add("depthwise", operands, (1, *geometry.output, channels), geometry)
+        return self.activated(self.add("depthwise", operands, (1, *geometry.output, channels), geometry), activation)
 
-    def dense(self, x: View, channels: int) -> View:
+    def dense(self, x: View, channels: int, activation: Expression = IDENTITY) -> View:
         """A fully connected layer over the last dimension."""
         *outer, depth = x.shape
         image = self.reshape(x, (1, 1, prod(outer), depth))
-        return self.reshape(self.convolution(image, channels), (*outer, channels))
+        return self.reshape(self.convolution(image, channels, activation=activation), (*outer, channels))
 
     def matmul(self, x: View, y: View) -> View:
         """Of the last two dimensions."""
@@ -102,7 +115,7 @@ class Network:
     def copy(self, x: View) -> View:
         """A dense copy."""
         copied = Buffer(x.shape, x.type).view()
-        self.graph.copy(x, copied)
+        self.graph.copy(x, copied, self._next())
         return copied
 
     def mean(self, x: View, axes: tuple[int, ...] = (1, 2)) -> View:
@@ -116,18 +129,27 @@ class Network:
 
     def gated(self, x: View, channels: int, activation: Expression, gate: Expression) -> View:
         """Squeeze and excitation."""
-        squeezed = self.map(activation, self.convolution(self.mean(x), channels))
-        constants = [self.constant() for _ in range(operand_count(gate) - 1)]
-        return self.map(("mul", 0, 1), x, self.map(gate, self.convolution(squeezed, x.shape[3]), *constants))
+        squeezed = self.convolution(self.mean(x), channels, activation=activation)
+        return self.map(("mul", 0, 1), x, self.convolution(squeezed, x.shape[3], activation=gate))
 
     def classify(self, x: View, classes: int = 1000) -> None:
         """The end."""
         self.output(self.softmax(self.convolution(self.mean(x), classes)))
 
-    def specs(self, target: Target) -> dict[str, KernelSpec]:
+    def specs(self, target: Target, passes: Passes = PASSES) -> dict[str, KernelSpec]:
         """What it asks for. The graph is used up."""
         start = _VALUES.ctypes.data
-        return dict(build(self.graph, target, (start, start + _VALUES.nbytes)).specs)
+        return dict(build(self.graph, target, (start, start + _VALUES.nbytes), passes).specs)
+
+    def _map(self, expression: Expression, operands: Sequence[View], origin: str) -> View:
+        shape = broadcast_shape(operands)
+        views = [view if view.shape == shape else view.broadcast(shape) for view in operands]
+        result = type_of(expression, [ELEMENT_OF[view.type] for view in operands])
+        return self.graph.add("map", views, shape, _TYPES[result], epilogue=expression, arity=1, origin=origin)
+
+    def _next(self) -> str:
+        self._operators += 1
+        return f"{self._operators}"
 
 
 def same(image: Shape, kernel: int, stride: int) -> Geometry:
@@ -141,39 +163,39 @@ def same(image: Shape, kernel: int, stride: int) -> Geometry:
 
 def mobilenet_v1(net: Network, size: int, width: float) -> None:
     """Depthwise and pointwise convolutions in turn."""
-    x = net.map(RELU6, net.convolution(net.input(1, size, size, 3), rounded(32 * width), 3, 2))
+    x = net.convolution(net.input(1, size, size, 3), rounded(32 * width), 3, 2, RELU6)
     for channels, stride in (
         *((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)),
         *((512, 1),) * 5,
         *((1024, 2), (1024, 1)),
     ):
-        x = net.map(RELU6, net.depthwise(x, 3, stride))
-        x = net.map(RELU6, net.convolution(x, rounded(channels * width)))
+        x = net.depthwise(x, 3, stride, RELU6)
+        x = net.convolution(x, rounded(channels * width), activation=RELU6)
     net.classify(x)
 
 
 def mobilenet_v2(net: Network, size: int, width: float) -> None:
     """Inverted residuals."""
-    x = net.map(RELU6, net.convolution(net.input(1, size, size, 3), rounded(32 * width), 3, 2))
+    x = net.convolution(net.input(1, size, size, 3), rounded(32 * width), 3, 2, RELU6)
     stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
     for factor, channels, count, stride in stages:
         for number in range(count):
             step = 1 if number else stride
             x = _inverted(net, x, factor * x.shape[3], rounded(channels * width), 3, step, RELU6)
-    x = net.map(RELU6, net.convolution(x, rounded(1280 * max(width, 1.0))))
+    x = net.convolution(x, rounded(1280 * max(width, 1.0)), activation=RELU6)
     net.classify(x)
 
 
 def mobilenet_v3(net: Network, size: int, width: float, *, large: bool) -> None:
     """Inverted residuals, some of them gated, with hard swish."""
-    x = net.map(HARD_SWISH, net.convolution(net.input(1, size, size, 3), 16, 3, 2))
+    x = net.convolution(net.input(1, size, size, 3), 16, 3, 2, HARD_SWISH)
     for kernel, wide, channels, is_gated, activation, stride in _LARGE if large else _SMALL:
         wide = rounded(wide * width)
         squeezed = rounded(wide / 4) if is_gated else 0
         gate = (squeezed, RELU, HARD_SIGMOID)
         x = _inverted(net, x, wide, rounded(channels * width), kernel, stride, activation, gate)
-    x = net.map(HARD_SWISH, net.convolution(x, 6 * x.shape[3]))
-    x = net.map(HARD_SWISH, net.convolution(net.mean(x), 1280 if large else 1024))
+    x = net.convolution(x, 6 * x.shape[3], activation=HARD_SWISH)
+    x = net.convolution(net.mean(x), 1280 if large else 1024, activation=HARD_SWISH)
     net.output(net.convolution(x, 1000))
 
 
@@ -196,7 +218,7 @@ _LARGE = (
 def efficientnet(net: Network, size: int, width: float, *, lite: bool = False) -> None:
     """Inverted residuals with swish, all of them gated; lite: with ReLU6, and none."""
     activation = RELU6 if lite else SILU
-    x = net.map(activation, net.convolution(net.input(1, size, size, 3), rounded(32 * width), 3, 2))
+    x = net.convolution(net.input(1, size, size, 3), rounded(32 * width), 3, 2, activation)
     stages = (
         *((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3)),
         *((6, 112, 3, 1, 5), (6, 192, 4, 2, 5), (6, 320, 1, 1, 3)),
@@ -206,13 +228,13 @@ def efficientnet(net: Network, size: int, width: float, *, lite: bool = False) -
             gate = (0 if lite else max(1, x.shape[3] // 4), SILU, LOGISTIC)
             step = 1 if number else stride
             x = _inverted(net, x, factor * x.shape[3], rounded(channels * width), kernel, step, activation, gate)
-    x = net.map(activation, net.convolution(x, rounded(1280 * width)))
+    x = net.convolution(x, rounded(1280 * width), activation=activation)
     net.classify(x)
 
 
 def resnet(net: Network, size: int, blocks: Sequence[int], *, bottleneck: bool) -> None:
     """Residual blocks of three convolutions (``bottleneck``) or two."""
-    x = net.map(RELU, net.convolution(net.input(1, size, size, 3), 64, 7, 2))
+    x = net.convolution(net.input(1, size, size, 3), 64, 7, 2, RELU)
     x = net.add("window", [x], (1, -(-x.shape[1] // 2), -(-x.shape[2] // 2), 64), ("max", same(x.shape, 3, 2)))
     for stage, count in enumerate(blocks):
         channels = 64 << stage
@@ -221,11 +243,11 @@ def resnet(net: Network, size: int, blocks: Sequence[int], *, bottleneck: bool) 
             stride = 2 if stage and not number else 1
             y = x
             for kernel in (1, 3) if bottleneck else (3,):
-                y = net.map(RELU, net.convolution(y, channels, kernel, stride if y is x else 1))
+                y = net.convolution(y, channels, kernel, stride if y is x else 1, RELU)
             y = net.convolution(y, wide, 1 if bottleneck else 3)
             if x.shape != y.shape:
                 x = net.convolution(x, wide, 1, stride)
-            x = net.map(RELU, net.map(("add", 0, 1), x, y))
+            x = net.activated(net.map(("add", 0, 1), x, y), RELU)
     net.classify(x)
 
 
@@ -240,7 +262,7 @@ def transformer(net: Network, length: int, width: int, heads: int, activation: E
         seen = net.matmul(weights, value.permute((0, 2, 1, 3)))
         y = net.dense(net.reshape(seen.permute((0, 2, 1, 3)), (1, length, width)), width)
         x = net.map(("add", 0, 1), x, y)
-        y = net.map(activation, net.dense(_normalised(net, x, shifts), 4 * width))
+        y = net.dense(_normalised(net, x, shifts), 4 * width, activation)
         x = net.map(("add", 0, 1), x, net.dense(y, width))
     net.output(_normalised(net, x, shifts))
 
@@ -268,8 +290,8 @@ def _inverted(
     gate: tuple[int, Expression, Expression] = (0, RELU, LOGISTIC),
 ) -> View:
     """Expand, depthwise, gate (channels in between, 0: none; activations), project; and x is added if it can be."""
-    y = x if wide == x.shape[3] else net.map(activation, net.convolution(x, wide))
-    y = net.map(activation, net.depthwise(y, kernel, stride))
+    y = x if wide == x.shape[3] else net.convolution(x, wide, activation=activation)
+    y = net.depthwise(y, kernel, stride, activation)
     if gate[0]:
         y = net.gated(y, *gate)
     y = net.convolution(y, channels)

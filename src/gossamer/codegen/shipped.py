@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 
+from gossamer.codegen.build import PASSES, PLAIN
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS
 from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression, operand_count
 from gossamer.codegen.kernels.walk import WalkSpec
@@ -66,10 +67,10 @@ Layer = Callable[[Network], View]
 def shipped_kernels(target: Target) -> Iterator[KernelSpec]:
     """The specs of everything that ships for a target, each once."""
     specs: dict[str, KernelSpec] = {}
-    for fill in _networks():
+    for fill, passes in product(_networks(), (PASSES, PLAIN)):
         net = Network()
         fill(net)
-        specs |= net.specs(target)
+        specs |= net.specs(target, passes)
     for layers, epilogues in _families():
         # Shapes decide the tile, and most of them for one that others have had: those need no more epilogues.
         telling = []

@@ -17,6 +17,7 @@ from gossamer.ops._elementwise import require_output_type
 from gossamer.ops.lowering import Lowering, Reduction
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 BYTES = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
 """The types that are quantized, in MEAN and SUM always."""
@@ -84,19 +85,39 @@ def prepare_reduction(ctx: PrepareContext, *, accumulator: bool = False, fold: b
     return resolved
 
 
+_WIDENED = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL)
+_FUNCTIONS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+
+
 def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -> None:
     """State an operator as a reduction of input 0, if that is of one of these types and no quantized integer.
 
-    Types other than float32 are widened to it: float16, and booleans, for which the sum is none and the product is min.
+    float16 and booleans are widened to float32.
     """
     x = graph.input(0)
-    if x.type not in types:
+    if x.type not in types or (x.type in BYTES and x.quantization and reduction in ("sum", "prod")):
         graph.refuse(f"{type_name(x.type)} runs on the reference kernel")
-    axes = resolved_axes(graph, graph.known(1), len(x.shape))
-    y = graph.cast(graph.value(0), TensorType.FLOAT32)
-    if axes:
-        y = graph.reduce(reduction, y, axes)
-    graph.result(graph.reshape(graph.cast(y, x.type), graph.output().shape))
+    axes, y = resolved_axes(graph, graph.known(1), len(x.shape)), graph.value(0)
+    if x.type in _WIDENED:
+        y = graph.cast(y, TensorType.FLOAT32)
+        y = graph.cast(graph.reduce(reduction, y, axes) if axes else y, x.type)
+    else:
+        for axis in axes:
+            y = _folded(graph, _FUNCTIONS[reduction], y, axis)
+    graph.result(graph.reshape(y, graph.output().shape))
+
+
+def _folded(graph: Lowering, function: str, x: View, axis: int) -> View:
+    """Integers along an axis, in any order: the halves of what there is with each other, until it is one."""
+    odd = []
+    while (size := x.shape[axis]) > 1:
+        half = size // 2
+        if size % 2:
+            odd.append(x.slice(axis, 2 * half, 1))
+        x = graph.map(function, x.slice(axis, 0, half), x.slice(axis, half, half))
+    for rest in odd:
+        x = graph.map(function, x, rest)
+    return x
 
 
 def axes_of(ctx: InvokeContext) -> tuple[int, ...]:

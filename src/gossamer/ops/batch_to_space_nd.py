@@ -66,7 +66,7 @@ def lower(graph: Lowering) -> None:
 
 
 def _images(shape: Shape, images: int, blocks: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """The batch as [b, b, N, H, W, C], the order of its dimensions that makes [N, H, b, W, b, C], and that as images."""
+    """The batch as [b, b, N, H, W, C], the order of dimensions for [N, H, b, W, b, C], and the shape of the images."""
     spatial = len(blocks)
     order = [spatial]
     for axis in range(spatial):

@@ -158,11 +158,6 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
 @op.lower
 def lower(graph: Lowering) -> None:
     x, filter = graph.floats(0, 1)
-    channels = x.shape[3]
-    multiplier = filter.shape[3] // channels
-    if multiplier > 1:
-        repeated = graph.reshape(x, (*x.shape, 1)).broadcast((*x.shape, multiplier))
-        x = graph.reshape(repeated, (*x.shape[:3], channels * multiplier))
     weights = graph.reshape(filter, filter.shape[1:])
     y = graph.depthwise(x, weights, graph.optional_value(2), geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))

@@ -135,7 +135,7 @@ class Lowering(Context, ABC):
 
     @abstractmethod
     def put(self, box: View, into: View, vector: View) -> None:
-        """Overwrite a box of a copy that was made before; it begins where an index vector says, moved to where it fits."""
+        """Overwrite a box of a copy that was made before: where an index vector says, or the nearest where it fits."""
 
     # Elementwise
 

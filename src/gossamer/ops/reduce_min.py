@@ -55,4 +55,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_reduction(graph, "min", TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL)
+    lower_reduction(graph, "min", *_TYPES)

@@ -116,4 +116,4 @@ def _quantized_product(ctx: Context, x: Array, axes: tuple[int, ...]) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_reduction(graph, "prod", TensorType.FLOAT32)
+    lower_reduction(graph, "prod", TensorType.FLOAT32, TensorType.BOOL, TensorType.INT32, TensorType.INT64)

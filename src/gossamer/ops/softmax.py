@@ -154,4 +154,5 @@ def _softmax_16(logits: Array, rescaling: Rescaling) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     (x,) = graph.floats(0)
-    graph.result(graph.softmax(x, graph.options.beta))
+    beta = graph.options.beta
+    graph.result(graph.softmax(x, beta) if beta >= 0 else graph.softmax(graph.map("neg", x), -beta))

@@ -80,4 +80,4 @@ def _signed_sum(ctx: InvokeContext, x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_reduction(graph, "sum", TensorType.FLOAT32, TensorType.FLOAT16)
+    lower_reduction(graph, "sum", TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL, TensorType.INT32, TensorType.INT64)

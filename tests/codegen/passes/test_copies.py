@@ -38,7 +38,8 @@ def test_what_cannot_is_copied_once() -> None:
     graph.add("softmax", [x.slice(1, 5, 6, -1)], (4, 6), F32)
     assert kinds(graph) == ["copy", "map", "map", "copy", "softmax"]
     copied = graph.kernels[0].y
-    assert copied.shape == (6, 4) and copied.is_dense
+    assert copied.shape == (6, 4)
+    assert copied.is_dense
     assert graph.kernels[1].operands == graph.kernels[2].operands == [copied]
 
 

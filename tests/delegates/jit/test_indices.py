@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,15 +49,15 @@ def test_an_index_outside_is_refused_in_the_same_words(threads: int) -> None:
         total, picked = outputs(interpreter, {0: X, 1: np.array(good, np.int32)})
         np.testing.assert_array_equal(picked, X[good])
         np.testing.assert_array_equal(total, 2 * X[good])
-        assert kernel.program is not None and kernel.program.memory[FAULT].view().cast("q")[0] == 0
+        assert kernel.program is not None
+        assert kernel.program.memory[FAULT].view().cast("q")[0] == 0
 
 
 def test_what_the_reference_kernels_make_of_it_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are right even where they see no fault."""
-    interpreter, kernel = machine_code(gathering())
+    interpreter, _ = machine_code(gathering())
     gather = next(node.op for node in interpreter._subgraphs[0].nodes if node.op.name == "GATHER")
-    wrapping: Callable[[Any], Any] = lambda ctx: ctx.value(0)[ctx.value(1) % 5]  # noqa: E731
-    monkeypatch.setattr(gather, "reference_function", wrapping)
+    monkeypatch.setattr(gather, "reference_function", lambda ctx: ctx.value(0)[ctx.value(1) % 5])
     total, picked = outputs(interpreter, {0: X, 1: np.array([5, 6, -1, 2], np.int32)})
     np.testing.assert_array_equal(picked, X[[0, 1, 4, 2]])
     np.testing.assert_array_equal(total, 2 * picked)

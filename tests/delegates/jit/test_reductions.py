@@ -42,6 +42,25 @@ def test_reduction(name: str, seed: int) -> None:
     check(make.model(), {fed: value}, within=within, target=choose.choice(TARGETS))
 
 
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("type", [TensorType.INT32, TensorType.INT64])
+@pytest.mark.parametrize("name", ["SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"])
+def test_integers(name: str, type: TensorType, seed: int) -> None:
+    """They wrap."""
+    rng = np.random.default_rng(seed)
+    make = ModelMaker()
+    shape = rng.choice([1, 2, 5, 16, 31], rng.integers(1, 4)).tolist()
+    axes = np.flatnonzero(rng.integers(0, 2, len(shape)))
+    axes = axes if axes.size else np.array([0])
+    x, y = make.tensor(shape, type), make.tensor(np.delete(shape, axes).tolist(), type)
+    make.op(name, [x, make.constant(axes, np.int32, TensorType.INT32)], [y], ReducerOptions())
+    make.io([x], [y])
+    dtype = {TensorType.INT32: np.int32, TensorType.INT64: np.int64}[type]
+    limits = np.iinfo(dtype)
+    value = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    check(make.model(), {x: value}, target=TARGETS[seed % len(TARGETS)])
+
+
 @pytest.mark.parametrize("name", ["SOFTMAX", "LOG_SOFTMAX"])
 @pytest.mark.parametrize("shape", [(1,), (3, 1), (2, 3, 7), (5, 16), (2, 33), (1, 1001)])
 @pytest.mark.parametrize("beta", [1.0, 0.25, 0.0, -2.0])

@@ -36,8 +36,8 @@ def copy(source: View, destination: View, build: Build) -> None:
 def move(
     source: Address, destination: Address, shape: Shape, item: int, source_strides: Shape, strides: Shape, build: Build
 ) -> None:
-    """A command that copies elements of ``item`` bytes: runs where they follow each other on both sides, or are the same
-    on one, else one by one or in squares."""
+    """A command that copies elements of ``item`` bytes: in runs where they follow each other on both sides, or where a
+    single one is repeated; else in squares or one by one."""
     dimensions = merged(shape, source_strides, strides)
     if dimensions and dimensions[-1][1:] in ((item, item), (0, item)):
         count, step, _ = dimensions.pop()

@@ -28,8 +28,9 @@ def commands(node: Kernel, build: Build) -> None:
         depthwise_tile(target, columns),
         node.epilogue,
         (height, width, geometry.stride[1]) if known else None,
+        multiplier := channels // x.shape[3],
     )
-    block, chunks = blocks_of(channels, images * rows, target.lanes())
+    block, chunks = blocks_of(channels, images * rows, target.lanes()) if multiplier == 1 else (channels, 1)
     start = build.address(x)
     before = geometry.before[0] * x_strides[1] + geometry.before[1] * x_strides[2]
 

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 from gossamer.codegen.commands import Build, blocks_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.reduce import Reduce
 from gossamer.codegen.layout import item_bytes, merged
-from gossamer.programs.program import Address
 
 Dimension = tuple[int, int, int]
 """Size, stride of x, stride of y."""
 
 
 def commands(node: Kernel, build: Build) -> None:
-    """A command for one kept dimension before the reduced ones; more of them take more."""
+    """One command."""
     (x,) = node.operands[:1]
     reduction, axes = node.settings
     y = node.y
@@ -40,25 +37,24 @@ def commands(node: Kernel, build: Build) -> None:
     kept = [dimension for dimension in kept if dimension is not outer]
     column = reduced.pop() if reduced else (1, 0, 0)
     row = reduced.pop() if reduced else (1, 0, 0)
-    spec = Reduce(build.target.name, reduction, along, node.epilogue)
-    x_address, y_address = build.address(x), build.address(y)
     block, blocks = blocks_of(inner[0], outer[0])
-    for place in product(*(range(size) for size, _, _ in kept)):
-        build.command(
-            spec,
-            x=Address(x_address.base, x_address.offset + sum(i * d[1] for i, d in zip(place, kept, strict=True))),
-            y=Address(y_address.base, y_address.offset + sum(i * d[2] for i, d in zip(place, kept, strict=True))),
-            outer=outer[0],
-            rows=row[0],
-            columns=column[0],
-            inner=inner[0],
-            block=block,
-            blocks=blocks,
-            x_outer=outer[1],
-            x_row=row[1],
-            x_column=column[1],
-            y_outer=outer[2],
-        )
+    build.repeat(
+        Reduce(build.target.name, reduction, along, node.epilogue),
+        kept,
+        ("x", "y"),
+        x=build.address(x),
+        y=build.address(y),
+        outer=outer[0],
+        rows=row[0],
+        columns=column[0],
+        inner=inner[0],
+        block=block,
+        blocks=blocks,
+        x_outer=outer[1],
+        x_row=row[1],
+        x_column=column[1],
+        y_outer=outer[2],
+    )
 
 
 def _merged(dimensions: list[Dimension]) -> list[Dimension]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.codegen.elements import ELEMENT_OF, element
-from gossamer.codegen.expression import Expression, substitute, type_of
+from gossamer.codegen.expression import Expression, canonical, substitute, type_of
 from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View
@@ -111,7 +111,7 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
             operands.append(extra)
     if len(operands) - producer.arity > EXTRAS[producer.kind]:
         return None
-    y, expression = kernel.y.reshape(shape), substitute(kernel.epilogue, mapping)
+    y, expression = kernel.y.reshape(shape), canonical(substitute(kernel.epilogue, mapping))
     return None if y is None or _functions_in(expression) > LARGEST else (operands, expression, y)
 
 

@@ -57,13 +57,14 @@ class _InPlace:
         if part is whole or part not in self.writers or self.graph.is_boundary(part) or not copy.operands[0].is_whole:
             return
         place = copy.y.reshape(part.shape)
-        if place is None or not self._is_free(at) or not self._fits(at, place):
+        if place is None or not self._is_free(at):
             return
+        changes = self._changes(at, place)
+        if changes is None:
+            return
+        for kernel, y, operands in changes:
+            kernel.y, kernel.operands = y, operands
         readers, writers = self.readers.pop(part) - {at}, self.writers.pop(part)
-        for number in readers | writers:
-            kernel = self.graph.kernels[number]
-            kernel.operands = [_moved(view, place) if view.buffer is part else view for view in kernel.operands]
-            kernel.y = _moved(kernel.y, place) if kernel.y.buffer is part else kernel.y
         self.readers.setdefault(whole, set()).update(readers)
         self.writers[whole].update(writers)
         self.writers[whole].discard(at)
@@ -81,23 +82,27 @@ class _InPlace:
         others = (number for number in self.writers[whole] if first <= number <= last and number != at)
         return not any(_overlap(self.graph.kernels[number].y, copy.y) for number in others)
 
-    def _fits(self, at: int, place: View) -> bool:
-        """Whether all kernels can write and read the part at its place."""
+    def _changes(self, at: int, place: View) -> list[tuple[Kernel, View, list[View]]] | None:
+        """What all kernels write and read when the part is at its place; ``None`` if one of them cannot."""
         part, whole = self.graph.kernels[at].operands[0].buffer, place.buffer
         bordered = id(whole) in self.bordered
+        changes = []
         for number in (self.readers[part] | self.writers[part]) - {at}:
             kernel = self.graph.kernels[number]
             if kernel.kind not in STRIDED or id(part) in self.bordered:
-                return False
-            for position, view in enumerate((kernel.y, *kernel.operands), -1):
+                return None
+            views = [kernel.y, *kernel.operands]
+            for position, view in enumerate(views, -1):
                 if view.buffer is not part:
                     continue
                 seen = moved(view, place)
                 if seen is None or (bordered and not is_box(seen)):
-                    return False
+                    return None
                 if not (_is_writable(kernel, seen) if position < 0 else is_readable(kernel, position, seen)):
-                    return False
-        return True
+                    return None
+                views[position + 1] = seen
+            changes.append((kernel, views[0], views[1:]))
+        return changes
 
 
 def _is_writable(kernel: Kernel, y: View) -> bool:
@@ -158,9 +163,3 @@ def _overlap(view: View, other: View) -> bool:
     if a is None or b is None:
         return True
     return all(a.low[n] <= b.high[n] and b.low[n] <= a.high[n] for n in range(len(a.low)))
-
-
-def _moved(view: View, place: View) -> View:
-    seen = moved(view, place)
-    assert seen is not None
-    return seen

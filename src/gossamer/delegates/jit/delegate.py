@@ -211,7 +211,8 @@ class JitKernel(DelegateKernel):
                 "shapes": [tensor.shape for tensor in ctx.outputs],
             }
             known.save()
-        self._start(ctx, self._built.plan, constants, boundaries)
+        plan, self._built = self._built.plan, None  # which is large, and can be made again
+        self._start(ctx, plan, constants, boundaries)
 
     def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> None:
         memory = host.Memory(max(len(constants), 1))
