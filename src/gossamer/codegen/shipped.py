@@ -15,12 +15,12 @@ from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS
 from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression, operand_count
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.networks import (
+    FUSED,
     HARD_SIGMOID,
     HARD_SWISH,
     LOGISTIC,
     MOST_WEIGHTS,
     RELU,
-    RELU6,
     SILU,
     Network,
     efficientnet,
@@ -45,16 +45,15 @@ SIDES = (1, 2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 19, 20, 28, 32, 56, 64, 80, 112)
 LENGTHS = (1, 4, 16, 49, 64, 100, 128, 196, 197, 256, 384, 512)
 """Elements of sequences."""
 
-CHANNELS = (4, 8, 10, 16, 20, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 1001)
-DEPTHS = (4, 64, 1024)
+CHANNELS = (4, 8, 10, 16, 20, 24, 32, 40, 48, 52, 64, 72, 96, 112, 128, 144, 160, 192, 240, 256, 384, 512, 1001, 2048)
+DEPTHS = (4, 64, 256, 1024)
 
 GELU: Expression = ("gelu", 0)
 GELU_TANH: Expression = ("gelutanh", 0)
-RESIDUAL: Expression = ("add", 1, 0)
-ACTIVATIONS = (IDENTITY, RELU, RELU6, HARD_SWISH, SILU)
-IN_IMAGES = (*ACTIVATIONS, RESIDUAL, ("relu", RESIDUAL))
-IN_SEQUENCES = (IDENTITY, RELU, GELU, GELU_TANH, RESIDUAL)
-IN_VECTORS = (*ACTIVATIONS, LOGISTIC, HARD_SIGMOID, ("tanh", 0), RESIDUAL)
+ALONE = (IDENTITY, *FUSED)
+"""What a layer has behind it where no other operator is fused with it. It can always be had without LLVM."""
+
+ACTIVATIONS = (*ALONE, HARD_SWISH, SILU)
 
 MOVED = (TensorType.INT8, TensorType.INT16, TensorType.FLOAT32, TensorType.INT64)
 """An element type of every size."""
@@ -108,16 +107,16 @@ def _networks() -> Iterator[Callable[[Network], None]]:
 
 
 def _families() -> Iterator[tuple[Iterable[Layer], Iterable[Expression]]]:
-    """Layers, and the epilogues that each of them has somewhere."""
-    yield _convolutions(1, 1, DEPTHS), IN_IMAGES
-    yield _convolutions(3, 1, DEPTHS), IN_IMAGES
-    yield _convolutions(3, 2, (1, 3)), ACTIVATIONS
-    yield _dense(LENGTHS), IN_SEQUENCES
-    yield _dense((1,)), IN_VECTORS
+    """Layers, and the activations that each of them has somewhere."""
+    yield _convolutions(1, 1, DEPTHS), ALONE
+    yield _convolutions(3, 1, DEPTHS), ALONE
+    yield _convolutions(3, 2, (1, 3)), ALONE
+    yield _dense(LENGTHS), ALONE
+    yield _dense((1,)), (*ACTIVATIONS, LOGISTIC, HARD_SIGMOID, ("tanh", 0))
     for kernel, stride in product((3, 5), (1, 2)):
         yield (partial(_depthwise, side, kernel, stride) for side in SIDES), ACTIVATIONS
     yield (partial(_depthwise, side, 7, 1) for side in SIDES), (IDENTITY,)
-    yield (partial(_pool, reduction) for reduction in ("max", "mean", "l2")), (IDENTITY, RELU, RELU6)
+    yield (partial(_pool, reduction) for reduction in ("max", "mean", "l2")), ALONE
 
 
 def _others() -> Iterator[Layer]:

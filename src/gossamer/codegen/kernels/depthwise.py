@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
-from gossamer.codegen.ir import PTR, Arguments, Function, Module, Part, Value
+from gossamer.codegen.ir import PTR, Arguments, Function, Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -169,21 +169,36 @@ class _Pixels:
         self._f = f
         self._part = part
         self._at = at
+        self._multiplier = multiplier
         self._lanes: Value | None = None
-        if multiplier > 1:
+        lanes = part.type.lanes
+        # Where channels fill as many lanes each, a vector repeats neighbours; the last of all may have fewer.
+        self._few: Part | None = None
+        if multiplier > 1 and lanes % multiplier == 0:
+            count = None if part.count is None or lanes == multiplier else part.count // multiplier
+            self._few = Part(f, vector("float", lanes // multiplier), count)
+        elif multiplier > 1:
             # The input channel of every lane; there are no vectors of them in memory.
             type = part.type.with_element("i64")
-            numbers = ", ".join(f"i64 {4 * lane}" for lane in range(type.lanes))
-            channels = f.splat(at, type.lanes) + Value(f, type, f"<{numbers}>" if type.lanes > 1 else "0")
+            numbers = ", ".join(f"i64 {4 * lane}" for lane in range(lanes))
+            channels = f.splat(at, lanes) + Value(f, type, f"<{numbers}>" if lanes > 1 else "0")
             number = f.emit(type, f"udiv {channels}, {f.constant(type, 4 * multiplier).text}")
             self._lanes = number * f.constant(type, 4)
 
     def of_row(self, row: Value) -> Value:
         """The first pixel of a row."""
+        if self._few:
+            return self._f.offset(row, self._at // self._multiplier)
         return row if self._lanes else self._f.offset(row, self._at)
 
     def load(self, pixel: Value) -> Value:
         """The channels of a pixel."""
+        f, lanes, multiplier = self._f, self._part.type.lanes, self._multiplier
+        if self._few:
+            few = self._few.load(pixel)
+            if lanes == multiplier:
+                return f.splat(few, lanes)
+            return f.shuffle(few, few, [lane // multiplier for lane in range(lanes)])
         return self._part.gather(pixel, self._lanes) if self._lanes else self._part.load(pixel)
 
 
