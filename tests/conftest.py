@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-OPTIONAL = ("peer", "slow", "corpus")
+OPTIONAL = ("peer", "slow", "corpus", "emulator")
 
 # Kernels are compiled once, and not into the archive of whoever runs the tests.
 os.environ.setdefault("GOSSAMER_CACHE_DIR", str(ROOT / ".pytest_cache" / "kernels"))

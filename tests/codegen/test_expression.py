@@ -13,6 +13,7 @@ from gossamer.codegen.expression import (
     name_of,
     operand_count,
     substitute,
+    type_of,
 )
 from gossamer.codegen.ir import Module
 from gossamer.errors import CompileError
@@ -62,6 +63,29 @@ def test_names_are_words_of_their_own() -> None:
 def test_operands_are_counted() -> None:
     assert operand_count(0) == 1
     assert operand_count(("add", 0, ("mul", 4, 1))) == 5
+
+
+@pytest.mark.parametrize(("expression", "types", "result"), [
+    (0, ["i8"], "i8"),
+    (("add", 0, 1), ["f16", "bf16"], "f32"),
+    (("less", 0, 1), ["i64", "i64"], "bool"),
+    (("select", ("equal", 0, 1), 2, 2), ["i32", "i32", "u8"], "u8"),
+    (("mul", ("tof32", ("sub", ("toi32", 0), 1)), 2), ["i8", "i32", "f32"], "f32"),
+    (("quantizeu8", 0, 1, 2), ["f32"] * 3, "u8"),
+])  # fmt: skip
+def test_types(expression: Expression, types: list[str], result: str) -> None:
+    assert type_of(expression, types) == result
+
+
+@pytest.mark.parametrize(("expression", "types", "message"), [
+    (("add", 0, 1), ["i8", "i16"], "add takes arguments of one type, got i8 and i16"),
+    (("less", ("exp", 0), 0), ["i32"], "There is no exp of i32"),
+    (("select", 0, 0, 0), ["f32"], "The first argument of select must be a bool"),
+    (0, ["int8"], "An element type is one of f32, .*, got 'int8'"),
+])  # fmt: skip
+def test_types_that_do_not_fit(expression: Expression, types: list[str], message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        type_of(expression, types)
 
 
 def test_substitution() -> None:

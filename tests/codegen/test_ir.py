@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 import pytest
 
@@ -11,6 +9,7 @@ from gossamer.codegen.ir import F32, I64, PTR, Function, Module, Type, vector
 from gossamer.codegen.spec import ArgumentBlock
 from gossamer.programs import host
 from gossamer.targets import Target, all_targets
+from tests.codegen.kernels import harness
 from tests.codegen.kernels.harness import filled, guarded, on_every_target
 
 AVX2 = all_targets()["avx2"]
@@ -29,9 +28,11 @@ def run(module: Module, *arguments: int) -> None:
         parsed.verify()
         parsed.triple, parsed.data_layout = module.target.triple, str(machine.target_data)
         blob = extract(machine.emit_object(parsed))
-    memory = host.ExecutableMemory.from_bytes(blob.code)
-    types = [ctypes.c_int64] * len(arguments)
-    ctypes.CFUNCTYPE(None, *types)(memory.address + blob.entry)(*arguments)
+    if harness.machine is not None:
+        harness.call(harness.machine.load(blob), *arguments)
+    else:
+        memory = host.ExecutableMemory.from_bytes(blob.code)
+        harness.call(memory.address + blob.entry, *arguments)
 
 
 def test_types() -> None:
@@ -151,8 +152,8 @@ def test_shares_are_a_partition(target: Target) -> None:
         f.store(f.load(I64, place) + 1, place)
     for count in (0, 1, 2, 7, 24):
         for threads in (1, 2, 3, 8):
-            out = np.zeros(count, np.int64)
-            arguments = np.array([out.ctypes.data, count], np.int64)
+            out = guarded(np.zeros(count, np.int64))
+            arguments = guarded(np.array([out.ctypes.data, count]))
             for tid in range(threads):
                 run(module, arguments.ctypes.data, tid, threads)
             assert (out == 1).all()

@@ -12,7 +12,7 @@ AVX512, AVX2 = all_targets()["avx512"], all_targets()["avx2"]
 
 @pytest.mark.parametrize(("columns", "channels", "depth", "tile"), [
     (12544, 64, 256, (6, 4)),
-    (12544, 96, 16, (8, 3)),
+    (12544, 96, 16, (9, 3)),
     (49, 160, 960, (7, 2)),
     (14, 64, 384, (14, 2)),
     (7, 512, 2048, (7, 3)),

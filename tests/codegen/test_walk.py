@@ -1,34 +1,40 @@
 from __future__ import annotations
 
-import struct
 import sys
-from pathlib import Path
 
+import numpy as np
 import pytest
 
-from gossamer.codegen.blob import extract
 from gossamer.codegen.compiler import assembly, compile_kernel
 from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.programs.kernel_file import Blob
 from gossamer.programs.program import walker_name
 from gossamer.programs.team import CLOCK, COMMANDS, COUNT, TEAM_SIZE, TICKET, TIMES, WHICH_CLOCK
 from gossamer.targets import Target, all_targets
-from tests.codegen.emulator import NEON, data_address, kernel_address, run
-from tests.codegen.texts import Text, object_of
+from tests.codegen.emulator import NEON, Died, Machine, machine
+from tests.codegen.texts import Text
 from tests.programs.kernels import Add, Rotate
 
-# Every look at this clock takes a second and 3 ns. It counts where its first argument says.
-COUNTING_CLOCK = """
+# At every look at this clock, as many seconds and 3 times as many ns have passed as its first argument says.
+CLOCK_THAT_COUNTS = """
 define i32 @k(i32 %which, ptr %time) nounwind {
-  %wide = zext i32 %which to i64
-  %count_at = inttoptr i64 %wide to ptr
+  %count_at = inttoptr i64 PLACE to ptr
   %before = load i64, ptr %count_at
-  %now = add i64 %before, 1
+  %step = zext i32 %which to i64
+  %now = add i64 %before, %step
   store i64 %now, ptr %count_at
   %nanoseconds = mul i64 %now, 3
   %nanoseconds_at = getelementptr i8, ptr %time, i64 8
   store i64 %now, ptr %time
   store i64 %nanoseconds, ptr %nanoseconds_at
   ret i32 0
+}
+"""
+
+LOAD = """
+define i64 @k(ptr %at) nounwind {
+  %word = load i64, ptr %at
+  ret i64 %word
 }
 """
 
@@ -71,75 +77,81 @@ def test_windows_registers_are_kept() -> None:
     assert "%xmm6" in assembly(WalkSpec("avx2", "win64"), TARGETS["avx2"])
 
 
-def test_the_walker_runs_on_aarch64(tmp_path: Path) -> None:
+@pytest.fixture
+def aarch64() -> Machine:
+    return machine()
+
+
+def words(machine: Machine, *values: int) -> np.ndarray:
+    """Words in the memory of the machine."""
+    array = machine.memory(8 * len(values)).view(np.int64)
+    array[:] = values
+    return array
+
+
+def test_the_walker_runs_on_aarch64(aarch64: Machine) -> None:
     # Two commands with one thread: y = rotate(x), x = rotate(y).
     rotate = Rotate("neon")
-    blobs = [compile_kernel(WalkSpec("neon"), NEON), compile_kernel(rotate, NEON)]
+    walk, kernel = (aarch64.load(compile_kernel(spec, NEON)) for spec in (WalkSpec("neon"), rotate))
     count, shift = 5, 2
-    table, blocks, x, y = TEAM_SIZE, TEAM_SIZE + 48, TEAM_SIZE + 112, TEAM_SIZE + 152
-    layout = rotate.arguments
-    forth = layout.words(x=data_address(x), y=data_address(y), count=count, shift=shift)
-    back = layout.words(x=data_address(y), y=data_address(x), count=count, shift=shift)
-    kernel = kernel_address(blobs, 1)
-    words = [kernel, data_address(blocks), 1, kernel, data_address(blocks + 32), 1, *forth, *back, *range(count)]
-    data = bytes(TEAM_SIZE) + struct.pack(f"<{len(words)}q", *words) + bytes(8 * count)
-    after = run(blobs, data, tmp_path, data_address(table), 2, 0, 1, 9, 0)
-    assert struct.unpack_from("<5q", after, x) == tuple((i + 2 * shift) % count + 2 for i in range(count))
-    assert struct.unpack_from("<q", after, TICKET) == (9,)
-    assert struct.unpack_from("<qq", after, COMMANDS) == (data_address(table), 2)
-    assert COUNT == COMMANDS + 8
+    x, y, team = words(aarch64, *range(count)), words(aarch64, *[0] * count), words(aarch64, *[0] * (TEAM_SIZE // 8))
+    places = [(x.ctypes.data, y.ctypes.data), (y.ctypes.data, x.ctypes.data)]
+    blocks = [words(aarch64, *rotate.arguments.words(x=a, y=b, count=count, shift=shift)) for a, b in places]
+    table = words(aarch64, *(word for block in blocks for word in (kernel, block.ctypes.data, 1)))
+    assert aarch64.call(walk, team.ctypes.data, table.ctypes.data, 2, 0, 1, 9, 0) == 9
+    assert x.tolist() == [(i + 2 * shift) % count + 2 for i in range(count)]
+    assert team[TICKET // 8] == 9
+    assert (team[COMMANDS // 8], team[COUNT // 8]) == (table.ctypes.data, 2)
 
 
-def test_the_timed_walker_runs_on_aarch64(tmp_path: Path) -> None:
+def test_the_timed_walker_runs_on_aarch64(aarch64: Machine) -> None:
     rotate = Rotate("neon")
-    clock = compile_kernel(Text("neon", "clock", COUNTING_CLOCK), NEON)
-    blobs = [compile_kernel(WalkSpec("neon", timed=True), NEON), compile_kernel(rotate, NEON), clock]
-    table, block, times, counter = TEAM_SIZE, TEAM_SIZE + 72, TEAM_SIZE + 104, TEAM_SIZE + 136
-    team = bytearray(TEAM_SIZE)
-    for at, word in (
-        (CLOCK, kernel_address(blobs, 2)),
-        (WHICH_CLOCK, data_address(counter)),
-        (TIMES, data_address(times)),
-    ):
-        struct.pack_into("<q", team, at, word)
-    nothing = rotate.arguments.words(x=0, y=0, count=0, shift=0)
-    commands = [kernel_address(blobs, 1), data_address(block), 1] * 3
-    words = [*commands, *nothing, *[0] * 4, 1000]
-    data = bytes(team) + struct.pack(f"<{len(words)}q", *words)
-    after = run(blobs, data, tmp_path, data_address(table), 3, 0, 1, 9, 0)
-    assert struct.unpack_from("<q", after, counter) == (1004,)
-    assert struct.unpack_from("<4q", after, times) == tuple(n * 1_000_000_003 for n in range(1001, 1005))
+    walk, kernel = (aarch64.load(compile_kernel(spec, NEON)) for spec in (WalkSpec("neon", timed=True), rotate))
+    team, times, counter = (words(aarch64, *[0] * count) for count in (TEAM_SIZE // 8, 4, 1))
+    clock = Text("neon", "clock", CLOCK_THAT_COUNTS.replace("PLACE", str(counter.ctypes.data)))
+    team[CLOCK // 8], team[WHICH_CLOCK // 8] = aarch64.load(compile_kernel(clock, NEON)), 2
+    team[TIMES // 8] = times.ctypes.data
+    block = words(aarch64, *rotate.arguments.words(x=0, y=0, count=0, shift=0))
+    table = words(aarch64, *(kernel, block.ctypes.data, 1) * 3)
+    aarch64.call(walk, team.ctypes.data, table.ctypes.data, 3, 0, 1, 9, 0)
+    assert counter[0] == 8
+    assert times.tolist() == [looks * 2_000_000_006 for looks in range(1, 5)]
 
 
-@pytest.mark.parametrize("padding", [0, 5000])
-def test_constants_are_reached_on_aarch64(tmp_path: Path, padding: int) -> None:
+@pytest.mark.parametrize("padding", [0, 3 * 4096])
+def test_constants_are_reached_on_aarch64(aarch64: Machine, padding: int) -> None:
     add = Add("neon")
-    blobs = [compile_kernel(add, NEON)]
-    assert blobs[0].alignment == 4096
-    if padding:  # somewhere else
-        empty = extract(object_of("define void @k() nounwind { ret void }", NEON))
-        blobs = [blobs[0], empty, blobs[0]]
+    blob = compile_kernel(add, NEON)
+    assert blob.alignment == 4096
+    kernel = aarch64.load(Blob(bytes(padding) + blob.code, padding + blob.entry, blob.alignment))
     count = 24
-    x, y, z = 32, 32 + 4 * count, 32 + 8 * count
-    words = add.arguments.words(x=data_address(x), y=data_address(y), z=data_address(z), count=count)
-    data = (
-        struct.pack("<4q", *words)
-        + struct.pack(f"<{count}f", *range(count))
-        + struct.pack(f"<{count}f", *[100] * count)
-    )
-    after = run(blobs, data + bytes(4 * count), tmp_path, 0, 1)
-    expected = [i + 100 + (0.5, 1.5, 2.5, 4.5)[i // 4 % 4] + i % 4 + 0.25 for i in range(count)]
-    assert list(struct.unpack_from(f"<{count}f", after, z)) == expected
+    x, y, z = (aarch64.memory(4 * count).view(np.float32) for _ in range(3))
+    x[:], y[:] = np.arange(count), 100
+    block = words(aarch64, *add.arguments.words(x=x.ctypes.data, y=y.ctypes.data, z=z.ctypes.data, count=count))
+    aarch64.call(kernel, block.ctypes.data, 0, 1)
+    assert z.tolist() == [i + 100 + (0.5, 1.5, 2.5, 4.5)[i // 4 % 4] + i % 4 + 0.25 for i in range(count)]
 
 
-def test_calls_and_jump_tables_work_on_aarch64(tmp_path: Path) -> None:
+def test_calls_and_jump_tables_work_on_aarch64(aarch64: Machine) -> None:
     from tests.codegen.test_blob import CONSTANTS, switch
 
-    blob = compile_kernel(Text("neon", "constants", CONSTANTS), NEON)
+    kernel = aarch64.load(compile_kernel(Text("neon", "constants", CONSTANTS), NEON))
     for number in range(4):
-        after = run([blob], struct.pack("<qq", number, 0), tmp_path)
-        assert struct.unpack("<qq", after) == ((3, 1, 4, 1)[number], 10 * (number + 1))
-    blob = compile_kernel(Text("neon", "switch", switch(12)), NEON)
+        data = words(aarch64, number, 0)
+        aarch64.call(kernel, data.ctypes.data)
+        assert data.tolist() == [(3, 1, 4, 1)[number], 10 * (number + 1)]
+    kernel = aarch64.load(compile_kernel(Text("neon", "switch", switch(12)), NEON))
     for number in (0, 5, 11, 12):
-        after = run([blob], struct.pack("<q", number), tmp_path)
-        assert struct.unpack("<q", after) == (number * number + 3 if number < 12 else 12,)
+        data = words(aarch64, number)
+        aarch64.call(kernel, data.ctypes.data)
+        assert data.tolist() == [number * number + 3 if number < 12 else 12]
+
+
+def test_memory_on_aarch64_ends_where_it_ends(aarch64: Machine) -> None:
+    kernel = aarch64.load(compile_kernel(Text("neon", "load", LOAD), NEON))
+    data = words(aarch64, 7, 8)
+    end = data.ctypes.data + data.nbytes
+    assert aarch64.call(kernel, end - 8) == 8
+    with pytest.raises(Died):
+        aarch64.call(kernel, end)
+    assert aarch64.call(kernel, end - 16) == 7  # in another emulator

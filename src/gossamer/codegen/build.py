@@ -21,6 +21,7 @@ from gossamer.codegen.passes import (
     pads,
     rows,
     scales,
+    strassen,
     strides,
     winograd,
 )
@@ -39,6 +40,7 @@ PASSES: Passes = (
     scales.run,
     rows.run,
     winograd.run,
+    strassen.run,
     copies.run,
     in_place.run,
 )

@@ -59,8 +59,7 @@ class Layout:
         if not place.spread:
             size = item_bytes(view.buffer)
             return tuple([stride * size for stride in view.strides])
-        # A buffer that is spread out is only seen in its own dimensions. Where there is one element, a kernel still finds its
-        # neighbours in the border.
+        # A buffer that is spread out is only seen in its own dimensions. Beside a single element there is its border.
         return place.strides
 
 

@@ -61,13 +61,24 @@ class Network:
         view.buffer.tensor = 1000 + len(self.graph.outputs)
         self.graph.outputs[view.buffer.tensor] = view.buffer
 
-    def add(self, kind: str, operands: Sequence[View], shape: Sequence[int], settings: Any = None) -> View:
+    def add(
+        self,
+        kind: str,
+        operands: Sequence[View],
+        shape: Sequence[int],
+        settings: Any = None,
+        type: TensorType = TensorType.FLOAT32,
+    ) -> View:
         """An operator of any kind."""
-        return self.graph.add(kind, operands, shape, _F32, settings, origin=self._next())
+        return self.graph.add(kind, operands, shape, type, settings, origin=self._next())
 
     def map(self, expression: Expression, *operands: View) -> View:
         """An operator that maps every element; operands are broadcast against each other."""
         return self._map(expression, operands, self._next())
+
+    def cast(self, x: View, type: TensorType) -> View:
+        """Elements of another type."""
+        return self.graph.add("map", [x], x.shape, type, epilogue=IDENTITY, arity=1, origin=self._next())
 
     def activated(self, x: View, activation: Expression) -> View:
         """The result of the last operator with an activation: part of that operator, or one or two of its own."""
@@ -209,8 +220,8 @@ _LARGE = (
     *((3, 16, 16, False, RELU, 1), (3, 64, 24, False, RELU, 2), (3, 72, 24, False, RELU, 1)),
     *((5, 72, 40, True, RELU, 2), (5, 120, 40, True, RELU, 1), (5, 120, 40, True, RELU, 1)),
     *((3, 240, 80, False, HARD_SWISH, 2), (3, 200, 80, False, HARD_SWISH, 1), (3, 184, 80, False, HARD_SWISH, 1)),
-    *((3, 480, 112, True, HARD_SWISH, 1), (3, 672, 112, True, HARD_SWISH, 1), (5, 672, 160, True, HARD_SWISH, 2)),
-    *((5, 960, 160, True, HARD_SWISH, 1), (5, 960, 160, True, HARD_SWISH, 1)),
+    *((3, 184, 80, False, HARD_SWISH, 1), (3, 480, 112, True, HARD_SWISH, 1), (3, 672, 112, True, HARD_SWISH, 1)),
+    *((5, 672, 160, True, HARD_SWISH, 2), (5, 960, 160, True, HARD_SWISH, 1), (5, 960, 160, True, HARD_SWISH, 1)),
 )
 """Kernel, channels inside, channels, whether it is gated, activation and stride of every block."""
 

@@ -3,7 +3,7 @@
 Figures are counted on the kernel graph, not on the machine code. A multiplication and the addition of its product are
 two floating-point operations; a function of an expression is one for each element, however many instructions it takes.
 Bytes are those that must be read and written at least: each element once, and what is repeated by a view not again.
-Convolutions count as what they compute, also where an algorithm (Winograd's) multiplies less.
+Convolutions count as what they compute, also where an algorithm (Winograd's, Strassen's) multiplies less.
 """
 
 from __future__ import annotations
@@ -192,6 +192,7 @@ FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "rows": _rows,
     "scan": _reduce,
     "softmax": _softmax,
+    "strassen": _convolution,
     "volume": _convolution,
     "window": _window,
     "winograd": _convolution,

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
+from typing import Any
 
 from gossamer.codegen.build import PASSES, PLAIN
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS
-from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression, operand_count
+from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression
+from gossamer.codegen.graph import Boxes
+from gossamer.codegen.kernels.peak import MultiplyAdd, Read
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.networks import (
     FUSED,
@@ -34,7 +37,7 @@ from gossamer.codegen.networks import (
 from gossamer.codegen.spec import KernelSpec
 from gossamer.schema.enums import TensorType
 from gossamer.targets import Target
-from gossamer.views import View
+from gossamer.views import Shape, View
 
 SIZES = (224, 192, 160, 128, 96, 256, 320)
 """Rows and columns of the pictures that networks see."""
@@ -45,7 +48,7 @@ SIDES = (1, 2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 19, 20, 28, 32, 56, 64, 80, 112)
 LENGTHS = (1, 4, 16, 49, 64, 100, 128, 196, 197, 256, 384, 512)
 """Elements of sequences."""
 
-CHANNELS = (4, 8, 10, 16, 20, 24, 32, 40, 48, 52, 64, 72, 96, 112, 128, 144, 160, 192, 240, 256, 384, 512, 1001, 2048)
+CHANNELS = (4, 8, 10, 12, 16, 20, 24, 32, 40, 48, 52, 64, 72, 96, 112, 128, 144, 160, 192, 240, 256, 384, 512, 1001, 2048)
 DEPTHS = (4, 64, 256, 1024)
 
 GELU: Expression = ("gelu", 0)
@@ -55,8 +58,12 @@ ALONE = (IDENTITY, *FUSED)
 
 ACTIVATIONS = (*ALONE, HARD_SWISH, SILU)
 
-MOVED = (TensorType.INT8, TensorType.INT16, TensorType.FLOAT32, TensorType.INT64)
+F32, INT32, INT64 = TensorType.FLOAT32, TensorType.INT32, TensorType.INT64
+MOVED = (TensorType.INT8, TensorType.INT16, F32, INT64)
 """An element type of every size."""
+
+NUMBERS = (F32, TensorType.FLOAT16, TensorType.INT8, TensorType.UINT8, INT32, INT64, TensorType.BOOL)
+"""What is often converted into each other."""
 
 _MOST_PIXELS = 112 * 112 * 96
 
@@ -70,23 +77,31 @@ def shipped_kernels(target: Target) -> Iterator[KernelSpec]:
         net = Network()
         fill(net)
         specs |= net.specs(target, passes)
-    for layers, epilogues in _families():
-        # Shapes decide the tile, and most of them for one that others have had: those need no more epilogues.
+    for layers, activations in _families():
+        # Shapes decide the tile, and most of them for one that others have had: those need no more activations.
         telling = []
         for layer in layers:
             found = _specs(layer, RELU, target)
             if not found.keys() <= specs.keys():
                 specs |= found
                 telling.append(layer)
-        for layer, epilogue in product(telling, epilogues):
-            specs |= _specs(layer, epilogue, target)
+        for layer, activation in product(telling, activations):
+            specs |= _specs(layer, activation, target)
     for layer in _others():
         specs |= _specs(layer, IDENTITY, target)
-    walkers = [WalkSpec(target.name)]
-    if target.triple.startswith("x86_64"):
-        walkers.append(WalkSpec(target.name, "win64"))
-    specs |= {walker.name: walker for walker in walkers}
+    for spec in _tools(target):
+        specs[spec.name] = spec
     return iter(specs.values())
+
+
+def _tools(target: Target) -> Iterator[KernelSpec]:
+    """What no model asks for."""
+    for timed in (False, True):
+        yield WalkSpec(target.name, timed=timed)
+        if target.triple.startswith("x86_64"):
+            yield WalkSpec(target.name, "win64", timed)
+    yield MultiplyAdd(target.name)
+    yield Read(target.name)
 
 
 def _networks() -> Iterator[Callable[[Network], None]]:
@@ -120,13 +135,38 @@ def _families() -> Iterator[tuple[Iterable[Layer], Iterable[Expression]]]:
 
 
 def _others() -> Iterator[Layer]:
-    """Layers that have nothing behind them."""
+    """Operators of other kinds, which have nothing behind them."""
+    image, pixels = (1, 8, 8, 32), (1, 8, 8)
     for reduction, axes in product(("sum", "mean", "prod", "max", "min"), ((1, 2), (3,))):
-        yield partial(_reduce, reduction, axes)
+        shape = tuple(1 if axis in axes else size for axis, size in enumerate(image))
+        yield partial(_operator, "reduce", F32, [(image, F32)], shape, (reduction, axes))
+    for log in (False, True):
+        yield partial(_operator, "softmax", F32, [(image, F32)], image, (1.0, log))
+    yield partial(_operator, "normalize", F32, [(image, F32)], image, {"norm": "l2", "epsilon": 1e-6})
+    factors = {"radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5}
+    yield partial(_operator, "localresponse", F32, [(image, F32)], image, factors)
+    for rows in ((0, 0, 1, 1), ((0, 1, 0.0), (0, 1, 0.5), (1, 1, 0.0), (1, 1, 0.5))):
+        yield partial(_operator, "resize", F32, [((1, 2, 2, 32), F32)], (1, 4, 4, 32), {"rows": rows, "columns": rows})
+    for axis, exclusive, type in product((1, 3), (False, True), (F32, INT32)):
+        settings: dict[str, Any] = {"axis": axis, "exclusive": exclusive, "reverse": False}
+        yield partial(_operator, "scan", type, [(image, type)], image, settings)
+    for axis, greatest, index in product((1, 3), (False, True), (INT32, INT64)):
+        shape = image[:axis] + image[axis + 1 :]
+        yield partial(_operator, "extreme", index, [(image, F32)], shape, {"axis": axis, "greatest": greatest})
+    yield partial(_operator, "nonzero", INT32, [(image, INT32)], image, None)
     for type in MOVED:
-        yield partial(_transpose, type)
+        yield partial(_transpose, (2, 1, 0), type)
+        yield partial(_transpose, (5, 3, 1, 4, 2, 0), type)
         yield partial(_broadcast, type)
-    for (name, function), type in product(FUNCTIONS.items(), (TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL)):
+        yield partial(_operator, "pad", type, [(image, type), ((), type)], (1, 10, 9, 32), (0, 1, 1, 0))
+        for index, axis in product((INT32, INT64), (0, 2)):
+            sizes = [1 if at == axis else size for at, size in enumerate(pixels)]
+            operands = [(pixels, type), ((5, 1), index)]
+            yield partial(_operator, "gather", type, operands, (5, *sizes), Boxes((axis,), tuple(sizes)))
+    for type, other in product(NUMBERS, NUMBERS):
+        if type != other:
+            yield partial(_cast, type, other)
+    for (name, function), type in product(FUNCTIONS.items(), (F32, INT32, TensorType.BOOL)):
         if ELEMENTS[ELEMENT_OF[type]].kind in function.emit:
             types = [type] * function.arity
             if function.chooses:
@@ -136,13 +176,10 @@ def _others() -> Iterator[Layer]:
                     yield partial(_map, name, types, scalars)
 
 
-def _specs(layer: Layer, epilogue: Expression, target: Target) -> dict[str, KernelSpec]:
+def _specs(layer: Layer, activation: Expression, target: Target) -> dict[str, KernelSpec]:
     """The kernels of a layer that has nothing else around it."""
     net = Network()
-    y = layer(net)
-    if epilogue != IDENTITY:
-        y = net.map(epilogue, y, *(net.input(*y.shape) for _ in range(operand_count(epilogue) - 1)))
-    net.output(y)
+    net.output(net.activated(layer(net), activation))
     return net.specs(target)
 
 
@@ -175,13 +212,18 @@ def _pool(reduction: str, net: Network) -> View:
     return net.add("window", [net.input(1, 8, 8, 32)], (1, 4, 4, 32), (reduction, same((1, 8, 8, 32), 3, 2)))
 
 
-def _reduce(reduction: str, axes: tuple[int, ...], net: Network) -> View:
-    shape = [1 if axis in axes else size for axis, size in enumerate((1, 8, 8, 32))]
-    return net.add("reduce", [net.input(1, 8, 8, 32)], shape, (reduction, axes))
+def _operator(
+    kind: str, type: TensorType, operands: Iterable[tuple[Shape, TensorType]], shape: Shape, settings: Any, net: Network
+) -> View:
+    return net.add(kind, [net.input(*shape, type=type) for shape, type in operands], shape, settings, type)
 
 
-def _transpose(type: TensorType, net: Network) -> View:
-    return net.copy(net.input(4, 8, 8, type=type).permute((2, 1, 0)))
+def _cast(type: TensorType, other: TensorType, net: Network) -> View:
+    return net.cast(net.input(1, 8, 8, 32, type=type), other)
+
+
+def _transpose(axes: Sequence[int], type: TensorType, net: Network) -> View:
+    return net.copy(net.input(*range(2, 2 + len(axes)), type=type).permute(axes))
 
 
 def _broadcast(type: TensorType, net: Network) -> View:

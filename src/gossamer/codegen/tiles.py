@@ -17,6 +17,12 @@ PAGE = 4096
 WINOGRAD_BYTES = 576 << 10
 """Bytes that the second-level cache (1 MB on Zen 4, 2 MB on newer Intels) has for what is between transformations."""
 
+STRASSEN_BYTES = 416 << 10
+"""Bytes that it has for sums of pixels, beside the pixels."""
+
+STRASSEN_LEAST = 24
+"""Pairs of pixels for which weights are read from the third-level cache at no cost."""
+
 
 @cache
 def proposals(target: Target, kind: str) -> tuple[Tile, ...]:
@@ -39,11 +45,24 @@ def winograd_group(target: Target, planes: int, tiles: int, depth: int, channels
     """How many tiles of a Winograd convolution are transformed at a time: as `gemm_tile` likes them, and so many that
     what is between the transformations stays in the second-level cache, beside the weights of a plane."""
     most = min(tiles, max(1, WINOGRAD_BYTES // (4 * planes * (depth + channels))))
-    costs = {
-        group: -(-tiles // group) * _best_tile(target, group, channels, depth, 4 * depth)[0]
-        for group in range(1, most + 1)
-    }
-    return max(group for group, cost in costs.items() if cost <= 1.02 * min(costs.values()))
+    return max(_groups(target, range(1, most + 1), tiles, depth, channels, 4 * depth))
+
+
+@cache
+def strassen_group(target: Target, pairs: int, depth: int, channels: int, a_stride: int) -> int:
+    """How many pairs of pixels, of so much depth and so many channels in a quarter, Strassen's algorithm multiplies at
+    a time: as `gemm_tile` likes them, so many that their four sums stay in the second-level cache, and, if that costs
+    nothing, not more than half of them, so that two threads have the same to do."""
+    least = min(pairs, STRASSEN_LEAST)
+    most = max(least, min(pairs, STRASSEN_BYTES // (4 * 4 * depth)))
+    groups = _groups(target, range(least, most + 1), pairs, depth, channels, a_stride)
+    return max([group for group in groups if 2 * group <= pairs + 1] or groups)
+
+
+def _groups(target: Target, sizes: range, rows: int, depth: int, channels: int, a_stride: int) -> list[int]:
+    """The sizes of groups of rows that cost hardly more than the best one."""
+    costs = {size: -(-rows // size) * _best_tile(target, size, channels, depth, a_stride)[0] for size in sizes}
+    return [size for size, cost in costs.items() if cost <= 1.02 * min(costs.values())]
 
 
 def _best_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int) -> tuple[float, Tile]:

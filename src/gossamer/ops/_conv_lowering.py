@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -13,6 +14,12 @@ from gossamer.schema.enums import ActivationFunctionType
 from gossamer.views import Geometry, View
 
 Sizes = tuple[int, ...]
+
+MOST_PHASES = 256
+"""Convolutions that a transposed one becomes."""
+
+MOST_PADDED = 64
+"""How many times as large as a volume it may be with its padding, which is stored."""
 
 
 def volume(
@@ -26,15 +33,15 @@ def volume(
     dilation: Sizes = (1, 1, 1),
 ) -> View:
     """x [N, D, H, W, C] with filter [O, d, h, w, C] to [N, *output, O]. What is outside the volume is 0."""
-    reach = [
-        (o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(output, stride, filter.shape[1:4], dilation, strict=True)
-    ]
-    after = [max(0, end - b - size) for end, b, size in zip(reach, before, x.shape[1:4], strict=True)]
-    padded = graph.pad(x, (0, *before, 0), (0, *after, 0))
-    channels = filter.shape[0]
-    bias = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
-    shape = (x.shape[0], *output, channels)
-    return graph.kernel("volume", padded, filter, bias, shape=shape, type=x.type, stride=stride, dilation=dilation)
+    reached = zip(output, stride, filter.shape[1:4], dilation, before, x.shape[1:4], strict=True)
+    after = [max(0, (o - 1) * s + (k - 1) * d + 1 - b - size) for o, s, k, d, b, size in reached]
+    padded = [b + size + a for b, size, a in zip(before, x.shape[1:4], after, strict=True)]
+    if prod(padded) > MOST_PADDED * prod(x.shape[1:4]):
+        graph.refuse(f"with its padding it is more than {MOST_PADDED} times as large")
+    padded_x = graph.pad(x, (0, *before, 0), (0, *after, 0))
+    bias = _bias(graph, bias, filter.shape[0])
+    shape = (x.shape[0], *output, filter.shape[0])
+    return graph.kernel("volume", padded_x, filter, bias, shape=shape, type=x.type, stride=stride, dilation=dilation)
 
 
 def transposed(
@@ -50,6 +57,8 @@ def transposed(
     Elements ``stride`` apart meet the same taps: they are an ordinary convolution, of a part of the filter backwards.
     """
     batches, channels = x.shape[0], filter.shape[0]
+    if prod(min(window.stride, window.input) for window in windows) > MOST_PHASES:
+        graph.refuse(f"its strides make more than {MOST_PHASES} convolutions")
     y = graph.empty((batches, *(window.input for window in windows), channels), x.type)
     for phase in product(*map(phases, windows)):
         place, part, image, before = y, filter, x, []
@@ -68,9 +77,7 @@ def _phase(
 ) -> View:
     output, dilation = tuple(along.output for along in phase), tuple(along.dilation for along in phase)
     if not x.size or not filter.size:
-        channels = filter.shape[0]
-        rest = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
-        return rest.broadcast((x.shape[0], *output, channels))
+        return _bias(graph, bias, filter.shape[0]).broadcast((x.shape[0], *output, filter.shape[0]))
     if len(phase) == 3:
         return volume(graph, x, filter, bias, output, tuple(before), dilation=dilation)
     rows, columns = phase
@@ -82,3 +89,7 @@ def _phase(
         (rows.output, columns.output),
     )
     return graph.convolution(x, filter, bias, geometry)
+
+
+def _bias(graph: Lowering, bias: View | None, channels: int) -> View:
+    return graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))

@@ -86,7 +86,7 @@ def prepare_reduction(ctx: PrepareContext, *, accumulator: bool = False, fold: b
 
 
 _WIDENED = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL)
-_FUNCTIONS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+_FUNCTIONS = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
 def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -> None:
@@ -102,8 +102,13 @@ def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -
         y = graph.cast(y, TensorType.FLOAT32)
         y = graph.cast(graph.reduce(reduction, y, axes) if axes else y, x.type)
     else:
+        if reduction == "mean":
+            y = graph.cast(y, TensorType.INT64)
         for axis in axes:
             y = _folded(graph, _FUNCTIONS[reduction], y, axis)
+        if reduction == "mean":
+            y = graph.map("div", y, graph.scalar(reduced_elements(x.shape, axes), y))
+        y = graph.cast(y, x.type)
     graph.result(graph.reshape(y, graph.output().shape))
 
 

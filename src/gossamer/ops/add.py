@@ -1,7 +1,7 @@
 """ADD: x + y, element by element, with broadcasting and a fused activation.
 
 Floats are clamped to the activation, or without one to their finite range: overflow gives the largest number, not
-infinity. int32, int64 and unquantised int16 wrap, then are clamped.
+infinity. (Machine code leaves infinity, as XNNPACK does.) int32, int64 and unquantised int16 wrap, then are clamped.
 
 uint8, int8 and quantised int16 (TFLite's ``reference_integer_ops::Add``): both operands are shifted left (8 bits by 20,
 16 bits by 15), brought to the common scale ``2 * max(scale_x, scale_y)`` by multipliers below 1, added in 32 bits, and

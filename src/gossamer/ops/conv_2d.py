@@ -186,5 +186,9 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, data: Data) -> A
 @op.lower
 def lower(graph: Lowering) -> None:
     x, filter, bias = graph.floats(0, 1, 2)
-    y = graph.convolution(x, filter, bias, geometry(graph.data.windows))
+    if filter.shape[3] == 1 and x.shape[3] > 1:  # as many groups as channels
+        weights = graph.reshape(filter, filter.shape[:3]).permute((1, 2, 0))
+        y = graph.depthwise(x, weights, bias, geometry(graph.data.windows))
+    else:
+        y = graph.convolution(x, filter, bias, geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))

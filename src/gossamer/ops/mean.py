@@ -64,4 +64,5 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_reduction(graph, "mean", TensorType.FLOAT32, TensorType.FLOAT16)
+    floats = (TensorType.FLOAT32, TensorType.FLOAT16)
+    lower_reduction(graph, "mean", *floats, TensorType.INT32, TensorType.INT64)

@@ -1,7 +1,8 @@
 """MUL: x * y, element by element, with broadcasting and a fused activation.
 
 Floats are clamped to the activation, or without one to their finite range: overflow gives the largest number, not
-infinity. int32, int64, uint32 and unquantised int16 wrap, then are clamped. complex64 takes no activation.
+infinity. (Machine code leaves infinity, as XNNPACK does.) int32, int64, uint32 and unquantised int16 wrap, then are
+clamped. complex64 takes no activation.
 
 uint8, int8 and int16 with a quantized output (TFLite's ``reference_integer_ops::Mul``): ``(x - zero_x) * (y - zero_y)``
 in 32 bits, times ``scale_x * scale_y / scale_out`` (a float32 product, made a 32-bit multiplier and a shift), plus the

@@ -1,7 +1,8 @@
 """SUB: x - y, element by element, with broadcasting and a fused activation.
 
 Floats are clamped to the activation, or without one to their finite range: overflow gives the largest number, not
-infinity. int32 and int64 wrap, then are clamped. LiteRT takes float16 through XNNPACK alone.
+infinity. (Machine code leaves infinity, as XNNPACK does.) int32 and int64 wrap, then are clamped. LiteRT takes float16
+through XNNPACK alone.
 
 uint8, int8 and int16 are quantised, as in ADD: shifted left (8 bits by 20, 16 bits by 15), brought to the common scale
 ``2 * max(scale_x, scale_y)``, subtracted in 32 bits, brought to the output's scale and zero point and clamped

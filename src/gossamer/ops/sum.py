@@ -15,7 +15,7 @@ import numpy as np
 
 from gossamer.ops._fixed_point import saturated, wrap_int32
 from gossamer.ops._mean import Rescaling, prepare_sum, quantized_sum
-from gossamer.ops._reduce import axes_of, lower_reduction, reduced_elements, reduced_shape
+from gossamer.ops._reduce import BYTES, axes_of, lower_reduction, reduced_elements, reduced_shape
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -80,4 +80,4 @@ def _signed_sum(ctx: InvokeContext, x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_reduction(graph, "sum", TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL, TensorType.INT32, TensorType.INT64)
+    lower_reduction(graph, "sum", *(type for type in _TYPES if type not in BYTES))

@@ -1,7 +1,7 @@
 """Kernels on NumPy arrays: compiled, loaded, given argument blocks, and run in shares as threads would.
 
 Arrays that `guarded` returns end where a page that may not be touched begins, so that a kernel that reads or writes
-behind its buffers does not survive the test.
+behind its buffers does not survive the test. Tests marked ``emulator`` run their kernels on `machine`, an emulated one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -30,24 +31,48 @@ from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.programs import host
 from gossamer.targets import Target, all_targets
+from tests.codegen.emulator import NEON, READ, Machine
 
 RUNNABLE = [target for target in all_targets().values() if target.runs_on(host.cpu_features())]
-on_every_target = pytest.mark.parametrize("target", RUNNABLE, ids=lambda target: target.name)
+EMULATED = [] if NEON in RUNNABLE else [NEON]
+on_every_target = pytest.mark.parametrize(
+    "target",
+    [*RUNNABLE, *(pytest.param(target, marks=pytest.mark.emulator) for target in EMULATED)],
+    ids=lambda target: target.name,
+)
 
-_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+machine: Machine | None = None
+"""Where kernels and arrays are; none: here."""
+
+_copies: list[np.ndarray] = []
+"""What kernels on the machine read of arrays that are not there."""
+
+
+@contextmanager
+def on(emulated: Machine) -> Iterator[None]:
+    """Kernels and arrays are on this machine meanwhile."""
+    global machine
+    machine = emulated
+    try:
+        yield
+    finally:
+        machine = None
+        _copies.clear()
 
 
 @cache
-def load(spec: KernelSpec) -> tuple[int, host.ExecutableMemory]:
+def load(spec: KernelSpec, machine: Machine | None) -> tuple[int, Any]:
     """The address of a kernel, and what keeps it there."""
     blob = compile_kernel(spec, all_targets()[spec.isa])
+    if machine is not None:
+        return machine.load(blob), machine
     memory = host.ExecutableMemory.from_bytes(blob.code)
     return memory.address + blob.entry, memory
 
 
 def address(spec: KernelSpec | None) -> int:
     """Where a kernel is; null for none."""
-    return load(spec)[0] if spec else 0
+    return load(spec, machine)[0] if spec else 0
 
 
 def block(layout: ArgumentBlock, **values: Any) -> np.ndarray:
@@ -58,20 +83,45 @@ def block(layout: ArgumentBlock, **values: Any) -> np.ndarray:
 
 def _word(value: Any) -> int:
     if isinstance(value, np.ndarray):
-        return value.ctypes.data
+        return place(value)
     return address(value) if value is None or isinstance(value, KernelSpec) else int(value)
+
+
+def place(array: np.ndarray) -> int:
+    """Where kernels find an array. On a machine, all but guarded ones are copied, and can only be read."""
+    here = array.ctypes.data
+    if machine is None or machine.has(here):
+        return here
+    whole = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    copy = machine.memory(whole.nbytes, READ)
+    copy[:] = np.frombuffer(whole.tobytes("A"), np.uint8)
+    _copies.append(copy)
+    return copy.ctypes.data + here - whole.ctypes.data
 
 
 def run(spec: KernelSpec, arguments: np.ndarray, threads: int = 1) -> None:
     """Run the shares of all threads, the last one first: they do not depend on each other."""
-    function = _PROTOTYPE(address(spec))
     for tid in reversed(range(threads)):
-        function(arguments.ctypes.data, tid, threads)
+        call(address(spec), place(arguments), tid, threads)
+
+
+def call(function: int, *arguments: int) -> None:
+    """Call a function of any integers."""
+    if machine is None:
+        ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(arguments))(function)(*arguments)
+    else:
+        machine.call(function, *arguments)
 
 
 def guarded(array: np.ndarray) -> np.ndarray:
     """A copy that ends just before a page that cannot be touched."""
     array = np.ascontiguousarray(array)
+    if machine is not None:
+        copy = machine.memory(array.nbytes).view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        return copy
     if sys.platform != "linux":
         return array.copy()
     page = mmap.PAGESIZE

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+import gossamer
 from gossamer.schema import (
     ActivationFunctionType,
     AddOptions,
@@ -177,7 +178,7 @@ def test_depthwise(seed: int) -> None:
     choose = random.Random(seed)
     net = Net(choose)
     x = net.tensor(image(choose, choose.choice([1, 2, 3, 8, 16, 17, 33, 70])))
-    run(net, x, net.depthwise(x, choose.choice([1, 1, 1, 2, 3])))
+    run(net, x, net.depthwise(x, choose.choice([1, 1, 1, 2, 3, 4, 8, 16, 32])))
 
 
 @pytest.mark.parametrize("kind", ["MAX", "AVERAGE"])
@@ -242,3 +243,31 @@ def test_residual(seed: int) -> None:
     second = convolved(first)
     total = net.add(second, first) if choose.random() < 0.5 else net.add(first, second)
     run(net, x, net.depthwise(total), net.convolution(total, 4))
+
+
+def refusal(net: Net, x: int, y: int) -> str:
+    net.io([x], [y])
+    interpreter = gossamer.Interpreter(model_content=net.model())
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    return claims.refusals[0]
+
+
+def test_what_would_take_too_much_is_refused() -> None:
+    net = Net(random.Random(0))
+    x, y = net.tensor((1, 9, 9, 8)), net.tensor((1, 9, 9, 8))
+    vast = {"padding": Padding.SAME, "stride_h": 1, "stride_w": 1, "dilation_h_factor": 999, "dilation_w_factor": 999}
+    net.op("CONV_2D", [x, net.weights(8, 3, 3, 8), net.weights(8)], [y], Conv2DOptions(**vast))
+    assert refusal(net, x, y) == "its padding is more than 16 times as large as the image"
+
+    net = Net(random.Random(0))
+    x, y = net.tensor((1, 80, 3, 2)), net.tensor((1, 80, 3, 2))
+    options = DepthwiseConv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1, depth_multiplier=1)
+    net.op("DEPTHWISE_CONV_2D", [x, net.weights(1, 65, 1, 2), net.weights(2)], [y], options)
+    assert refusal(net, x, y) == "the filter has more than 64 rows"
+
+    net = Net(random.Random(0))
+    x, y = net.tensor((1, 2, 2, 4096)), net.tensor((1, 2, 2, 2048))
+    options = Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1)
+    net.op("CONV_2D", [x, net.weights(2048, 1, 1, 2), net.weights(2048)], [y], options)
+    assert refusal(net, x, y) == "there are more than 1024 groups"

@@ -44,7 +44,7 @@ def test_reduction(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("type", [TensorType.INT32, TensorType.INT64])
-@pytest.mark.parametrize("name", ["SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"])
+@pytest.mark.parametrize("name", ["SUM", "MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"])
 def test_integers(name: str, type: TensorType, seed: int) -> None:
     """They wrap."""
     rng = np.random.default_rng(seed)

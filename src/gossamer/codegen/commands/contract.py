@@ -164,8 +164,9 @@ class Contraction:
         self.images, self.rows, self.columns, steps = _flat(images, rows, columns, strides, not weights.image)
         self.a_steps, self.c_steps, self.r_steps = steps
         self.depth = weights.depth // len(self.offsets)
-        few = self.columns == 1 or (self.columns <= MAX_ROWS and weights.bytes >= STREAMED_DOT)
-        single = self.images * self.rows == 1 and len(self.offsets) == 1
+        costly = weights.bytes >= STREAMED_DOT or not weights.is_constant
+        few = self.columns == 1 or (self.columns <= MAX_ROWS and costly)
+        single = self.rows == 1 and (self.images == 1 or weights.image != 0) and len(self.offsets) == 1
         # Weights that are read once or hardly more, and lie as dot products want them, are not packed.
         self.is_dot = single and few and weights.is_dense and self.scale is None
         self.mr, self.nv = gemm_tile(
@@ -280,8 +281,11 @@ class Contraction:
 
     def _dot(self, barrier: bool) -> None:
         build, weights, rows = self.build, self.weights, self.columns
-        build.command(
+        matrices = (self.images, self.a_steps[0], weights.image, self.c_steps[0], self.r_steps[0])
+        build.repeat(
             Dot(build.target.name, rows, rows_of_weights(build.target, rows, weights.bytes), self.epilogue),
+            [matrices] if self.images > 1 else [],
+            ("x", "w", "y", "residual"),
             barrier=barrier,
             x=self.a.start,
             w=weights.start,

@@ -1,6 +1,6 @@
-"""`depthwise`: every channel of an image with a filter of its own, from weights that lie as the model has them.
+"""`depthwise`: every channel of an image with filters of its own, from weights that lie as the model has them.
 
-Operands are an NHWC image, weights [h, w, C] and a bias [C]; settings a `Geometry`.
+Operands are an NHWC image, weights [h, w, C * m] and a bias [C * m]; settings a `Geometry`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ def commands(node: Kernel, build: Build) -> None:
     height, width, channels = weights.shape
     images, rows, columns, _ = node.y.shape
     x_strides, y_strides, w_strides = (build.strides(view) for view in (x, node.y, weights))
+    multiplier = channels // x.shape[3]
     known = geometry.dilation == (1, 1) and height * width <= _KNOWN and geometry.stride[1] <= 2
     row = DepthwiseRow(
         target.name,
         depthwise_tile(target, columns),
         node.epilogue,
         (height, width, geometry.stride[1]) if known else None,
-        multiplier := channels // x.shape[3],
+        multiplier,
     )
     block, chunks = blocks_of(channels, images * rows, target.lanes()) if multiplier == 1 else (channels, 1)
     start = build.address(x)

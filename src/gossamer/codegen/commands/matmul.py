@@ -7,12 +7,18 @@ second operand, one has neighbouring elements.
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.contract import Contraction, Matrix, Pixels, moved, multiply
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import merged
+from gossamer.errors import CompileError
+
+
+MOST = 1024
+"""Batches, each of matrices evenly apart, that are commands of their own."""
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -33,6 +39,8 @@ def commands(node: Kernel, build: Build) -> None:
     row = shared.pop() if shared else single
     image = several.pop() if several else shared.pop() if shared else single
     outer = shared + several
+    if prod(d[0] for d in outer) > MOST:
+        raise CompileError(f"a product {list(node.y.shape)} of more than {MOST} batches that are not evenly apart")
     contractions = []
     for place in product(*(range(d[0]) for d in outer)):
         starts = [

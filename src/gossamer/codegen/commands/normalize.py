@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gossamer.codegen.commands import Build
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.normalize import MAX_OPERANDS, Normalize
 from gossamer.codegen.layout import merged
-from gossamer.programs.program import Word
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -17,7 +18,7 @@ def commands(node: Kernel, build: Build) -> None:
     largest = max(range(len(outer)), key=lambda at: outer[at][0], default=0)
     count, *steps = outer.pop(largest) if outer else (1, *([0] * len(views)))
     names = ("x", "y", *(f"x{number}" for number in range(1, MAX_OPERANDS + 1)))
-    arguments: dict[str, Word] = {}
+    arguments: dict[str, Any] = {}
     for at, name in enumerate(names):
         there = at < len(views)
         arguments[name] = build.address(views[at]) if there else 0

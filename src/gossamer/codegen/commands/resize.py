@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from gossamer.codegen.commands import Build
 from gossamer.codegen.graph import Kernel
@@ -24,7 +25,7 @@ def commands(node: Kernel, build: Build) -> None:
     between = isinstance(rows[0], tuple)
     table = _samples if between else _offsets
     images, height, width, channels = y.shape
-    arguments: dict[str, Word] = {
+    arguments: dict[str, Any] = {
         "x": build.address(x),
         "y": build.address(y),
         "images": images,

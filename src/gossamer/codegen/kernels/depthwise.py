@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
-from gossamer.codegen.ir import PTR, Arguments, Function, Module, Part, Value, vector
+from gossamer.codegen.ir import F32, PTR, Arguments, Function, Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -172,10 +172,12 @@ class _Pixels:
         self._multiplier = multiplier
         self._lanes: Value | None = None
         lanes = part.type.lanes
-        # Where channels fill as many lanes each, a vector repeats neighbours; the last of all may have fewer.
+        # A channel fills vectors, or several neighbours fill one with as many lanes each; the last may be cut off.
         self._few: Part | None = None
-        if multiplier > 1 and lanes % multiplier == 0:
-            count = None if part.count is None or lanes == multiplier else part.count // multiplier
+        if multiplier > 1 and multiplier % lanes == 0:
+            self._few = Part(f, F32)
+        elif multiplier > 1 and lanes % multiplier == 0:
+            count = None if part.count is None else part.count // multiplier
             self._few = Part(f, vector("float", lanes // multiplier), count)
         elif multiplier > 1:
             # The input channel of every lane; there are no vectors of them in memory.
@@ -188,7 +190,7 @@ class _Pixels:
     def of_row(self, row: Value) -> Value:
         """The first pixel of a row."""
         if self._few:
-            return self._f.offset(row, self._at // self._multiplier)
+            return self._f.offset(row, self._at // (4 * self._multiplier) * 4)
         return row if self._lanes else self._f.offset(row, self._at)
 
     def load(self, pixel: Value) -> Value:
@@ -196,7 +198,7 @@ class _Pixels:
         f, lanes, multiplier = self._f, self._part.type.lanes, self._multiplier
         if self._few:
             few = self._few.load(pixel)
-            if lanes == multiplier:
+            if few.type.lanes == 1:
                 return f.splat(few, lanes)
             return f.shuffle(few, few, [lane // multiplier for lane in range(lanes)])
         return self._part.gather(pixel, self._lanes) if self._lanes else self._part.load(pixel)

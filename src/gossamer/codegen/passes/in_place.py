@@ -3,6 +3,9 @@
 A buffer of which all is copied into a part of another one becomes that part: who writes it writes there, who reads it
 reads there. So the inputs of a concatenation are not moved, not even along a chain of concatenations that each take the
 one before, as dense blocks have them.
+
+Measured on Zen 4 with AVX-512, one thread: 12 dense layers on 28x28 pixels take 1 to 4 % less time and 30 % less memory
+(1920 KB, 2744 with copies). Three Inception blocks take the same time.
 """
 
 from __future__ import annotations

@@ -52,6 +52,8 @@ def run(graph: KernelGraph) -> None:
     for middle in graph.kernels:
         if middle.kind != "depthwise" or middle.extras or id(middle) in gone:
             continue
+        if middle.operands[0].shape[3] != middle.y.shape[3]:
+            continue
         last = sole(middle)
         if last is None or not _is_plain(last) or not last.settings.is_pointwise:
             continue

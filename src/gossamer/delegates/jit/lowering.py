@@ -10,6 +10,7 @@ import numpy as np
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import type_of
 from gossamer.codegen.graph import Boxes, Kernel, KernelGraph, broadcast_shape
+from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
@@ -28,6 +29,14 @@ ELEMENTS = frozenset(
     }
 )
 """Types whose elements kernels can at least move: one element to one, two, four or eight bytes."""
+
+
+PADDING = 16
+MOST_PADDING = 1 << 20
+"""Padding is stored, and refused if it has so many times the elements of the image, and that many more."""
+
+MOST_GROUPS = 1024
+"""Of a convolution, each of which is a command."""
 
 
 class Refused(Exception):
@@ -253,11 +262,17 @@ class GraphLowering(Lowering):
         return self.map(0, x, type=type)
 
     def convolution(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
+        self._check_padding(x, geometry)
+        if x.shape[3] // weights.shape[3] > MOST_GROUPS:
+            self.refuse(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._bias(bias, weights.shape[0], x.type)
         return self._graph.add("contract", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
 
     def depthwise(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
+        self._check_padding(x, geometry)
+        if geometry.kernel[0] > MAX_KERNEL_ROWS:
+            self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._bias(bias, weights.shape[2], x.type)
         return self._graph.add("depthwise", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
@@ -303,6 +318,12 @@ class GraphLowering(Lowering):
 
     def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:
         return self._graph.add(kind, operands, shape, type, settings, origin=self._origin)
+
+    def _check_padding(self, x: View, geometry: Geometry) -> None:
+        (top, left), (bottom, right) = geometry.before, geometry.after(*x.shape[1:3])
+        images, height, width, channels = x.shape
+        if images * (top + height + bottom) * (left + width + right) * channels > MOST_PADDING + PADDING * x.size:
+            self.refuse(f"its padding is more than {PADDING} times as large as the image")
 
     def _bias(self, bias: View | None, channels: int, type: TensorType) -> View:
         if bias is None:

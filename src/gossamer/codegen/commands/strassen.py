@@ -1,0 +1,148 @@
+"""`strassen`: a pointwise convolution or fully connected layer by sums of quarters; operands and settings are those of
+`contract`, by which it is done where pixels of x, or rows of y, are not evenly apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.codegen.commands import Build, contract
+from gossamer.codegen.expression import operand_count
+from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.contract import LINE, UNROLL, Gemm, panels_of
+from gossamer.codegen.kernels.strassen import (
+    PRODUCTS,
+    STRASSEN_PANEL,
+    SUMS,
+    Strassen,
+    StrassenInput,
+    StrassenOutput,
+    StrassenWeights,
+)
+from gossamer.codegen.kernels.winograd import plane_bytes
+from gossamer.codegen.layout import merged
+from gossamer.codegen.tiles import gemm_tile, strassen_group
+from gossamer.programs.program import SCRATCH, Address
+from gossamer.views import View
+
+
+def commands(node: Kernel, build: Build) -> None:
+    """One command; sums of weights are made once."""
+    x, weights, bias = node.operands[:3]
+    residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
+    shape, target = node.y.shape[:3], build.target
+    y_strides = build.strides(node.y)[:3]
+    r_strides = build.strides(residual)[:3] if residual is not None else y_strides
+    line, lines = merged(shape, build.strides(x)[:3]), merged(shape, y_strides, r_strides)
+    if len(line) != 1 or len(lines) > 2:
+        contract.commands(node, build)
+        return
+    (pixels, x_column), (width, y_column, residual_column) = line[0], lines[-1]
+    _, y_row, residual_row = lines[0]
+    if len(lines) == 1:
+        y_row, residual_row = 0, 0
+    lanes, pairs = target.lanes(), -(-pixels // 2)
+    channels, depth = weights.shape[0] // 2, weights.shape[3] // 2
+    group = strassen_group(target, pairs, depth, channels, x_column)
+    mr, nv = gemm_tile(target, group, channels, depth, x_column)
+    panels = panels_of(channels, nv, lanes)
+    calls, turns = -(-group // mr), depth // UNROLL
+    # The lines of the next part of the weights, shared among the calls and the turns of their loops.
+    prefetch = -(-4 * depth * nv * lanes // LINE // (calls * turns))
+    s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, nv * lanes)
+
+    def panel(vectors: int) -> Address:
+        x_shape, s_shape = (
+            build.block(
+                Gemm.arguments,
+                depth=depth,
+                taps=1,
+                tap_offsets=build.table([0]),
+                a_stride=stride,
+                c_stride=4 * vectors * lanes,
+                residual_stride=0,
+                tail=lanes,
+            )
+            for stride in (x_column, 4 * depth)
+        )
+        output_shape = build.block(
+            StrassenOutput.arguments,
+            channels=vectors * lanes,
+            right=4 * channels,
+            m_plane=m_plane,
+            width=width,
+            y_column=y_column,
+            y_turn=y_row - (width - 1) * y_column,
+            residual_column=residual_column,
+            residual_turn=residual_row - (width - 1) * residual_column,
+        )
+        return build.block(
+            STRASSEN_PANEL,
+            kernel=build.kernel(Gemm(target.name, mr, vectors, prefetch=prefetch)),
+            x_shape=x_shape,
+            s_shape=s_shape,
+            output_shape=output_shape,
+            bytes=4 * vectors * lanes * depth,
+            channels=4 * vectors * lanes,
+        )
+
+    whole = panel(nv) if panels.whole else panel(panels.rest_nv)
+    build.command(
+        Strassen(target.name),
+        input=build.kernel(StrassenInput(target.name)),
+        input_shape=build.block(StrassenInput.arguments, depth=depth, x_column=x_column, s_plane=s_plane),
+        output=build.kernel(StrassenOutput(target.name, node.epilogue)),
+        panel=whole,
+        last_panel=panel(panels.rest_nv) if panels.rest_nv else whole,
+        x=build.address(x),
+        b=_packed(weights, nv, build),
+        zeros=build.constant(np.zeros(nv * lanes, np.float32)),
+        bias=build.address(bias),
+        y=build.address(node.y),
+        residual=build.address(residual) if residual is not None else 0,
+        scratch=Address(SCRATCH),
+        scratch_thread=build.scratch(SUMS * s_plane + PRODUCTS * m_plane),
+        m_offset=SUMS * s_plane,
+        s_plane=s_plane,
+        m_plane=m_plane,
+        pairs=pairs,
+        below=pixels - pairs,
+        skip=pixels % 2,
+        group=group,
+        groups=-(-pairs // group),
+        width=width,
+        x_column=x_column,
+        y_row=y_row,
+        y_column=y_column,
+        residual_row=residual_row,
+        residual_column=residual_column,
+        half_depth=4 * depth,
+        kernel_pairs=mr,
+        kernel_calls=calls,
+        last_call=group - mr,
+        next_stride=prefetch * LINE * turns,
+        panels=panels.whole + bool(panels.rest_nv),
+    )
+
+
+def _packed(weights: View, nv: int, build: Build) -> Address:
+    """Sums of constant weights, made once for all kernels that read them so."""
+    source, lanes = build.address(weights), build.target.lanes()
+    key = ("strassen", source, weights.shape, nv)
+    known = build.packed(key)
+    if known is None:
+        channels, depth = weights.shape[0] // 2, weights.shape[3] // 2
+        panels = panels_of(channels, nv, lanes)
+        known = build.weights(4 * PRODUCTS * channels * depth, key)
+        build.pack(
+            StrassenWeights(build.target.name),
+            reads=4 * weights.size,
+            source=source,
+            destination=known,
+            channels=channels,
+            depth=depth,
+            source_row=8 * depth,
+            nv=nv,
+            panels=panels.whole,
+            rest_nv=panels.rest_nv,
+        )
+    return known

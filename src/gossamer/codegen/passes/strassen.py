@@ -1,0 +1,42 @@
+"""Large matrix products with seven eighths of the multiplications, by Strassen's algorithm.
+
+Measured on Zen 4 with AVX-512, one thread, where a direct product is at 98 % of the peak of the CPU: 196 pixels of 512
+channels to 512 0.80 ms, directly 0.89, 784 of 256 to 256 0.81 and 0.89, 128 of 256 to 1024 0.52 and 0.58, 49 of 1024 to
+1024 0.81 and 0.88; but 3136 of 64 to 256 0.90 and 0.91, and 128 of 128 to 128 37 us directly and 35 to 41. Sums are off
+by 1e-6 of the largest, directly by 3e-7. The price is memory: seven quarters of the weights.
+"""
+
+from __future__ import annotations
+
+from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.schema.enums import TensorType
+
+CHANNELS = 128
+"""Input and output channels from which the sums pay."""
+
+MULTIPLE = 32
+"""Of which both are: two halves of whole vectors of every target."""
+
+PIXELS = 32
+"""Pixels from which they pay."""
+
+MULTIPLICATIONS = 6 << 20
+"""From which they pay."""
+
+
+def run(graph: KernelGraph) -> None:
+    """Take every product that it suits."""
+    for kernel in graph.kernels:
+        if kernel.kind == "contract" and kernel.arity == 3 and _suits(kernel):
+            kernel.kind = "strassen"
+
+
+def _suits(kernel: Kernel) -> bool:
+    x, weights = kernel.operands[:2]
+    channels, depth = weights.shape[0], weights.shape[3]
+    pixels = kernel.y.size // channels
+    plain = weights.is_constant and weights.is_dense and weights.buffer.type == TensorType.FLOAT32
+    alone = kernel.settings.is_pointwise and x.shape[3] == depth and x.shape[:3] == kernel.y.shape[:3]
+    whole = channels % MULTIPLE == 0 == depth % MULTIPLE
+    large = min(channels, depth) >= CHANNELS and pixels >= PIXELS and pixels * channels * depth >= MULTIPLICATIONS
+    return plain and alone and whole and large

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer.codegen.compiler import assembly
+from gossamer.codegen.expression import IDENTITY, Expression
+from gossamer.codegen.kernels.contract import Gemm, panels_of
+from gossamer.codegen.kernels.strassen import (
+    PRODUCTS,
+    STRASSEN_PANEL,
+    SUMS,
+    Strassen,
+    StrassenInput,
+    StrassenOutput,
+    StrassenWeights,
+)
+from gossamer.codegen.kernels.winograd import plane_bytes
+from gossamer.codegen.spec import ArgumentBlock
+from gossamer.errors import CompileError
+from gossamer.targets import Target, all_targets
+from tests.codegen.kernels.harness import block, filled, guarded, normal, on_every_target, run
+
+
+def add_weights(target: Target, weights: np.ndarray, nv: int, threads: int = 1) -> np.ndarray:
+    """Weights [channels, depth] as packed sums of quarters."""
+    channels, depth = (size // 2 for size in weights.shape)
+    panels = panels_of(channels, nv, target.lanes())
+    packed = filled([PRODUCTS * channels * depth])
+    spec = StrassenWeights(target.name)
+    arguments = block(
+        spec.arguments,
+        source=weights,
+        destination=packed,
+        channels=channels,
+        depth=depth,
+        source_row=weights.strides[0],
+        nv=nv,
+        panels=panels.whole,
+        rest_nv=panels.rest_nv,
+    )
+    run(spec, arguments, threads)
+    return packed
+
+
+class Product:
+    """y = epilogue(x weights + bias) for pixels x [pixels, depth] and weights [channels, depth].
+
+    y and the residual are [rows, columns, channels]."""
+
+    def __init__(
+        self,
+        target: Target,
+        x: np.ndarray,
+        weights: np.ndarray,
+        bias: np.ndarray,
+        y: np.ndarray,
+        tile: tuple[int, int] = (4, 2),
+        group: int = 7,
+        epilogue: Expression = IDENTITY,
+        residual: np.ndarray | None = None,
+        prefetch: int = 0,
+        threads: int = 1,
+    ) -> None:
+        lanes = target.lanes()
+        pixels = len(x)
+        channels, depth = (size // 2 for size in weights.shape)
+        pairs = -(-pixels // 2)
+        group = min(group, pairs)
+        mr, nv = min(tile[0], group), tile[1]
+        panels = panels_of(channels, nv, lanes)
+        b = add_weights(target, weights, nv)
+        width = y.shape[1]
+        widest = min(nv, panels.vectors) * lanes
+        s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, widest)
+        m_offset = SUMS * s_plane
+        scratch = filled([threads, (m_offset + PRODUCTS * m_plane) // 4])
+        zeros = guarded(np.zeros(widest, np.float32))
+        y_row, y_column = y.strides[:2]
+        residual_row, residual_column = (0, 0) if residual is None else residual.strides[:2]
+        self._keep = [x, weights, bias, y, residual, b, scratch, zeros]
+
+        def panel(vectors: int) -> np.ndarray:
+            x_shape, s_shape = (
+                self._block(
+                    Gemm.arguments,
+                    depth=depth,
+                    taps=1,
+                    tap_offsets=0,
+                    a_stride=stride,
+                    c_stride=4 * vectors * lanes,
+                    residual_stride=0,
+                    tail=0,
+                )
+                for stride in (x.strides[0], 4 * depth)
+            )
+            output_shape = self._block(
+                StrassenOutput.arguments,
+                channels=vectors * lanes,
+                right=4 * channels,
+                m_plane=m_plane,
+                width=width,
+                y_column=y_column,
+                y_turn=y_row - (width - 1) * y_column,
+                residual_column=residual_column,
+                residual_turn=residual_row - (width - 1) * residual_column,
+            )
+            return self._block(
+                STRASSEN_PANEL,
+                kernel=Gemm(target.name, mr, vectors, prefetch=prefetch),
+                x_shape=x_shape,
+                s_shape=s_shape,
+                output_shape=output_shape,
+                bytes=4 * vectors * lanes * depth,
+                channels=4 * vectors * lanes,
+            )
+
+        whole = panel(nv)
+        self.spec = Strassen(target.name)
+        self.arguments = block(
+            self.spec.arguments,
+            input=StrassenInput(target.name),
+            input_shape=self._block(StrassenInput.arguments, depth=depth, x_column=x.strides[0], s_plane=s_plane),
+            output=StrassenOutput(target.name, epilogue),
+            panel=whole,
+            last_panel=panel(panels.rest_nv) if panels.rest_nv else whole,
+            x=x,
+            b=b,
+            zeros=zeros,
+            bias=bias,
+            y=y,
+            residual=0 if residual is None else residual,
+            scratch=scratch,
+            scratch_thread=scratch.strides[0],
+            m_offset=m_offset,
+            s_plane=s_plane,
+            m_plane=m_plane,
+            pairs=pairs,
+            below=pixels - pairs,
+            skip=pixels % 2,
+            group=group,
+            groups=-(-pairs // group),
+            width=width,
+            x_column=x.strides[0],
+            y_row=y_row,
+            y_column=y_column,
+            residual_row=residual_row,
+            residual_column=residual_column,
+            half_depth=4 * depth,
+            kernel_pairs=mr,
+            kernel_calls=-(-group // mr),
+            last_call=group - mr,
+            next_stride=prefetch * 64 * (depth // 4),
+            panels=panels.whole + bool(panels.rest_nv),
+        )
+
+    def run(self, threads: int = 1) -> None:
+        """Do it."""
+        run(self.spec, self.arguments, threads)
+
+    def _block(self, layout: ArgumentBlock, **values: object) -> np.ndarray:
+        self._keep.append(block(layout, **values))
+        return self._keep[-1]
+
+
+def expected(x: np.ndarray, weights: np.ndarray, bias: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The product in double precision, as an array of this shape."""
+    return (x.astype(np.float64) @ weights.T.astype(np.float64) + bias).reshape(shape)
+
+
+def assert_close(got: np.ndarray, want: np.ndarray) -> None:
+    """Relative to the largest value: large intermediate values cancel."""
+    assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
+
+
+@on_every_target
+@pytest.mark.parametrize("threads", [1, 3])
+def test_weights(target: Target, threads: int) -> None:
+    lanes, nv = target.lanes(), 2
+    for channels, depth in ((lanes, lanes), (3 * lanes, 2 * lanes)):
+        weights = normal(np.random.default_rng(0), 2 * channels, 2 * depth)
+        b11, b12, b21, b22 = (weights[i : i + channels, k : k + depth] for k in (0, depth) for i in (0, channels))
+        t1 = b12 - b11
+        t2 = b22 - t1
+        want = [
+            quarter[i : i + nv * lanes].T.ravel()
+            for i in range(0, channels, nv * lanes)
+            for quarter in (b11, b21, b21 - t2, t1, t2, b22 - b12, b22)
+        ]
+        np.testing.assert_array_equal(add_weights(target, weights, nv, threads), np.concatenate(want))
+
+
+@on_every_target
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_product(target: Target, threads: int) -> None:
+    rng = np.random.default_rng(1)
+    lanes = target.lanes()
+    for rows, columns, depth, channels in ((1, 2, 2, 2), (2, 7, 4, 4), (3, 5, 2, 6), (7, 7, 6, 10), (1, 1, 2, 2)):
+        x, weights = normal(rng, rows * columns, depth * lanes), normal(rng, channels * lanes, depth * lanes)
+        bias, y = normal(rng, channels * lanes), filled((rows, columns, channels * lanes))
+        Product(target, x, weights, bias, y, epilogue=("relu", 0), threads=threads).run(threads)
+        assert_close(y, np.maximum(expected(x, weights, bias, y.shape), 0))
+
+
+@on_every_target
+@pytest.mark.parametrize("rows", [4, 7])
+def test_a_residual_and_a_border(target: Target, rows: int) -> None:
+    rng = np.random.default_rng(2)
+    depth = channels = 2 * target.lanes()
+    x = normal(rng, rows * 5, depth + 3)[:, :depth]
+    weights, bias = normal(rng, channels, depth), normal(rng, channels)
+    residual = normal(rng, rows, 6, channels)[:, :5]
+    bordered = filled((rows + 2, 7, channels), 5.0)
+    y = bordered[1:-1, 1:-1]
+    Product(target, x, weights, bias, y, (3, 1), 4, ("add", 0, 1), residual, prefetch=1).run()
+    assert_close(y, expected(x, weights, bias, y.shape) + residual)
+    outside = np.ones(bordered.shape, bool)
+    outside[1:-1, 1:-1] = False
+    assert (bordered[outside] == 5).all()
+
+
+@on_every_target
+@pytest.mark.parametrize("pixels", [48, 49])
+def test_bits_do_not_depend_on_threads(target: Target, pixels: int) -> None:
+    rng = np.random.default_rng(3)
+    lanes = target.lanes()
+    x, weights, bias = normal(rng, pixels, 2 * lanes), normal(rng, 6 * lanes, 2 * lanes), normal(rng, 6 * lanes)
+    results = []
+    for threads in (1, 2, 3, 9):
+        y = filled((1, pixels, 6 * lanes))
+        Product(target, x, weights, bias, y, epilogue=("logistic", 0), threads=threads).run(threads)
+        results.append(y.tobytes())
+    assert len(set(results)) == 1
+
+
+@on_every_target
+def test_errors_are_small(target: Target) -> None:
+    rng = np.random.default_rng(4)
+    x, weights = normal(rng, 50, 512), normal(rng, 256, 512)
+    bias, y = normal(rng, 256), filled((1, 50, 256))
+    Product(target, x, weights, bias, y, group=25).run()
+    want = expected(x, weights, bias, y.shape)
+    assert np.abs(y - want).max() <= 2e-6 * np.abs(want).max()
+
+
+def test_names_and_refusals() -> None:
+    assert Strassen("avx2").name == "x8_strassen__avx2"
+    assert StrassenWeights("avx2").name == "f32_strassen_weights__avx2"
+    assert StrassenInput("avx2").name == "f32_strassen_input__avx2"
+    assert StrassenOutput("avx2", ("relu", ("add", 0, 1))).name == "f32_strassen_output_add_relu__avx2"
+    with pytest.raises(CompileError, match="one operand"):
+        StrassenOutput("avx2", ("add", ("add", 0, 1), 2)).emit(all_targets()["avx2"])
+
+
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+def test_it_compiles(target: Target) -> None:
+    for spec in (Strassen(target.name), StrassenWeights(target.name), StrassenInput(target.name)):
+        assembly(spec, target)
+    assembly(StrassenOutput(target.name, ("relu", ("add", 0, 1))), target)
