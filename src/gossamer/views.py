@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gossamer.arrays import NDArray
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
@@ -30,9 +32,35 @@ class Buffer:
     tensor: int = -1
     array: NDArray[Any] | None = None
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether the values are known before the model runs."""
+        return self.array is not None
+
     def view(self) -> View:
         """All of it."""
         return View(self, self.shape, dense_strides(self.shape), 0)
+
+
+class Widened(Buffer):
+    """A float16 constant as float32. Kernels that can read ``narrow`` instead; ``array`` is made when somebody asks."""
+
+    def __init__(self, narrow: Buffer) -> None:
+        super().__init__(narrow.shape, TensorType.FLOAT32)
+        self.narrow = narrow
+        self._wide: NDArray[Any] | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        """It is."""
+        return True
+
+    @property
+    def array(self) -> NDArray[Any] | None:  # type: ignore[override]  # a value that is made late
+        """The float32 values."""
+        if self._wide is None and self.narrow.array is not None:
+            self._wide = self.narrow.array.astype(np.float32)
+        return self._wide
 
 
 @record(frozen=True, eq=False, slots=True)
@@ -60,7 +88,7 @@ class View:
     @property
     def is_constant(self) -> bool:
         """Whether the values are known before the model runs."""
-        return self.buffer.array is not None
+        return self.buffer.is_constant
 
     @property
     def is_dense(self) -> bool:

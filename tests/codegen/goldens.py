@@ -37,6 +37,7 @@ from gossamer.codegen.kernels.resize import ResizeBilinear, ResizeNearest
 from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.softmax import Softmax
+from gossamer.codegen.kernels.strassen import Strassen, StrassenInput, StrassenOutput, StrassenWeights
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.kernels.window import Window
 from gossamer.codegen.kernels.winograd import Size, Winograd, WinogradInput, WinogradOutput, WinogradWeights
@@ -96,6 +97,11 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (WinogradOutput(isa, size) for size in SIZES)
     yield WinogradOutput(isa, 4, RESIDUAL)
     yield Winograd(isa)
+    yield StrassenWeights(isa)
+    yield StrassenInput(isa)
+    yield StrassenOutput(isa)
+    yield StrassenOutput(isa, RESIDUAL)
+    yield Strassen(isa)
     yield Normalize(isa, "layer", ("add", ("mul", 0, 1), 2), "vv")
     yield Normalize(isa, "rms", ("mul", 0, 1), "s")
     yield Normalize(isa, "l2")

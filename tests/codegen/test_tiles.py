@@ -4,7 +4,7 @@ import pytest
 
 from gossamer.codegen.kernels.contract import Gemm
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
-from gossamer.codegen.tiles import depthwise_tile, gemm_tile, proposals, winograd_group
+from gossamer.codegen.tiles import depthwise_tile, gemm_tile, proposals, strassen_group, winograd_group
 from gossamer.targets import Target, all_targets
 
 AVX512, AVX2 = all_targets()["avx512"], all_targets()["avx2"]
@@ -38,6 +38,14 @@ def test_16_registers() -> None:
 @pytest.mark.parametrize(("tiles", "channels", "group"), [(196, 64, 28), (49, 128, 10), (16, 256, 8), (1, 64, 1)])
 def test_groups_of_winograd_tiles(tiles: int, channels: int, group: int) -> None:
     assert winograd_group(AVX512, 36, tiles, channels, channels) == group
+
+
+@pytest.mark.parametrize(
+    ("pairs", "depth", "channels", "group"),
+    [(98, 256, 256, 49), (98, 512, 128, 49), (64, 128, 512, 32), (25, 1024, 256, 25), (392, 256, 64, 98)],
+)
+def test_groups_of_pairs_of_pixels(pairs: int, depth: int, channels: int, group: int) -> None:
+    assert strassen_group(AVX512, pairs, depth, channels, 8 * depth) == group
 
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from gossamer.programs import generator
-from gossamer.programs.generator import SEAL, generator_version, seal, sources, version_of_sources
+from gossamer.programs.generator import (
+    PLANNING,
+    SEAL,
+    generator_version,
+    plan_version,
+    seal,
+    sources,
+    version_of_sources,
+)
 
 version = generator_version.__wrapped__
 
@@ -17,7 +25,7 @@ version = generator_version.__wrapped__
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the sources, as an installation has them: with a seal."""
-    for name in sources():
+    for name in sources(PLANNING):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(generator.PACKAGE / name, tmp_path / name)
     monkeypatch.setattr(generator, "PACKAGE", tmp_path)
@@ -68,15 +76,61 @@ def test_a_new_source_is_another_version(package: Path) -> None:
     assert version_of_sources() != before
 
 
-def test_in_a_checkout_the_sources_are_read(package: Path) -> None:
+@pytest.fixture
+def checkout(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same without a seal, an hour old; nothing is remembered of it."""
     (generator.SHIPPED / SEAL).unlink()
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(generator, "SETTLED", -3600.0)
+    return package
+
+
+def test_a_checkout_reads_its_sources_only_if_they_look_changed(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = version_of_sources()
+    assert version() == expected
+    with monkeypatch.context() as context:
+        context.setattr(generator, "version_of_sources", lambda: pytest.fail("sources were read"))
+        assert version() == expected
+    path = checkout / "codegen" / "ir.py"
+    looked = path.stat()
+    path.write_bytes(path.read_bytes().swapcase())
+    os.utime(path, ns=(looked.st_atime_ns, looked.st_mtime_ns))  # of the same size and time
+    assert version() == version_of_sources() != expected
+    (checkout / "targets" / "avx1024.py").touch()
     assert version() == version_of_sources()
 
 
+def test_sources_that_were_changed_just_now_are_not_believed_to_look_so(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generator, "SETTLED", 2.0)
+    (checkout / "codegen" / "ir.py").touch()
+    assert version() == version_of_sources()
+    assert not (checkout / "cache").exists()
+
+
+def test_what_is_remembered_may_be_damaged_or_nowhere(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = version()
+    (kept,) = (checkout / "cache" / "kernels").iterdir()
+    for content in (b"", b"\xff", b"1.0 abc\n"):
+        kept.write_bytes(content)
+        assert version() == expected
+    kept.chmod(0o666)
+    assert version() == expected
+    (checkout / "file").touch()
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(checkout / "file"))
+    assert version() == expected
+    monkeypatch.setattr(generator, "user_directory", lambda: None)
+    assert version() == expected
+
+
 def test_an_installation_does_not_read_its_sources(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = version_of_sources()
+    expected, plans = version_of_sources(), version_of_sources(PLANNING)
     monkeypatch.setattr(generator, "version_of_sources", lambda: pytest.fail("sources were read"))
     assert version() == expected
+    assert plan_version.__wrapped__() == plans
     # Where modules are kept in other forms, their text is not there.
     for name in sources():
         (package / name).unlink()
@@ -97,7 +151,16 @@ def test_a_source_that_was_changed_breaks_the_seal(package: Path, name: str) -> 
     assert version() == version_of_sources() != sealed
 
 
-@pytest.mark.parametrize("text", ["", "1.0 abc\nmany codegen/ir.py\n", "1.0 abc\n12\n", "\xff"])
+def test_an_operator_that_changes_makes_other_plans(package: Path) -> None:
+    before = seal().splitlines()
+    with (package / "ops" / "add.py").open("a") as stream:
+        stream.write("\n")
+    after = seal().splitlines()
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+
+
+@pytest.mark.parametrize("text", ["", "1.0 abc", "1.0 abc\n1.0 def\nmany codegen/ir.py\n", "\xff"])
 def test_a_damaged_seal_is_not_believed(package: Path, text: str) -> None:
     (generator.SHIPPED / SEAL).write_bytes(text.encode("latin-1"))
     assert version() == version_of_sources()

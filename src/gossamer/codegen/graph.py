@@ -85,7 +85,7 @@ class KernelGraph:
 
     def is_boundary(self, buffer: Buffer) -> bool:
         """Whether somebody outside reads or writes the buffer, or it is a constant."""
-        return buffer.tensor >= 0 or buffer.array is not None
+        return buffer.tensor >= 0 or buffer.is_constant
 
     def replace(self, old: View, new: View) -> None:
         """Read ``new`` wherever all of ``old``'s buffer was read as it is."""

@@ -93,7 +93,7 @@ def lay_out(graph: KernelGraph, borders: dict[Buffer, Border], gaps: Collection[
     lives: dict[Buffer, list[int]] = {}
     for number, kernel in enumerate(graph.kernels):
         for view in (*kernel.operands, kernel.y):
-            if view.buffer.array is None:
+            if not view.buffer.is_constant:
                 lives.setdefault(view.buffer, [number, number])[1] = number
     inner: list[tuple[Buffer, int, int]] = []
     for buffer, (first, last) in lives.items():

@@ -1,14 +1,19 @@
-"""The version of what makes kernels: as long as it is the same, kernels of one name are."""
+"""The version of what makes kernels and plans: as long as it is the same, those of one name are."""
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 from zlib import crc32
 
 import gossamer
+from gossamer.programs import host
+from gossamer.programs.archive import user_directory
 
 PACKAGE = Path(__file__).parent.parent
 PARTS = ("codegen", "codegen/kernels", "programs", "targets")
@@ -21,39 +26,32 @@ SHIPPED = PACKAGE / "programs" / "shipped"
 """What is made when a wheel is built, and lies in it. A checkout has none."""
 
 SEAL = "sources"
-"""The file beside the shipped archives that says what made them: a version, then bytes and name of every source."""
+"""The file beside the shipped archives that says what made them: two versions, then bytes and name of every source."""
 
 SLACK = 60.0
 """Seconds that an installation may take: a source younger than the seal by more has been changed."""
 
+SETTLED = 2.0
+"""Seconds after which another change of a file gives it another time of change, on every file system."""
+
+
+class _Versions(NamedTuple):
+    """Of kernels, and of plans."""
+
+    kernels: str
+    plans: str
+
 
 @cache
 def generator_version() -> str:
-    """The version of Gossamer and a checksum of the sources.
+    """The version of Gossamer and a checksum of the sources of kernels.
 
     In an installation it is read beside the shipped archives and believed unless a source looks changed, so that the
-    sources themselves are not read, and need not be there.
+    sources themselves are not read, and need not be there. In a checkout, what it was last is kept beside the user's
+    kernels, and believed if every source looks as it did then.
     """
-    try:
-        return _sealed_version() or version_of_sources()
-    except (OSError, ValueError):
-        return version_of_sources()
-
-
-def _sealed_version() -> str | None:
-    with open(SHIPPED / SEAL, encoding="utf-8") as stream:
-        version, *lines = stream.read().splitlines()
-        latest = os.fstat(stream.fileno()).st_mtime + SLACK
-    package = str(PACKAGE)
-    for line in lines:
-        size, _, name = line.partition(" ")
-        try:
-            found = os.stat(f"{package}/{name}")
-        except FileNotFoundError:
-            continue
-        if found.st_size != int(size) or found.st_mtime > latest:
-            return None
-    return version
+    sealed = _sealed()
+    return sealed.kernels if sealed else _remembered()
 
 
 @cache
@@ -62,9 +60,9 @@ def plan_version() -> str:
 
     In a checkout it follows every change of a file of the package; an installation is believed to stay as it is.
     """
-    with suppress(OSError, ValueError):
-        if sealed := _sealed_version():
-            return sealed
+    sealed = _sealed()
+    if sealed:
+        return sealed.plans
     check = 0
     for part in PLANNING:
         for entry in sorted(os.scandir(PACKAGE / part), key=lambda entry: entry.name):
@@ -74,10 +72,10 @@ def plan_version() -> str:
     return f"{gossamer.__version__} {check:08x}"
 
 
-def version_of_sources() -> str:
+def version_of_sources(parts: Sequence[str] = PARTS) -> str:
     """The version, computed from the sources as they are."""
     check = 0
-    for name in sources():
+    for name in sources(parts):
         with open(PACKAGE / name, "rb") as source:
             check = crc32(source.read(), crc32(name.encode(), check))
     return f"{gossamer.__version__} {check:08x}"
@@ -86,10 +84,50 @@ def version_of_sources() -> str:
 def seal() -> str:
     """The text of the seal of the sources as they are."""
     sizes = (f"{os.path.getsize(PACKAGE / name)} {name}\n" for name in sources())
-    return f"{version_of_sources()}\n{''.join(sizes)}"
+    return f"{version_of_sources()}\n{version_of_sources(PLANNING)}\n{''.join(sizes)}"
 
 
-def sources() -> tuple[str, ...]:
-    """The files that decide the code of kernels, in the package."""
-    names = (f"{part}/{name}" for part in PARTS for name in os.listdir(PACKAGE / part) if name.endswith(".py"))
-    return tuple(sorted(names))
+def sources(parts: Sequence[str] = PARTS) -> tuple[str, ...]:
+    """The files of some folders of the package."""
+    names = (os.path.join(part, name) for part in parts for name in os.listdir(PACKAGE / part) if name.endswith(".py"))
+    return tuple(sorted(name.replace(os.sep, "/") for name in names))
+
+
+def _sealed() -> _Versions | None:
+    with suppress(OSError, ValueError), open(SHIPPED / SEAL, encoding="utf-8") as stream:
+        kernels, plans, *lines = stream.read().splitlines()
+        latest = os.fstat(stream.fileno()).st_mtime + SLACK
+        package = str(PACKAGE)
+        for line in lines:
+            size, _, name = line.partition(" ")
+            with suppress(FileNotFoundError):
+                found = os.stat(f"{package}/{name}")
+                if found.st_size != int(size) or found.st_mtime > latest:
+                    return None
+        return _Versions(kernels, plans)
+    return None
+
+
+def _remembered() -> str:
+    """The version of the sources, computed again if one looks otherwise than when it was computed last."""
+    looks, latest = [], 0.0
+    for name in sources():
+        found = os.stat(PACKAGE / name)
+        looks.append(f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {name}")
+        latest = max(latest, found.st_mtime, found.st_ctime)
+    directory = user_directory()
+    path = directory and directory / f"{SEAL}-{crc32(os.fsencode(PACKAGE)):08x}"
+    if path:
+        with suppress(OSError, ValueError), open(host.open_private(path), encoding="utf-8") as stream:
+            version, *known = stream.read().splitlines()
+            if known == looks:
+                return version
+    version = version_of_sources()
+    if path and latest + SETTLED < time.time():
+        with suppress(OSError):
+            host.private_directory(path.parent)
+            new = path.with_suffix(f".{os.getpid()}")
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+                stream.write("\n".join((version, *looks)))
+            os.replace(new, path)
+    return version

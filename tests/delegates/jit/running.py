@@ -14,6 +14,7 @@ from gossamer.delegates.jit.delegate import JitDelegate, JitKernel
 from gossamer.programs import host
 from gossamer.programs.program import ARENA, SLACK
 from gossamer.targets import Target, all_targets
+from tests.codegen.emulator import READ, machine
 
 Array = NDArray[Any]
 
@@ -45,10 +46,17 @@ def reference(model: bytes) -> Any:
 
 
 def machine_code(model: bytes, num_threads: int = 1, target: Target | None = None) -> tuple[Any, JitKernel]:
-    """An interpreter with all nodes in one program, and the kernel that holds it."""
+    """An interpreter with all nodes in one program, and the kernel that holds it.
+
+    Only tests that are marked ``emulator`` may ask for a target that this CPU does not run.
+    """
     delegate = Watched(num_threads, target)
+    model_content: Any = model
+    if target is not None and target not in TARGETS:  # weights that are not packed must be where the machine sees them
+        model_content = machine().memory(len(model), READ, to_the_end=False)
+        model_content[:] = np.frombuffer(model, np.uint8)
     resolver = gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    interpreter = gossamer.Interpreter(model_content=model, experimental_op_resolver_type=resolver)
+    interpreter = gossamer.Interpreter(model_content=model_content, experimental_op_resolver_type=resolver)
     interpreter.allocate_tensors()
     interpreter.modify_graph_with_delegate(delegate)
     interpreter.allocate_tensors()

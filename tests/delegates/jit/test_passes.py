@@ -185,6 +185,36 @@ def test_winograd(size: int) -> None:
     }
 
 
+@pytest.mark.parametrize("size", [14, 15])
+def test_strassen(size: int) -> None:
+    make = Layers()
+    x = make.tensor((1, size, size, 256))
+    y = make.convolution(x, 192)
+    assert kinds(make, x, make.add(y, make.convolution(x, 192), RELU6), within=1e-5) == {"strassen": 2}
+
+
+def test_strassen_into_an_image_with_a_border() -> None:
+    make = Layers()
+    x = make.tensor((1, 14, 14, 256))
+    wide = make.convolution(x, 160, activation=RELU)
+    y = make.convolution(make.depthwise(wide), 160, kernel=3)
+    assert kinds(make, x, y, within=1e-5) == {"strassen": 1, "depthwise": 1, "winograd": 1}
+
+
+def test_strassen_needs_pixels_that_lie_evenly() -> None:
+    make = Layers()
+    x = make.tensor((1, 14, 14, 64))
+    wide = make.convolution(x, 256, activation=RELU)
+    y = make.convolution(wide, 160)
+    make.io([x], [y, make.depthwise(wide)])
+    _, kernel = machine_code(make.model())
+    assert kernel.built is not None
+    assert [step.kernel.split("__")[0] for step in kernel.built.steps if step.node.kind == "strassen"] == [
+        "x8_contract_tiles"
+    ]
+    kinds(make, x, y)
+
+
 def test_small_convolutions_stay_direct() -> None:
     make = Layers()
     x = make.tensor((1, 6, 8, 32))

@@ -7,7 +7,7 @@ by which the weights are multiplied first; settings a `Geometry`. Weights that t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.tiles import gemm_tile
 from gossamer.programs.program import Address, Word
 from gossamer.records import record
-from gossamer.views import Geometry, View
+from gossamer.views import Geometry, View, Widened
 
 STREAMED = 400 << 10
 """Bytes of weights from which they are streamed, panel by panel, instead of read anew for each tile."""
@@ -67,21 +67,28 @@ class Matrix(NamedTuple):
     strides: tuple[int, int]
     is_constant: bool
     image: int = 0
+    item: int = 4
+    """Bytes of an element: 4, or 2 for float16, which is widened."""
+
+    @property
+    def type(self) -> Literal["f32", "f16"]:
+        """Of the elements."""
+        return "f32" if self.item == 4 else "f16"
 
     @property
     def bytes(self) -> int:
         """Of the elements of one matrix."""
-        return 4 * self.channels * self.depth
+        return self.item * self.channels * self.depth
 
     @property
     def by_depth(self) -> bool:
         """Whether the channels of a step of depth are neighbours, and not the steps of a channel."""
-        return self.depth > 1 and self.strides[1] != 4
+        return self.depth > 1 and self.strides[1] != self.item
 
     @property
     def is_dense(self) -> bool:
         """Whether one channel follows the other."""
-        return not self.by_depth and (self.channels == 1 or self.strides[0] == 4 * self.depth)
+        return not self.by_depth and (self.channels == 1 or self.strides[0] == self.item * self.depth)
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -283,7 +290,9 @@ class Contraction:
         build, weights, rows = self.build, self.weights, self.columns
         matrices = (self.images, self.a_steps[0], weights.image, self.c_steps[0], self.r_steps[0])
         build.repeat(
-            Dot(build.target.name, rows, rows_of_weights(build.target, rows, weights.bytes), self.epilogue),
+            Dot(
+                build.target.name, rows, rows_of_weights(build.target, rows, weights.bytes), self.epilogue, weights.type
+            ),
             [matrices] if self.images > 1 else [],
             ("x", "w", "y", "residual"),
             barrier=barrier,
@@ -295,7 +304,7 @@ class Contraction:
             channels=weights.channels,
             depth=weights.depth,
             x_row=self.a_steps[2],
-            w_row=4 * weights.depth,
+            w_row=weights.item * weights.depth,
             y_row=self.c_steps[2],
             residual_row=self.r_steps[2],
         )
@@ -401,6 +410,9 @@ def tap_offsets(kernel: Sequence[int], dilation: Sequence[int], strides: Sequenc
 def matrix(build: Build, weights: View) -> Matrix:
     """Weights [channels, ...], of which everything but the channels is depth. Constants of any strides are copied."""
     channels, depth = weights.shape[0], weights.size // weights.shape[0]
+    item = 4
+    if isinstance(weights.buffer, Widened):
+        weights, item = View(weights.buffer.narrow, weights.shape, weights.strides, weights.offset), 2
     rows = weights.reshape((channels, depth))
     if rows is None or (depth > 1 and rows.strides[1] != 1 and channels > 1 and rows.strides[0] != 1):
         array = weights.buffer.array
@@ -409,9 +421,11 @@ def matrix(build: Build, weights: View) -> Matrix:
         dense = np.lib.stride_tricks.as_strided(
             array.reshape(-1)[weights.offset :], weights.shape, [array.itemsize * s for s in weights.strides]
         )
-        return Matrix(build.constant(np.ascontiguousarray(dense)), channels, depth, (4 * depth, 4), True)
+        start = build.constant(np.ascontiguousarray(dense))
+        return Matrix(start, channels, depth, (item * depth, item), True, item=item)
     channel, step = rows.strides
-    return Matrix(build.address(rows), channels, depth, (4 * channel, 4 * step), weights.is_constant)
+    strides = (item * channel, item * step)
+    return Matrix(build.address(rows), channels, depth, strides, weights.is_constant, item=item)
 
 
 def packed(build: Build, weights: Matrix, nv: int, panels: Panels, images: int = 1) -> Address:
@@ -421,7 +435,7 @@ def packed(build: Build, weights: Matrix, nv: int, panels: Panels, images: int =
     if known is None:
         known = build.weights(images * _packed_bytes(build, weights, panels), key)
         arguments = _packing(build, weights, nv, panels, known, images)
-        build.pack(Pack(build.target.name, weights.by_depth), reads=4 * weights.channels * weights.depth, **arguments)
+        build.pack(Pack(build.target.name, weights.by_depth, weights.type), reads=weights.bytes, **arguments)
     return known
 
 

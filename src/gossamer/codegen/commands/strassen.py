@@ -85,7 +85,7 @@ def commands(node: Kernel, build: Build) -> None:
             channels=4 * vectors * lanes,
         )
 
-    whole = panel(nv) if panels.whole else panel(panels.rest_nv)
+    whole = panel(nv)
     build.command(
         Strassen(target.name),
         input=build.kernel(StrassenInput(target.name)),

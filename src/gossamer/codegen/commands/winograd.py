@@ -20,6 +20,7 @@ from gossamer.codegen.kernels.winograd import (
 from gossamer.codegen.passes.winograd import Tiles
 from gossamer.codegen.tiles import gemm_tile, winograd_group
 from gossamer.programs.program import SCRATCH, Address
+from gossamer.views import View, Widened
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -39,10 +40,13 @@ def commands(node: Kernel, build: Build) -> None:
     panels = panels_of(channels, nv, lanes)
     plane = plane_bytes(panels.vectors * lanes, depth)
     packed = build.weights(planes * plane)
+    stored = weights
+    if isinstance(weights.buffer, Widened):
+        stored = View(weights.buffer.narrow, weights.shape, weights.strides, weights.offset)
     build.pack(
-        WinogradWeights(target.name, size),
-        reads=4 * weights.size,
-        source=build.address(weights),
+        WinogradWeights(target.name, size, "f32" if stored is weights else "f16"),
+        reads=(4 if stored is weights else 2) * weights.size,
+        source=build.address(stored),
         destination=packed,
         channels=channels,
         depth=depth,

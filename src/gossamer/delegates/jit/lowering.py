@@ -18,7 +18,7 @@ from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, Buffer, Geometry, Shape, View
+from gossamer.views import POINTWISE, Buffer, Geometry, Shape, View, Widened
 
 ELEMENTS = frozenset(
     {
@@ -256,6 +256,8 @@ class GraphLowering(Lowering):
     def cast(self, x: View, type: TensorType) -> View:
         if x.type == type:
             return x
+        if type == TensorType.FLOAT32 and x.type == TensorType.FLOAT16 and x.is_constant and x.is_whole:
+            return self.reshape(Widened(x.buffer).view(), x.shape)
         array = x.buffer.array
         if array is not None and x.is_whole and np.can_cast(array.dtype, numpy_dtype(type), "safe"):
             return self.array(array.astype(numpy_dtype(type)).reshape(x.shape), type)

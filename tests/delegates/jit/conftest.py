@@ -1,0 +1,73 @@
+"""What is marked ``emulator`` runs its programs there, if they are for AArch64."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+
+from gossamer.programs import host, library, program, team
+from gossamer.programs.kernel_file import Blob
+from gossamer.programs.team import Walker
+from gossamer.programs.throttle import Throttle
+from gossamer.runtime import subgraph
+from tests.codegen import emulator
+from tests.codegen.emulator import THREADS, machine
+
+
+class EmulatedMemory(host.Memory):
+    """Memory of the machine."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._bytes = machine().memory(size, to_the_end=False)
+        self.address = self._bytes.ctypes.data
+
+
+class EmulatedCode(host.ExecutableMemory):
+    """Machine code in the memory of the machine."""
+
+    @classmethod
+    def from_file(cls, file: int, size: int) -> host.ExecutableMemory:
+        os.lseek(file, 0, os.SEEK_SET)
+        return cls.from_bytes(os.read(file, size))
+
+    @classmethod
+    def from_bytes(cls, code: bytes) -> host.ExecutableMemory:
+        return cls(machine().load(Blob(code, 0)), len(code), 0)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Code, memory and calls of programs are on the machine; the test is skipped where there is no emulator."""
+    if request.node.get_closest_marker("emulator") is None:
+        yield
+        return
+    emulated = machine()
+
+    def walker_at(address: int) -> Walker:
+        return lambda *arguments: emulated.call(address, *arguments)
+
+    clock = host.Clock(emulator.system_call(emulator.CLOCK_GETTIME), 1, 10**9)
+    monkeypatch.setattr(host, "Memory", EmulatedMemory)
+    monkeypatch.setattr(host, "ExecutableMemory", EmulatedCode)
+    monkeypatch.setattr(host, "yield_address", lambda: emulator.system_call(emulator.SCHED_YIELD))
+    monkeypatch.setattr(host, "clock", lambda: clock)
+    monkeypatch.setattr(host, "usable_cpus", lambda: THREADS)
+    monkeypatch.setattr(program, "walker_at", walker_at)
+    monkeypatch.setattr(Throttle, "ran", lambda *_: None)
+    monkeypatch.setattr(library, "_libraries", {})
+    monkeypatch.setattr(subgraph, "aligned_memory", lambda size: emulated.memory(size, to_the_end=False))
+    idle: defaultdict[int, list[team.Team]] = defaultdict(list)
+    monkeypatch.setattr(team, "_idle", idle)
+    yield
+    teams = [member for members in idle.values() for member in members]
+    for each in teams:
+        each.stop()
+    for each in teams:
+        each.join(timeout=10)
