@@ -16,8 +16,8 @@ SRC = Path(gossamer.__file__).parent
 TESTS = Path(__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 
-EVERYWHERE = ("arrays", "log", "records")
-"""What stands in for slow modules of Python and NumPy."""
+EVERYWHERE = ("arrays", "kept", "log", "records")
+"""What stands in for slow modules of Python and NumPy, and what is kept between processes."""
 
 # A package may import itself and these. "schema" stands under everything.
 ALLOWED = {

@@ -1,6 +1,6 @@
 """Gossamer: TensorFlow Lite in Python."""
 
-import gossamer.delegates.jit  # found by name: imported here, a first model does not wait for it
+import gossamer.delegates.jit as _jit  # noqa: F401 (found by name; a first model need not wait for its import)
 from gossamer.delegates import load_delegate
 from gossamer.delegates.delegate import Delegate, DelegateFlags, DelegateKernel
 from gossamer.errors import (

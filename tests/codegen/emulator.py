@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import mmap
 import os
-import resource
 import select
 import shutil
 import struct
@@ -39,7 +37,7 @@ THREADS = 4
 TIMEOUT = 100
 """Seconds that a call may take."""
 
-READ, WRITE, EXECUTE = mmap.PROT_READ, mmap.PROT_WRITE, mmap.PROT_EXEC
+READ, WRITE, EXECUTE = 1, 2, 4
 
 # System calls of AArch64, and arguments of theirs.
 SCHED_YIELD, CLOCK_GETTIME = 124, 113
@@ -161,7 +159,9 @@ class Machine:
         """What a function returns to up to seven integers."""
         with self._lock:
             self._collect()
-            if self._process is None or self._process.has_died:
+            if self._process is not None and self._process.has_died:
+                self.stop()
+            if self._process is None:
                 self._pending = [self._mapping(block) for block in self._blocks.values()]
                 self._process = _Process(self._file)
             process, pending = self._process, self._pending
@@ -183,6 +183,7 @@ class Machine:
         """End the emulator. The memory stays."""
         if self._process is not None:
             self._process.stop()
+            self._process = None
 
     def _collect(self) -> None:
         while self._given_back:
@@ -224,6 +225,8 @@ class _Process:
             path.chmod(0o700)
             passed = [file, *(end for channel in theirs for end in channel)]
             self._process = subprocess.Popen([_emulator(), str(path)], pass_fds=passed, stderr=subprocess.DEVNULL)
+            import resource  # not on every system
+
             resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (0, 0))
             for channel in theirs:
                 for end in channel:

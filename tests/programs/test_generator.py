@@ -10,7 +10,6 @@ import pytest
 
 from gossamer.programs import generator
 from gossamer.programs.generator import (
-    PLANNING,
     SEAL,
     generator_version,
     plan_version,
@@ -25,10 +24,11 @@ version = generator_version.__wrapped__
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the sources, as an installation has them: with a seal."""
-    for name in sources(PLANNING):
+    for name in (*sources(), "ops/add.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(generator.PACKAGE / name, tmp_path / name)
     monkeypatch.setattr(generator, "PACKAGE", tmp_path)
+    monkeypatch.setattr(generator, "PLANNING", (*generator.PARTS, "ops"))
     monkeypatch.setattr(generator, "SHIPPED", tmp_path / "programs" / "shipped")
     generator.SHIPPED.mkdir()
     (generator.SHIPPED / SEAL).write_text(seal())
@@ -56,7 +56,7 @@ def test_the_sources_are_all_that_kernels_are_made_of() -> None:
         reached += [found for found in imported_by(generator.PACKAGE / name) if found not in reached]
     assert "targets/avx2.py" in sources()  # found by its place
     # Names and forms only.
-    allowed = {"config.py", "errors.py", "records.py", "schema/enumeration.py", "schema/enums.py"}
+    allowed = {"config.py", "errors.py", "kept.py", "records.py", "schema/enumeration.py", "schema/enums.py"}
     assert set(reached) - set(sources()) <= allowed
 
 
@@ -127,7 +127,7 @@ def test_what_is_remembered_may_be_damaged_or_nowhere(checkout: Path, monkeypatc
 
 
 def test_an_installation_does_not_read_its_sources(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected, plans = version_of_sources(), version_of_sources(PLANNING)
+    expected, plans = version_of_sources(), version_of_sources(generator.PLANNING)
     monkeypatch.setattr(generator, "version_of_sources", lambda: pytest.fail("sources were read"))
     assert version() == expected
     assert plan_version.__wrapped__() == plans

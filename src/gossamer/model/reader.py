@@ -2,7 +2,7 @@
 
 A table is decoded by a function made for its class and its layout (the vtable): one `struct` call fetches everything
 that lies inline, then each field is converted. Tables of one kind share a vtable, so a model needs a handful of such
-functions; they are kept for the next model. ``generate`` shows the source of one.
+functions; they are kept for the next model, and their code for the next process. ``generate`` shows the source of one.
 
 Weights are never touched: vectors of bytes and of floats become views. Vectors and tables that several tables share
 are decoded once, and the bytes decoded are counted, so that time and memory stay in proportion to the file even if
@@ -11,15 +11,20 @@ its vectors overlap. Recursion needs no limit, since no table type of the schema
 
 from __future__ import annotations
 
+import marshal
 import mmap
 import os
+import sys
 from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError
+from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from gossamer import kept
+from gossamer.config import cache_dir
 from gossamer.errors import ModelError
 from gossamer.model.model import Model
 from gossamer.schema.fields import Field, Scalar, Table, boolean, i32, i64, u8, u16, u32
@@ -120,9 +125,11 @@ def read_model(source: str | os.PathLike[str] | Buffer, path: str | None = None)
             data = memoryview(source)
         except TypeError:
             raise TypeError(f"a model is read from a path or from bytes, got {type(source).__name__}") from None
-    return read_root(Model, data.cast("B"), FILE_IDENTIFIER).with_source(
+    model = read_root(Model, data.cast("B"), FILE_IDENTIFIER).with_source(
         data.cast("B").toreadonly(), path, True, identity
     )
+    keep_decoders()
+    return model
 
 
 def _mapped(path: str) -> tuple[mmap.mmap, str]:
@@ -345,6 +352,13 @@ _NAMES: dict[str, Any] = {
     "read_union": read_union,
 }
 _DECODED: dict[tuple[type[Table], bytes], Decode] = {}
+_fresh: set[str] = set()
+_DECODERS = f"decoders {sys.version} {marshal.version}"
+"""What code is kept under: it is of this Python."""
+
+MAX_DECODERS = 1024
+"""Decoding functions whose code is kept."""
+
 _READ_NUMBERS = {scalar.code: _numbers(scalar) for scalar in (boolean, i32, i64, u16, u32)}
 _READ_ARRAY: dict[str, Callable[[_Reading, int], Any]] = {}
 
@@ -371,10 +385,30 @@ def _decoder(reading: _Reading, kind: _Kind, pos: int, vtable: int) -> Decode:
     return decode
 
 
+_code: dict[str, CodeType] | None = None
+"""Compiled decoding functions by their source: those of earlier processes, and new ones."""
+
+
 def _compile(cls: type[Table], layout: bytes, pos: int) -> Decode:
+    global _code
     source, names = generate(cls, Struct(f"<{len(layout) // 2}H").unpack(layout), pos)
-    exec(compile(source, f"<layout of {cls.__name__}>", "exec"), names)
+    if _code is None:
+        _code = kept.load(cache_dir(), _DECODERS, kept.DECODERS)
+    code = _code.get(source)
+    if code is None:
+        code = _code[source] = compile(source, f"<layout of {cls.__name__}>", "exec")
+        _fresh.add(source)
+    exec(code, names)
     return names["decode"]  # type: ignore[no-any-return]
+
+
+def keep_decoders() -> None:
+    """Save what has been compiled, for the next process: compiling takes longer than decoding."""
+    if _fresh and _code is not None:
+        earlier = kept.load(cache_dir(), _DECODERS, kept.DECODERS)
+        everything = {**earlier, **{source: _code[source] for source in _fresh}}
+        kept.save(cache_dir(), _DECODERS, everything if len(everything) <= MAX_DECODERS else _code, kept.DECODERS)
+        _fresh.clear()
 
 
 def generate(cls: type[Table], slots: tuple[int, ...], pos: int = 0) -> tuple[str, dict[str, Any]]:

@@ -110,9 +110,9 @@ def _sealed() -> _Versions | None:
 
 def _remembered() -> str:
     """The version of the sources, computed again if one looks otherwise than when it was computed last."""
-    looks, latest = [], 0.0
+    package, looks, latest = str(PACKAGE), [], 0.0
     for name in sources():
-        found = os.stat(PACKAGE / name)
+        found = os.stat(f"{package}/{name}")
         looks.append(f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {name}")
         latest = max(latest, found.st_mtime, found.st_ctime)
     directory = user_directory()

@@ -6,7 +6,6 @@ import ctypes
 import mmap
 import os
 import platform
-import stat
 import struct
 import sys
 import time
@@ -16,6 +15,9 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from gossamer.kept import open_private as open_private  # here too: it is what the operating system decides
+from gossamer.kept import private_directory as private_directory
 
 # LLVM's spelling of the features that Linux, and Windows for us, spell otherwise. The rest is spelt alike.
 _LINUX_FEATURES = {
@@ -216,40 +218,6 @@ class ExecutableMemory:
     def view(self) -> memoryview:
         """The bytes."""
         return memoryview((ctypes.c_ubyte * self.size).from_address(self.address)).cast("B").toreadonly()
-
-
-def private_directory(path: Path) -> None:
-    """Make the directory, or make sure, that only this user can put files into it; `OSError` if that cannot be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise OSError(f"{path} is not a directory")
-    if sys.platform == "win32":
-        return  # the profile of a user is the user's
-    if found.st_uid != os.geteuid():
-        raise OSError(f"{path} belongs to another user (uid {found.st_uid})")
-    if found.st_mode & 0o022:
-        path.chmod(0o700)
-
-
-def open_private(path: Path) -> int:
-    """Open a file to read; `OSError` if anybody but this user may have written it."""
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(f"{path} is not a file")
-        if sys.platform != "win32":
-            if found.st_uid != os.geteuid():
-                raise OSError(f"{path} belongs to another user (uid {found.st_uid})")
-            if found.st_mode & 0o022:
-                raise OSError(f"{path} can be written by other users (mode {stat.S_IMODE(found.st_mode):o})")
-    except BaseException:
-        os.close(file)
-        raise
-    return file
 
 
 @contextmanager

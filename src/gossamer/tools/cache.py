@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from gossamer import kept
 from gossamer.codegen.compiler import is_llvm_here
-from gossamer.programs import host, plans
+from gossamer.programs import host
 from gossamer.programs.archive import (
     DEFAULT_LIMIT,
     archive_files,
@@ -211,7 +212,7 @@ def _archives() -> Iterator[tuple[dict[str, Any], KernelFile | None]]:
 
 def _plans() -> tuple[Path, ...]:
     directory = user_directory()
-    return tuple(directory.glob(f"*{plans.SUFFIX}")) if directory else ()
+    return tuple(directory.glob(f"*{kept.PLANS}")) if directory else ()
 
 
 def _key_here() -> str:

@@ -1,4 +1,4 @@
-"""What is marked ``emulator`` runs its programs there, if they are for AArch64."""
+"""What is marked ``emulator`` runs its programs there: AArch64 is the CPU of this system then."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from gossamer.delegates.jit import delegate
 from gossamer.programs import host, library, program, team
 from gossamer.programs.kernel_file import Blob
 from gossamer.programs.team import Walker
 from gossamer.programs.throttle import Throttle
 from gossamer.runtime import subgraph
 from tests.codegen import emulator
-from tests.codegen.emulator import THREADS, machine
+from tests.codegen.emulator import NEON, THREADS, machine
+from tests.codegen.kernels import harness
+from tests.delegates.jit.running import TARGETS
 
 
 class EmulatedMemory(host.Memory):
@@ -44,7 +47,7 @@ class EmulatedCode(host.ExecutableMemory):
 
 @pytest.fixture(autouse=True)
 def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Code, memory and calls of programs are on the machine; the test is skipped where there is no emulator."""
+    """Programs, their memory and that of tensors are there; the test is skipped where there is no emulator."""
     if request.node.get_closest_marker("emulator") is None:
         yield
         return
@@ -53,6 +56,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     def walker_at(address: int) -> Walker:
         return lambda *arguments: emulated.call(address, *arguments)
 
+    monkeypatch.setattr(delegate, "host_target", lambda _: NEON)
     clock = host.Clock(emulator.system_call(emulator.CLOCK_GETTIME), 1, 10**9)
     monkeypatch.setattr(host, "Memory", EmulatedMemory)
     monkeypatch.setattr(host, "ExecutableMemory", EmulatedCode)
@@ -65,7 +69,10 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(subgraph, "aligned_memory", lambda size: emulated.memory(size, to_the_end=False))
     idle: defaultdict[int, list[team.Team]] = defaultdict(list)
     monkeypatch.setattr(team, "_idle", idle)
-    yield
+    here, TARGETS[:] = TARGETS[:], [NEON]
+    with harness.on(emulated):
+        yield
+    TARGETS[:] = here
     teams = [member for members in idle.values() for member in members]
     for each in teams:
         each.stop()

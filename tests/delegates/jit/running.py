@@ -14,12 +14,13 @@ from gossamer.delegates.jit.delegate import JitDelegate, JitKernel
 from gossamer.programs import host
 from gossamer.programs.program import ARENA, SLACK
 from gossamer.targets import Target, all_targets
-from tests.codegen.emulator import READ, machine
+from tests.codegen.emulator import READ
+from tests.codegen.kernels import harness
 
 Array = NDArray[Any]
 
 TARGETS = [target for target in all_targets().values() if target.runs_on(host.cpu_features())]
-"""What this CPU runs."""
+"""What this CPU runs, or the emulator in tests that are marked so."""
 
 PATTERN = 0xFE
 """As float32 and float16, large negative numbers; not what any kernel leaves behind."""
@@ -46,14 +47,11 @@ def reference(model: bytes) -> Any:
 
 
 def machine_code(model: bytes, num_threads: int = 1, target: Target | None = None) -> tuple[Any, JitKernel]:
-    """An interpreter with all nodes in one program, and the kernel that holds it.
-
-    Only tests that are marked ``emulator`` may ask for a target that this CPU does not run.
-    """
+    """An interpreter with all nodes in one program, and the kernel that holds it."""
     delegate = Watched(num_threads, target)
     model_content: Any = model
-    if target is not None and target not in TARGETS:  # weights that are not packed must be where the machine sees them
-        model_content = machine().memory(len(model), READ, to_the_end=False)
+    if harness.machine is not None:  # which sees what is in its memory only, as weights that are not packed must be
+        model_content = harness.machine.memory(len(model), READ, to_the_end=False)
         model_content[:] = np.frombuffer(model, np.uint8)
     resolver = gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     interpreter = gossamer.Interpreter(model_content=model_content, experimental_op_resolver_type=resolver)

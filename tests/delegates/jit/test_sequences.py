@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+import gossamer
 from gossamer.ops import _lstm
 from gossamer.schema import (
     ActivationFunctionType,
@@ -120,7 +121,7 @@ class Lstm(Sequence):
         return [self.variable(self.batch, self.outputs), self.variable(self.batch, self.cells)]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_lstm(seed: int) -> None:
     net = Lstm(seed)
     x = net.input(*net.order(net.inputs))
@@ -138,7 +139,7 @@ def test_lstm(seed: int) -> None:
     net.check(y)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_lstm_step(seed: int) -> None:
     net = Lstm(seed, diagonal=False)
     operands = [net.input(net.batch, net.inputs), *net.operands(_lstm.WEIGHT_NAMES), *net.states()]
@@ -151,7 +152,7 @@ def test_lstm_step(seed: int) -> None:
 
 @pytest.mark.parametrize("merge", [False, True])
 @pytest.mark.parametrize("aux", ["none", "crossed", "stacked"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_bidirectional_lstm(seed: int, aux: str, merge: bool) -> None:
     net = Lstm(seed, layer_norm=False, diagonal=False)
     x = net.input(*net.order(net.inputs))
@@ -173,7 +174,7 @@ def test_bidirectional_lstm(seed: int, aux: str, merge: bool) -> None:
     net.check(*results)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_rnn(seed: int) -> None:
     net = Sequence(seed)
     x = net.input(*net.order(net.inputs))
@@ -186,7 +187,7 @@ def test_rnn(seed: int) -> None:
 
 @pytest.mark.parametrize("merge", [False, True])
 @pytest.mark.parametrize("aux", ["none", "crossed", "stacked"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_bidirectional_rnn(seed: int, aux: str, merge: bool) -> None:
     net = Sequence(seed)
     x, sizes = net.input(*net.order(net.inputs)), [net.cells, net.cells + 2]
@@ -207,7 +208,7 @@ def test_bidirectional_rnn(seed: int, aux: str, merge: bool) -> None:
     net.check(*results)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_svdf(seed: int) -> None:
     net = Sequence(seed)
     rank, memory, units = net.choose.choice([1, 2, 3]), net.choose.choice([1, 2, 10]), net.cells
@@ -218,3 +219,17 @@ def test_svdf(seed: int) -> None:
     y = net.make.tensor((net.batch, units))
     net.make.op("SVDF", operands, [y], SVDFOptions(rank=rank, fused_activation_function=net.activation))
     net.check(y)
+
+
+def test_long_sequences_are_refused() -> None:
+    net = Sequence(0)
+    net.batch, net.time, net.inputs, net.cells, net.time_major = 1, 513, 1, 1, True
+    cell = [net.constant(1, 1), net.constant(1, 1), net.constant(1)]
+    y = net.make.tensor((513, 1, 1))
+    operands = [net.input(513, 1, 1), *cell, net.variable(1, 1)]
+    net.make.op("UNIDIRECTIONAL_SEQUENCE_RNN", operands, [y], SequenceRNNOptions(time_major=True))
+    net.make.io(tuple(net.fed), [y])
+    interpreter = gossamer.Interpreter(model_content=net.make.model())
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert dict(claims.refusals) == {0: "513 steps are more than 512"}

@@ -16,7 +16,6 @@ from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import merged
 from gossamer.errors import CompileError
 
-
 MOST = 1024
 """Batches, each of matrices evenly apart, that are commands of their own."""
 

@@ -45,9 +45,6 @@ def commands(node: Kernel, build: Build) -> None:
     group = strassen_group(target, pairs, depth, channels, x_column)
     mr, nv = gemm_tile(target, group, channels, depth, x_column)
     panels = panels_of(channels, nv, lanes)
-    calls, turns = -(-group // mr), depth // UNROLL
-    # The lines of the next part of the weights, shared among the calls and the turns of their loops.
-    prefetch = -(-4 * depth * nv * lanes // LINE // (calls * turns))
     s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, nv * lanes)
 
     def panel(vectors: int) -> Address:
@@ -77,7 +74,7 @@ def commands(node: Kernel, build: Build) -> None:
         )
         return build.block(
             STRASSEN_PANEL,
-            kernel=build.kernel(Gemm(target.name, mr, vectors, prefetch=prefetch)),
+            kernel=build.kernel(Gemm(target.name, mr, vectors, prefetch=1)),
             x_shape=x_shape,
             s_shape=s_shape,
             output_shape=output_shape,
@@ -117,9 +114,9 @@ def commands(node: Kernel, build: Build) -> None:
         residual_column=residual_column,
         half_depth=4 * depth,
         kernel_pairs=mr,
-        kernel_calls=calls,
+        kernel_calls=-(-group // mr),
         last_call=group - mr,
-        next_stride=prefetch * LINE * turns,
+        next_stride=LINE * (depth // UNROLL),
         panels=panels.whole + bool(panels.rest_nv),
     )
 

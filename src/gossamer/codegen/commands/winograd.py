@@ -1,5 +1,5 @@
-"""`winograd`: a 3x3 convolution of stride 1 by transformed tiles; operands are those of `contract`, settings those of the
-pass of this name."""
+"""`winograd`: a 3x3 convolution of stride 1 by transformed tiles. Operands are those of `contract`, settings are those
+of the pass of this name."""
 
 from __future__ import annotations
 

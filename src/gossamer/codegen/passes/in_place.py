@@ -21,7 +21,18 @@ from gossamer.views import Buffer, View, dense_strides
 ELEMENTS = frozenset({"copy", "gather", "put", "scan"})
 """Kinds that read and write elements that lie anywhere."""
 
-STRIDED = ELEMENTS | {"contract", "depthwise", "map", "matmul", "reduce", "rows", "softmax", "strassen", "volume", "window"}
+STRIDED = ELEMENTS | {
+    "contract",
+    "depthwise",
+    "map",
+    "matmul",
+    "reduce",
+    "rows",
+    "softmax",
+    "strassen",
+    "volume",
+    "window",
+}
 """Kinds that read and write rows that do."""
 
 RUN = 16

@@ -5,7 +5,7 @@ So squeeze-and-excitation gates a large image without writing it once more: 112x
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import KernelGraph
 from gossamer.views import View
 
 PRODUCTS = (("mul", 0, 1), ("mul", 1, 0))

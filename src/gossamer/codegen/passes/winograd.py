@@ -1,8 +1,8 @@
 """3x3 convolutions with a third of the multiplications, by Winograd's minimal filtering.
 
-Measured on Zen 4 with AVX-512, one thread: 56x56x64 to 64 channels 0.58 ms, directly 2.03 (at the peak of the CPU), 28x28
-with 128 channels 0.56 and 2.02, 14x14 with 256 0.74 and 2.00, 7x7 with 512 1.30 and 2.3. Sums are off by 1e-6 to 3e-6 of
-the largest, directly by 2e-7. The price is memory: transformed weights are four times as large as the model's.
+Measured on Zen 4 with AVX-512, one thread: 56x56x64 to 64 channels 0.58 ms, directly 2.03 (at the peak of the CPU),
+28x28 with 128 channels 0.56 and 2.02, 14x14 with 256 0.74 and 2.00, 7x7 with 512 1.30 and 2.3. Sums are off by 1e-6 to
+3e-6 of the largest, directly by 2e-7. The price is memory: transformed weights are four times as large as the model's.
 """
 
 from __future__ import annotations

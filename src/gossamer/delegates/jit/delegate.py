@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
+from gossamer import kept
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import (
     Delegate,
@@ -57,13 +58,13 @@ class Known:
     def __init__(self, target: Target, fingerprint: str | None) -> None:
         self._directory = user_directory() if fingerprint is not None else None
         self._key = f"{plan_version()}\n{target.name}\n{fingerprint}"
-        kept = plans.load(self._directory, self._key)
-        self.refusals: dict[int, str | None] = kept.get("refusals", {})
-        self.programs: dict[Any, Any] = kept.get("programs", {})
+        found = kept.load(self._directory, self._key)
+        self.refusals: dict[int, str | None] = found.get("refusals", {})
+        self.programs: dict[Any, Any] = found.get("programs", {})
 
     def save(self) -> None:
         """Keep it for the next process."""
-        plans.save(self._directory, self._key, {"refusals": self.refusals, "programs": self.programs})
+        kept.save(self._directory, self._key, {"refusals": self.refusals, "programs": self.programs})
 
 
 class JitDelegate(Delegate):
@@ -172,16 +173,16 @@ class JitKernel(DelegateKernel):
         self._partition = ctx
         known = self._delegate.known(ctx.fingerprint)
         key = (tuple(node.node_index for node in ctx.nodes), tuple(tensor.shape for tensor in ctx.inputs))
-        kept = known.programs.get(key) if ctx.fingerprint is not None else None
+        made = known.programs.get(key) if ctx.fingerprint is not None else None
         if any(tensor.is_dynamic for tensor in ctx.inputs):
-            kept = None  # another delegate writes it, and not always with the same shape
-        if kept is not None:
-            plan = plans.plan_of(kept["plan"])
+            made = None  # another delegate writes it, and not always with the same shape
+        if made is not None:
+            plan = plans.plan_of(made["plan"])
             library = kernel_library(self.target)
             if not library.missing((*plan.kernels, walker_name(self.target))):
-                for tensor, shape in zip(ctx.outputs, kept["shapes"], strict=True):
+                for tensor, shape in zip(ctx.outputs, made["shapes"], strict=True):
                     ctx.set_shape(tensor, shape)
-                self._start(ctx, plan, kept["constants"], kept["boundaries"])
+                self._start(ctx, plan, made["constants"], made["boundaries"])
                 return
         self._make(ctx, known, key)
 
