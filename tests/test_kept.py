@@ -76,8 +76,8 @@ def test_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         kept.save(tmp_path / "kernels", f"{KEY}{number}", VALUES)
         os.utime(kept.path_of(tmp_path / "kernels", f"{KEY}{number}"), (number, number))
-    kept = [bool(kept.load(tmp_path / "kernels", f"{KEY}{number}")) for number in range(5)]
-    assert kept == [False, False, True, True, True]
+    found = [bool(kept.load(tmp_path / "kernels", f"{KEY}{number}")) for number in range(5)]
+    assert found == [False, False, True, True, True]
 
 
 def test_what_is_too_large_is_not_kept(tmp_path: Path) -> None:

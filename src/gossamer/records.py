@@ -48,7 +48,7 @@ else:
 
         def define(cls):
             layout = _Layout([vars(base)["__record__"] for base in cls.__mro__[:0:-1] if "__record__" in vars(base)])
-            for name, annotation in cls.__dict__.get("__annotations__", {}).items():
+            for name, annotation in cls.__annotations__.items():  # its own, not those of its bases
                 if "ClassVar" in str(annotation):
                     continue
                 default = cls.__dict__.get(name, _MISSING)

@@ -24,7 +24,7 @@ ARENA, WEIGHTS, MODEL, SCRATCH = "arena", "weights", "model", "scratch"
 """Bases that most programs have. Inputs and outputs have names of their own."""
 
 FAULT = "fault"
-"""The base of a word that is 0, until a kernel meets an index out of range: then it reads nothing there, and sets it."""
+"""The base of a word that is 0 until a kernel meets an index out of range; it then reads nothing, and sets it."""
 
 CONSTANTS = "constants"
 """The base of values that lie in no file: computed when operators are lowered, or when commands are made."""

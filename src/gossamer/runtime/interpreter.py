@@ -17,7 +17,7 @@ from gossamer.arrays import ArrayLike, NDArray
 from gossamer.delegates.delegate import Claims, Delegate, DelegateKernel
 from gossamer.dtypes import is_packed
 from gossamer.errors import DelegateError, InvokeError, PrepareError
-from gossamer.log import INFO, WARNING, logger
+from gossamer.log import logger
 from gossamer.model import read_model, verify_model
 from gossamer.model.model import Model
 from gossamer.ops.op_def import OpDef
