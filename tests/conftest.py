@@ -17,7 +17,8 @@ os.environ.setdefault("GOSSAMER_CACHE_DIR", str(ROOT / ".pytest_cache" / "kernel
 def pytest_addoption(parser: pytest.Parser) -> None:
     for marker in OPTIONAL:
         parser.addoption(f"--{marker}", action="store_true", help=f"run the tests marked {marker} too")
-    parser.addoption("--update-goldens", action="store_true", help="keep the kernels' IR as it is; then look at git diff")
+    words = "keep the kernels' IR as it is; then look at git diff"
+    parser.addoption("--update-goldens", action="store_true", help=words)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -335,6 +335,8 @@ class Interpreter:
                     "None is only allowed when the model has 1 SignatureDef"
                 )
             signature_key = next(iter(signatures))
+        if self._wants_default_delegate:
+            self._apply_default_delegate()
         return SignatureRunner(interpreter=self, signature_key=signature_key)
 
     def memory_plan(self, subgraph_index: int = 0, *, persistent: bool = False) -> Plan:
@@ -355,7 +357,7 @@ class Interpreter:
         for subgraph in self._delegated_subgraphs():
             try:
                 subgraph.delegation.apply(delegate)
-            except DelegateError as error:
+            except DelegateError as error:  # noqa: PERF203 (of the few subgraphs, each may fail)
                 # What the graph is to blame for, whoever runs it, allocate_tensors and invoke will say; other shapes
                 # may do better.
                 if isinstance(error.__cause__, PrepareError):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from gossamer.delegates.jit import delegate
 from gossamer.programs import host, library, program, team
-from gossamer.programs.kernel_file import Blob
 from gossamer.programs.team import Walker
 from gossamer.programs.throttle import Throttle
 from gossamer.runtime import subgraph
 from tests.codegen import emulator
-from tests.codegen.emulator import NEON, THREADS, machine
+from tests.codegen.emulator import EXECUTE, NEON, READ, THREADS, machine
 from tests.codegen.kernels import harness
 from tests.delegates.jit.running import TARGETS
 
@@ -30,7 +31,9 @@ class EmulatedMemory(host.Memory):
 
 
 class EmulatedCode(host.ExecutableMemory):
-    """Machine code in the memory of the machine."""
+    """Machine code in the memory of the machine, until the end of the test."""
+
+    kept: ClassVar[list[np.ndarray]] = []
 
     @classmethod
     def from_file(cls, file: int, size: int) -> host.ExecutableMemory:
@@ -39,7 +42,10 @@ class EmulatedCode(host.ExecutableMemory):
 
     @classmethod
     def from_bytes(cls, code: bytes) -> host.ExecutableMemory:
-        return cls(machine().load(Blob(code, 0)), len(code), 0)
+        memory = machine().memory(len(code), READ | EXECUTE, to_the_end=False)
+        memory[:] = np.frombuffer(code, np.uint8)
+        cls.kept.append(memory)
+        return cls(memory.ctypes.data, len(code), 0)
 
     def close(self) -> None:
         pass
@@ -78,3 +84,4 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         each.stop()
     for each in teams:
         each.join(timeout=10)
+    EmulatedCode.kept.clear()

@@ -79,9 +79,11 @@ def check(
     *,
     threads: Sequence[int] = (1, 3),
     within: float = 0.0,
+    least: float = 0.0,
     target: Target | None = None,
 ) -> None:
-    """Machine code computes what the reference kernels compute, to ``within`` of the largest magnitude of an output.
+    """Machine code computes what the reference kernels compute, to ``within`` of the largest magnitude of an output,
+    or to ``least``.
 
     It reads nothing that it has not written, writes nothing behind its memory, and computes the same bits with any
     number of threads and in the next invocation.
@@ -106,4 +108,4 @@ def check(
     for result, value in zip(first, expected, strict=True):
         assert (result.shape, result.dtype) == (value.shape, value.dtype)
         room = within * float(np.abs(value, where=np.isfinite(value), out=np.zeros_like(value)).max(initial=0))
-        np.testing.assert_allclose(result, value, rtol=0, atol=room)
+        np.testing.assert_allclose(result, value, rtol=0, atol=max(room, least))

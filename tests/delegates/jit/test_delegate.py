@@ -348,7 +348,8 @@ def test_without_llvmlite_operators_are_kept_apart_if_that_is_what_the_archive_h
     interpreter.allocate_tensors()
     np.testing.assert_array_equal(outputs(interpreter, x), expected)
     (kernel,) = interpreter.delegate_kernels()
-    assert isinstance(kernel, JitKernel) and kernel.built is not None
+    assert isinstance(kernel, JitKernel)
+    assert kernel.built is not None
     assert [node.kind for node in kernel.built.graph.kernels].count("depthwise") == 2
     assert warnings == []
 
@@ -377,6 +378,15 @@ def test_interpreters_of_one_model_share_packed_weights(tmp_path: Path) -> None:
     for result in results[1:4]:
         np.testing.assert_array_equal(result, results[0])
     assert (results[4] != results[0]).any()
+
+
+def test_a_signature_runner_has_machine_code_without_allocation() -> None:
+    interpreter = Interpreter(str(ROOT / "examples" / "digits.tflite"))
+    read = interpreter.get_signature_runner("serving_default")
+    assert read(image=np.zeros((1, 8, 8, 1), np.float32))["probabilities"].shape == (1, 10)
+    (kernel,) = interpreter.delegate_kernels()
+    assert isinstance(kernel, JitKernel)
+    assert kernel.program is not None
 
 
 # Shapes
