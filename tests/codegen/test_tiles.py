@@ -4,7 +4,7 @@ import pytest
 
 from gossamer.codegen.kernels.contract import Gemm
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
-from gossamer.codegen.tiles import depthwise_tile, gemm_tile, proposals, strassen_group, winograd_group
+from gossamer.codegen.tiles import depthwise_tile, gemm_tile, proposals, strassen_group, strassen_tile, winograd_group
 from gossamer.targets import Target, all_targets
 
 AVX512, AVX2 = all_targets()["avx512"], all_targets()["avx2"]
@@ -41,11 +41,19 @@ def test_groups_of_winograd_tiles(tiles: int, channels: int, group: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("pairs", "depth", "channels", "group"),
-    [(98, 256, 256, 49), (98, 512, 128, 49), (64, 128, 512, 32), (25, 1024, 256, 25), (392, 256, 64, 98)],
+    ("pairs", "depth", "channels", "group", "tile"),
+    [
+        (98, 256, 256, 49, (7, 2)),
+        (98, 512, 128, 49, (7, 3)),
+        (64, 128, 512, 64, (4, 4)),
+        (64, 128, 128, 64, (4, 4)),
+        (25, 1024, 256, 25, (5, 4)),
+        (392, 256, 64, 56, (14, 2)),
+    ],
 )
-def test_groups_of_pairs_of_pixels(pairs: int, depth: int, channels: int, group: int) -> None:
+def test_groups_of_pairs_of_pixels(pairs: int, depth: int, channels: int, group: int, tile: tuple[int, int]) -> None:
     assert strassen_group(AVX512, pairs, depth, channels, 8 * depth) == group
+    assert strassen_tile(AVX512, group, -(-pairs // group), channels, depth, 8 * depth) == tile
 
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)

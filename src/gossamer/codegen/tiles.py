@@ -17,11 +17,12 @@ PAGE = 4096
 WINOGRAD_BYTES = 576 << 10
 """Bytes that the second-level cache (1 MB on Zen 4, 2 MB on newer Intels) has for what is between transformations."""
 
-STRASSEN_BYTES = 416 << 10
+STRASSEN_BYTES = 576 << 10
 """Bytes that it has for sums of pixels, beside the pixels."""
 
-STRASSEN_LEAST = 24
-"""Pairs of pixels for which weights are read from the third-level cache at no cost."""
+STRASSEN_PAIRS = range(24, 64 + 1)
+"""Pairs of pixels at a time: with fewer, weights are read too often (128 pixels at once are 3 % quicker than twice 64);
+more are up to 2 % slower, for their sums leave the cache."""
 
 
 @cache
@@ -45,44 +46,69 @@ def winograd_group(target: Target, planes: int, tiles: int, depth: int, channels
     """How many tiles of a Winograd convolution are transformed at a time: as `gemm_tile` likes them, and so many that
     what is between the transformations stays in the second-level cache, beside the weights of a plane."""
     most = min(tiles, max(1, WINOGRAD_BYTES // (4 * planes * (depth + channels))))
-    return max(_groups(target, range(1, most + 1), tiles, depth, channels, 4 * depth))
+    return _group(target, range(1, most + 1), tiles, depth, channels, 4 * depth, 1.02)
 
 
 @cache
 def strassen_group(target: Target, pairs: int, depth: int, channels: int, a_stride: int) -> int:
     """How many pairs of pixels, of so much depth and so many channels in a quarter, Strassen's algorithm multiplies at
-    a time: as `gemm_tile` likes them, so many that their four sums stay in the second-level cache, and, if that costs
-    nothing, not more than half of them, so that two threads have the same to do."""
-    least = min(pairs, STRASSEN_LEAST)
-    most = max(least, min(pairs, STRASSEN_BYTES // (4 * 4 * depth)))
-    groups = _groups(target, range(least, most + 1), pairs, depth, channels, a_stride)
-    return max([group for group in groups if 2 * group <= pairs + 1] or groups)
+    a time: as `gemm_tile` likes them, and so many that their four sums stay in the second-level cache."""
+    least = min(pairs, STRASSEN_PAIRS[0])
+    most = max(least, min(pairs, STRASSEN_PAIRS[-1], STRASSEN_BYTES // (4 * 4 * depth)))
+    return _group(target, range(least, most + 1), pairs, depth, channels, a_stride, 1.005)
 
 
-def _groups(target: Target, sizes: range, rows: int, depth: int, channels: int, a_stride: int) -> list[int]:
-    """The sizes of groups of rows that cost hardly more than the best one."""
+@cache
+def strassen_tile(target: Target, group: int, groups: int, channels: int, depth: int, a_stride: int) -> Tile:
+    """As `gemm_tile`, but of tiles that are as quick one whose panels two threads can share evenly."""
+    best, tile = _best_tile(target, group, channels, depth, a_stride)
+    vectors = channels // target.lanes()
+    choices = {tile: best}
+    for mr, nv in proposals(target, "gemm"):
+        if mr <= group and nv <= vectors:
+            cost = _cost(target, (mr, nv), group, channels, depth, a_stride)
+            if cost <= 1.03 * best:
+                choices[mr, nv] = cost
+
+    def larger_share(tile: Tile) -> int:
+        whole, rest = divmod(vectors, tile[1])
+        panels = ([tile[1]] * whole + [rest] * bool(rest)) * groups
+        first = sum(panels[: len(panels) // 2])
+        return max(first, vectors * groups - first)
+
+    return min(choices, key=lambda tile: (larger_share(tile), choices[tile]))
+
+
+def _group(target: Target, sizes: range, rows: int, depth: int, channels: int, a_stride: int, at_most: float) -> int:
+    """The largest group of rows that takes at most so many times as long as the best one."""
     costs = {size: -(-rows // size) * _best_tile(target, size, channels, depth, a_stride)[0] for size in sizes}
-    return [size for size, cost in costs.items() if cost <= 1.02 * min(costs.values())]
+    return max(size for size, cost in costs.items() if cost <= at_most * min(costs.values()))
 
 
 def _best_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int) -> tuple[float, Tile]:
     """The best tile after its cost in cycles, for one row of pixels."""
     vectors = -(-channels // target.lanes())
-    _, half = last_vector(target, channels - (vectors - 1) * target.lanes())
     # A row at a time, which needs a load for every multiplication, where there are no more rows.
     best = (2.0 * columns * vectors * depth, (1, min(8, vectors)))
     for mr, nv in proposals(target, "gemm"):
         if mr > columns:
             continue
-        nv = min(nv, vectors)
-        whole, rest = divmod(vectors, nv)
-        if half and not rest:
-            whole, rest = whole - 1, nv
-        cycles = whole * _cycles(mr, nv, depth) + (_cycles(mr, rest, depth, half) if rest else 0)
-        cost = -(-columns // mr) * cycles * _conflicts(mr, a_stride)
+        tile = mr, min(nv, vectors)
+        cost = _cost(target, tile, columns, channels, depth, a_stride)
         if cost < best[0] - 1e-9:
-            best = cost, (mr, nv)
+            best = cost, tile
     return best
+
+
+def _cost(target: Target, tile: Tile, columns: int, channels: int, depth: int, a_stride: int) -> float:
+    mr, nv = tile
+    vectors = -(-channels // target.lanes())
+    _, half = last_vector(target, channels - (vectors - 1) * target.lanes())
+    whole, rest = divmod(vectors, nv)
+    if half and not rest:
+        whole, rest = whole - 1, nv
+    cycles = whole * _cycles(mr, nv, depth) + (_cycles(mr, rest, depth, half) if rest else 0)
+    return -(-columns // mr) * cycles * _conflicts(mr, a_stride)
 
 
 def _cycles(mr: int, nv: int, depth: int, half: bool = False) -> float:

@@ -20,7 +20,7 @@ from gossamer.codegen.kernels.strassen import (
 )
 from gossamer.codegen.kernels.winograd import plane_bytes
 from gossamer.codegen.layout import merged
-from gossamer.codegen.tiles import gemm_tile, strassen_group
+from gossamer.codegen.tiles import strassen_group, strassen_tile
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.views import View
 
@@ -43,7 +43,8 @@ def commands(node: Kernel, build: Build) -> None:
     lanes, pairs = target.lanes(), -(-pixels // 2)
     channels, depth = weights.shape[0] // 2, weights.shape[3] // 2
     group = strassen_group(target, pairs, depth, channels, x_column)
-    mr, nv = gemm_tile(target, group, channels, depth, x_column)
+    groups = -(-pairs // group)
+    mr, nv = strassen_tile(target, group, groups, channels, depth, x_column)
     panels = panels_of(channels, nv, lanes)
     s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, nv * lanes)
 
@@ -105,7 +106,7 @@ def commands(node: Kernel, build: Build) -> None:
         below=pixels - pairs,
         skip=pixels % 2,
         group=group,
-        groups=-(-pairs // group),
+        groups=groups,
         width=width,
         x_column=x_column,
         y_row=y_row,
