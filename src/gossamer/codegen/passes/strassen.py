@@ -2,8 +2,8 @@
 
 Measured on Zen 4 with AVX-512, one thread, where a direct product is at 98 % of the peak of the CPU: 196 pixels of 512
 channels to 512 0.80 ms, directly 0.89, 784 of 256 to 256 0.81 and 0.89, 128 of 256 to 1024 0.52 and 0.58; but 3136 of
-64 to 256 0.90 and 0.91, and 128 of 128 to 128 35 us and 37, or 44 and 39 with weights from memory. Whole models: 1.05
-(MobileNetV1), 1.09 (a transformer's encoder), 1.02 (ResNet-50). Sums are off by 1e-6 of the largest, directly by 3e-7.
+64 to 256 0.90 and 0.91, and 128 of 128 to 128 35 us and 37, or 44 and 39 with weights from memory. Whole models: 1.03
+(MobileNetV1), 1.08 (a transformer's encoder), 1.02 (ResNet-50). Sums are off by 1e-6 of the largest, directly by 3e-7.
 The price is memory: seven quarters of the weights.
 """
 
