@@ -1,7 +1,7 @@
 """One and two threads, alone and beside a process that occupies a CPU: matrix products, and a model beside LiteRT.
 
     python -m pip install ".[bench]"
-    python benchmarks/threads.py MODEL.tflite [--seconds 60]
+    python benchmarks/threads.py MODEL.tflite [--seconds 180]
 
 The program of 60 matrix products of MobileNetV2's sizes, a barrier after each, runs as any other does, and once more
 with exactly two threads whatever happens. All take turns, in bursts, with the other process and without it (it is
@@ -47,8 +47,9 @@ EXPAND_AND_PROJECT = (
     *((7, 160, 960), (7, 960, 160), (7, 160, 960), (7, 960, 160), (7, 160, 960), (7, 960, 320), (7, 320, 1280)),
 )
 COMMANDS = 60
-BURST = 0.25
-"""Seconds. The scheduler gives slices of milliseconds, and a throttle needs some to settle."""
+SETTLE, BURST = 1.0, 0.25
+"""Seconds of calls before those that are measured, and of these: who uses fewer threads for a while shall have noticed
+what has changed, and the scheduler gives slices of milliseconds."""
 
 FOREIGN = 0.1
 """Share of a CPU that others may use during a burst."""
@@ -123,7 +124,8 @@ def cpu_seconds(*processes: int) -> float:
 
 def burst(call: Call, known: tuple[int, ...]) -> Burst | None:
     """Calls for a while, or nothing if anybody else was at work meanwhile."""
-    for _ in range(3):
+    until = time.perf_counter() + SETTLE
+    while time.perf_counter() < until:
         call()
     times = []
     others = cpu_seconds(*known)
@@ -140,7 +142,7 @@ def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=180)
     arguments = parser.parse_args()
 
     from ai_edge_litert.interpreter import Interpreter as LiteRT
