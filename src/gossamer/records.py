@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as record
     from dataclasses import field, replace
 else:
+
     class _Field:
         __slots__ = ("compare", "default", "factory", "init", "repr")
 
@@ -138,4 +139,3 @@ else:
 
 
 __all__ = ["field", "record", "replace"]
-

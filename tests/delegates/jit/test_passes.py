@@ -113,12 +113,19 @@ def kinds(make: Layers, x: int, *outputs: int, within: float = 2e-6) -> dict[str
 
 
 @pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("size", [28, 33])
+@pytest.mark.parametrize("size", [56, 61])
 def test_an_inverted_residual_is_one_kernel(stride: int, size: int) -> None:
     make = Layers()
     x = make.tensor((1, size, size, 8))
     y = make.convolution(make.depthwise(make.convolution(x, 40, activation=RELU6), stride=stride), 8)
     assert kinds(make, x, make.add(y, x) if stride == 1 else y) == {"rows": 1}
+
+
+def test_where_nothing_becomes_narrower_nothing_is_fused() -> None:
+    make = Layers()
+    x = make.tensor((1, 56, 56, 8))
+    y = make.convolution(make.depthwise(make.convolution(x, 16, activation=RELU6)), 16)
+    assert kinds(make, x, y) == {"contract": 2, "depthwise": 1}
 
 
 def test_an_image_that_is_read_twice_is_not_fused_away() -> None:
@@ -131,7 +138,7 @@ def test_an_image_that_is_read_twice_is_not_fused_away() -> None:
 
 def test_a_stem_may_be_the_expansion() -> None:
     make = Layers()
-    x = make.tensor((2, 33, 31, 3))
+    x = make.tensor((2, 65, 63, 3))
     stem = make.convolution(x, 16, kernel=3, stride=2, activation=RELU6)
     assert kinds(make, x, make.convolution(make.depthwise(stem), 8)) == {"copy": 1, "rows": 1}
 
