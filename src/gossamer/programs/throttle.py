@@ -4,15 +4,18 @@ from __future__ import annotations
 
 # The shares of threads are fixed, so a run takes as long as its slowest thread. Where another process has taken a CPU,
 # the thread there gets half of it, in slices of milliseconds, and the others wait for it at every barrier. Fewer
-# threads are quicker then. The walker adds up the time that threads wait at barriers; whether fewer are quicker is
-# tried; and now and then it is tried whether more are again.
+# threads are quicker then.
+#
+# If one of n threads is held up for an nth of a run, n - 1 threads would have been as quick. The others wait for it
+# meanwhile: together for (n - 1) / n of the run. The walker measures that. But threads may also wait because shares are
+# unequal. So it is tried whether fewer are quicker; and later, whether more are again.
 
 WINDOW, ENOUGH = 4, 2
-"""Runs that are judged together, and how many of them must have stalled: one says nothing. A run has stalled if its
-threads have waited for half of its time: one of two might as well not have been there."""
+"""Runs that are judged together, and how many of them must have stalled: one says nothing."""
 
-LEAST_PATIENCE, MOST_PATIENCE = 4, 16
-"""How many times as long as a trial took nothing else is tried; twice as many after each that failed."""
+PATIENCE, MOST_PATIENCE = 16, 512
+"""How many times what a trial gained or lost must pass before the next: trials cost no more than a sixteenth of the
+time. It doubles while fewer threads are tried in vain."""
 
 
 class Throttle:
@@ -27,8 +30,8 @@ class Throttle:
         """Other than ``threads`` while these are tried."""
 
         self._means: dict[int, float] = {}
-        self._patience = LEAST_PATIENCE
-        self._rest = 0
+        self._patience = PATIENCE
+        self._rest = 0.0
         self._clear()
 
     def ran(self, ns: int, waited: int) -> None:
@@ -36,19 +39,23 @@ class Throttle:
         self._runs += 1
         self._ns += ns
         self._rest -= ns
-        self._stalled += 2 * waited > ns
+        self._stalled += self.threads * waited > (self.threads - 1) * ns
         if self.threads != self._settled:
             self._judge_trial()
         elif self._runs == WINDOW or self._stalled == ENOUGH:
             self._judge_window()
 
     def _judge_trial(self) -> None:
-        lost = self._ns > WINDOW * self._means[self._settled]
+        before = self._means[self._settled]
+        lost = self._ns > WINDOW * before
         if not lost and self._runs < WINDOW:
             return
         self._means[self.threads] = self._ns / self._runs
-        self._patience = min(2 * self._patience, MOST_PATIENCE) if lost else max(self._patience // 2, LEAST_PATIENCE)
-        self._rest = self._patience * self._ns
+        if not lost:
+            self._patience = PATIENCE
+        elif self.threads < self._settled:
+            self._patience = min(2 * self._patience, MOST_PATIENCE)
+        self._rest = self._patience * abs(self._ns - self._runs * before)
         if lost:
             self.threads = self._settled
         self._settled = self.threads
