@@ -29,7 +29,7 @@ from gossamer.codegen.compiler import compile_text
 from gossamer.programs.archive import Blob
 from gossamer.targets import all_targets
 
-NEON = all_targets()["neon"]
+NEON, DOTPROD = all_targets()["neon"], all_targets()["dotprod"]
 
 THREADS = 4
 """Calls that may be under way at the same time."""

@@ -133,7 +133,11 @@ def _maps(isa: str) -> Iterator[KernelSpec]:
 
 def texts() -> dict[str, str]:
     """The IR text of every representative, by name, for every target."""
-    return {spec.name: spec.emit(target) for target in all_targets().values() for spec in representatives(target)}
+    return {
+        spec.name: spec.emit(target)
+        for target in all_targets().values()
+        for spec in (representatives(target) if target.base is None else ())
+    }
 
 
 def checksums(texts: dict[str, str]) -> dict[str, str]:

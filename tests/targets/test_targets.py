@@ -11,7 +11,7 @@ V4 = TARGETS["avx512"].requires
 
 
 def test_targets_are_the_files_of_the_directory() -> None:
-    assert set(TARGETS) == {"avx2", "avx512", "neon"}
+    assert set(TARGETS) == {"avx2", "avx512", "avx512vnni", "avxvnni", "dotprod", "neon"}
     assert all(name == target.name for name, target in TARGETS.items())
 
 
@@ -22,13 +22,33 @@ def test_targets_are_the_files_of_the_directory() -> None:
         (V3 | {"avx512f"}, "avx2"),
         (V3, "avx2"),
         (V3 - {"fma"}, None),
-        ({"neon", "dotprod"}, "neon"),
+        (V4 | {"avx512vnni"}, "avx512"),
+        (V4 | {"avx512vnni", "avx512vbmi"}, "avx512vnni"),
+        (V3 | {"avxvnni"}, "avxvnni"),
+        ({"neon"}, "neon"),
+        ({"neon", "dotprod"}, "dotprod"),
         ((), None),
     ],
 )
 def test_the_host_gets_the_widest_target_that_it_runs(features: frozenset[str], name: str | None) -> None:
     target = host_target(features)
     assert (target and target.name) == name
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
+def test_a_target_adds_instructions_to_its_base_and_nothing_else(target: Target) -> None:
+    *extensions, plain = target.family()
+    assert plain is target.plain is TARGETS[plain.name]
+    assert not plain.dot
+    assert (target in extensions) == (target.base is not None) == bool(target.dot)
+    for member in extensions:
+        assert member.base is not None
+        added = member.requires - member.base.requires
+        assert added
+        assert {feature for feature in added if member.has(feature)} == added
+        assert (member.vector_bits, member.registers, member.cpu, member.triple) == (
+            (plain.vector_bits, plain.registers, plain.cpu, plain.triple)
+        )
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
@@ -40,8 +60,8 @@ def test_lanes(target: Target) -> None:
 def test_tiles_fit_the_registers(target: Target) -> None:
     from importlib import import_module
 
-    tiles = import_module(f"gossamer.targets.{target.name}").TILES
-    assert set(tiles) == {"gemm", "depthwise"}
+    tiles = import_module(f"gossamer.targets.{target.plain.name}").TILES
+    assert {"gemm", "depthwise"} <= set(tiles)
     for rows, vectors in tiles["gemm"]:
         # Accumulators and a row of the other operand; a broadcast can come from memory.
         assert rows * vectors + vectors <= target.registers

@@ -41,7 +41,7 @@ def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
 
 def walker(target: Target, *, timed: bool = False) -> WalkSpec:
     """What runs programs on this system; ``timed``: what `Program.profile` needs."""
-    return WalkSpec(target.name, "win64" if sys.platform == "win32" else "", timed)
+    return WalkSpec(target.plain.name, "win64" if sys.platform == "win32" else "", timed)
 
 
 def not_compiled(missing: tuple[str, ...]) -> str:

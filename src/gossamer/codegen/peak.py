@@ -28,7 +28,7 @@ def measure_peak(target: Target, num_threads: int = 1) -> Peak:
 
     Raises `CompileError` if the kernels are in no archive and there is no compiler.
     """
-    multiply, read = MultiplyAdd(target.name), Read(target.name)
+    multiply, read = MultiplyAdd(target.plain.name), Read(target.plain.name)
     kernels = ensure([multiply, read, walker(target, timed=True)], target)
     builder = ProgramBuilder()
     y = Address(ARENA, READ)

@@ -25,7 +25,7 @@ def write_archives(directory: Path, kernels: Callable[[Target], Iterable[KernelS
     for target in all_targets().values():
         started = time.perf_counter()
         key = archive_key(target, version)
-        blobs = compile_kernels(kernels(target), target)
+        blobs = compile_kernels((spec for spec in kernels(target) if spec.isa == target.name), target)
         content = encode(key, blobs, dict.fromkeys(blobs, 0))
         archive_path(directory, key).write_bytes(content)
         took = time.perf_counter() - started

@@ -29,9 +29,9 @@ def kernel_library(target: Target) -> KernelLibrary:
 
 
 def _open(target: Target, directory: Path | None) -> KernelLibrary:
-    key = archive_key(target, generator_version())
-    shipped = KernelArchive(SHIPPED, key, writable=False)
-    return KernelLibrary([shipped, KernelArchive(directory, key)])
+    version = generator_version()
+    shipped = [KernelArchive(SHIPPED, archive_key(member, version), writable=False) for member in target.family()]
+    return KernelLibrary([*shipped, KernelArchive(directory, archive_key(target, version))])
 
 
 def _unlock() -> None:

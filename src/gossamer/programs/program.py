@@ -315,7 +315,7 @@ class Program:
 
 def walker_name(target: Target, *, timed: bool = False) -> str:
     """The kernel that runs programs on this system, or the one that `Program.profile` needs."""
-    return f"walk{'_timed' * timed}__{target.name}" + ("_win64" if sys.platform == "win32" else "")
+    return f"walk{'_timed' * timed}__{target.plain.name}" + ("_win64" if sys.platform == "win32" else "")
 
 
 def _find(kernels: Kernels, *names: str) -> list[int]:

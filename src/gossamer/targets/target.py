@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import Literal
 
 from gossamer.records import record
 
@@ -13,6 +14,9 @@ class Target:
 
     ``features`` are LLVM's, with their signs; ``requires`` are the same facts as the host tells them
     (`gossamer.programs.host.cpu_features`). ``cpu`` chooses scheduling and nothing else.
+
+    A target may extend another, its ``base``, by instructions that only some kernels gain from: those that have them
+    are emitted for it, all others for the plain target at the end of the chain, and so they ship once.
     """
 
     name: str
@@ -23,6 +27,25 @@ class Target:
     vector_bits: int
     registers: int
     """Vector registers."""
+    dot: Literal["", "unsigned", "signed"] = ""
+    """Whether there are sums of four products of bytes in 32 bits, and what the first factor is; the second is signed.
+    """
+    base: Target | None = None
+
+    @property
+    def plain(self) -> Target:
+        """The target that it extends, directly or not; itself if it extends none."""
+        return self if self.base is None else self.base.plain
+
+    def family(self) -> Iterator[Target]:
+        """Itself, and what it extends."""
+        yield self
+        if self.base is not None:
+            yield from self.base.family()
+
+    def has(self, feature: str) -> bool:
+        """Whether it, and not only what it extends, is made for a feature: LLVM's name without sign."""
+        return f"+{feature}" in self.features
 
     def lanes(self, bits: int = 32) -> int:
         """Elements of ``bits`` bits in a vector register."""

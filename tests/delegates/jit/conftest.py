@@ -16,7 +16,7 @@ from gossamer.programs.team import Walker
 from gossamer.programs.throttle import Throttle
 from gossamer.runtime import subgraph
 from tests.codegen import emulator
-from tests.codegen.emulator import EXECUTE, NEON, READ, THREADS, machine
+from tests.codegen.emulator import DOTPROD, EXECUTE, NEON, READ, THREADS, machine
 from tests.codegen.kernels import harness
 from tests.delegates.jit.running import TARGETS
 
@@ -62,7 +62,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     def walker_at(address: int) -> Walker:
         return lambda *arguments: emulated.call(address, *arguments)
 
-    monkeypatch.setattr(delegate, "host_target", lambda _: NEON)
+    monkeypatch.setattr(delegate, "host_target", lambda _: DOTPROD)
     clock = host.Clock(emulator.system_call(emulator.CLOCK_GETTIME), 1, 10**9)
     monkeypatch.setattr(host, "Memory", EmulatedMemory)
     monkeypatch.setattr(host, "ExecutableMemory", EmulatedCode)
@@ -75,7 +75,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(subgraph, "aligned_memory", lambda size: emulated.memory(size, to_the_end=False))
     idle: defaultdict[int, list[team.Team]] = defaultdict(list)
     monkeypatch.setattr(team, "_idle", idle)
-    here, TARGETS[:] = TARGETS[:], [NEON]
+    here, TARGETS[:] = TARGETS[:], [NEON, DOTPROD]
     with harness.on(emulated):
         yield
     TARGETS[:] = here

@@ -50,7 +50,10 @@ class Build:
     """Commands in the making. Everything that a module of this package needs to know of target and memory."""
 
     def __init__(self, target: Target, layout: Layout, model: tuple[int, int] | None) -> None:
-        self.target = target
+        self.target = target.plain
+        self.dots = target
+        """What kernels are made for that have dot products or permutations of bytes; ``target`` is it for all others.
+        """
         self.layout = layout
         self.specs: dict[str, KernelSpec] = {}
         self.steps: list[Step] = []

@@ -1,0 +1,15 @@
+"""AVX-512 with dot products and permutations of bytes (Ice Lake, Zen 4 and later)."""
+
+from __future__ import annotations
+
+from gossamer.records import replace
+from gossamer.targets.avx512 import TARGET as AVX512
+
+TARGET = replace(
+    AVX512,
+    name="avx512vnni",
+    features=(*AVX512.features, "+avx512vnni", "+avx512vbmi"),
+    requires=AVX512.requires | {"avx512vnni", "avx512vbmi"},
+    dot="unsigned",
+    base=AVX512,
+)
