@@ -22,15 +22,21 @@ WAITED = 384
 YIELD, CLOCK, WHICH_CLOCK, TIMES = 512, 520, 528, 536
 TEAM_SIZE = 640
 
+CALL = {"team": "ptr", "commands": "ptr", "count": "i64", "tid": "i64", "nt": "i64", "ticket": "i64", "patience": "i64"}
+"""The words of a call of the walker, with their LLVM types."""
+
+CALL_SIZE = 128
+"""Bytes from the call of a thread to that of the next. They lie behind the words of the team."""
+
 PATIENCE = 400
 """Turns that a thread waits inside the walker for the next run before it sleeps: some hundred microseconds."""
 
 IMPATIENCE = 16
 """The same where there are more threads than CPUs."""
 
-Walker = Callable[[int, int, int, int, int, int, int], int]
+Walker = Callable[[ctypes.c_void_p], int]
 
-_WALKER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 5)
+_WALKER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
 def walker_at(address: int) -> Walker:
@@ -38,11 +44,25 @@ def walker_at(address: int) -> Walker:
     return _WALKER(address)
 
 
+class Call:
+    """The words that a thread hands to the walker, at an address."""
+
+    def __init__(self, address: int, *words: int) -> None:
+        self.pointer = ctypes.c_void_p(address)
+        self._words = (ctypes.c_int64 * len(CALL)).from_address(address)
+        self.set(*words)
+
+    def set(self, *words: int) -> None:
+        """The words in order; those that are not given stay 0, or what they were."""
+        self._words[: len(words)] = list(words)
+
+
 class Team:
     """Thread 0, which is whoever calls ``run``, and ``size - 1`` others, which wait inside the walker or sleep."""
 
     def __init__(self, size: int) -> None:
-        self._memory = host.Memory(TEAM_SIZE)
+        self._memory = host.Memory(TEAM_SIZE + CALL_SIZE * size)
+        self._calls = [Call(self._memory.address + TEAM_SIZE + CALL_SIZE * tid) for tid in range(size)]
         self._clock = clock = host.clock()
         self._words = words = (ctypes.c_int64 * (TEAM_SIZE // 8)).from_address(self._memory.address)
         words[YIELD // 8] = host.yield_address()
@@ -81,7 +101,9 @@ class Team:
         if self._asleep:
             for tid in tuple(self._asleep):
                 self._wake(tid)
-        walker(self._memory.address, commands, count, 0, self.size, self._ticket, 0)
+        call = self._calls[0]
+        call.set(self._memory.address, commands, count, 0, self.size, self._ticket, 0)
+        walker(call.pointer)
         return self._clock.ns(self._words[WAITED // 8] - waited)
 
     def stop(self) -> None:
@@ -114,7 +136,9 @@ class Team:
                 self._locks[tid].acquire()
             elif self._walker is not None:
                 patience = PATIENCE if self.size <= host.usable_cpus() else IMPATIENCE
-                ticket = self._walker(self._memory.address, 0, 0, tid, self.size, ticket, patience)
+                call = self._calls[tid]
+                call.set(self._memory.address, 0, 0, tid, self.size, ticket, patience)
+                ticket = self._walker(call.pointer)
 
 
 _idle: defaultdict[int, list[Team]] = defaultdict(list)

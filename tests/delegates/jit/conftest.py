@@ -60,7 +60,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     emulated = machine()
 
     def walker_at(address: int) -> Walker:
-        return lambda *arguments: emulated.call(address, *arguments)
+        return lambda call: emulated.call(address, call.value)
 
     monkeypatch.setattr(delegate, "host_target", lambda _: DOTPROD)
     clock = host.Clock(emulator.system_call(emulator.CLOCK_GETTIME), 1, 10**9)

@@ -132,19 +132,23 @@ end:
   ret void
 }
 
-define $convention i64 @k(
-  ptr %team, ptr %commands, i64 %count, i64 %tid, i64 %nt, i64 %ticket, i64 %patience
-) nounwind {
+define $convention i64 @k(ptr %call) nounwind {
 entry:
+  $load_call
   %ticket_at = getelementptr i8, ptr %team, i64 $ticket_at
   %commands_at = getelementptr i8, ptr %team, i64 $commands_at
   %count_at = getelementptr i8, ptr %team, i64 $count_at
   %leads = icmp eq i64 %tid, 0
   br i1 %leads, label %lead, label %attend
 lead:
+  %alone = icmp eq i64 %nt, 1
+  br i1 %alone, label %run, label %announce
+announce:
   store ptr %commands, ptr %commands_at
   store i64 %count, ptr %count_at
   store atomic i64 %ticket, ptr %ticket_at release, align 8
+  br label %run
+run:
   call void @walk(ptr %commands, i64 %count, ptr %team, i64 0, i64 %nt)
   ret i64 %ticket
 attend:
@@ -222,7 +226,9 @@ _ASK_CLOCK = {
 
 @record(frozen=True)
 class WalkSpec(KernelSpec):
-    """``i64 k(ptr team, ptr commands, i64 count, i64 tid, i64 nt, i64 ticket, i64 patience)``.
+    """``i64 k(ptr call)``: the words of ``call`` are team, commands, count, tid, nt, ticket and patience.
+
+    (For seven arguments Python takes five times as long as for one, and small models feel it.)
 
     Thread 0 announces run ``ticket`` to its team, takes its part in it and returns when all is done. The others enter
     with the last ticket that they know, take part in every later run, and return the last ticket once ``patience``
@@ -251,6 +257,7 @@ class WalkSpec(KernelSpec):
             convention={"": "ccc", "win64": "win64cc"}[self.convention],
             pauses=PAUSES,
             ask_clock=_ASK_CLOCK[self.convention].substitute(which_at=team.WHICH_CLOCK),
+            load_call=_load_call(),
             ticket_at=team.TICKET,
             commands_at=team.COMMANDS,
             count_at=team.COUNT,
@@ -263,3 +270,11 @@ class WalkSpec(KernelSpec):
             look_first=_CALL_LOOK.substitute(number=0) if self.timed else "",
             look_again=_CALL_LOOK.substitute(number="%next") if self.timed else "",
         )
+
+
+def _load_call() -> str:
+    lines = []
+    for number, (name, type) in enumerate(team.CALL.items()):
+        lines.append(f"%{name}_word = getelementptr i64, ptr %call, i64 {number}")
+        lines.append(f"%{name} = load {type}, ptr %{name}_word")
+    return "\n  ".join(lines)
