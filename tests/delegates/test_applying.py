@@ -101,6 +101,37 @@ def test_applying_to_an_interpreter_that_has_run() -> None:
     np.testing.assert_array_equal(run(interpreter), sine_of(X))
 
 
+class Hesitant(NullDelegate):
+    """Gives up the last node of every partition that has more than two."""
+
+    def __init__(self) -> None:
+        super().__init__("ADD,MUL,SIN")
+        self.seen: list[tuple[int, ...]] = []
+
+    def review(self, partition: Partition) -> dict[int, str]:
+        self.seen.append(partition.node_numbers)
+        assert partition.node_numbers == tuple(node.node_index for node in partition.nodes)
+        return {} if len(partition.nodes) < 3 else {partition.node_numbers[-1]: "too many", 99: "unheard of"}
+
+
+def test_claims_are_reviewed_until_there_are_no_objections() -> None:
+    interpreter, delegate = Interpreter(model_content=chain("SIN", "SIN", "SIN", "SIN", "SIN")), Hesitant()
+    expected = run(interpreter_of(chain("SIN", "SIN", "SIN", "SIN", "SIN")), np.arange(4, dtype=np.float32))
+    preview = interpreter.preview_delegate(delegate)
+    assert delegate.seen == [(0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2), (0, 1)]
+    assert preview.refusals == {2: "too many", 3: "too many", 4: "too many"}
+    assert interpreter.modify_graph_with_delegate(delegate)
+    assert interpreter.delegate_claims() == [preview]
+    assert plan_of(interpreter) == [5, 2, 3, 4]
+    np.testing.assert_array_equal(run(interpreter, np.arange(4, dtype=np.float32)), expected)
+
+
+def interpreter_of(model: bytes) -> Interpreter:
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
 def test_preview_changes_nothing() -> None:
     interpreter = Interpreter(model_content=sine_model())
     delegate = RecordingDelegate("SIN")

@@ -8,7 +8,7 @@ exist nowhere else: they take no memory of the graph.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntFlag
 from types import MappingProxyType
 from typing import Any
@@ -85,6 +85,11 @@ class Partition(ABC):
     inputs: Sequence[TensorInfo]
     outputs: Sequence[TensorInfo]
 
+    @property
+    def node_numbers(self) -> tuple[int, ...]:
+        """``node_index`` of each of ``nodes``, which need not be made for that."""
+        return tuple([node.node_index for node in self.nodes])
+
     @abstractmethod
     def set_buffer_handle(self, tensor: TensorInfo, handle: int | None) -> None:
         """Tie an input or output to a buffer of the delegate, freeing the handle that it had; ``None`` unties it.
@@ -148,7 +153,14 @@ class PartitionInvokeContext(Partition):
 
 class DelegateKernel(ABC):
     """What runs a partition. An exception of `init` or `prepare` takes all delegates off the graph; one of `invoke`
-    becomes an `InvokeError`."""
+    becomes an `InvokeError`.
+
+    ``is_known``: it was prepared without a look at the nodes, or could be the next time. ``again``: does what `invoke`
+    would do now, in less time, for as long as no tensor moves; it cannot fail. ``None``: `invoke` must be asked.
+    """
+
+    is_known: bool = False
+    again: Callable[[], object] | None = None
 
     def init(self, partition: Partition) -> None:  # noqa: B027 (may be left out)
         """Called once, when the nodes are replaced."""
@@ -186,6 +198,13 @@ class Delegate(ABC):
         It reads well as ``return node.op.name == "SIN" or "only SIN is supported"``.
         """
 
+    def review(self, partition: Partition) -> Mapping[int, str]:
+        """Why not to claim some nodes after all, by number, now that it is seen what would run together.
+
+        Asked again about the partitions that are left, until there are no such nodes.
+        """
+        return {}
+
     @abstractmethod
     def create_kernel(self, partition: Partition) -> DelegateKernel:
         """A kernel for a partition of nodes that were claimed."""
@@ -200,6 +219,13 @@ class Delegate(ABC):
 
     def free_buffer_handle(self, handle: int) -> None:  # noqa: B027 (may be left out)
         """A handle is not needed any more. Called when a tensor gets another one, and when the model goes."""
+
+    def recall(self, identity: str) -> Mapping[str, Any]:
+        """What `remember` was given for this file, perhaps by another process; empty unless kernels are still known."""
+        return {}
+
+    def remember(self, identity: str, values: Mapping[str, Any]) -> None:  # noqa: B027 (may be left out)
+        """Keep plain values of a file as long as its kernels are known. For delegates that keep kernels."""
 
 
 @record(frozen=True)

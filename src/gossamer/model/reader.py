@@ -19,7 +19,7 @@ from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError
 from types import CodeType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -48,6 +48,17 @@ SHORT = 8
 u32_at = Struct("<I").unpack_from
 i32_at = Struct("<i").unpack_from
 u16_at = Struct("<H").unpack_from
+
+
+class ModelFile(NamedTuple):
+    """A model file that is mapped, and read when somebody asks for what is in it.
+
+    ``identity`` says where it is stored, its size and the time of its last change.
+    """
+
+    path: str
+    content: memoryview
+    identity: str
 
 
 class _Damage(Exception):
@@ -106,7 +117,7 @@ class _Reading:
         return _Damage(f"{what} at byte {at} ends outside the file ({self.limit} bytes)", at)
 
 
-def read_model(source: str | os.PathLike[str] | Buffer, path: str | None = None) -> Model:
+def read_model(source: str | os.PathLike[str] | Buffer | ModelFile, path: str | None = None) -> Model:
     """Reads a model from a file, which is mapped, or from bytes, which are referenced; neither is copied.
 
     The bytes must not change while the model is used. ``path`` names bytes that came from a file. Structure is checked
@@ -114,12 +125,12 @@ def read_model(source: str | os.PathLike[str] | Buffer, path: str | None = None)
     is not a .tflite model; the message says where it is damaged.
     """
     identity = None
-    if isinstance(source, (bytes, bytearray, memoryview, mmap.mmap)):
+    if isinstance(source, (str, os.PathLike)):
+        source = map_model(os.fspath(source))
+    if isinstance(source, ModelFile):
+        path, data, identity = source
+    elif isinstance(source, (bytes, bytearray, memoryview, mmap.mmap)):
         data = memoryview(source)
-    elif isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
-        mapped, identity = _mapped(path)
-        data = memoryview(mapped)
     else:
         try:
             data = memoryview(source)
@@ -132,8 +143,8 @@ def read_model(source: str | os.PathLike[str] | Buffer, path: str | None = None)
     return model
 
 
-def _mapped(path: str) -> tuple[mmap.mmap, str]:
-    """The file, and its identity: where it is stored, its size and the time of its last change."""
+def map_model(path: str) -> ModelFile:
+    """Maps a model file. Raises `ModelError` for one that cannot be opened, or is empty."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
@@ -143,7 +154,7 @@ def _mapped(path: str) -> tuple[mmap.mmap, str]:
         if not found.st_size:
             raise ModelError(f"mmap of size 0 requested.The model allocation is null/empty: {path!r} is an empty file")
         identity = f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
-        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), identity
+        return ModelFile(path, memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)), identity)
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise

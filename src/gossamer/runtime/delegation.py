@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -70,7 +70,7 @@ class Delegation:
         self.redo()
         dynamic = self._dynamic_tensor(delegate)
         if dynamic is None:
-            return self._claim(delegate)
+            return self._claim(delegate)[0]
         plan = self._subgraph.execution_plan
         reasons = dict.fromkeys(plan, _DYNAMIC.format(dynamic))
         return Claims(delegate.name, self._subgraph.index, self._partition(()), reasons)
@@ -93,8 +93,8 @@ class Delegation:
         if not self._applied:
             self._original_plan = list(subgraph.execution_plan)
         try:
-            claims = self._claim(delegate)
-            self._replace(delegate, claims)
+            claims, partitions = self._claim(delegate)
+            self._replace(delegate, claims, partitions)
             self._applied.append(delegate)
             self.claims.append(claims)
             # What nobody can run yet is left for the next delegate.
@@ -162,17 +162,27 @@ class Delegation:
         # A static delegate is shown final shapes. Once there is one, shapes are final already.
         if delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS or self.is_static:
             return None
-        return self._subgraph.propagate_shapes()
+        return self._subgraph.dynamic_tensor()
 
-    def _claim(self, delegate: Delegate) -> Claims:
-        refusals: dict[int, str] = {}
-        claimed: list[int] = []
-        for node in self._subgraph.planned_nodes:
-            reason = self._refusal(delegate, node)
-            if reason is None:
-                claimed.append(node.index)
-            else:
-                refusals[node.index] = reason
+    def _claim(self, delegate: Delegate) -> tuple[Claims, list[RunningPartition]]:
+        """What a delegate takes, and its partitions, which are not started yet."""
+        refusals = {node.index: self._refusal(delegate, node) for node in self._subgraph.planned_nodes}
+        while True:
+            claims = self._claims(delegate, refusals)
+            first = len(self._subgraph.nodes)
+            partitions = [
+                RunningPartition(self._subgraph, delegate, subset, first + number)
+                for number, subset in enumerate(claims.partitions)
+            ]
+            reasons = {number: reason for made in partitions for number, reason in delegate.review(made).items()}
+            objections = {number: reason for number, reason in reasons.items() if refusals.get(number, "") is None}
+            if not objections:
+                return claims, partitions
+            refusals.update(objections)
+
+    def _claims(self, delegate: Delegate, reasons: Mapping[int, str | None]) -> Claims:
+        refusals = {number: reason for number, reason in reasons.items() if reason is not None}
+        claimed = [number for number, reason in reasons.items() if reason is None]
         subsets = self._partition(claimed)
         most, least = delegate.max_delegated_partitions, delegate.min_nodes_per_partition
         kept = set(largest(subsets, most, least))
@@ -222,7 +232,7 @@ class Delegation:
         operands = (*node.inputs, *node.outputs)
         return node.op.side_effects or any(i >= 0 and tensors[i].type == TensorType.RESOURCE for i in operands)
 
-    def _replace(self, delegate: Delegate, claims: Claims) -> None:
+    def _replace(self, delegate: Delegate, claims: Claims, partitions: Iterable[RunningPartition]) -> None:
         subgraph = self._subgraph
         if not claims.partitions:
             return
@@ -237,11 +247,12 @@ class Delegation:
         )
         nodes = list(subgraph.nodes)
         plan: list[int] = []
+        waiting = iter(partitions)
         for subset in claims.subsets:
             if not subset.claimed:
                 plan += subset.nodes
                 continue
-            made = RunningPartition(subgraph, delegate, subset, len(nodes))
+            made = next(waiting)
             made.start()
             self._partitions.append(made)
             nodes.append(made.node)

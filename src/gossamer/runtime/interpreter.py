@@ -8,6 +8,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -18,8 +19,9 @@ from gossamer.delegates.delegate import Claims, Delegate, DelegateKernel
 from gossamer.dtypes import is_packed
 from gossamer.errors import DelegateError, InvokeError, PrepareError
 from gossamer.log import logger
-from gossamer.model import read_model, verify_model
+from gossamer.model import map_model, read_model, verify_model
 from gossamer.model.model import Model
+from gossamer.model.structure import checksum
 from gossamer.ops.op_def import OpDef
 from gossamer.planner.planner import AllocationType, Plan
 from gossamer.quantization import integer_range
@@ -31,6 +33,7 @@ from gossamer.resolver import (
     OpResolverType,
 )
 from gossamer.runtime.builder import build_subgraphs
+from gossamer.runtime.known import Forgotten, KnownGraph, record_of
 from gossamer.runtime.signature import SignatureRunner
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.tensor import Tensor
@@ -39,10 +42,21 @@ from gossamer.schema import BlockwiseQuantization, DimensionType, TensorType
 Details = dict[str, Any]
 
 
+_PLAIN_SETTINGS = {
+    "preserve_all_tensors": False,
+    "delegate_clustering": True,
+    "delegate_fusion": True,
+    "profile_delegates": False,
+}
+
 _VIEWS_HELD = """There is at least 1 reference to internal data
       in the interpreter in the form of a numpy array or slice. Be sure to
       only hold the function returned from tensor() if you are using raw
       data access."""
+
+
+_SMALL = 1 << 16
+"""Bytes of values for which it matters how a copy begins; and there is always memory for it."""
 
 
 class _View:
@@ -117,25 +131,38 @@ class Interpreter:
             raise ValueError("Can't both provide `model_path` and `model_content`")
         if isinstance(content, str):
             raise TypeError("model_content takes the bytes of a model, got a str; a path is model_path")
-        self._model: Model = read_model(os.fsdecode(model_path or "") if content is None else content)
+        self._source: Any = map_model(os.fsdecode(model_path or "")) if content is None else content
         self._num_threads = num_threads or 1
         self._compress_zero_points = experimental_compress_quantization_zero_points
-        self._subgraphs = build_subgraphs(
-            self._model,
-            resolver,
-            verify_model(self._model),
-            preserve_all_tensors=experimental_preserve_all_tensors,
-            delegate_clustering=not experimental_disable_delegate_clustering,
-            delegate_fusion=not experimental_disable_delegate_node_fusion,
-            profile_delegates=experimental_force_delegate_node_profiling,
-        )
-        self._views: weakref.WeakSet[_View] = weakref.WeakSet()
+        self._resolver = resolver
+        self._settings = {
+            "preserve_all_tensors": experimental_preserve_all_tensors,
+            "delegate_clustering": not experimental_disable_delegate_clustering,
+            "delegate_fusion": not experimental_disable_delegate_node_fusion,
+            "profile_delegates": experimental_force_delegate_node_profiling,
+        }
+        self._held: set[weakref.ref[_View]] = set()
+        # Tensors whose value is set and read by copying an array, which is remembered: most of a small model's call.
+        self._plain: dict[int, Tensor] = {}
         self._release: weakref.finalize[..., Any] | None = None
         self._wants_default_delegate = experimental_op_resolver_type not in (
             OpResolverType.BUILTIN_REF,
             OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
         )
         self.allow_buffer_handle_output = False
+        self._made: list[Subgraph] | None = None
+        self._default: Delegate | None = None
+        # What is kept of a model was made with the operators that ship, and with these settings.
+        self._may_be_known = (
+            content is None
+            and experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
+            and not custom_ops
+            and not delegates
+            and self._settings == _PLAIN_SETTINGS
+        )
+        self._known = self._recall() if self._may_be_known else None
+        if self._known is None:
+            self._make()
         for delegate in delegates:
             self.modify_graph_with_delegate(delegate)
 
@@ -143,6 +170,10 @@ class Interpreter:
     def model(self) -> Model:
         """The stored model that this interpreter runs."""
         return self._model
+
+    @cached_property
+    def _model(self) -> Model:
+        return read_model(self._source)
 
     @property
     def experimental_compress_quantization_zero_points(self) -> bool:
@@ -156,9 +187,17 @@ class Interpreter:
         not enough memory, or a view of `tensor` is still held.
         """
         self._ensure_safe()
+        if self._known is not None:
+            try:
+                self._known.allocate_tensors()
+                return
+            except Forgotten as reason:
+                self._forget(reason)
         if self._wants_default_delegate:
             self._apply_default_delegate()
         self._subgraphs[0].allocate_tensors()
+        if self._may_be_known:
+            self._remember()
 
     def invoke(self) -> None:
         """Run the model on the inputs that are set.
@@ -166,7 +205,24 @@ class Interpreter:
         Raises `RuntimeError`: not allocated, an operator refuses its values (`InvokeError`), or a view of `tensor` is
         still held.
         """
+        graph = self._subgraphs[0] if self._known is None else self._known
+        sole = graph.sole
+        if sole is not None and not self._held and not graph.busy:
+            again = sole.again
+            if again is not None:
+                graph.busy = True
+                try:
+                    again()
+                finally:
+                    graph.busy = False
+                return
         self._ensure_safe()
+        if self._known is not None:
+            try:
+                self._known.invoke()
+                return
+            except Forgotten as reason:
+                self._forget(reason)
         self._subgraphs[0].invoke()
         if not self.allow_buffer_handle_output:
             self._subgraphs[0].make_outputs_readable()
@@ -208,7 +264,9 @@ class Interpreter:
 
         Raises `DelegateError`, a `RuntimeError`, if another delegate has the tensor.
         """
-        self._subgraphs[0].tensor(int(tensor_index)).set_buffer_handle(handle, delegate)
+        subgraph = self._subgraphs[0]
+        subgraph.tensor(int(tensor_index)).set_buffer_handle(handle, delegate)
+        subgraph.sole = None
 
     def get_buffer_handle(self, tensor_index: int) -> tuple[int | None, Delegate | None]:
         """The buffer handle of a tensor, and the delegate that the tensor belongs to."""
@@ -243,7 +301,10 @@ class Interpreter:
             raise ValueError(f"Shape should hold 32-bit integers, got {tensor_size!r}.")
         if shape.ndim != 1:
             raise ValueError(f"Shape should be 1D instead of {shape.ndim}.")
-        self._subgraphs[0].resize_input(operator.index(input_index), tuple(shape.tolist()), strict=strict)
+        index, sizes = operator.index(input_index), tuple(shape.tolist())
+        if self._known is not None and self._known.has_input(index, sizes):
+            return  # nothing changes
+        self._subgraphs[0].resize_input(index, sizes, strict=strict)
 
     def set_tensor(self, tensor_index: int, value: ArrayLike) -> None:
         """Copy a value into a tensor. dtype and shape must be the tensor's: nothing is cast or reshaped, but that int4
@@ -251,7 +312,15 @@ class Interpreter:
 
         Raises `ValueError`: bad index, other dtype or shape, or not allocated.
         """
+        tensor = self._plain.get(tensor_index) if type(tensor_index) is int else None
+        if tensor is not None and type(value) is np.ndarray:
+            array = tensor.cached
+            if array is not None and value.dtype is array.dtype and value.shape == array.shape:
+                array[...] = value
+                tensor.data_is_stale = False
+                return
         self._set_tensor(tensor_index, value, 0)
+        self._remember_tensor(operator.index(tensor_index))
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> NDArray[Any]:
         """A copy of a tensor's value; a scalar comes as a NumPy scalar. Strings are `bytes` in an object array; int4
@@ -260,13 +329,22 @@ class Interpreter:
         An intermediate tensor holds its value only with ``experimental_preserve_all_tensors``: its memory is shared.
         Raises `ValueError`: bad index, or no value yet; `RuntimeError`: not enough memory for the copy.
         """
-        tensor = self._subgraph(operator.index(subgraph_index)).tensor(operator.index(tensor_index))
+        if type(tensor_index) is int and not subgraph_index:
+            plain = self._plain.get(tensor_index)
+            array = plain.cached if plain is not None and not plain.data_is_stale else None
+            if array is not None and array.nbytes <= _SMALL:
+                copied: NDArray[Any] = array.copy()
+                return copied
+        tensor = self._tensor(operator.index(tensor_index), operator.index(subgraph_index))
         try:
-            return _returned(np.array(self._readable(tensor)))
+            value = _returned(np.array(self._readable(tensor)))
         except MemoryError as error:
             raise InvokeError(
                 f'tensor {tensor.index} "{tensor.name}": not enough memory for a copy: {error}'
             ) from error
+        if not subgraph_index:
+            self._remember_tensor(tensor.index)
+        return value
 
     def tensor(self, tensor_index: int) -> Callable[[], NDArray[Any]]:
         """A function that gives a live view of a tensor; hold the function, not the view. Of a scalar it gives a copy.
@@ -284,7 +362,7 @@ class Interpreter:
             if array.dtype.isbuiltin != 1:
                 return np.asarray(array)
             owner = _View(array)
-            self._views.add(owner)
+            self._held.add(weakref.ref(owner, self._held.discard))
             live: NDArray[Any] = np.asarray(owner)
             return live
 
@@ -293,11 +371,11 @@ class Interpreter:
     def get_input_details(self) -> list[Details]:
         """Details of the inputs: ``name``, ``index``, ``shape``, ``shape_signature``, ``dtype``, ``quantization``
         (scale, zero point), ``quantization_parameters`` and ``sparsity_parameters``."""
-        return [self._get_tensor_details(index, 0) for index in self._subgraphs[0].inputs]
+        return [self._get_tensor_details(index, 0) for index in self._boundary.inputs]
 
     def get_output_details(self) -> list[Details]:
         """Details of the outputs, as `get_input_details` gives them."""
-        return [self._get_tensor_details(index, 0) for index in self._subgraphs[0].outputs]
+        return [self._get_tensor_details(index, 0) for index in self._boundary.outputs]
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[Details]:
         """Details of every tensor of a subgraph, the scratch tensors of its operators at the end.
@@ -349,7 +427,8 @@ class Interpreter:
     def _apply_default_delegate(self) -> None:
         # As late as TFLite does it: after those that the user applies, when the shapes are those that will run.
         self._wants_default_delegate = False
-        delegate = _default_delegate(self._num_threads)
+        delegate = self._default or _default_delegate(self._num_threads)
+        self._default = delegate
         if delegate is None:
             return
         if self._release is None:
@@ -365,8 +444,62 @@ class Interpreter:
                 else:
                     logger.warning("The default delegate fails, the reference kernels run instead: %s", error)
 
+    @property
+    def _subgraphs(self) -> list[Subgraph]:
+        return self._make() if self._made is None else self._made
+
+    def _make(self) -> list[Subgraph]:
+        """Read the model and build its subgraphs, which take the place of what is known of it."""
+        self._plain.clear()
+        made = build_subgraphs(self._model, self._resolver, verify_model(self._model), **self._settings)
+        known, self._known, self._made = self._known, None, made
+        if known is not None and known.is_allocated:
+            self._apply_default_delegate()
+            made[0].allocate_tensors()
+            known.hand_over(made[0])
+        return made
+
+    @property
+    def _boundary(self) -> Subgraph | KnownGraph:
+        """What knows the inputs and outputs of the model."""
+        return self._subgraphs[0] if self._known is None else self._known
+
+    def _tensor(self, index: int, subgraph_index: int = 0) -> Tensor:
+        known = self._known.tensors.get(index) if self._known is not None and not subgraph_index else None
+        return self._subgraph(subgraph_index).tensor(index) if known is None else known
+
+    def _remember_tensor(self, index: int) -> None:
+        tensor = self._tensor(index)
+        if tensor.shape and not tensor.is_constant and not tensor.has_objects:
+            self._plain[index] = tensor
+
+    def _recall(self) -> KnownGraph | None:
+        """What is known of the file, unless it has been changed."""
+        self._default = _default_delegate(self._num_threads)
+        if self._default is None:
+            return None
+        record = self._default.recall(self._source.identity)
+        if not record or checksum(self._source.content, record["structure"]) != record["checksum"]:
+            return None
+        self._may_be_known = False
+        return KnownGraph(self._source, record, self._default)
+
+    def _remember(self) -> None:
+        """Take down what the next interpreter of this file needs, if everything is as it was made for."""
+        self._may_be_known = False
+        if self._default is None:
+            return
+        record = record_of(self._model, self._subgraphs, self._default)
+        if record is not None:
+            self._default.remember(self._source.identity, record)
+
+    def _forget(self, reason: Forgotten) -> None:
+        """Go on with nodes: what runs the model without is not there any more, or cannot say what is wrong."""
+        logger.info("%s is read after all: %r", self._source.path, reason.__cause__)
+        self._make()
+
     def _ensure_safe(self) -> None:
-        if len(self._views):
+        if self._held:
             raise RuntimeError(_VIEWS_HELD)
 
     def _subgraph(self, index: int) -> Subgraph:
@@ -388,7 +521,7 @@ class Interpreter:
         return tensor.array()
 
     def _set_tensor(self, tensor_index: int, value: ArrayLike, subgraph_index: int) -> None:
-        tensor = self._subgraph(subgraph_index).tensor(operator.index(tensor_index))
+        tensor = self._tensor(operator.index(tensor_index), subgraph_index)
         array = np.asarray(value)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
@@ -429,8 +562,7 @@ class Interpreter:
         tensor.assign(array)
 
     def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> Details:
-        subgraph = self._subgraph(int(subgraph_index))
-        tensor = subgraph.tensor(int(tensor_index))
+        tensor = self._tensor(int(tensor_index), int(subgraph_index))
         if tensor.allocation_type == AllocationType.MEM_NONE:
             raise ValueError(f"Tensor with no type found: {tensor.index} is kept free for scratch memory.")
         quantization = tensor.quantization
@@ -445,6 +577,7 @@ class Interpreter:
         }
         details = quantization.details
         if isinstance(details, BlockwiseQuantization):
+            subgraph = self._subgraph(int(subgraph_index))
             parameters["scales"] = self._readable(subgraph.tensor(details.scales)).reshape(-1).copy()
             if 0 <= details.zero_points < len(subgraph.tensors):
                 parameters["zero_points"] = self._readable(subgraph.tensor(details.zero_points)).reshape(-1).copy()

@@ -296,7 +296,7 @@ def prepare_node(scope: Scope, node: Node) -> None:
                 ctx.fail(f"output {position} is a constant of the file and cannot be written")
             if tensor.allocation_type != tensor.home:
                 tensor.allocation_type = tensor.home
-                tensor.buffer = tensor.objects = tensor._value = None
+                tensor.buffer = tensor.objects = tensor.cached = None
         scope.begin_temporaries(node)
         node.shapes = [tensor.shape if tensor is not None else None for tensor in ctx.tensors_in]
         if node.op.prepare_function is not None:

@@ -38,19 +38,19 @@ class LocalTensor(Tensor):
     @property
     def has_data(self) -> bool:
         """Whether it was given an array."""
-        return self._value is not None
+        return self.cached is not None
 
     def own_memory(self) -> None:
         """Nothing to do."""
 
     def assign(self, value: Array) -> None:
         """Hold this array."""
-        self._value = value
+        self.cached = value
 
     def drop(self) -> None:
         """Let go of the array after an invocation, unless it was computed for all of them."""
         if self.allocation_type in (AllocationType.ARENA_RW, AllocationType.DYNAMIC):
-            self._value = None
+            self.cached = None
 
 
 class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import DelegateFlags
+from gossamer.delegates.delegate import DelegateFlags, DelegateKernel
 from gossamer.errors import InvokeError, PrepareError
 from gossamer.planner.arena import UNALLOCATED, ArenaPlanner
 from gossamer.planner.lifetimes import GraphInfo
@@ -26,6 +26,7 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 ALIGNMENT = 64
+ALREADY_RUNNING = "subgraph {} is already running: TFLite has no recursion"
 _REPORTS_ITSELF = DelegateFlags.PER_OPERATOR_PROFILING
 
 
@@ -87,6 +88,8 @@ class Subgraph:
             fusion=delegate_fusion and not preserve_all_tensors,
         )
         self.state = State.UNINVOKABLE
+        self.sole: DelegateKernel | None = None
+        """What runs all of it, if it has run and all is as it was then: see `DelegateKernel.again`."""
         self.resized = False
         self._stored_tensors = len(tensors)
         for node in nodes:
@@ -94,7 +97,7 @@ class Subgraph:
         self._planner: ArenaPlanner | None = None
         self._next_to_prepare = 0
         self._next_to_plan = 0
-        self._busy = False
+        self.busy = False
         self._profile_delegates = profile_delegates
         self._before_node: Callable[[Node], None] | None = None
         self._contexts: dict[int, NodeInvokeContext] = {}
@@ -107,8 +110,9 @@ class Subgraph:
         not all, or the file cannot be told from others."""
         if self._identity is None:
             return None
-        shapes = [self.tensors[index].shape for index in self.inputs if index >= 0]
-        return f"{self._identity} {self.index} {shapes}"
+        return fingerprint_of(
+            self._identity, self.index, [self.tensors[index].shape for index in self.inputs if index >= 0]
+        )
 
     @property
     def variables(self) -> list[int]:
@@ -177,7 +181,7 @@ class Subgraph:
         except ValueError as error:
             raise PrepareError(f'tensor {index} "{tensor.name}": {error}') from None
         self._propagated = False
-        self.state = State.UNINVOKABLE
+        self._unsettle()
 
     def allocate_tensors(self) -> None:
         """Prepare every node and give every tensor its memory. Does nothing if nothing changed since the last time.
@@ -190,7 +194,7 @@ class Subgraph:
         if self.is_invokable and self._dynamic(self.inputs) is None:
             return
         with self._alone():
-            self.state = State.UNINVOKABLE
+            self._unsettle()
             self._next_to_prepare = self._next_to_plan = 0
             self._contexts.clear()
             if self._planner is not None:
@@ -206,17 +210,17 @@ class Subgraph:
     def reallocate(self) -> None:
         """`allocate_tensors`, whether or not anything seems to have changed."""
         self._planner = None
-        self.state = State.UNINVOKABLE
+        self._unsettle()
         self.allocate_tensors()
 
-    def propagate_shapes(self) -> int | None:
-        """Prepare the nodes as far as their shapes are known; the index of a tensor whose shape is not.
+    def propagate_shapes(self) -> None:
+        """Prepare the nodes as far as their shapes are known, unless they are prepared.
 
         Nodes without a kernel keep the shapes of the file. Raises `PrepareError`.
         """
         self._check_consistent()
         if self.is_invokable or self._propagated:
-            return self._dynamic_output()
+            return
         with self._alone():
             for node in self.planned_nodes:
                 if node.has_kernel:
@@ -224,6 +228,10 @@ class Subgraph:
                 if self._dynamic(node.outputs) is not None:
                     break
         self._propagated = True
+
+    def dynamic_tensor(self) -> int | None:
+        """The index of a tensor whose shape depends on values, if there is one. Raises `PrepareError`."""
+        self.propagate_shapes()
         return self._dynamic_output()
 
     def replace_plan(self, nodes: list[Node], plan: Sequence[int]) -> None:
@@ -232,7 +240,7 @@ class Subgraph:
         self._propagated = False
         self._planner = None
         self._contexts.clear()
-        self.state = State.UNINVOKABLE
+        self._unsettle()
 
     def make_outputs_readable(self) -> None:
         """Copy outputs that are only in a delegate's buffers. Raises `InvokeError`."""
@@ -277,14 +285,18 @@ class Subgraph:
         if self.faults:
             raise PrepareError("AllocateTensors() called on inconsistent model.\n" + "\n".join(self.faults))
 
+    def _unsettle(self) -> None:
+        self.state = State.UNINVOKABLE
+        self.sole = None
+
     @contextmanager
     def _alone(self) -> Iterator[None]:
         # While nodes are prepared, a node may allocate the subgraphs that it calls, but not this one.
-        if self._busy:
+        if self.busy:
             raise PrepareError(
                 f"subgraph {self.index} calls itself, directly or through others; TFLite has no recursion"
             )
-        self._busy = True
+        self.busy = True
         try:
             yield
         except MemoryError as error:
@@ -292,7 +304,7 @@ class Subgraph:
         except RecursionError as error:
             raise PrepareError(f"subgraph {self.index}: subgraphs call each other too deeply") from error
         finally:
-            self._busy = False
+            self.busy = False
 
     def _dynamic(self, indices: Iterable[int]) -> int | None:
         return next((index for index in indices if index >= 0 and self.tensors[index].is_dynamic), None)
@@ -355,15 +367,16 @@ class Subgraph:
             raise InvokeError("Invoke called on model that is not consistent.\n" + "\n".join(self.faults))
         if self.state is State.UNINVOKABLE:
             raise InvokeError("Invoke called on model that is not ready. Run allocate_tensors() first.")
-        if self._busy:
-            raise InvokeError(f"subgraph {self.index} is already running: TFLite has no recursion")
-        self._busy = True
+        if self.busy:
+            raise InvokeError(ALREADY_RUNNING.format(self.index))
+        self.busy = True
         self._before_node = before_node
         try:
             for position, index in enumerate(self.execution_plan):
                 if position == self._next_to_prepare:
                     self._prepare_and_plan()
                 self._run(position, self.nodes[index])
+            self._settle()
         except PrepareError as error:
             raise InvokeError(str(error)) from error
         except MemoryError as error:
@@ -371,8 +384,17 @@ class Subgraph:
         except RecursionError as error:
             raise InvokeError(f"subgraph {self.index}: subgraphs call each other too deeply") from error
         finally:
-            self._busy = False
+            self.busy = False
             self._before_node = None
+
+    def _settle(self) -> None:
+        kernels = self.delegation.kernels
+        if len(kernels) != 1 or len(self.execution_plan) != 1 or kernels[0].again is None or self.has_dynamic_tensors:
+            return
+        (node,) = self.planned_nodes
+        tensors = [self.tensors[index] for index in (*node.inputs, *node.outputs, *self.outputs) if index >= 0]
+        if node.delegate is not None and all(tensor.buffer_handle is None for tensor in tensors):
+            self.sole = kernels[0]
 
     def report(self, node: Node) -> None:
         """Tell a profiler that a node is about to run."""
@@ -455,6 +477,11 @@ class Callee:
         self._subgraph.invoke()
         self._subgraph.make_outputs_readable()
         return [tensor.array().copy() for tensor in self.outputs]
+
+
+def fingerprint_of(identity: str, index: int, shapes: list[Shape]) -> str:
+    """See `Subgraph.fingerprint`: the identity of the file, the subgraph, the shapes of its inputs."""
+    return f"{identity} {index} {shapes}"
 
 
 def aligned_memory(size: int) -> NDArray[np.uint8]:

@@ -34,7 +34,7 @@ class Tensor:
 
     __slots__ = (
         "_quantization",
-        "_value",
+        "cached",
         "allocation_type",
         "buffer",
         "buffer_handle",
@@ -60,7 +60,8 @@ class Tensor:
         self.buffer: NDArray[np.uint8] | None = None
         self.objects: NDArray[np.object_] | None = None
         self._quantization: Quantization | None = None
-        self._value: Array | None = None
+        self.cached: Array | None = None
+        """What `array` has given, for as long as it would give it again."""
         self.bytes = 0
         self.delegate: Delegate | None = None
         self.buffer_handle: int | None = None
@@ -125,12 +126,12 @@ class Tensor:
             return
         self.bytes = self.required_bytes(shape)
         self.shape = shape
-        self.buffer = self.objects = self._value = None
+        self.buffer = self.objects = self.cached = None
 
     def forget(self) -> None:
         """Have no value and no memory any more."""
         self.allocation_type = self.home
-        self.buffer = self.objects = self._value = None
+        self.buffer = self.objects = self.cached = None
 
     def release(self) -> None:
         """Become a scratch tensor that nobody asked for: no elements, no memory."""
@@ -155,20 +156,20 @@ class Tensor:
             self.buffer = np.zeros(self.bytes, np.uint8)
         except (MemoryError, ValueError) as error:
             raise MemoryError(f'tensor {self.index} "{self.name}" needs {self.bytes} bytes') from error
-        self._value = None
+        self.cached = None
 
     def place(self, memory: NDArray[np.uint8]) -> None:
         """Use this piece of an arena."""
         self.buffer = memory
-        self._value = None
+        self.cached = None
 
     def array(self) -> Array:
         """The value in its shape: a view of ``buffer``; packed integers are unpacked into a new array.
 
         Raises `ValueError` when there is no value.
         """
-        if self._value is not None:
-            return self._value
+        if self.cached is not None:
+            return self.cached
         if self.has_objects:
             return self._object_array()
         dtype = numpy_dtype(self.type)
@@ -184,10 +185,10 @@ class Tensor:
                 elements *= size
             value = dtypes.unpack(self.buffer[: self.bytes], self.type, elements).reshape(self.shape)
             if self.is_constant:
-                self._value = value
+                self.cached = value
             return value
-        self._value = self._shaped(self.buffer[: self.bytes].view(dtype))
-        return self._value
+        self.cached = self._shaped(self.buffer[: self.bytes].view(dtype))
+        return self.cached
 
     def _shaped(self, flat: Array) -> Array:
         try:
@@ -213,7 +214,7 @@ class Tensor:
                 self.own_memory()
             if self.shape != value.shape:
                 self.shape = value.shape
-                self._value = None
+                self.cached = None
         elif self.shape != value.shape:
             raise ValueError(f"has shape {list(self.shape)}, the kernel returned {list(value.shape)}")
         if not self.has_objects and value.dtype != self.dtype:
