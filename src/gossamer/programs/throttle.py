@@ -10,12 +10,16 @@ from __future__ import annotations
 # meanwhile: together for (n - 1) / n of the run. The walker measures that. But threads may also wait because shares are
 # unequal. So it is tried whether fewer are quicker; and later, whether more are again.
 
-WINDOW, ENOUGH = 4, 2
-"""Runs that are judged together, and how many of them must have stalled: one says nothing."""
+WINDOW, ENOUGH = 8, 6
+"""Runs that are judged together, and how many of them must have stalled. A few stall on any machine, often in a row: a
+fortieth of them beside other libraries, whose threads spin for a while."""
+
+TRIAL = 4
+"""Runs of a trial."""
 
 PATIENCE, MOST_PATIENCE = 16, 512
-"""How many times what a trial gained or lost must pass before the next: trials cost no more than a sixteenth of the
-time. It doubles while fewer threads are tried in vain."""
+"""How many times what a trial lost must pass before the next, so that trials cost no more than a sixteenth of the time,
+or how many runs after one that gained. It doubles while fewer threads are tried in vain."""
 
 
 class Throttle:
@@ -47,15 +51,15 @@ class Throttle:
 
     def _judge_trial(self) -> None:
         before = self._means[self._settled]
-        lost = self._ns > WINDOW * before
-        if not lost and self._runs < WINDOW:
+        lost = self._ns > TRIAL * before
+        if not lost and self._runs < TRIAL:
             return
         self._means[self.threads] = self._ns / self._runs
         if not lost:
             self._patience = PATIENCE
         elif self.threads < self._settled:
             self._patience = min(2 * self._patience, MOST_PATIENCE)
-        self._rest = self._patience * abs(self._ns - self._runs * before)
+        self._rest = self._patience * (self._ns - self._runs * before if lost else self._ns / self._runs)
         if lost:
             self.threads = self._settled
         self._settled = self.threads

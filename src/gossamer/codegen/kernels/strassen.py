@@ -1,8 +1,9 @@
 """`strassen`: products of large matrices with seven eighths of the multiplications, by Strassen's algorithm in the form
 of Winograd.
 
-Pixels, depth and channels are halved: pixel p goes with pixel p + ``below``, the first half of its channels with the
-second. A product of halves of a, b and c takes eight products of quarters; here there are seven, of sums of quarters:
+Pixels, depth and channels are halved: each pixel goes with another one, the first half of its channels with the second.
+(Neighbours make pairs, so that threads read and write what lies together.) A product of halves of a, b and c takes
+eight products of quarters; here there are seven, of sums of quarters:
 
     s1 = a21 + a22    s2 = s1 - a11     s3 = a11 - a21    s4 = a12 - s2
     t1 = b12 - b11    t2 = b22 - t1     t3 = b22 - b12    t4 = b21 - t2
@@ -23,6 +24,7 @@ from typing import ClassVar
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Module, Value
+from gossamer.codegen.kernels.groups import Groups
 from gossamer.codegen.kernels.pack import transpose
 from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -92,12 +94,12 @@ class StrassenWeights(KernelSpec):
 class StrassenInput(KernelSpec):
     """A microkernel: the sums of pairs of pixels. ``void k(ptr x, ptr below, ptr s, ptr shape, i64 pixels)``.
 
-    ``x`` and ``below`` are the first pixels of both halves. ``shape`` is the argument block: ``depth``, that of a
-    quarter, a multiple of the lanes; ``x_column``, bytes between pixels; ``s_plane``, bytes between the sums, of which
-    each is dense.
+    ``x`` and ``below`` are the pixels of the first pair. ``shape`` is the argument block: ``depth``, that of a quarter,
+    a multiple of the lanes; ``x_pair``, bytes between pairs; ``s_plane``, bytes between the sums, of which each is
+    dense.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(depth="i64", x_column="i64", s_plane="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(depth="i64", x_pair="i64", s_plane="i64")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -110,7 +112,7 @@ class StrassenInput(KernelSpec):
         shape = f.arguments(self.arguments, shape_pointer)
         half = shape.depth * 4
         with f.loop(0, count) as pixels:
-            above, under = (f.offset(start, pixels.index * shape.x_column) for start in (x, below))
+            above, under = (f.offset(start, pixels.index * shape.x_pair) for start in (x, below))
             row = f.offset(s, pixels.index * half)
             with f.loop(0, shape.depth, f.lanes) as channels:
                 at = channels.index * 4
@@ -128,15 +130,16 @@ class StrassenOutput(KernelSpec):
     """A microkernel: pairs of output pixels of a panel from their products.
 
     ``void k(ptr m, ptr bias, ptr y, ptr y_below, ptr residual, ptr residual_below, ptr shape, i64 pixels, i64 column,
-    i64 column_below, i64 skip)``: the first ``skip`` pixels below are not written. m is not the same afterwards.
+    i64 column_below, i64 skip)`` for so many pairs: the second pixels of the first ``skip`` are not written. m is not
+    the same afterwards.
 
     Operand 0 of the epilogue is the sum with its bias, operand 1 the residual. ``shape`` is the argument block:
 
     - ``channels`` of the panel, a multiple of the lanes; ``right``, bytes from its bias and pixels to those of the
       other half; ``m_plane``, bytes between products, of which each is dense.
-    - ``width``: pixels of a row. The first ones are in the columns ``column`` and ``column_below`` of their rows.
-    - ``y_column``, ``residual_column``: bytes between pixels; ``y_turn``, ``residual_turn``: from the last of a row to
-      the first of the next.
+    - ``width``: pixels of a row. The first pair is in the columns ``column`` and ``column_below`` of their rows.
+    - ``step``: pixels from pair to pair, in one row or from a row to the next; ``y_pair``, ``residual_pair``: the bytes
+      of that; ``y_turn``, ``residual_turn``: further bytes to the next row.
     """
 
     epilogue: Expression = IDENTITY
@@ -146,9 +149,10 @@ class StrassenOutput(KernelSpec):
         right="i64",
         m_plane="i64",
         width="i64",
-        y_column="i64",
+        step="i64",
+        y_pair="i64",
         y_turn="i64",
-        residual_column="i64",
+        residual_pair="i64",
         residual_turn="i64",
     )
 
@@ -189,10 +193,11 @@ class StrassenOutput(KernelSpec):
                         f.store(apply(self.epilogue, f, operands), to)
             following = []
             for pixel, other, number in halves:
-                turns = f.compare("eq", number + 1, shape.width)
-                following.append(f.offset(pixel, f.select(turns, shape.y_turn, shape.y_column)))
-                following.append(f.offset(other, f.select(turns, shape.residual_turn, shape.residual_column)))
-                following.append(f.select(turns, f.integer(0), number + 1))
+                column = number + shape.step
+                turns = f.compare("sge", column, shape.width)
+                following.append(f.offset(pixel, shape.y_pair + f.select(turns, shape.y_turn, 0)))
+                following.append(f.offset(other, shape.residual_pair + f.select(turns, shape.residual_turn, 0)))
+                following.append(column - f.select(turns, shape.width, 0))
             pixels.hand_on(following)
         return module.text()
 
@@ -215,15 +220,15 @@ STRASSEN_PANEL = ArgumentBlock(
 class Strassen(KernelSpec):
     """A driver: y = epilogue(bias + x * weights) for ``pairs`` pairs of pixels, some of them at a time.
 
-    Pair p is pixels p and p + ``below`` of ``x``, ``y`` and ``residual``. If the number of pixels is odd, one belongs
-    to two pairs: as the second of pair 0 it is not written, and ``skip`` is 1. Pixels of x are ``x_column`` bytes
-    apart; those of the others lie in rows of ``width``, ``y_column`` and ``y_row`` bytes apart.
+    Pair p is pixels p x ``step`` and p x ``step`` + ``below`` of ``x``, ``y`` and ``residual``: of an even number of
+    pixels 2 p and 2 p + 1. Of an odd number, one belongs to two pairs: as the second of pair 0 it is not written, and
+    ``skip`` is 1. Pixels of x are ``x_column`` bytes apart; those of the others lie in rows of ``width``, not less than
+    ``step``, ``y_column`` and ``y_row`` bytes apart.
 
-    ``group`` pairs are done at a time, in ``groups`` groups, of which the last may begin with pairs of the one before.
-    ``input`` with ``input_shape`` makes their sums, the kernel of a panel all products, ``output`` the pixels. Kernels
-    multiply ``kernel_pairs`` pairs, the last of ``kernel_calls`` those from ``last_call`` on; their ``next`` is
-    ``next_stride`` for each of these calls behind the next product's part of b. ``half_depth``: bytes of half a pixel
-    of x. ``zeros`` is the bias that kernels add, ``bias`` that of the output.
+    The pairs are done in groups: ``groups``, or up to ``most_groups`` (see `Groups`). ``input`` with ``input_shape``
+    makes their sums, the kernel of a panel all products, ``output`` the pixels. Kernels multiply ``kernel_pairs`` pairs
+    at a time; their ``next`` is ``next_stride`` for each call behind the next product's part of b. ``half_depth``:
+    bytes of half a pixel of x. ``zeros`` is the bias that kernels add, ``bias`` that of the output.
 
     There are ``panels`` panels in half of the channels, all like ``panel`` (`STRASSEN_PANEL`), but the last like
     ``last_panel``.
@@ -251,10 +256,11 @@ class Strassen(KernelSpec):
         s_plane="i64",
         m_plane="i64",
         pairs="i64",
+        step="i64",
         below="i64",
         skip="i64",
-        group="i64",
         groups="i64",
+        most_groups="i64",
         width="i64",
         x_column="i64",
         y_row="i64",
@@ -263,8 +269,6 @@ class Strassen(KernelSpec):
         residual_column="i64",
         half_depth="i64",
         kernel_pairs="i64",
-        kernel_calls="i64",
-        last_call="i64",
         next_stride="i64",
         panels="i64",
     )
@@ -284,26 +288,30 @@ class Strassen(KernelSpec):
         summed = f.stack(I64, 1)  # the group whose sums are in the scratch memory
         f.store(f.integer(-1), summed)
 
-        with f.share(g.groups * g.panels) as task:
+        groups = Groups(f, g.pairs, g.kernel_pairs, g.groups, g.most_groups)
+        x_pair = g.x_column * g.step
+
+        with f.share(groups.count * g.panels) as task:
             group = task // g.panels
             number = task - group * g.panels
-            first = f.least(group * g.group, g.pairs - g.group)
+            first_pair, pairs, kernel_calls = groups[group]
+            first = first_pair * g.step
             x = f.offset(g.x, first * g.x_column)
             below = f.offset(x, g.below * g.x_column)
             with f.when(f.compare("ne", group, f.load(I64, summed))):
-                f.call(g.input, x, below, s, g.input_shape, g.group)
+                f.call(g.input, x, below, s, g.input_shape, pairs)
                 f.store(group, summed)
 
             is_last = f.compare("eq", number + 1, g.panels)
             panel = f.arguments(STRASSEN_PANEL, f.select(is_last, g.last_panel, g.panel))
-            factors = [(start, g.x_column, panel.x_shape) for start in (x, f.offset(x, g.half_depth))]
-            factors.append((f.offset(below, g.half_depth), g.x_column, panel.x_shape))
+            factors = [(start, x_pair, panel.x_shape) for start in (x, f.offset(x, g.half_depth))]
+            factors.append((f.offset(below, g.half_depth), x_pair, panel.x_shape))
             factors += [(f.offset(s, g.s_plane * sum), g.half_depth, panel.s_shape) for sum in range(SUMS)]
             b, c = f.offset(g.b, number * (whole.bytes * PRODUCTS)), m
             for start, step, shape in factors:
                 following = f.offset(b, panel.bytes)
-                with f.loop(0, g.kernel_calls) as calls:
-                    pair = f.least(calls.index * g.kernel_pairs, g.last_call)
+                with f.loop(0, kernel_calls) as calls:
+                    pair = f.least(calls.index * g.kernel_pairs, pairs - g.kernel_pairs)
                     f.call(
                         panel.kernel,
                         f.offset(start, pair * step),
@@ -325,7 +333,7 @@ class Strassen(KernelSpec):
                 for row, column in zip(rows, columns, strict=True)
             ]
             skip = f.select(f.compare("eq", first, 0), g.skip, 0)
-            f.call(g.output, m, f.offset(g.bias, at), *pixels, panel.output_shape, g.group, *columns, skip)
+            f.call(g.output, m, f.offset(g.bias, at), *pixels, panel.output_shape, pairs, *columns, skip)
         return module.text()
 
 

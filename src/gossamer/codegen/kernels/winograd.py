@@ -19,6 +19,7 @@ from typing import ClassVar, Literal
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import BYTES, F32, I64, PTR, Function, Module, Part, Value, vector
+from gossamer.codegen.kernels.groups import Groups
 from gossamer.codegen.kernels.pack import transpose
 from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -201,12 +202,11 @@ class Winograd(KernelSpec):
     before, they write only what is new. ``x`` is the first element that the first output pixel reads, in an image with
     its border.
 
-    ``group`` tiles are done at a time, in ``groups`` groups, of which the last may begin with tiles that belong to the
-    one before: ``input`` with ``input_shape`` transforms them to v, ``kernel`` with ``shape`` (``ragged_kernel``, null:
-    none, with ``ragged_shape`` for the last panel) multiplies them by b to m, ``output`` with ``output_shape``
-    transforms these. In v a tile has ``v_tile`` bytes and a plane ``v_plane``, in m ``m_tile`` and ``m_plane``, of
-    ``planes``; b has ``b_plane`` bytes in a plane. The microkernels do ``kernel_tiles`` tiles, the last of
-    ``kernel_calls`` those from ``last_call`` on; their ``next`` is ``next_stride`` for each of these calls behind the
+    The tiles are done in groups: ``groups`` or more (see `Groups`). For a group, ``input`` with ``input_shape``
+    transforms them to v, ``kernel`` with ``shape`` (``ragged_kernel``, null: none, with ``ragged_shape`` for the last
+    panel) multiplies them by b to m, ``output`` with ``output_shape`` transforms these. In v a tile has ``v_tile``
+    bytes and a plane ``v_plane``, in m ``m_tile`` and ``m_plane``, of ``planes``; b has ``b_plane`` bytes in a plane.
+    The microkernels do ``kernel_tiles`` tiles at a time; their ``next`` is ``next_stride`` for each call behind the
     next panel. ``zeros`` is the bias that they add, ``bias`` that of the output.
 
     ``scratch`` has ``m_offset`` bytes for v and then m, for every thread, ``scratch_thread`` bytes apart. All strides
@@ -237,7 +237,6 @@ class Winograd(KernelSpec):
         size="i64",
         last_row="i64",
         last_column="i64",
-        group="i64",
         groups="i64",
         x_image="i64",
         x_row="i64",
@@ -255,8 +254,6 @@ class Winograd(KernelSpec):
         m_tile="i64",
         b_plane="i64",
         kernel_tiles="i64",
-        kernel_calls="i64",
-        last_call="i64",
         next_stride="i64",
         panels="i64",
         panel_bytes="i64",
@@ -292,9 +289,11 @@ class Winograd(KernelSpec):
             down = image * getattr(g, f"{name}_image") + row * getattr(g, f"{name}_row")
             return f.offset(getattr(g, name), down + column * getattr(g, f"{name}_column"))
 
-        with f.share(g.groups) as group:
-            first = f.least(group * g.group, g.images * each - g.group)
-            with f.loop(0, g.group) as tiles:
+        all_tiles = g.images * each
+        groups = Groups(f, all_tiles, g.kernel_tiles, g.groups, all_tiles // g.kernel_tiles)
+        with f.share(groups.count) as group:
+            first, count, kernel_calls = groups[group]
+            with f.loop(0, count) as tiles:
                 image, row, column, _, _ = place(first + tiles.index)
                 f.call(g.input, pixel("x", image, row, column), f.offset(v, tiles.index * g.v_tile), g.input_shape)
             with f.loop(0, g.planes) as planes:
@@ -303,8 +302,8 @@ class Winograd(KernelSpec):
                     b = f.offset(g.b, planes.index * g.b_plane + panel * g.panel_bytes)
                     following = f.offset(b, g.panel_bytes)
                     channels = panel * g.panel_channels
-                    with f.loop(0, g.kernel_calls) as calls:
-                        tile = f.least(calls.index * g.kernel_tiles, g.last_call)
+                    with f.loop(0, kernel_calls) as calls:
+                        tile = f.least(calls.index * g.kernel_tiles, count - g.kernel_tiles)
                         f.call(
                             kernel,
                             f.offset(v, planes.index * g.v_plane + tile * g.v_tile),
@@ -320,7 +319,7 @@ class Winograd(KernelSpec):
                     call(g.kernel, g.shape, panels.index)
                 with f.when(ragged):
                     call(g.ragged_kernel, g.ragged_shape, g.panels)
-            with f.loop(0, g.group) as tiles:
+            with f.loop(0, count) as tiles:
                 image, row, column, *skipped = place(first + tiles.index)
                 y, residual = pixel("y", image, row, column), pixel("residual", image, row, column)
                 f.call(g.output, f.offset(m, tiles.index * g.m_tile), g.bias, y, residual, g.output_shape, *skipped)
