@@ -28,7 +28,7 @@ ALLOWED = {
     "quantization": {"schema", "dtypes", "errors"},
     "model": {"schema", "dtypes", "quantization", "errors", "config"},
     "planner": {"errors", "config"},
-    "targets": {"errors"},
+    "targets": {"errors", "config"},
     "programs": {"errors", "config", "targets"},
     "views": {"schema"},
     "codegen": {"programs", "targets", "views", "errors", "config", "dtypes", "schema"},

@@ -15,6 +15,11 @@ def debug_level() -> int:
         return 0
 
 
+def target_name() -> str | None:
+    """``GOSSAMER_TARGET``: the name of the target that machine code is made for; by default the best that runs here."""
+    return os.environ.get("GOSSAMER_TARGET") or None
+
+
 def cache_dir() -> Path | None:
     """``GOSSAMER_CACHE_DIR``: where compiled kernels are kept; by default in the user's cache directory, if any."""
     if chosen := os.environ.get("GOSSAMER_CACHE_DIR"):

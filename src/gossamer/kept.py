@@ -16,7 +16,7 @@ from zlib import crc32
 
 _MAGIC = b"GOSSAMER KEPT 01"
 
-PLANS, DECODERS = ".plans", ".decoders"
+PLANS, GRAPHS, DECODERS = ".plans", ".graphs", ".decoders"
 """How the names of files end, by what is in them."""
 
 LIMIT = 256

@@ -208,3 +208,18 @@ class Geometry:
 
 POINTWISE = Geometry((1, 1), (1, 1), (1, 1), (0, 0), (1, 1))
 """A window of one element; the output is as large as the input, whatever ``output`` says."""
+
+
+@record(frozen=True, eq=False, slots=True)
+class Requantizing:
+    """How sums of products of quantised numbers become bytes: ``clamp(round(float32(sum) * scale) + zero_point)``.
+
+    The sum is of (x - ``x_zero``) * (weight - ``weight_zero``), and the bias. ``scales``: float32, [channels] or [1].
+    """
+
+    x_zero: int
+    weight_zero: int
+    scales: NDArray[np.float32]
+    zero_point: int
+    low: int
+    high: int

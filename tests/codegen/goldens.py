@@ -20,23 +20,36 @@ from pathlib import Path
 
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
 from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gemm
+from gossamer.codegen.kernels.contract16 import Contract16, Depthwise16, Dot16, Product16
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
 from gossamer.codegen.kernels.dot import Dot
+from gossamer.codegen.kernels.dynamic import Grids, QuantizeImages, QuantizeRows, Range
 from gossamer.codegen.kernels.elementwise import Map
 from gossamer.codegen.kernels.extreme import Extreme
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
+from gossamer.codegen.kernels.hybrid import HybridDepthwiseRow, HybridGemm
 from gossamer.codegen.kernels.move import Border, Copy, Transpose
 from gossamer.codegen.kernels.nonzero import Nonzero
 from gossamer.codegen.kernels.normalize import LocalResponse, Normalize
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
+from gossamer.codegen.kernels.private import Private
+from gossamer.codegen.kernels.push import Push
+from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, QuantizedPack
+from gossamer.codegen.kernels.quantized_depthwise import PackDepthwise, QuantizedDepthwise, QuantizedRows, widths
+from gossamer.codegen.kernels.quantized_normalize import QuantizedNormalize
+from gossamer.codegen.kernels.quantized_reduce import QuantizedReduce
+from gossamer.codegen.kernels.quantized_resize import QuantizedResize
+from gossamer.codegen.kernels.quantized_softmax import QuantizedSoftmax
+from gossamer.codegen.kernels.quantized_window import QuantizedWindow
 from gossamer.codegen.kernels.reduce import Reduce
 from gossamer.codegen.kernels.repeat import Repeat
 from gossamer.codegen.kernels.resize import ResizeBilinear, ResizeNearest
 from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.softmax import Softmax
+from gossamer.codegen.kernels.softmax16 import Softmax16
 from gossamer.codegen.kernels.strassen import Strassen, StrassenInput, StrassenOutput, StrassenWeights
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.kernels.window import Window
@@ -82,6 +95,27 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Pack(isa, weights="f16")
     yield from (Reduce(isa, "mean", along) for along in (False, True))
     yield Reduce(isa, "max", epilogue=("relu", 0))
+    width = widths(target)[-1]
+    yield QuantizedRows(isa, "i8", width, (3, 3, 1), 2)
+    yield QuantizedRows(isa, "u8", width, (3, 3, 0), 2, clamps=True, layers=2)
+    yield QuantizedRows(isa, "i8", width, (3, 3, 0), spread=4, saturates=True)
+    yield QuantizedRows(isa, "i8", width, ragged=True)
+    if target.dot:
+        yield QuantizedRows(isa, "i8", width, (5, 5, 1), 2, 2, staged=True)
+    yield QuantizedDepthwise(isa)
+    yield PackDepthwise(isa, "u8", 1, 2)
+    yield from (QuantizedGemm(isa, 3, 2, type) for type in ("i8", "u8"))
+    yield QuantizedGemm(isa, 2, 3, epilogue=("qadd", 0, 1, 2), walk="taps", ragged=True, clamps=True)
+    yield QuantizedGemm(isa, 2, 1, walk="steps", short=3, shifted=True, large=True, prefetch=1)
+    yield QuantizedGemm(isa, 2, 2, sums=True, ragged=True)
+    yield from (QuantizedPack(isa, *form) for form in ((False, False), (True, False), (False, True)))
+    yield QuantizedNormalize(isa)
+    yield from (QuantizedReduce(isa, "sum", along) for along in (False, True))
+    yield QuantizedReduce(isa, "max", type="u8")
+    yield QuantizedResize(isa)
+    yield from (QuantizedSoftmax(isa, log=log) for log in (False, True))
+    yield QuantizedWindow(isa, "max")
+    yield QuantizedWindow(isa, "mean", "u8", wide=True)
     yield from (RowPipeline(isa, expand) for expand in (False, True))
     yield from (Softmax(isa, log) for log in (False, True))
     yield from (Window(isa, reduction) for reduction in ("max", "mean", "l2"))
@@ -114,21 +148,44 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Nonzero(isa, "f32")
     yield Nonzero(isa, "i32")
     yield Repeat(isa)
+    yield Contract16(isa, 4, 2)
+    yield Contract16(isa, 1, 1, wide=True)
+    yield Depthwise16(isa)
+    yield Product16(isa)
+    yield from (Dot16(isa, type) for type in ("i8", "i16"))
+    yield from (Push(isa, bits) for bits in (8, 16))
+    yield Softmax16(isa)
+    yield Private(isa)
+    yield from (QuantizeRows(isa, type, together) for type, together in (("i8", 1), ("u8", 4)))
+    yield Range(isa)
+    yield from (Grids(isa, rule) for rule in ("qd8", "builtin"))
+    yield from (QuantizeImages(isa, rule) for rule in ("qd8", "builtin"))
+    yield HybridGemm(isa, 3, 2, "i8", RESIDUAL, ragged=True)
+    yield HybridDepthwiseRow(isa, 4, 0, (3, 3, 1))
     yield MultiplyAdd(isa)
     yield Read(isa)
 
 
 def _maps(isa: str) -> Iterator[KernelSpec]:
     """Every function of expressions, of the first types that it takes."""
-    for name, function in FUNCTIONS.items():
-        expression = (name, *range(function.arity))
-        for types in (("f32",) * function.arity, ("i32",) * function.arity, ("bool", "f32", "f32")):
-            try:
-                result = type_of(expression, types)
-            except CompileError:
-                continue
-            yield Map(isa, expression, "v" * function.arity, (*types[: function.arity], result))
-            break
+    for name in FUNCTIONS:
+        yield example(name, isa)
+
+
+def example(name: str, isa: str) -> Map:
+    """A function of expressions, of the first types that it takes."""
+    function = FUNCTIONS[name]
+    expression = (name, *range(function.arity))
+    letters = "v" * (function.arity - 1) + "vp"[function.reads is not None]
+    for first in ("f32", "i32", "i8", "f64", "i64", "bool"):
+        types = [first] * function.arity
+        if function.chooses:
+            types[0] = "bool"
+        try:
+            return Map(isa, expression, letters, (*types, type_of(expression, types)))
+        except CompileError:
+            continue
+    raise AssertionError(f"no types for {name}")
 
 
 def texts() -> dict[str, str]:

@@ -86,6 +86,7 @@ CASES = [
         [tensor([[124, -3]])],
         options(adj_y=True, asymmetric=True),
         version=4,
+        default=[tensor([[126, 0]])],  # XNNPACK rounds the halves of the level of -0.5 to even
     ),
     Case(
         "hybrid_rows_of_each_batch",

@@ -32,6 +32,7 @@ CASES = [
         [tensor([51, 37, 17, -3, -10, -5, -2, 7, 45, 122], np.int8, scale=0.5, zero_point=-10)],
         LeakyReluOptions(alpha=-0.5),
         version=2,
+        default=[tensor([52, 38, 18, -2, -10, -5, -2, 7, 45, 122], np.int8, scale=0.5, zero_point=-10)],
     ),
     Case(
         "uint8",

@@ -217,7 +217,7 @@ def kernels_in_memory(specs: Iterable[KernelSpec], target: Target) -> KernelArch
     archive.add(
         {
             spec.name: compile_kernel(spec, target)
-            for spec in (*specs, WalkSpec(target.name, "win64" if sys.platform == "win32" else ""))
+            for spec in (*specs, WalkSpec(target.plain.name, "win64" if sys.platform == "win32" else ""))
         }
     )
     return archive

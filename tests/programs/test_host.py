@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -35,6 +38,46 @@ def test_features_that_targets_require_are_known_to_llvm() -> None:
     if not told:
         pytest.skip("this system does not tell the features of the CPU")
     assert required & told == {name for name in required if here.get(name)}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, ...]]]:
+    """The system calls of a Linux that grants what it is asked for."""
+    calls: list[tuple[int, ...]] = []
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(host, "_libc", lambda: SimpleNamespace(syscall=lambda *arguments: calls.append(arguments) or 0))
+    host.cpu_features.cache_clear()
+    yield calls
+    host.cpu_features.cache_clear()
+
+
+def _with_cpuinfo(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("builtins.open", lambda *_: io.StringIO(text))
+
+
+def test_linux_is_asked_for_tiles_once(asked: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_cpuinfo(monkeypatch, INTEL)
+    assert "amx-tile" in host.cpu_features()
+    assert "amx-tile" in host.cpu_features()
+    assert asked == [(158, 0x1023, 18)]
+
+
+def test_tiles_that_linux_refuses_are_not_there(asked: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_libc", lambda: SimpleNamespace(syscall=lambda *_: -1))
+    _with_cpuinfo(monkeypatch, INTEL.replace("amx_tile", "amx_tile amx_int8 amx_bf16"))
+    features = host.cpu_features()
+    assert "avx512vnni" in features
+    assert not [feature for feature in features if feature.startswith("amx")]
+
+
+def test_linux_is_not_asked_for_what_the_cpu_has_not(
+    asked: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in (ARM, INTEL.replace("amx_tile", "")):
+        host.cpu_features.cache_clear()
+        _with_cpuinfo(monkeypatch, text)
+        assert host.cpu_features()
+    assert asked == []
 
 
 def test_the_system_is_known() -> None:

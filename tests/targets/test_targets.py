@@ -11,7 +11,7 @@ V4 = TARGETS["avx512"].requires
 
 
 def test_targets_are_the_files_of_the_directory() -> None:
-    assert set(TARGETS) == {"avx2", "avx512", "avx512vnni", "avxvnni", "dotprod", "neon"}
+    assert set(TARGETS) == {"amx", "avx2", "avx512", "avx512vnni", "avxvnni", "dotprod", "neon"}
     assert all(name == target.name for name, target in TARGETS.items())
 
 
@@ -24,15 +24,39 @@ def test_targets_are_the_files_of_the_directory() -> None:
         (V3 - {"fma"}, None),
         (V4 | {"avx512vnni"}, "avx512"),
         (V4 | {"avx512vnni", "avx512vbmi"}, "avx512vnni"),
+        (V4 | {"avx512vnni", "avx512vbmi", "amx-tile"}, "avx512vnni"),
+        (V4 | {"avx512vnni", "avx512vbmi", "amx-tile", "amx-int8"}, "amx"),
         (V3 | {"avxvnni"}, "avxvnni"),
         ({"neon"}, "neon"),
         ({"neon", "dotprod"}, "dotprod"),
         ((), None),
     ],
 )
-def test_the_host_gets_the_widest_target_that_it_runs(features: frozenset[str], name: str | None) -> None:
+def test_the_host_gets_the_widest_target_that_it_runs(
+    monkeypatch: pytest.MonkeyPatch, features: frozenset[str], name: str | None
+) -> None:
+    monkeypatch.delenv("GOSSAMER_TARGET", raising=False)
     target = host_target(features)
     assert (target and target.name) == name
+
+
+@pytest.mark.parametrize("name", ["avx2", "avx512", "avx512vnni"])
+def test_the_environment_may_name_the_target(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("GOSSAMER_TARGET", name)
+    assert host_target(TARGETS["amx"].requires) is TARGETS[name]
+
+
+def test_the_environment_can_only_name_what_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOSSAMER_TARGET", "avx512vnni")
+    with pytest.raises(ValueError, match=r"GOSSAMER_TARGET is 'avx512vnni', but this CPU runs avx2, avx512$"):
+        host_target(V4)
+    with pytest.raises(ValueError, match="but this CPU runs no target"):
+        host_target(())
+
+
+def test_kernels_without_tiles_are_those_of_the_base() -> None:
+    for target in TARGETS.values():
+        assert target.without_tiles is (TARGETS["avx512vnni"] if target.name == "amx" else target)
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))

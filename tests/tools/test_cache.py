@@ -199,6 +199,7 @@ def test_models_are_made_ready(gossamer: Run, tmp_path: Path, monkeypatch: pytes
     assert (shown["plans"], shown["archives"][0]["kernels"]) == (1, first["kernels"] + 1)  # and the walker
     assert gossamer("cache", "clear", "--json").json["left"] == {"kernels": 0, "bytes": 0}
     assert gossamer("cache", "show", "--json").json["plans"] == 0
+    assert not list((tmp_path / "cache" / "kernels").glob("*.graphs"))
 
 
 def test_what_cannot_be_kept_is_a_failure(gossamer: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,13 @@ from gossamer.codegen.passes import (
     in_place,
     padding,
     pads,
+    repeats,
     rows,
     scales,
+    shared,
     strassen,
     strides,
+    tables,
     winograd,
 )
 from gossamer.codegen.spec import KernelSpec
@@ -33,7 +36,9 @@ from gossamer.targets import Target
 Passes = tuple[Callable[[KernelGraph], Any], ...]
 
 PASSES: Passes = (
+    shared.run,
     fuse.run,
+    tables.run,
     padding.run,
     pads.run,
     strides.run,
@@ -43,6 +48,7 @@ PASSES: Passes = (
     strassen.run,
     copies.run,
     in_place.run,
+    repeats.run,
 )
 """What is done to a graph, in this order, before its images get their borders."""
 
@@ -78,7 +84,7 @@ def build(graph: KernelGraph, target: Target, model: tuple[int, int] | None = No
     for change in passes:
         change(graph)
     edges = borders.run(graph)
-    layout = lay_out(graph, edges, gaps.run(graph))
+    layout = lay_out(graph, edges, gaps.run(graph), borders.fills(graph))
     made = Build(target, layout, model)
     plan = made.emit(graph)
     return Built(plan, made.specs, made.constants(), tuple(made.steps), graph, passes)

@@ -7,16 +7,19 @@ is what the kernel has accumulated. A constant is an operand like any other, so 
 Every part of an expression has an element type (`gossamer.codegen.elements`). Functions take arguments of one type and
 convert nothing by themselves; ``toi32`` and its like do, as CAST does. float16 and bfloat16 are float32 here.
 
+Some functions have an array of parameters as their last argument (`gossamer.codegen.quantized`): an operand that is
+read once, before the loops of the kernel, and the same for all elements.
+
 Expressions are part of kernel names, in postfix notation (`name_of`): the example is ``add_relu``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union, get_args
 
-from gossamer.codegen import elements, floats, ir
+from gossamer.codegen import elements, fixed_point, floats, ir, quantized
 from gossamer.codegen.elements import ELEMENTS, Kind
 from gossamer.codegen.ir import Value
 from gossamer.errors import CompileError
@@ -42,6 +45,12 @@ class Function(NamedTuple):
     """The element type of the result, if it is not that of the arguments."""
     chooses: bool = False
     """The first argument is a bool."""
+    reads: quantized.Read | None = None
+    """How the last argument is read, if that is no tensor but parameters: an operand, and nothing else."""
+    of_parameters: bool = False
+    """The result has the type of the parameters."""
+    bits: int = 0
+    """Of the arguments; 0: any."""
 
 
 def _of_floats(arity: int, emit: Emit) -> Function:
@@ -237,7 +246,12 @@ FUNCTIONS: dict[str, Function] = {
     "sub": Function(2, _arithmetic("sub")),
     "mul": Function(2, _arithmetic("mul")),
     "div": Function(
-        2, {**_of_floats(2, lambda f, x, y: x / y).emit, "signed": _divide, "unsigned": _divide_unsigned("udiv")}
+        2,
+        {
+            **dict.fromkeys(("float", "double"), lambda f, x, y: x / y),
+            "signed": _divide,
+            "unsigned": _divide_unsigned("udiv"),
+        },
     ),
     "floordiv": Function(
         2, {"float": floats.floor_divide, "signed": _floor_divide, "unsigned": _divide_unsigned("udiv")}
@@ -304,6 +318,33 @@ FUNCTIONS: dict[str, Function] = {
     "shiftleft": Function(2, {"signed": _shift_left}),
     "shiftright": Function(2, {"signed": _shift_right("ashr"), "unsigned": _shift_right("lshr")}),
     "select": Function(3, dict.fromkeys(get_args(Kind), _select), chooses=True),
+    # Of quantized bytes, with parameters
+    "qadd": Function(3, quantized.by_sign(quantized.add), reads=quantized.read_sum, bits=8),
+    "qmul": Function(3, quantized.by_sign(quantized.multiply), reads=quantized.read_product, bits=8),
+    "lookup": Function(
+        2,
+        dict.fromkeys(("signed", "unsigned"), quantized.lookup),
+        reads=quantized.read_table,
+        of_parameters=True,
+        bits=8,
+    ),
+    # Of fixed-point integers
+    "requant": Function(3, {"signed": fixed_point.requantized}, bits=32),
+    "requantup": Function(3, {"signed": fixed_point.requantized_up}, bits=32),
+    "requant64": Function(3, {"signed": fixed_point.requantized_64}, "i32", bits=64),
+    "roundi32": Function(1, dict.fromkeys(("float", "double"), fixed_point.rounded("llvm.roundeven")), "i32"),
+    "roundawayi32": Function(1, dict.fromkeys(("float", "double"), fixed_point.rounded("llvm.round")), "i32"),
+    "roundshift": Function(2, {"signed": fixed_point.rounding_shift}, bits=32),
+    "scalein": Function(2, {"signed": fixed_point.scale_in}, reads=quantized.words(4), bits=32),
+    "scaleout": Function(2, {"signed": fixed_point.scale_out}, reads=quantized.words(6), bits=32),
+    "limit": Function(2, {"signed": fixed_point.limit}, reads=quantized.words(3), bits=32),
+    "product16": Function(2, {"signed": fixed_point.product_16}, bits=32),
+    "saturate16": Function(1, {"signed": fixed_point.saturate_16}, bits=32),
+    "interpolate": Function(2, {"signed": fixed_point.interpolate}, reads=fixed_point.read_table, bits=32),
+    "sigmoid16": Function(2, {"signed": fixed_point.sigmoid_16}, reads=fixed_point.read_sigmoid, bits=32),
+    "tanh16": Function(2, {"signed": fixed_point.tanh_16}, reads=fixed_point.read_sigmoid, bits=32),
+    "fixedlogistic": Function(1, {"signed": fixed_point.logistic_16}, bits=32),
+    **{f"fixedtanh{bits}": Function(1, {"signed": fixed_point.tanh_of(bits)}, bits=32) for bits in range(7)},
     # Other types
     **{f"to{name}": Function(1, _conversions(name), name) for name, e in ELEMENTS.items() if e.computed == name},
 }
@@ -356,11 +397,12 @@ def type_of(expression: Expression, types: Sequence[str]) -> str:
 
 
 def apply(
-    expression: Expression, f: ir.Function, operands: Sequence[Value], types: Sequence[str] | None = None
+    expression: Expression, f: ir.Function, operands: Sequence[Any], types: Sequence[str] | None = None
 ) -> Value:
     """Emit the expression of values of element types (default: all of float32).
 
-    What occurs in it more than once is computed once. The result has the type that `type_of` says.
+    What occurs in it more than once is computed once. The result has the type that `type_of` says. For parameters there
+    is what `parameters` has read.
     """
     count = operand_count(expression)
     if count > len(operands):
@@ -368,7 +410,7 @@ def apply(
     of_operands = ["f32"] * len(operands) if types is None else types
     known: dict[Expression, Value] = {}
 
-    def value(part: Expression) -> Value:
+    def value(part: Expression) -> Any:
         if isinstance(part, int):
             return operands[part]
         if part not in known:
@@ -378,7 +420,40 @@ def apply(
             known[part] = function.emit[kind](f, *(value(argument) for argument in arguments))
         return known[part]
 
-    return value(expression)
+    result: Value = value(expression)
+    return result
+
+
+def calls(expression: Expression) -> Iterator[tuple[Any, ...]]:
+    """Every function that is applied in it, with its arguments."""
+    if not isinstance(expression, int):
+        yield expression
+        for argument in expression[1:]:
+            yield from calls(argument)
+
+
+def parameters_of(expression: Expression) -> dict[int, quantized.Read]:
+    """The operands that are parameters, and how they are read. Raises `CompileError` for one that is other things too.
+    """
+    found: dict[int, quantized.Read] = {}
+    if isinstance(expression, int):
+        return found
+    elements: set[int] = set()
+    for function, *arguments in calls(expression):
+        reads = FUNCTIONS[function].reads
+        if reads is not None:
+            number = arguments.pop()
+            if not isinstance(number, int) or found.setdefault(number, reads) is not reads:
+                raise CompileError(f"The parameters of {function} must be an operand for it alone, in {expression}.")
+        elements.update(argument for argument in arguments if isinstance(argument, int))
+    if found.keys() & elements:
+        raise CompileError(f"Operands are either tensors or parameters, in {expression}.")
+    return found
+
+
+def parameters(expression: Expression, f: ir.Function, pointers: Mapping[int, Value]) -> dict[int, quantized.Words]:
+    """Read the parameters, given where they lie: what takes the place of these operands in `apply`."""
+    return {number: read(f, pointers[number]) for number, read in parameters_of(expression).items()}
 
 
 def substitute(expression: Expression, operands: Mapping[int, Expression]) -> Expression:
@@ -465,18 +540,23 @@ def _type_of(expression: Expression, types: Sequence[str]) -> str:
     if isinstance(expression, int):
         return elements.element(types[expression]).computed
     of_arguments = _argument_type(expression, types)
-    return FUNCTIONS[expression[0]].result or of_arguments
+    function = FUNCTIONS[expression[0]]
+    if function.of_parameters:
+        return types[expression[-1]]
+    return function.result or of_arguments
 
 
 def _argument_type(call: tuple[Any, ...], types: Sequence[str]) -> str:
     """The type of a function's arguments; of those between which it chooses, if it does."""
     name, *arguments = call
     function = FUNCTIONS[name]
+    if function.reads is not None:
+        arguments = arguments[:-1]
     of_arguments = [_type_of(argument, types) for argument in arguments]
     if function.chooses and of_arguments.pop(0) != "bool":
         raise CompileError(f"The first argument of {name} must be a bool, in {call} of {', '.join(types)}.")
     if len(set(of_arguments)) != 1:
         raise CompileError(f"{name} takes arguments of one type, got {' and '.join(of_arguments)}.")
-    if ELEMENTS[of_arguments[0]].kind not in function.emit:
+    if ELEMENTS[of_arguments[0]].kind not in function.emit or function.bits not in (0, ELEMENTS[of_arguments[0]].bits):
         raise CompileError(f"There is no {name} of {of_arguments[0]}.")
     return of_arguments[0]

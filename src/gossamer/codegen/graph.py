@@ -8,7 +8,7 @@ from typing import Any
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, Shape, View
+from gossamer.views import Buffer, Geometry, Requantizing, Shape, View
 
 
 @record(eq=False, slots=True)
@@ -87,6 +87,22 @@ class KernelGraph:
         """Whether somebody outside reads or writes the buffer, or it is a constant."""
         return buffer.tensor >= 0 or buffer.is_constant
 
+    def known(self) -> set[int]:
+        """The buffers, by id, that do not depend on inputs: constants, and what maps compute of nothing else. Kernels
+        that write them need to run once, before the first run."""
+        constants = {id(view.buffer) for kernel in self.kernels for view in kernel.operands if view.is_constant}
+        writers = self.writers()
+        for kernel in self.kernels:
+            y = kernel.y.buffer
+            if (
+                kernel.kind == "map"
+                and y.tensor < 0
+                and len(writers[y]) == 1
+                and all(id(view.buffer) in constants for view in kernel.operands)
+            ):
+                constants.add(id(y))
+        return constants
+
     def replace(self, old: View, new: View) -> None:
         """Read ``new`` wherever all of ``old``'s buffer was read as it is."""
         for kernel in self.kernels:
@@ -107,6 +123,27 @@ class KernelGraph:
 
     def __iter__(self) -> Iterator[Kernel]:
         return iter(self.kernels)
+
+
+@record(frozen=True, eq=False)
+class Quantized:
+    """Settings of a convolution of bytes."""
+
+    geometry: Geometry
+    requantizing: Requantizing
+
+
+def geometry_of(kernel: Kernel) -> Geometry:
+    """The window of a convolution."""
+    settings = kernel.settings
+    geometry: Geometry = settings.geometry if isinstance(settings, Quantized) else settings
+    return geometry
+
+
+def with_geometry(kernel: Kernel, geometry: Geometry) -> Geometry | Quantized:
+    """The settings of a convolution with another window."""
+    settings = kernel.settings
+    return Quantized(geometry, settings.requantizing) if isinstance(settings, Quantized) else geometry
 
 
 @record(frozen=True)

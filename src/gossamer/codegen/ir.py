@@ -67,6 +67,9 @@ def vector(element: str, lanes: int) -> Type:
 
 
 I32, I64, F32, PTR = (vector(element, 1) for element in ("i32", "i64", "float", "ptr"))
+_FEW = 8
+"""Elements that are left of the last vector, where there are no masks: so many at a time, then one."""
+
 BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
 
 
@@ -178,6 +181,7 @@ class Part:
         self.count = count
         self._masks: dict[str, str] = {}
         if count is not None:
+            self._count = count
             narrow = function.emit(I32, f"trunc {count} to i32")
             self._limit = function.splat(narrow, type.lanes)
 
@@ -235,16 +239,34 @@ class Part:
 
     @property
     def mask(self) -> str:
-        # Compared again in every block: a vector of i1 that lives across blocks is stored in bytes where the
-        # target has no mask registers, and the comparison is one instruction.
+        # Made again in every block: a vector of i1 that lives across blocks is stored in bytes where the target has no
+        # mask registers, and a mask is one or two instructions.
         f = self.function
         if f.block not in self._masks:
-            lanes = self.type.lanes
-            numbers = ", ".join(f"i32 {lane}" for lane in range(lanes))
-            number = f"<{numbers}>" if lanes > 1 else "0"
-            mask = f.emit(self.type.with_element("i1"), f"icmp slt {vector('i32', lanes)} {number}, {self._limit.text}")
-            self._masks[f.block] = str(mask)
+            registers = self.type.lanes > f.lanes
+            self._masks[f.block] = str(
+                self._shifted() if registers and f.target.vector_bits == 512 else self._compared()
+            )
         return self._masks[f.block]
+
+    def _compared(self) -> Value:
+        lanes = self.type.lanes
+        numbers = ", ".join(f"i32 {lane}" for lane in range(lanes))
+        number = f"<{numbers}>" if lanes > 1 else "0"
+        return self.function.emit(
+            self.type.with_element("i1"), f"icmp slt {vector('i32', lanes)} {number}, {self._limit.text}"
+        )
+
+    def _shifted(self) -> Value:
+        # A comparison would be one for each register of 32-bit lanes.
+        f, lanes = self.function, self.type.lanes
+        word = vector(f"i{lanes}", 1)
+        unused = f.emit(I64, f"sub i64 {lanes}, {self._count.text}")
+        if word != I64:
+            unused = f.emit(word, f"trunc {unused} to {word}")
+        bits = f.emit(word, f"lshr {word} -1, {unused.text}")
+        mask = self.type.with_element("i1")
+        return f.emit(mask, f"bitcast {bits} to {mask}")
 
 
 class Module:
@@ -458,6 +480,16 @@ class Function:
             vector(a.type.element, len(lanes)), f"shufflevector {a}, {b}, <{len(lanes)} x i32> <{numbers}>"
         )
 
+    def gathered(self, type: Type, pointers: Sequence[Value]) -> Value:
+        """The elements at pointers, as the lanes of a vector. Pointers need not be aligned."""
+        elements = [self.emit(type, f"load {type}, {pointer}, align 1") for pointer in pointers]
+        if len(elements) == 1:
+            return elements[0]
+        whole = Value(self, vector(type.element, len(elements)), "poison")
+        for lane, element in enumerate(elements):
+            whole = self.emit(whole.type, f"insertelement {whole}, {element}, i32 {lane}")
+        return whole
+
     def fold(self, combine: Callable[[Value, Value], Value], x: Value) -> Value:
         """Combine the lanes of a vector to a scalar, by halves."""
         while x.type.lanes > 2:
@@ -502,11 +534,11 @@ class Function:
         """
         self.line('fence syncscope("singlethread") acq_rel')
 
-    def stack(self, type: Type, count: int) -> Value:
+    def stack(self, type: Type, count: int, align: int = 8) -> Value:
         """Room for ``count`` values in the frame of the function."""
         self._number += 1
         name = f"%s{self._number}"
-        self._entry.append(f" {name} = alloca {type}, i64 {count}, align 8")
+        self._entry.append(f" {name} = alloca {type}, i64 {count}, align {align}")
         return Value(self, PTR, name)
 
     def arguments(self, block: ArgumentBlock, pointer: Value | None = None) -> Arguments:
@@ -596,30 +628,39 @@ class Function:
         carry: Sequence[Value] = (),
         size: int = 4,
         masked: bool = True,
+        lanes: int = 0,
     ) -> list[Value]:
         """Walk over ``count`` elements: ``body(offset, parts, carried values)`` for vectors one after the other.
 
         The offset is the index times ``size``: bytes of floats, unless told otherwise. First ``unroll`` vectors at a
         time (or several such numbers, one after the other: falling powers of 2), then one, then what is left of the
         last: with a mask, or, where the target has none (or ``masked`` is false) and nothing is carried, element by
-        element. ``body`` returns the values that it carries; so does this.
+        element. ``body`` returns the values that it carries; so does this. ``lanes``: elements of a vector, as many as
+        a register has floats unless told otherwise.
         """
         carried = list(carry)
         start = self.integer(0)
+        lanes = lanes or self.lanes
+        whole = vector("float", lanes)
         for number in dict.fromkeys([*([unroll] if isinstance(unroll, int) else unroll), 1]):
-            end = count & -(number * self.lanes)
-            with self.loop(start, end, number * self.lanes, carry=carried) as loop:
-                parts = [Part(self, self.f32) for _ in range(number)]
+            end = count & -(number * lanes)
+            with self.loop(start, end, number * lanes, carry=carried) as loop:
+                parts = [Part(self, whole) for _ in range(number)]
                 loop.hand_on(body(loop.index * size, parts, loop.values) or ())
             carried, start = loop.results, end
         if not carry and not (self.has_masks and masked):
+            if lanes > _FEW:
+                end = count & -_FEW
+                with self.loop(start, end, _FEW) as loop:
+                    body(loop.index * size, [Part(self, vector("float", _FEW))], [])
+                start = end
             with self.loop(start, count) as loop:
                 body(loop.index * size, [Part(self, F32)], [])
             return []
-        rest = count & (self.lanes - 1)
+        rest = count & (lanes - 1)
         # A loop of one turn or none: what it carries comes out either way.
-        with self.loop(0, rest, self.lanes, carry=carried) as loop:
-            loop.hand_on(body(start * size, [Part(self, self.f32, rest)], loop.values) or ())
+        with self.loop(0, rest, lanes, carry=carried) as loop:
+            loop.hand_on(body(start * size, [Part(self, whole, rest)], loop.values) or ())
         return loop.results
 
     # Helpers

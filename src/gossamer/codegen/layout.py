@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from gossamer.codegen.graph import KernelGraph
 from gossamer.dtypes import element_bits
@@ -29,6 +29,8 @@ class Place:
     border: Border = NO_BORDER
     spread: bool = False
     """There is something between its elements: a border, or a gap behind each pixel."""
+    fill: int = 0
+    """The byte that the border consists of."""
 
 
 class Layout:
@@ -82,23 +84,32 @@ def is_box(view: View) -> bool:
     return True
 
 
-def lay_out(graph: KernelGraph, borders: dict[Buffer, Border], gaps: Collection[Buffer] = ()) -> Layout:
-    """Places for every buffer that kernels write, and for those of the boundary. Constants get theirs as they are met.
+def lay_out(
+    graph: KernelGraph,
+    borders: dict[Buffer, Border],
+    gaps: Collection[Buffer] = (),
+    fills: Mapping[Buffer, int] | None = None,
+) -> Layout:
+    """Places for every buffer that kernels write, and for those of the boundary. Constants get theirs as they are met, and
+    so does what is computed of them alone.
 
-    ``gaps`` are images whose pixels are kept a little apart (`gossamer.codegen.passes.gaps`).
+    ``gaps`` are images whose pixels are kept a little apart (`gossamer.codegen.passes.gaps`); ``fills`` are bytes that
+    borders consist of where these are not 0.
 
     Buffers that are never alive together share memory: the largest first, each as low as it can.
     """
     layout = Layout()
     lives: dict[Buffer, list[int]] = {}
+    known = graph.known()
     for number, kernel in enumerate(graph.kernels):
         for view in (*kernel.operands, kernel.y):
-            if not view.buffer.is_constant:
+            if id(view.buffer) not in known:
                 lives.setdefault(view.buffer, [number, number])[1] = number
     inner: list[tuple[Buffer, int, int]] = []
     for buffer, (first, last) in lives.items():
         border = borders.get(buffer, NO_BORDER)
         place = layout.places[buffer] = _place(buffer, border, ALIGNMENT if buffer in gaps else 0)
+        place.fill = (fills or {}).get(buffer, 0)
         if buffer.tensor >= 0:
             place.base = boundary(buffer.tensor)
         else:

@@ -118,6 +118,25 @@ def _convolution(node: Kernel) -> int:
     return node.y.size * (2 * prod(node.operands[1].shape[1:]) + 1)
 
 
+def _hybrid(node: Kernel) -> int:
+    weights = node.operands[1]
+    return node.y.size * (2 * (weights.size // weights.shape[0]) + 1)
+
+
+def _elementwise(node: Kernel) -> int:
+    return node.y.size
+
+
+def _contract16(node: Kernel) -> int:
+    # The sums are some more than there are channels.
+    channels, *taps = node.operands[1].shape
+    return prod(node.y.shape[:-1]) * channels * 2 * prod(taps)
+
+
+def _dot(node: Kernel) -> int:
+    return 2 * node.operands[0].size
+
+
 def _depthwise(node: Kernel) -> int:
     return node.y.size * (2 * prod(node.operands[1].shape[:2]) + 1)
 
@@ -127,7 +146,8 @@ def _matmul(node: Kernel) -> int:
 
 
 def _window(node: Kernel) -> int:
-    geometry: Geometry = node.settings[1]
+    settings = node.settings
+    geometry: Geometry = settings["geometry"] if isinstance(settings, dict) else settings[1]
     return node.y.size * prod(geometry.kernel)
 
 
@@ -155,7 +175,7 @@ def _reduce(node: Kernel) -> int:
 def _normalize(node: Kernel) -> int:
     # Of each element: for a layer the sum, less the mean, squared, the sum, less the mean, over the deviation; for the
     # others squared, the sum, over the norm.
-    return (6 if node.settings["norm"] == "layer" else 3) * node.y.size
+    return (6 if node.settings.get("norm") == "layer" else 3) * node.y.size
 
 
 def _local_response(node: Kernel) -> int:
@@ -177,21 +197,40 @@ def _softmax(node: Kernel) -> int:
 FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "bitcast": _none,
     "contract": _convolution,
+    "contract16": _contract16,
     "copy": _none,
     "depthwise": _depthwise,
+    "depthwise16": _depthwise,
+    "dot16": _dot,
     "extreme": _reduce,
     "gather": _none,
+    "grid": _none,
+    "hybrid": _hybrid,
+    "hybrid_depthwise": _depthwise,
+    "levels": _elementwise,
     "localresponse": _local_response,
     "map": _none,
     "matmul": _matmul,
     "nonzero": _none,
     "normalize": _normalize,
+    "product16": _matmul,
+    "push": _none,
     "put": _none,
+    "quantize": _elementwise,
+    "quantized_contract": _convolution,
+    "quantized_depthwise": _depthwise,
+    "quantized_matmul": _matmul,
+    "quantized_normalize": _normalize,
+    "quantized_reduce": _reduce,
+    "quantized_softmax": _softmax,
+    "quantized_window": _window,
+    "range": _reduce,
     "reduce": _reduce,
     "resize": _resize,
     "rows": _rows,
     "scan": _reduce,
     "softmax": _softmax,
+    "softmax16": _softmax,
     "strassen": _convolution,
     "volume": _convolution,
     "window": _window,

@@ -11,10 +11,12 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from gossamer.codegen.build import PASSES, PLAIN
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS
 from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression
-from gossamer.codegen.graph import Boxes
+from gossamer.codegen.graph import Boxes, Quantized
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.networks import (
@@ -37,7 +39,7 @@ from gossamer.codegen.networks import (
 from gossamer.codegen.spec import KernelSpec
 from gossamer.schema.enums import TensorType
 from gossamer.targets import Target
-from gossamer.views import Shape, View
+from gossamer.views import Requantizing, Shape, View
 
 SIZES = (224, 192, 160, 128, 96, 256, 320)
 """Rows and columns of the pictures that networks see."""
@@ -61,6 +63,7 @@ ALONE = (IDENTITY, *FUSED)
 ACTIVATIONS = (*ALONE, HARD_SWISH, SILU)
 
 F32, INT32, INT64 = TensorType.FLOAT32, TensorType.INT32, TensorType.INT64
+INT8, UINT8, INT16 = TensorType.INT8, TensorType.UINT8, TensorType.INT16
 MOVED = (TensorType.INT8, TensorType.INT16, F32, INT64)
 """An element type of every size."""
 
@@ -156,6 +159,8 @@ def _others() -> Iterator[Layer]:
         shape = image[:axis] + image[axis + 1 :]
         yield partial(_operator, "extreme", index, [(image, F32)], shape, {"axis": axis, "greatest": greatest})
     yield partial(_operator, "nonzero", INT32, [(image, INT32)], image, None)
+    yield from _over_bytes(image)
+    yield from _depthwise_bytes()
     for type in MOVED:
         yield partial(_transpose, (2, 1, 0), type)
         yield partial(_transpose, (5, 3, 1, 4, 2, 0), type)
@@ -169,13 +174,48 @@ def _others() -> Iterator[Layer]:
         if type != other:
             yield partial(_cast, type, other)
     for (name, function), type in product(FUNCTIONS.items(), (F32, INT32, TensorType.BOOL)):
-        if ELEMENTS[ELEMENT_OF[type]].kind in function.emit:
+        fits = function.bits in (0, ELEMENTS[ELEMENT_OF[type]].bits) and function.reads is None
+        if fits and ELEMENTS[ELEMENT_OF[type]].kind in function.emit:
             types = [type] * function.arity
             if function.chooses:
                 types[0] = TensorType.BOOL
             for scalars in product((False, True), repeat=function.arity):
                 if not all(scalars):
                     yield partial(_map, name, types, scalars)
+
+
+def _over_bytes(image: Shape) -> Iterator[Layer]:
+    """Reductions and the like of quantized integers."""
+    for type, axes, reduction in product((INT8, UINT8, INT16), ((1, 2), (3,)), ("sum", "max", "min")):
+        shape = tuple(1 if axis in axes else size for axis, size in enumerate(image))
+        rescaled = reduction == "sum" and type != INT16
+        operands = [(image, type), ((2,), F32)][: 1 + rescaled]
+        result = INT32 if reduction == "sum" and type == INT16 else type
+        yield partial(_operator, "quantized_reduce", result, operands, shape, {"reduction": reduction, "axes": axes})
+    for type, reduction, size in product((INT8, UINT8, INT16), ("max", "mean"), (3, 17)):
+        big = (1, 32, 32, 32)
+        pool = {"reduction": reduction, "geometry": same(big, size, 2), "low": 0, "high": 100}
+        yield partial(_operator, "quantized_window", type, [(big, type)], (1, 16, 16, 32), pool)
+    for type in (INT8, UINT8):
+        numbers = [((256,), F32), ((3,), INT32)]
+        for result, log in ((type, False), (type, True), (INT16, False)):
+            yield partial(_operator, "quantized_softmax", result, [(image, type), *numbers], image, {"log": log})
+        yield partial(_operator, "quantized_normalize", type, [(image, type)], image, {"zero_point": 0})
+        rows = ((0, 1, 0), (0, 1, 1024), (1, 1, 0), (1, 1, 1024))
+        places = {"rows": rows, "columns": rows}
+        yield partial(_operator, "resize", type, [((1, 2, 2, 32), type)], (1, 4, 4, 32), places)
+
+
+def _depthwise_bytes() -> Iterator[Layer]:
+    """Depthwise convolutions of bytes: blocks of every width, few channels, an odd row; clamped or not."""
+    for type, kernel, stride, clamps in product((INT8, UINT8), (3, 5), (1, 2), (0, 1)):
+        for channels, side in product((8, 16, 32, 80, 96), (8, 9)):
+            image = (1, side * stride, side * stride, channels)
+            low = 0 if type == UINT8 else -128
+            to = Requantizing(0, 0, np.zeros(1, np.float32), 0, low + clamps, low + 255)
+            operands = [(image, type), ((kernel, kernel, channels), type), ((channels,), INT32)]
+            settings = Quantized(same(image, kernel, stride), to)
+            yield partial(_operator, "quantized_depthwise", type, operands, (1, side, side, channels), settings)
 
 
 def _specs(layer: Layer, activation: Expression, target: Target) -> dict[str, KernelSpec]:

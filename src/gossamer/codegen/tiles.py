@@ -27,9 +27,37 @@ more are up to 2 % slower, for their sums leave the cache."""
 
 @cache
 def proposals(target: Target, kind: str) -> tuple[Tile, ...]:
-    """The tiles of the target's file, the best first."""
-    tiles: tuple[Tile, ...] = import_module(f"gossamer.targets.{target.name}").TILES[kind]
-    return tiles
+    """The tiles of the target's file, or of the file of one that it extends, the best first."""
+    for member in target.family():
+        tiles: tuple[Tile, ...] | None = getattr(import_module(f"gossamer.targets.{member.name}"), "TILES", {}).get(
+            kind
+        )
+        if tiles is not None:
+            return tiles
+    raise KeyError(kind)
+
+
+@cache
+def quantized_tile(target: Target, columns: int, channels: int, steps: int) -> Tile:
+    """As `gemm_tile`, of bytes: ``steps`` of four of depth."""
+    vectors = -(-channels // target.lanes())
+    best, tile = float("inf"), (1, min(4, vectors))
+    for mr, nv in proposals(target, "quantized_gemm"):
+        if mr > columns:
+            continue
+        nv = min(nv, vectors)
+        whole, rest = divmod(vectors, nv)
+        cycles = whole * _quantized_cycles(mr, nv, steps) + (_quantized_cycles(mr, rest, steps) if rest else 0)
+        cost = -(-columns // mr) * cycles
+        if cost < best - 1e-9:
+            best, tile = cost, (mr, nv)
+    return tile
+
+
+def _quantized_cycles(mr: int, nv: int, steps: int) -> float:
+    # A step as in `_cycles`; then a vector of sums takes some cycles to become bytes, fewer if there are more of a row.
+    step = max(mr * nv, (mr + nv) * (1.2 if nv == 1 else 1), 8) / 2 + 0.1
+    return steps * step + mr * nv * (2.0, 1.2, 1.4, 1.0)[min(nv, 4) - 1] + 15
 
 
 @cache

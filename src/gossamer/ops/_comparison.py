@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_binary, refuse_quantized, require_scale
+from gossamer.ops._elementwise import prepare_binary, require_scale
+from gossamer.ops._fixed_point_lowering import FIRST, SECOND, operand
 from gossamer.ops._rescale import OperandScale, divide_by_any_pot
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
@@ -92,5 +93,10 @@ def compare(ctx: InvokeContext, comparison: Callable[..., Any]) -> Array:
 
 def lower_comparison(graph: Lowering, function: str) -> None:
     """State the operator as a function of both inputs."""
-    refuse_quantized(graph)
+    if graph.data is not None:
+        rescaled: Rescaled = graph.data
+        operands = [operand(graph, scale) for scale in (rescaled.first, rescaled.second)]
+        expression = (function, ("scalein", FIRST, 2), ("scalein", SECOND, 3))
+        graph.result(graph.map(expression, graph.value(0), graph.value(1), *operands, type=TensorType.BOOL))
+        return
     graph.result(graph.map(function, graph.value(0), graph.value(1), type=TensorType.BOOL))

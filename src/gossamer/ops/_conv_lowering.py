@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
@@ -56,10 +56,21 @@ def transposed(
 
     Elements ``stride`` apart meet the same taps: they are an ordinary convolution, of a part of the filter backwards.
     """
-    batches, channels = x.shape[0], filter.shape[0]
+    y = graph.empty((x.shape[0], *(window.input for window in windows), filter.shape[0]), x.type)
+    for place, image, part, phase, before in by_phase(graph, x, filter, windows, y):
+        graph.copy(graph.activation(_phase(graph, image, part, bias, phase, before), activation), place)
+    return y
+
+
+Part = tuple[View, View, View, Sequence[Phase], Sequence[int]]
+"""Where the elements of a phase are in the result; the image and the filter of their convolution; the phase along each
+axis, and the padding in front."""
+
+
+def by_phase(graph: Lowering, x: View, filter: View, windows: Sequence[Window], y: View) -> Iterator[Part]:
+    """The convolutions that a transposed one is. Refused if they are too many."""
     if prod(min(window.stride, window.input) for window in windows) > MOST_PHASES:
         graph.refuse(f"its strides make more than {MOST_PHASES} convolutions")
-    y = graph.empty((batches, *(window.input for window in windows), channels), x.type)
     for phase in product(*map(phases, windows)):
         place, part, image, before = y, filter, x, []
         for axis, (along, window) in enumerate(zip(phase, windows, strict=True), 1):
@@ -68,8 +79,19 @@ def transposed(
             skipped = max(0, -along.before)  # places that are not met
             image = image.slice(axis, skipped, max(0, image.shape[axis] - skipped))
             before.append(along.before + skipped)
-        graph.copy(graph.activation(_phase(graph, image, part, bias, phase, before), activation), place)
-    return y
+        yield place, image, part, phase, before
+
+
+def phase_geometry(phase: Sequence[Phase], before: Sequence[int]) -> Geometry:
+    """The windows of a phase over rows and columns."""
+    rows, columns = phase
+    return Geometry(
+        (rows.taps, columns.taps),
+        (1, 1),
+        (rows.dilation, columns.dilation),
+        (before[0], before[1]),
+        (rows.output, columns.output),
+    )
 
 
 def _phase(
@@ -80,15 +102,7 @@ def _phase(
         return _bias(graph, bias, filter.shape[0]).broadcast((x.shape[0], *output, filter.shape[0]))
     if len(phase) == 3:
         return volume(graph, x, filter, bias, output, tuple(before), dilation=dilation)
-    rows, columns = phase
-    geometry = Geometry(
-        (rows.taps, columns.taps),
-        (1, 1),
-        (rows.dilation, columns.dilation),
-        (before[0], before[1]),
-        (rows.output, columns.output),
-    )
-    return graph.convolution(x, filter, bias, geometry)
+    return graph.convolution(x, filter, bias, phase_geometry(phase, before))
 
 
 def _bias(graph: Lowering, bias: View | None, channels: int) -> View:

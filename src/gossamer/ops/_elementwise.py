@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from gossamer.dtypes import type_name
+from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, TensorInfo
 from gossamer.quantization import activation_range, quantized_activation_range
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import View
+
+BYTES = frozenset((TensorType.INT8, TensorType.UINT8))
 
 
 def require_output_type(ctx: Context, expected: TensorType) -> None:
@@ -104,10 +107,40 @@ def quantized_limits(ctx: PrepareContext, activation: int) -> tuple[int, int]:
 def lower_elementwise(
     graph: Lowering, expression: Expression, activation: ActivationFunctionType = ActivationFunctionType.NONE
 ) -> None:
-    """State an operator as an expression of all its inputs, and a fused activation."""
+    """State an operator as an expression of all its inputs, and a fused activation.
+
+    One of quantized bytes alone becomes the table that its reference kernel fills.
+    """
+    if graph.data is not None and len(graph.inputs) == 1 and {graph.input(0).type, graph.output().type} <= BYTES:
+        graph.result(graph.lookup(graph.value(0), table_of(graph)))
+        return
     refuse_quantized(graph)
     y = graph.map(expression, *(graph.value(position) for position in range(len(graph.inputs))))
     graph.result(graph.activation(y, activation))
+
+
+class _EveryByte:
+    """The node as its reference kernel sees it when its one input has all 256 values, in the order of the bytes."""
+
+    def __init__(self, graph: Lowering) -> None:
+        self._graph = graph
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._graph, name)
+
+    def value(self, position: int) -> Array:
+        every: Array = np.arange(256, dtype=np.uint8).view(numpy_dtype(self._graph.input(position).type))
+        return every
+
+
+def table_of(graph: Lowering) -> Array:
+    """What the reference kernel makes of every byte. Refused if it raises an error for some: so must machine code."""
+    function: Any = graph.op.reference_function
+    try:
+        table: Array = function(_EveryByte(graph))
+    except graph.error as error:
+        graph.refuse(f"some inputs are an error: {error}")
+    return table
 
 
 def refuse_quantized(graph: Lowering) -> None:

@@ -290,8 +290,8 @@ def table_logistic(x: Array, multiplier: int, shift: int) -> NDArray[np.int16]:
     scaled = _scaled(x, multiplier, shift)
     magnitude = np.abs(scaled)
     index = np.minimum(magnitude >> 9, 254)
-    low = _SIGMOID[index]
-    result = (low << 9) + (magnitude & 0x1FF) * (_SIGMOID[index + 1] - low)
+    low = SIGMOID[index]
+    result = (low << 9) + (magnitude & 0x1FF) * (SIGMOID[index + 1] - low)
     result = np.where(magnitude >> 9 >= 255, 0x7FFF << 10, result)
     result = np.where(scaled >= 0, result + (1 << 9), (1 << 25) - result + (1 << 9) - 1)
     return (result >> 10).astype(np.int16)
@@ -302,8 +302,8 @@ def table_tanh(x: Array, multiplier: int, shift: int) -> NDArray[np.int16]:
     scaled = _scaled(x, multiplier, shift)
     magnitude = np.abs(scaled)
     index = np.minimum(magnitude >> 8, 254)
-    low = _SIGMOID[index]
-    result = (low << 8) + (magnitude & 0xFF) * (_SIGMOID[index + 1] - low)
+    low = SIGMOID[index]
+    result = (low << 8) + (magnitude & 0xFF) * (SIGMOID[index + 1] - low)
     result = np.where(magnitude >> 8 >= 255, 0xFFFF << 8, result)
     result = np.where(scaled >= 0, result - (1 << 23) + (1 << 7), (1 << 23) - result + (1 << 7) - 1)
     return (result >> 8).astype(np.int16)
@@ -316,7 +316,7 @@ def _scaled(x: Array, multiplier: int, shift: int) -> Int:
 
 # sigmoid(i / 24) * 65536, as TFLite tabulates it (not everywhere the nearest integer).
 # fmt: off
-_SIGMOID = np.array([
+SIGMOID = np.array([
     32768, 33451, 34133, 34813, 35493, 36169, 36843, 37513, 38180, 38841, 39498, 40149, 40794, 41432, 42064, 42688,
     43304, 43912, 44511, 45102, 45683, 46255, 46817, 47369, 47911, 48443, 48964, 49475, 49975, 50464, 50942, 51409,
     51865, 52311, 52745, 53169, 53581, 53983, 54374, 54755, 55125, 55485, 55834, 56174, 56503, 56823, 57133, 57433,

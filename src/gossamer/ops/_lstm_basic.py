@@ -17,9 +17,12 @@ everything after it is gemmlowp's fixed-point arithmetic for int16. The operator
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gossamer.dtypes import type_name
+from gossamer.ops import _int16
 from gossamer.ops._fixed_point import high_mul, rescale
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._layout import require_rank, require_shape
@@ -33,6 +36,7 @@ from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
 from gossamer.quantization import quantize_multiplier, rounding_divide_by_pot
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 NAMES = ("input", "previous output", "weights", "bias", "previous state", "output", "state", "joined", "product")
 F32, U8, I16, I32 = TensorType.FLOAT32, TensorType.UINT8, TensorType.INT16, TensorType.INT32
@@ -117,21 +121,56 @@ def _product(a: Array, b: Array) -> Array:
     return high_mul(a, b, 16)
 
 
-def lower(graph: Lowering) -> None:
-    """One step of a float32 cell."""
-    x, weights, bias = graph.floats(0, 2, 3)
+def lower(graph: Lowering, data: Data) -> None:
+    """One step of a cell."""
+    if graph.input(0).type not in (F32, U8):
+        graph.refuse(f"{type_name(graph.input(0).type)} runs on the reference kernel")
+    x = graph.value(0)
     before, state = (
         graph.variable(position) if graph.input(position).is_variable else graph.value(position) for position in (1, 4)
     )
     cells = before.shape[1]
     joined = graph.concat([x, before], 1)
-    product = times(graph, joined, weights, bias)
-    i, g, f, o = (product.slice(1, number * cells, cells) for number in range(4))
-    cell = ("add", ("mul", ("logistic", 0), ("tanh", 1)), ("mul", ("logistic", 2), 3))
-    renewed = graph.map(cell, i, g, f, state)
-    output = graph.map(("mul", ("logistic", 0), ("tanh", 1)), o, renewed)
+    if x.type == F32:
+        product = times(graph, joined, *graph.floats(2, 3))
+    else:
+        product = _fixed_product(graph, joined, data)
+    gates = [product.slice(1, number * cells, cells) for number in range(4)]
+    step = _step if x.type == F32 else _fixed_step
+    output, renewed = step(graph, gates, state)
     for position, view in ((1, output), (4, renewed)):
         if graph.input(position).is_variable:
             graph.update(position, view)
     for position, view in enumerate((output, renewed, joined, product)):
         graph.result(view, position)
+
+
+def _step(graph: Lowering, gates: Sequence[View], state: View) -> tuple[View, View]:
+    """The new output and state, of floats."""
+    i, g, f, o = gates
+    cell = ("add", ("mul", ("logistic", 0), ("tanh", 1)), ("mul", ("logistic", 2), 3))
+    renewed = graph.map(cell, i, g, f, state)
+    return graph.map(("mul", ("logistic", 0), ("tanh", 1)), o, renewed), renewed
+
+
+def _fixed_product(graph: Lowering, joined: View, data: Data) -> View:
+    if data.shift > 0:
+        graph.refuse("the scale of bias is too large")
+    centre, multiplier, shift = (graph.array(np.array(n, np.int32)) for n in (128, data.multiplier, data.shift))
+    weights = graph.array(np.ascontiguousarray((graph.known(2).astype(np.int16) - np.int16(data.weights_zero)).T))
+    sums = _int16.product(graph, graph.map(("sub", ("toi32", 0), 1), joined, centre, type=I16), weights)
+    total = ("requantup", ("add", ("toi32", 0), 1), 2, 3)
+    return graph.map(("saturate16", total), sums, graph.value(3), multiplier, shift, type=I16)
+
+
+def _fixed_step(graph: Lowering, gates: Sequence[View], state: View) -> tuple[View, View]:
+    """The new output and state, of integers."""
+    i, g, f, o = gates
+    four, eight = (graph.array(np.array(n, np.int32)) for n in (4, 8))
+    added = ("roundshift", ("product16", ("fixedlogistic", ("toi32", 0)), ("fixedtanh3", ("toi32", 1))), 4)
+    kept = ("product16", ("fixedlogistic", ("toi32", 2)), ("toi32", 3))
+    renewed = graph.map(("saturate16", ("add", added, kept)), i, g, f, state, four, type=I16)
+    doubled = ("saturate16", ("add", ("toi32", 1), ("toi32", 1)))  # of 3 integer bits
+    released = ("product16", ("fixedlogistic", ("toi32", 0)), ("fixedtanh3", doubled))
+    limits = graph.parameters(128, 0, 255)
+    return graph.map(("limit", ("roundshift", released, 2), 3), o, renewed, eight, limits, type=U8), renewed

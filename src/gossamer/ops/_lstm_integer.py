@@ -25,13 +25,17 @@ from functools import lru_cache
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.ops import _fixed_point
+from gossamer.ops import _fixed_point, _int16
+from gossamer.ops._fixed_point_lowering import result
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._lstm import PEEPHOLE_GATES, Cell, Operands
+from gossamer.ops._recurrent import check_steps, read_state, sequence_of, step_of, write_state
+from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 Ints = NDArray[np.int64]
 Multiplier = tuple[int, int]
@@ -314,3 +318,115 @@ def _effective_bias(weights: Array, zero_point: int, bias: Ints | None) -> Ints:
 def _optional(ctx: InvokeContext, places: Mapping[str, int], name: str) -> Ints | None:
     value = ctx.optional_value(places[name])
     return None if value is None else value.astype(np.int64)
+
+
+def lower_sequence(graph: Lowering, cell: Cell, scales: Scales, x: View, axis: int) -> View:
+    """An integer cell over a sequence, whose time is ``axis`` 0 or 1; it has the layout of ``x``."""
+    return _Lowered(graph, cell, scales).sequence(x, axis)
+
+
+class _Lowered:
+    """A cell in terms of the kernel graph. The gates are side by side in vectors, and their weights one matrix."""
+
+    def __init__(self, graph: Lowering, cell: Cell, scales: Scales) -> None:
+        if cell.norm:
+            graph.refuse("layer normalization of int8 runs on the reference kernel")
+        if cell.peephole and cell.outputs != cell.cells:
+            graph.refuse("peepholes need as many outputs as cells")
+        self.graph = graph
+        self.cell = cell
+        self.scales = scales
+        self.inputs = _int16.matrix(graph, self.of_gates("input_to_{}_weights"))
+        self.recurrent = _int16.matrix(graph, self.of_gates("recurrent_to_{}_weights"))
+        self.projection = None
+        if cell.projection:
+            self.projection = _int16.matrix(graph, graph.known(cell.places["projection_weights"]))
+        self.of_inputs = self.multipliers([scales.gates[gate].inputs for gate in cell.gates])
+        self.of_recurrent = self.multipliers([scales.gates[gate].recurrent for gate in cell.gates])
+        self.state_zero = graph.input(cell.places["output_state"]).quantization.zero_point
+
+    def of_gates(self, name: str) -> Array:
+        """A constant operand of each gate, one after the other."""
+        return np.concatenate([self.graph.known(self.cell.places[name.format(gate)]) for gate in self.cell.gates])
+
+    def multipliers(self, of_gates: list[Multiplier]) -> list[View]:
+        """Multipliers and shifts of gates, for each of their cells."""
+        columns = np.repeat(np.array(of_gates, np.int32).T, self.cell.cells, axis=1)
+        return [self.graph.array(column) for column in columns]
+
+    def sequence(self, x: View, axis: int) -> View:
+        """See `lower_sequence`."""
+        graph, cell, places = self.graph, self.cell, self.cell.places
+        sums = _int16.products(graph, x, self.inputs, graph.input(0).quantization.zero_point)
+        biases = graph.array(self.of_gates("{}_gate_bias"))
+        driven = graph.map(
+            ("saturate16", ("requant", ("add", 0, 1), 2, 3)), sums, biases, *self.of_inputs, type=TensorType.INT16
+        )
+        output_state = read_state(graph, places["output_state"], cell.batch)
+        cell_state = read_state(graph, places["cell_state"], cell.batch)
+        outputs = []
+        for step in check_steps(graph, x.shape[axis]):
+            output_state, cell_state = self.step(step_of(driven, axis, step), output_state, cell_state)
+            outputs.append(output_state)
+        write_state(graph, places["output_state"], output_state)
+        write_state(graph, places["cell_state"], cell_state)
+        return sequence_of(graph, outputs, axis)
+
+    def step(self, driven: View, output_state: View, cell_state: View) -> tuple[View, View]:
+        """The new output and cell state."""
+        graph, cell, scales = self.graph, self.cell, self.scales
+        sums = _int16.products(graph, output_state, self.recurrent, self.state_zero)
+        total = ("saturate16", ("add", ("requant", 0, 2, 3), ("toi32", 1)))
+        totals = graph.map(total, sums, driven, *self.of_recurrent, type=TensorType.INT16)
+        gates = {gate: totals.slice(1, n * cell.cells, cell.cells) for n, gate in enumerate(cell.gates)}
+
+        forget = self.peeped("forget", gates["forget"], cell_state)
+        operands = [forget, cell_state, gates["cell"], *map(self.number, (15, 30 + scales.cell_exponent))]
+        released: Expression = ("fixedlogistic", ("toi32", 0))
+        if "input" in gates:
+            admitted: Expression = ("fixedlogistic", ("toi32", 5))
+            operands.append(self.peeped("input", gates["input"], cell_state))
+        else:
+            admitted = ("sub", 5, released)
+            operands.append(self.number(32767))
+        kept = ("roundshift", ("mul", released, ("toi32", 1)), 3)
+        added = ("roundshift", ("mul", admitted, ("fixedtanh3", ("toi32", 2))), 4)
+        clip = scales.cell_clip
+        operands.append(graph.parameters(0, -clip if clip else -32768, clip or 32767))
+        renewed = ("limit", ("add", kept, ("toi32", ("toi16", added))), 6)
+        cell_state = graph.map(renewed, *operands, type=TensorType.INT16)
+
+        output = self.peeped("output", gates["output"], cell_state)
+        shown = (f"fixedtanh{15 + scales.cell_exponent}", ("toi32", 1))
+        hidden = ("scaleout", ("mul", released, shown), 2)
+        zero = -scales.hidden_zero if cell.projection else scales.hidden_zero
+        to = result(graph, *scales.hidden, zero, -128, 127)
+        output_state = graph.map(hidden, output, cell_state, to, type=TensorType.INT8)
+        if self.projection is not None:
+            output_state = self.projected(output_state, self.projection)
+        return output_state, cell_state
+
+    def peeped(self, gate: str, total: View, cell_state: View) -> View:
+        """A gate with its view of the cell state."""
+        if not self.cell.peephole:
+            return total
+        weights = self.graph.value(self.cell.places[f"cell_to_{gate}_weights"])
+        multiplier, shift = map(self.number, self.scales.gates[gate].peephole)
+        seen = ("requant", ("mul", ("toi32", 1), ("toi32", 2)), 3, 4)
+        operands = (total, cell_state, weights, multiplier, shift)
+        return self.graph.map(("saturate16", ("add", ("toi32", 0), seen)), *operands, type=TensorType.INT16)
+
+    def projected(self, hidden: View, weights: View) -> View:
+        """The output of a hidden vector, from which its zero point has been taken twice."""
+        graph, scales, places = self.graph, self.scales, self.cell.places
+        sums = _int16.products(graph, hidden, weights, -scales.hidden_zero)
+        bias = graph.optional_value(places["projection_bias"])
+        clip = scales.proj_clip or 128
+        to = result(graph, *scales.projection, self.state_zero, max(-clip, -128), min(clip, 127))
+        total: Expression = 0 if bias is None else ("add", 0, 1)
+        operands = [sums] if bias is None else [sums, bias]
+        return graph.map(("scaleout", total, len(operands)), *operands, to, type=TensorType.INT8)
+
+    def number(self, value: int) -> View:
+        """A constant."""
+        return self.graph.array(np.array(value, np.int32))

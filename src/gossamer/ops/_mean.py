@@ -1,8 +1,12 @@
-"""Quantized MEAN and SUM: TFLite's reference QuantizedMeanOrSum.
+"""Quantized MEAN and SUM: TFLite's reference QuantizedMeanOrSum; in machine code, XNNPACK's.
 
 The sum of the quantized values less n zero points is a 32-bit integer. It is rescaled by input scale / output scale in
 the 32-bit arithmetic of MultiplyByQuantizedMultiplier, moved to the output's zero point and clamped. For a mean the
 significand is divided by n beforehand, shifted left as far as the total shift allows so that no bits are lost.
+
+XNNPACK (operators/reduce-nd.c) takes int8 and uint8 on TFLite's default path: round(float32(sum) * ratio + zero point),
+to the nearest integer, halves to even, saturated. All is float32: the ratio is input scale / output scale, times 1 / n
+for a mean, and the zero point is output zero point - (n * input zero point) * ratio.
 """
 
 from __future__ import annotations
@@ -11,10 +15,21 @@ import numpy as np
 
 from gossamer.ops._elementwise import require_scale
 from gossamer.ops._fixed_point import saturated, wrap_int32
-from gossamer.ops._reduce import BYTES, axes_of, prepare_reduction, reduced_elements, reduced_shape
+from gossamer.ops._reduce import (
+    BYTES,
+    axes_of,
+    grouped_axes,
+    prepare_reduction,
+    reduced_elements,
+    reduced_shape,
+    resolved_axes,
+)
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
-from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, quantize_multiplier
 from gossamer.records import record
+from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 
 @record(frozen=True)
@@ -51,3 +66,44 @@ def quantized_sum(ctx: InvokeContext, *, mean: bool) -> Array:
     centred = wrap_int32(total - ctx.input(0).quantization.zero_point * n)
     levels = multiply_by_quantized_multiplier(centred, rescaling.multiplier, rescaling.shift)
     return saturated(levels + output.quantization.zero_point, output.type)
+
+
+MOST = 1 << 23
+"""Bytes whose sum fits 32 bits."""
+
+_MOST_DIMENSIONS = 6
+"""Of a tensor that XNNPACK takes."""
+
+
+def lower_quantized_sum(graph: Lowering, *, mean: bool) -> None:
+    """State the sum or the mean: of int8 and uint8 as XNNPACK computes it."""
+    x, output = graph.input(0), graph.output()
+    axes = resolved_axes(graph, graph.known(1), len(x.shape))
+    count = reduced_elements(x.shape, axes)
+    wide = x.type == TensorType.INT16
+    if not axes or (len(x.shape) > _MOST_DIMENSIONS and not wide):
+        graph.refuse("it is not XNNPACK's, and runs on the reference kernel")
+    if wide and not mean:
+        graph.refuse("sums of int16 run on the reference kernel")
+    if count > MOST and not wide:
+        graph.refuse(f"there are more than {MOST} elements in a sum")
+    view, axes = grouped_axes(graph, graph.value(0), axes)
+    shape = [1 if axis in axes else size for axis, size in enumerate(view.shape)]
+
+    def total(type: TensorType, *rescaling: View) -> View:
+        return graph.kernel("quantized_reduce", view, *rescaling, shape=shape, type=type, reduction="sum", axes=axes)
+
+    if wide:
+        rescaling: Rescaling = graph.data.divided(count)
+        low, high = integer_range(TensorType.INT16)
+        shift = rescaling.shift
+        words = (rescaling.multiplier, max(shift, 0), max(-shift, 0), output.quantization.zero_point, low, high)
+        y = graph.map("scaleout", total(TensorType.INT32), graph.parameters(*words), type=TensorType.INT16)
+    else:
+        scale = np.float32(x.quantization.scale) / np.float32(output.quantization.scale)
+        if mean:
+            scale *= np.float32(1) / np.float32(count)
+        zero_point = np.float32(output.quantization.zero_point)
+        zero_point -= np.float32(count * x.quantization.zero_point) * scale
+        y = total(x.type, graph.parameters(float(scale), float(zero_point)))
+    graph.result(graph.reshape(y, output.shape))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
-from gossamer.ops._conv_geometry import ALL, Window, taps, window
+from gossamer.ops._conv_geometry import ALL, Window, geometry, taps, window
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import PrepareContext
 
 Array = NDArray[Any]
@@ -57,3 +58,28 @@ def counts(windows: Windows) -> NDArray[np.int32]:
             met[places] += 1
         along.append(met)
     return np.multiply.outer(*along)[..., None]
+
+
+MOST = 1 << 14
+"""Elements of the largest window whose mean machine code takes."""
+
+
+def lower_quantized_pool(
+    graph: Lowering, reduction: Literal["max", "mean"], windows: Windows, limits: tuple[int, int]
+) -> None:
+    """State a pool of quantized integers, clamped to ``limits``."""
+    rows, columns = windows
+    if reduction == "mean" and rows.filter * columns.filter > MOST:
+        graph.refuse(f"its windows have more than {MOST} elements")
+    output = graph.output()
+    y = graph.kernel(
+        "quantized_window",
+        graph.value(0),
+        shape=output.shape,
+        type=output.type,
+        reduction=reduction,
+        geometry=geometry(windows),
+        low=limits[0],
+        high=limits[1],
+    )
+    graph.result(y)

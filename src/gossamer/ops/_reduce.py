@@ -8,7 +8,7 @@ nothing. If the axes are not constant, the output's shape is known when they are
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -98,7 +98,11 @@ def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -
     if x.type not in types or (x.type in BYTES and x.quantization and reduction in ("sum", "prod")):
         graph.refuse(f"{type_name(x.type)} runs on the reference kernel")
     axes, y = resolved_axes(graph, graph.known(1), len(x.shape)), graph.value(0)
-    if x.type in _WIDENED:
+    if x.type in BYTES and reduction in ("max", "min") and axes:
+        y, axes = grouped_axes(graph, y, axes)
+        shape = [1 if axis in axes else size for axis, size in enumerate(y.shape)]
+        y = graph.kernel("quantized_reduce", y, shape=shape, type=x.type, reduction=reduction, axes=axes)
+    elif x.type in _WIDENED:
         y = graph.cast(y, TensorType.FLOAT32)
         y = graph.cast(graph.reduce(reduction, y, axes) if axes else y, x.type)
     else:
@@ -110,6 +114,17 @@ def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -
             y = graph.map("div", y, graph.scalar(reduced_elements(x.shape, axes), y))
         y = graph.cast(y, x.type)
     graph.result(graph.reshape(y, graph.output().shape))
+
+
+def grouped_axes(graph: Lowering, x: View, axes: Sequence[int]) -> tuple[View, tuple[int, ...]]:
+    """The operand and the axes over which to reduce it: those that lie in more than two places, which is more than a
+    kernel takes, are moved behind the others."""
+    groups = sum(axis in axes and axis - 1 not in axes for axis in range(len(x.shape)))
+    if groups <= 2:
+        return x, tuple(axes)
+    kept = [axis for axis in range(len(x.shape)) if axis not in axes]
+    moved = graph.copy(x.permute([*kept, *axes]))
+    return moved, tuple(range(len(kept), len(x.shape)))
 
 
 def _folded(graph: Lowering, function: str, x: View, axis: int) -> View:

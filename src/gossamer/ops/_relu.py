@@ -17,6 +17,8 @@ from gossamer.dtypes import numpy_dtype
 from gossamer.ops._activation import clamp
 from gossamer.ops._elementwise import prepare_unary, require_symmetric
 from gossamer.ops._fixed_point import look_up, scale_ratio
+from gossamer.ops._fixed_point_lowering import FIRST, rescaled
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import InvokeContext, PrepareContext
 from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, round_half_away
 from gossamer.records import record, replace
@@ -75,3 +77,8 @@ def clamped(ctx: InvokeContext, low: float, high: float) -> Array:
     if data.table is not None:
         return look_up(x, data.table)
     return data(x).astype(x.dtype)
+
+
+def lower_clamp(graph: Lowering, data: QuantizedClamp) -> None:
+    """State the clamp of an int16 operand."""
+    rescaled(graph, FIRST, (data.multiplier, data.shift), data.low, data.high, graph.value(0))

@@ -2,6 +2,12 @@
 
 A difference times the real multiplier beta * scale * 2**26 is a fixed-point number with five integer bits. Differences
 beyond about -31 in real terms count as minus infinity.
+
+In machine code, as in TFLite's optimized kernels (optimized_ops::Softmax and LogSoftmax), which are the default ones:
+the exponentials e^(-beta * scale * difference) are float32, by C's ``expf``, and summed in order. The softmax of each
+is its product with 1 / (sum * output scale), rounded, halves away from zero, plus the zero point; to uint8, a half is
+added and the fraction cut off. The logarithm is x * (scale / output scale) less (scale * greatest + log(sum)) / output
+scale, rounded with halves to even, plus the zero point. All of it is float32, rounded at each step, and saturated.
 """
 
 from __future__ import annotations
@@ -12,6 +18,8 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.ops._fixed_point import Int, exp_on_negative_values, wrap_int32
+from gossamer.ops._libm import expf
+from gossamer.ops.lowering import Lowering
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
 from gossamer.records import record
 
@@ -51,3 +59,22 @@ def steps_from_greatest(x: NDArray[np.integer]) -> Int:
     wide = x.astype(np.int64)
     steps: Int = wide.max(axis=-1, keepdims=True) - wide
     return steps
+
+
+_LEAST_SCALE = 2.0**-30
+"""Of an output, so that a probability over it fits 32 bits."""
+
+
+def lower_quantized_softmax(graph: Lowering, beta: float, *, log: bool = False) -> None:
+    """State the softmax of bytes, or its logarithm."""
+    x, output = graph.input(0), graph.output()
+    scale = np.float32(output.quantization.scale)
+    if scale < _LEAST_SCALE:
+        graph.refuse(f"the scale {scale} of the output is too small")
+    steps = np.arange(255, -1, -1).astype(np.float32)
+    table = expf(-np.float32(x.quantization.scale) * np.float32(beta) * steps)
+    levels = graph.parameters(float(scale), x.quantization.scale, output.quantization.zero_point)
+    y = graph.kernel(
+        "quantized_softmax", graph.value(0), graph.array(table), levels, shape=x.shape, type=output.type, log=log
+    )
+    graph.result(y)

@@ -12,6 +12,7 @@ import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._fixed_point import scale_ratio
+from gossamer.ops._fixed_point_lowering import FIRST, rescaled
 from gossamer.ops._function_table import prepare_unary_quantized
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -71,4 +72,11 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.data is not None and graph.input(0).type == TensorType.INT16:
+        if graph.data.ratio is None:
+            limits = graph.parameters(0, -32768, 32767)
+            graph.result(graph.map(("limit", ("abs", FIRST), 1), graph.value(0), limits, type=TensorType.INT16))
+        else:
+            rescaled(graph, ("abs", FIRST), graph.data.ratio, -32768, 32767, graph.value(0))
+        return
     lower_elementwise(graph, "abs")

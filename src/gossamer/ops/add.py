@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops import _xnnpack
 from gossamer.ops._elementwise import fused_activation, lower_elementwise, prepare_binary
+from gossamer.ops._fixed_point_lowering import lower_sum
 from gossamer.ops._rescale import Rescaling, prepare_sum
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
@@ -73,4 +75,13 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "add", graph.options.fused_activation_function)
+    """8 bits as XNNPACK has it (`_xnnpack`); beyond the scales that it takes, and int16, as the reference kernel."""
+    activation = graph.options.fused_activation_function
+    if graph.data is None:
+        lower_elementwise(graph, "add", activation)
+        return
+    y = _xnnpack.lower_sum(graph, activation)
+    if y is None:
+        lower_sum(graph, "add", graph.data)
+    else:
+        graph.result(y)

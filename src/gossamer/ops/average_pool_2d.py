@@ -15,7 +15,7 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._conv_geometry import geometry
 from gossamer.ops._elementwise import fused_activation, quantized_limits
-from gossamer.ops._pool import Windows, counts, prepare_pool, reduce_windows
+from gossamer.ops._pool import Windows, counts, lower_quantized_pool, prepare_pool, reduce_windows
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type
@@ -71,6 +71,9 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.data.limits is not None:
+        lower_quantized_pool(graph, "mean", graph.data.windows, graph.data.limits)
+        return
     (x,) = graph.floats(0)
     y = graph.window("mean", x, geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))

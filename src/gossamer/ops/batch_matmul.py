@@ -26,10 +26,12 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
+from gossamer.ops import _int16, _qd8
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import quantize_rows
 from gossamer.ops._layout import require_rank
+from gossamer.ops._requantizing import requantizing
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, operand_types, option
@@ -39,9 +41,9 @@ from gossamer.quantization import (
     quantize_multiplier,
 )
 from gossamer.records import record
-from gossamer.schema.enums import TensorType
+from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import BatchMatMulOptions
-from gossamer.views import View
+from gossamer.views import Requantizing, View
 
 F32, I8, I16, I32 = TensorType.FLOAT32, TensorType.INT8, TensorType.INT16, TensorType.INT32
 
@@ -194,6 +196,18 @@ def _hybrid(lhs: Array, rhs: Array, scales: NDArray[np.float32], asymmetric: boo
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.output().type == I16:
+        _lower_int16(graph)
+        return
+    if (graph.input(0).type, graph.input(1).type) == (F32, I8):
+        graph.known(1)
+        lhs, rhs = graph.value(0), _qd8.weights_of(graph, 1)
+        lhs, rhs = _transposed(lhs, graph.options.adj_x), _transposed(rhs, not graph.options.adj_y)
+        graph.result(_qd8.matmul(graph, lhs, rhs, _qd8.scales_of(graph, 1)))
+        return
+    if (graph.input(0).type, graph.input(1).type) == (I8, I8):
+        _lower_bytes(graph)
+        return
     lhs, rhs = graph.floats(0, 1)
     graph.result(graph.matmul(_transposed(lhs, graph.options.adj_x), _transposed(rhs, graph.options.adj_y)))
 
@@ -201,3 +215,26 @@ def lower(graph: Lowering) -> None:
 def _transposed(view: View, transpose: bool) -> View:
     *batch, rows, columns = range(len(view.shape))
     return view.permute((*batch, columns, rows)) if transpose else view
+
+
+def _lower_int16(graph: Lowering) -> None:
+    lhs, rhs = _transposed(graph.value(0), graph.options.adj_x), _transposed(graph.value(1), graph.options.adj_y)
+    data: Data = graph.data
+    to = _int16.Scaling(np.array([data.multiplier]), np.array([data.shift]), 0, -32768, 32767, True)
+    graph.result(_int16.requantize(graph, _int16.product(graph, lhs, rhs), None, to))
+
+
+def _lower_bytes(graph: Lowering) -> None:
+    """XNNPACK multiplies by matrices whose zero point is 0, and per-tensor ones; TFLite's kernel by the others."""
+    lhs, rhs = _transposed(graph.value(0), graph.options.adj_x), _transposed(graph.value(1), graph.options.adj_y)
+    data: Data = graph.data
+    if graph.output().type == I32:  # which takes no account of zero points
+        graph.result(graph.quantized_matmul(lhs, rhs, Requantizing(0, 0, np.ones(1, np.float32), 0, 0, 0), I32))
+        return
+    numbers = requantizing(graph, ActivationFunctionType.NONE)
+    if numbers.weight_zero == 0 and numbers.scales.size == 1:
+        graph.result(graph.quantized_matmul(lhs, rhs, numbers))
+        return
+    sums = graph.quantized_matmul(lhs, rhs, numbers, I32)
+    words = (data.multiplier, max(data.shift, 0), max(-data.shift, 0), numbers.zero_point, numbers.low, numbers.high)
+    graph.result(graph.map(("scaleout", 0, 1), sums, graph.parameters(*words), type=I8))

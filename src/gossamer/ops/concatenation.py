@@ -110,9 +110,16 @@ def reference(ctx: InvokeContext) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     target, inputs = graph.output(), [graph.input(position) for position in range(len(graph.inputs))]
-    if target.type == TensorType.UINT8 and not all(_is_alike(x.quantization, target.quantization) for x in inputs):
-        graph.refuse("uint8 inputs of another scale are rescaled by the reference kernel")
-    parts = [graph.value(position) for position, tensor in enumerate(inputs) if elements(tensor.shape)]
+    parts = []
+    for position, tensor in enumerate(inputs):
+        if not elements(tensor.shape):
+            continue
+        part = graph.value(position)
+        if target.type == TensorType.UINT8 and not _is_alike(tensor.quantization, target.quantization):
+            part = graph.lookup(
+                part, _rescaled(np.arange(256, dtype=np.uint8), tensor.quantization, target.quantization)
+            )
+        parts.append(part)
     graph.result(graph.concat(parts, normalized_axis(graph, graph.options.axis, len(target.shape))))
 
 

@@ -24,15 +24,18 @@ Types (input and output alike / filter / bias):
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.ops import _int16, _qd8
 from gossamer.ops._conv_geometry import Window, check_sizes, geometry, image_windows
 from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
 from gossamer.ops._convolution import convolve, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
+from gossamer.ops._requantizing import byte_weights, requantized_twice, requantizing
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, Condition, operand_types, per_channel
@@ -185,6 +188,18 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, data: Data) -> A
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.input(0).type == TensorType.INT16:
+        _lower_int16(graph)
+        return
+    if graph.input(0).type in (TensorType.INT8, TensorType.UINT8):
+        _lower_bytes(graph)
+        return
+    if graph.input(1).type == TensorType.INT8:
+        filter, scales = _qd8.weights_of(graph, 1, ignores_zero_points=True), _qd8.scales_of(graph, 1)
+        windows = geometry(graph.data.windows)
+        y = _qd8.convolution(graph, graph.value(0), filter, scales, _qd8.bias_of(graph, 2), windows)
+        graph.result(_qd8.clamped(graph, y, graph.options.fused_activation_function))
+        return
     x, filter, bias = graph.floats(0, 1, 2)
     if filter.shape[3] == 1 and x.shape[3] > 1:  # as many groups as channels
         weights = graph.reshape(filter, filter.shape[:3]).permute((1, 2, 0))
@@ -192,3 +207,30 @@ def lower(graph: Lowering) -> None:
     else:
         y = graph.convolution(x, filter, bias, geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))
+
+
+def _lower_int16(graph: Lowering) -> None:
+    x, weights, windows = graph.value(0), _int16.weights_of(graph, 1), geometry(graph.data.windows)
+    to = _int16.scaling(graph.data.requantize)
+    if weights.shape[3] == 1 and x.shape[3] > 1 and to.wide:
+        sums = _int16.depthwise(graph, x, weights[..., 0].transpose(1, 2, 0), windows)
+    else:
+        sums = _int16.convolution(graph, x, weights, windows, to.wide)
+    graph.result(_int16.requantize(graph, sums, graph.value(2), to))
+
+
+def _lower_bytes(graph: Lowering) -> None:
+    x, filter, bias = graph.value(0), byte_weights(graph, 1), graph.value(2)
+    numbers = requantizing(graph, graph.options.fused_activation_function)
+    if graph.input(1).type == TensorType.INT4:  # which XNNPACK does not take
+        to = graph.data.requantize
+        sums = graph.quantized_convolution(x, filter, bias, geometry(graph.data.windows), numbers, TensorType.INT32)
+        rounding: Literal["requant", "requantup"] = "requant" if filter.shape[3] != x.shape[3] else "requantup"
+        graph.result(requantized_twice(graph, rounding, sums, to.multipliers, to.shifts, numbers, x.type))
+        return
+    if filter.shape[3] == 1 and x.shape[3] > 1:  # as many groups as channels
+        weights = graph.array(np.ascontiguousarray(graph.known(1)[..., 0].transpose(1, 2, 0)))
+        y = graph.quantized_depthwise(x, weights, bias, geometry(graph.data.windows), numbers)
+    else:
+        y = graph.quantized_convolution(x, filter, bias, geometry(graph.data.windows), numbers)
+    graph.result(y)

@@ -12,7 +12,9 @@ Types (input and output alike / filter / bias):
 
 - float32 / float32 / float32. RELU, RELU6 and RELU_N1_TO_1 clamp; TFLite ignores TANH and SIGN_BIT here.
 - uint8 / uint8 / int32, one filter scale: `_conv_quantized`.
-- int8 / int8 or int4 / int32, one filter scale or one for each channel; filter zero points are ignored.
+- int8 / int8 or int4 / int32, one filter scale or one for each channel; filter zero points are ignored. Machine code
+  computes bytes as XNNPACK does (`_requantizing`), but for int4 and where there are filter zero points, which that
+  leaves to TFLite's kernels.
 - int16 / int8 / int64, zero points 0.
 - float32 / int8 / float32, hybrid: `_hybrid` quantizes each sample asymmetrically, and the result is
   ``sum * (filter_scale[channel] * sample_scale) + bias``. The filter has as many scales as elements along the dimension
@@ -27,17 +29,20 @@ import math
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.ops import _int16, _qd8
 from gossamer.ops._conv_geometry import Window, check_sizes, geometry, image_windows
 from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
 from gossamer.ops._convolution import convolve_depthwise, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
+from gossamer.ops._requantizing import requantizing
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import operand_types, option, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DepthwiseConv2DOptions
+from gossamer.views import View
 
 FILTER_TYPES = {
     TensorType.FLOAT32: (TensorType.FLOAT32, TensorType.INT8),
@@ -157,7 +162,45 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.input(0).type == TensorType.INT16:
+        sums = _int16.depthwise(graph, graph.value(0), _int16.weights_of(graph, 1)[0], geometry(graph.data.windows))
+        to = _int16.scaling(graph.data.requantize)
+        graph.result(_int16.requantize(graph, sums, graph.optional_value(2), to))
+        return
+    if graph.input(0).type in (TensorType.INT8, TensorType.UINT8):
+        graph.result(_lower_bytes(graph))
+        return
+    if graph.input(1).type == TensorType.INT8:
+        graph.result(_lower_hybrid(graph))
+        return
     x, filter = graph.floats(0, 1)
     weights = graph.reshape(filter, filter.shape[1:])
     y = graph.depthwise(x, weights, graph.optional_value(2), geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))
+
+
+def _lower_hybrid(graph: Lowering) -> View:
+    filter, scales = graph.value(1), _qd8.scales_of(graph, 1)
+    if scales.size != filter.shape[3]:
+        graph.refuse("hybrid weights have one scale")
+    graph.known(1)
+    weights = graph.reshape(filter, filter.shape[1:])
+    y = _qd8.depthwise(graph, graph.value(0), weights, scales, _qd8.bias_of(graph, 2), geometry(graph.data.windows))
+    return graph.activation(y, graph.options.fused_activation_function)
+
+
+def _lower_bytes(graph: Lowering) -> View:
+    x, filter, bias = graph.value(0), graph.input(1), graph.optional_value(2)
+    if filter.type == TensorType.INT4:
+        graph.refuse("LiteRT's int4 filters run on its own kernels, and here on the reference kernel")
+    if filter.type == TensorType.INT8 and filter.quantization.zero_points.any():
+        graph.refuse("its filter has zero points, which the reference kernel ignores")
+    for position in (1, 2)[: 1 + (bias is not None)]:
+        graph.known(position)
+    weights = graph.reshape(graph.value(1), filter.shape[1:])
+    to = requantizing(graph, graph.options.fused_activation_function)
+    windows = geometry(graph.data.windows)
+    if x.shape[3] == 1 and weights.shape[2] > 1:
+        filters = graph.reshape(weights.permute((2, 0, 1)), (weights.shape[2], *weights.shape[:2], 1))
+        return graph.quantized_convolution(x, filters, bias, windows, to)
+    return graph.quantized_depthwise(x, weights, bias, windows, to)

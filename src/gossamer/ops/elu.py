@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops import _xnnpack
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
 from gossamer.ops._fixed_point import byte_table, in_double, look_up
 from gossamer.ops.lowering import Lowering
@@ -51,4 +52,9 @@ def _elu(x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "elu")
+    """int8 by a table as XNNPACK has it (`_xnnpack`)."""
+    table = None if graph.data is None else _xnnpack.function_table(graph, in_double(_elu))
+    if table is None:
+        lower_elementwise(graph, "elu")
+    else:
+        graph.result(graph.lookup(graph.value(0), table))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise
+from gossamer.ops._fixed_point_lowering import lower_interpolation
 from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -47,4 +48,7 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.data is not None and graph.input(0).type == TensorType.INT16:
+        lower_interpolation(graph, graph.data)
+        return
     lower_elementwise(graph, "exp")

@@ -40,11 +40,12 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype, type_name
-from gossamer.ops import _sparse_weights
+from gossamer.ops import _int16, _qd8, _sparse_weights
 from gossamer.ops._activation import clamp
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import accumulate, dot, quantize_rows, signed
 from gossamer.ops._layout import require_rank
+from gossamer.ops._requantizing import byte_weights, requantized_twice, requantizing
 from gossamer.ops._vector_activation import activate, check_activation
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
@@ -63,6 +64,7 @@ from gossamer.quantization import (
 from gossamer.records import record, replace
 from gossamer.schema.enums import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
 from gossamer.schema.options import FullyConnectedOptions
+from gossamer.views import POINTWISE
 
 F32, U8, I8, I16 = TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16
 SMALL = (TensorType.INT4, TensorType.INT2)
@@ -485,10 +487,78 @@ def _shuffled_input(rows: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.input(0).type == I16:
+        _lower_int16(graph)
+        return
+    if graph.input(0).type in (U8, I8):
+        _lower_bytes(graph)
+        return
+    if graph.input(1).type in (I8, *SMALL):
+        _lower_hybrid(graph)
+        return
     x, weights = graph.floats(0, 1)
     units, depth = weights.shape
     rows = graph.reshape(x, (math.prod(x.shape) // depth, depth))
     bias = graph.optional_value(2)
     product = graph.matmul(rows, weights.permute((1, 0)), None if bias is None else graph.reshape(bias, (units,)))
     y = graph.activation(product, graph.options.fused_activation_function)
+    graph.result(graph.reshape(y, graph.output().shape))
+
+
+def _lower_int16(graph: Lowering) -> None:
+    """LiteRT's default path has int64 sums for an int64 bias only, or one that is stated; else it runs ruy."""
+    x, bias = graph.value(0), graph.optional_value(2)
+    to: Requantization = graph.data.kernel.args[0]
+    units, depth = graph.input(1).shape
+    rows = math.prod(x.shape) // depth
+    wide = to.wide and (bias is not None or graph.options.quantized_bias_type != F32 or graph.input(1).type == I16)
+    scaling = _int16.Scaling(to.multipliers, to.shifts, to.zero_point, to.low, to.high, wide)
+    if graph.input(1).type == I16:
+        sums = _int16.product(graph, graph.reshape(x, (rows, depth)), graph.value(1).permute((1, 0)))
+    else:
+        image, weights = graph.reshape(x, (1, 1, rows, depth)), _int16.weights_of(graph, 1).reshape(units, 1, 1, depth)
+        pointwise = replace(POINTWISE, output=(1, rows))
+        sums = _int16.convolution(graph, image, weights, pointwise, wide)
+        sums = graph.reshape(sums, (rows, units))
+    if wide and graph.input(1).type != I16:
+        y = _int16.requantize_double(graph, sums, bias, to.reals, scaling)
+    else:
+        y = _int16.requantize(graph, sums, bias, scaling)
+    graph.result(graph.reshape(y, graph.output().shape))
+
+
+def _lower_bytes(graph: Lowering) -> None:
+    if graph.output().type != graph.input(0).type:
+        graph.refuse("there is no kernel for shuffled weights")
+    x, weights = graph.value(0), byte_weights(graph, 1)
+    units, depth = weights.shape
+    if graph.input(1).type not in (U8, I8, TensorType.INT4):
+        graph.refuse("XNNPACK does not take these weights")
+    rows = math.prod(x.shape) // depth
+    numbers = requantizing(graph, graph.options.fused_activation_function)
+    odd = graph.input(1).type == TensorType.INT4 and depth % 2 == 1  # which XNNPACK does not take
+    y = graph.quantized_convolution(
+        graph.reshape(x, (1, 1, rows, depth)),
+        graph.reshape(weights, (units, 1, 1, depth)),
+        graph.optional_value(2),
+        replace(POINTWISE, output=(1, rows)),
+        numbers,
+        TensorType.INT32 if odd else x.type,
+    )
+    if odd:
+        to: Requantization = graph.data.kernel.args[0]
+        y = requantized_twice(graph, "requantup", y, to.multipliers, to.shifts, numbers, x.type)
+    graph.result(graph.reshape(y, graph.output().shape))
+
+
+def _lower_hybrid(graph: Lowering) -> None:
+    """XNNPACK takes int4 weights with an even depth, and int2 ones with a depth of fours and a scale for each unit."""
+    weights = graph.input(1)
+    units, depth = weights.shape
+    odd = depth % 2 if weights.type == TensorType.INT4 else depth % 4 or weights.quantization.scales.size != units
+    if weights.type != I8 and odd:
+        graph.refuse("LiteRT leaves such weights to its own hybrid kernel")
+    x = graph.reshape(graph.value(0), (math.prod(graph.input(0).shape) // depth, depth))
+    y = _qd8.fully_connected(graph, x, _qd8.weights_of(graph, 1), _qd8.scales_of(graph, 1), _qd8.bias_of(graph, 2))
+    y = _qd8.clamped(graph, y, graph.options.fused_activation_function)
     graph.result(graph.reshape(y, graph.output().shape))

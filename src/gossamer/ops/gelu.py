@@ -18,6 +18,7 @@ import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
 from gossamer.ops._fixed_point import byte_table, in_double, interpolate, interpolation_table, look_up
+from gossamer.ops._fixed_point_lowering import lower_interpolation
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -107,4 +108,7 @@ def _erfc(x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.data is not None and graph.input(0).type == TensorType.INT16:
+        lower_interpolation(graph, graph.data)
+        return
     lower_elementwise(graph, "gelutanh" if graph.options.approximate else "gelu")

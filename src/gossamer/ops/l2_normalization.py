@@ -71,5 +71,10 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    (x,) = graph.floats(0)
+    x, tensor = graph.value(0), graph.input(0)
+    if tensor.type != TensorType.FLOAT32:
+        zero_point = tensor.quantization.zero_point
+        y = graph.kernel("quantized_normalize", x, shape=x.shape, type=x.type, zero_point=zero_point)
+        graph.result(y)
+        return
     graph.result(graph.kernel("normalize", x, shape=x.shape, type=x.type, norm="l2", epsilon=1e-6))

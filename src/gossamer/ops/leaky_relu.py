@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import prepare_unary, refuse_quantized, require_symmetric
+from gossamer.ops import _xnnpack
+from gossamer.ops._elementwise import prepare_unary, require_symmetric, table_of
 from gossamer.ops._fixed_point import saturated, scale_ratio
+from gossamer.ops._fixed_point_lowering import lower_slopes
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -72,6 +74,16 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    refuse_quantized(graph)
+    """8 bits by a table: as XNNPACK has it (`_xnnpack`), beyond the scales that it takes as the reference kernel."""
+    if graph.data is not None and graph.input(0).type == TensorType.INT16:
+        lower_slopes(graph, graph.data.identity, graph.data.alpha, negates=graph.data.sign < 0)
+        return
     x = graph.value(0)
+    if graph.data is not None:
+        # XNNPACK takes no slope that is 0, nor one that is not normal.
+        alpha = np.float32(graph.options.alpha)
+        is_normal = np.finfo(np.float32).tiny <= abs(alpha) < np.inf
+        table = _xnnpack.rescaling_table(graph, float(alpha)) if is_normal else None
+        graph.result(graph.lookup(x, table_of(graph) if table is None else table))
+        return
     graph.result(graph.map("prelu", x, graph.scalar(graph.options.alpha, x)))

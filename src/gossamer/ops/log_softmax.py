@@ -14,7 +14,14 @@ import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary, require_scale
 from gossamer.ops._fixed_point import log_of_at_least_1, wrap_int32
-from gossamer.ops._softmax import INPUT_BITS, SUM_BITS, Differences, prepare_differences, steps_from_greatest
+from gossamer.ops._softmax import (
+    INPUT_BITS,
+    SUM_BITS,
+    Differences,
+    lower_quantized_softmax,
+    prepare_differences,
+    steps_from_greatest,
+)
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -100,5 +107,8 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.data is not None:
+        lower_quantized_softmax(graph, 1.0, log=True)
+        return
     (x,) = graph.floats(0)
     graph.result(graph.softmax(x, log=True))

@@ -21,7 +21,7 @@ from typing import Any, Literal, NoReturn
 from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Array, Context
 from gossamer.schema.enums import ActivationFunctionType, TensorType
-from gossamer.views import Geometry, View
+from gossamer.views import Geometry, Requantizing, View
 
 Expression = Any
 """Nested tuples: ``("relu", ("add", 0, 1))`` is relu(operand 0 + operand 1); a name alone is that function of all
@@ -137,14 +137,31 @@ class Lowering(Context, ABC):
     def put(self, box: View, into: View, vector: View) -> None:
         """Overwrite a box of a copy that was made before: where an index vector says, or the nearest where it fits."""
 
+    @abstractmethod
+    def push(self, variable: View, newest: View) -> None:
+        """Move the last dimension of all of a variable on by one, and put elements at its end: after everything stated
+        so far has read it, and before what follows."""
+
     # Elementwise
 
     @abstractmethod
     def map(self, expression: Expression, *operands: View, type: TensorType | None = None) -> View:
         """An expression of every element of the operands, which are broadcast against each other (NumPy's rule).
 
-        The type is that of the first operand unless given.
+        The type is that of the first operand unless given. Operands that are parameters, the last arguments of some
+        functions, are arrays as `parameters` makes them.
         """
+
+    def parameters(self, *numbers: float) -> View:
+        """Words of 32 bits for a function that takes parameters; floats are float32."""
+        import numpy as np
+
+        words = [int(np.float32(n).view(np.int32)) if isinstance(n, (float, np.floating)) else int(n) for n in numbers]
+        return self.array(np.array(words, np.int32))
+
+    def lookup(self, x: View, table: Array) -> View:
+        """The entries of a table for the bytes of x: 256 in the order of the bytes, of a type of 8 bits."""
+        return self.map(("lookup", 0, 1), x, entries := self.array(table), type=entries.type)
 
     @abstractmethod
     def cast(self, x: View, type: TensorType) -> View:
@@ -170,8 +187,36 @@ class Lowering(Context, ABC):
         """[N, H, W, C] with [O, h, w, C / groups] to [N, H', W', O]; as many groups as C has of the weights' depth."""
 
     @abstractmethod
+    def quantized_convolution(
+        self,
+        x: View,
+        weights: View,
+        bias: View | None,
+        geometry: Geometry,
+        requantizing: Requantizing,
+        type: TensorType | None = None,
+    ) -> View:
+        """As `convolution`, of bytes and with an int32 bias. The type is that of x; INT32: the sums themselves."""
+
+    @abstractmethod
+    def quantized_matmul(self, x: View, y: View, requantizing: Requantizing, type: TensorType | None = None) -> View:
+        """As `matmul`, of bytes. The type is that of x; INT32: the sums themselves."""
+
+    @abstractmethod
+    def quantized_depthwise(
+        self, x: View, weights: View, bias: View | None, geometry: Geometry, requantizing: Requantizing
+    ) -> View:
+        """As `depthwise`, of bytes and with an int32 bias."""
+
+    @abstractmethod
     def depthwise(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
         """[N, H, W, C] with [h, w, C * m] to [N, H', W', C * m]: output channel o sees input channel o // m."""
+
+    @abstractmethod
+    def hybrid_depthwise(
+        self, x: View, weights: View, scales: View, bias: View, headers: View, geometry: Geometry
+    ) -> View:
+        """As `depthwise`, of images that are floats on grids, and int8 weights with scales; see `gossamer.ops._qd8`."""
 
     @abstractmethod
     def matmul(self, x: View, y: View, bias: View | None = None) -> View:

@@ -117,9 +117,15 @@ def reference(ctx: InvokeContext) -> Array | tuple[Array, ...]:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    (x,) = graph.floats(0)
-    if isinstance(graph.data, _lstm_basic.Data):
-        _lstm_basic.lower(graph)
+    data: Data | _lstm_basic.Data = graph.data
+    if isinstance(data, Data) and isinstance(data.scales, _lstm_integer.Scales):
+        x = graph.reshape(graph.value(0), (1, *graph.input(0).shape))
+        output = _lstm_integer.lower_sequence(graph, data.cell, data.scales, x, 0)
+        graph.result(graph.reshape(output, graph.output().shape))
         return
+    if isinstance(data, _lstm_basic.Data):
+        _lstm_basic.lower(graph, data)
+        return
+    (x,) = graph.floats(0)
     sequence = _lstm.lower_sequence(graph, graph.data.cell, graph.reshape(x, (1, *x.shape)), 0)
     graph.result(graph.reshape(sequence, graph.output().shape))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._mean import Rescaling, prepare_sum, quantized_sum
+from gossamer.ops._mean import Rescaling, lower_quantized_sum, prepare_sum, quantized_sum
 from gossamer.ops._reduce import axes_of, lower_reduction, reduced_elements, reduced_shape
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -64,5 +64,8 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.data is not None:
+        lower_quantized_sum(graph, mean=True)
+        return
     floats = (TensorType.FLOAT32, TensorType.FLOAT16)
     lower_reduction(graph, "mean", *floats, TensorType.INT32, TensorType.INT64)

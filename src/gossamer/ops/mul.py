@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
+from gossamer.ops import _xnnpack
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._elementwise import (
     fused_activation,
@@ -30,6 +31,7 @@ from gossamer.ops._elementwise import (
     require_symmetric,
 )
 from gossamer.ops._fixed_point import high_mul
+from gossamer.ops._fixed_point_lowering import FIRST, SECOND, rescaled
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import Condition, OpSignature, input_type, quantized
@@ -156,4 +158,29 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "mul", graph.options.fused_activation_function)
+    """8 bits as XNNPACK has it (`_xnnpack`); beyond the scales that it takes, as the reference kernel."""
+    activation = graph.options.fused_activation_function
+    quantized: _Quantized | None = graph.data
+    if quantized is None:
+        lower_elementwise(graph, "mul", activation)
+        return
+    y = _xnnpack.lower_product(graph, activation)
+    if y is not None:
+        graph.result(y)
+        return
+    if graph.input(0).type != graph.output().type:
+        _lower_fractions(graph, quantized)
+        return
+    *zeros, _ = quantized.zero_points
+    differences = (("sub", ("toi32", at), at + 2) for at in (0, 1))
+    operands = (graph.value(0), graph.value(1), *(graph.array(np.array(zero, np.int32)) for zero in zeros))
+    to = quantized.multiplier, quantized.shift
+    rescaled(graph, ("mul", *differences), to, quantized.low, quantized.high, *operands)
+
+
+def _lower_fractions(graph: Lowering, quantized: _Quantized) -> None:
+    """int16 to 8 bits."""
+    limits = graph.parameters(quantized.zero_points[2], quantized.low, quantized.high)
+    product = ("limit", ("roundshift", ("product16", FIRST, SECOND), 2), 3)
+    operands = graph.value(0), graph.value(1), graph.array(np.array(8, np.int32)), limits
+    graph.result(graph.map(product, *operands, type=graph.output().type))

@@ -16,9 +16,10 @@ from gossamer.dtypes import type_name
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._elementwise import lower_elementwise, require_output_type, require_scale
 from gossamer.ops._fixed_point import saturated, scale_ratio, wrap_int32
+from gossamer.ops._fixed_point_lowering import lower_slopes, result
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import multiply_by_quantized_multiplier
+from gossamer.quantization import integer_range, multiply_by_quantized_multiplier
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
@@ -72,4 +73,23 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_elementwise(graph, "prelu")
+    if graph.data is not None and graph.input(0).type == TensorType.INT16:
+        if graph.input(1).quantization.zero_point:
+            graph.refuse("alpha has a zero point")
+        lower_slopes(graph, graph.data.identity, graph.data.alpha, graph.value(1))
+        return
+    if graph.data is None:
+        lower_elementwise(graph, "prelu")
+        return
+    x, alpha, output = graph.input(0), graph.input(1), graph.output()
+    zeros = [graph.array(np.array(tensor.quantization.zero_point, np.int32)) for tensor in (x, alpha)]
+    low, high = integer_range(output.type)
+    branches = [
+        result(graph, multiplier, shift, output.quantization.zero_point, low, high)
+        for multiplier, shift in (graph.data.identity, graph.data.alpha)
+    ]
+    q, slope = ("sub", ("toi32", 0), 2), ("sub", ("toi32", 1), 3)
+    is_negative = ("less", ("toi32", 0), 2)
+    expression = ("select", is_negative, ("scaleout", ("mul", q, slope), 5), ("scaleout", q, 4))
+    operands = (graph.value(0), graph.value(1), *zeros, *branches)
+    graph.result(graph.map(expression, *operands, type=output.type))

@@ -14,22 +14,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.dtypes import type_name
-from gossamer.ops._elementwise import refuse_quantized, require_scale, require_symmetric
+from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.ops import _xnnpack
+from gossamer.ops._elementwise import require_scale, require_symmetric
 from gossamer.ops._fixed_point import saturated
+from gossamer.ops._fixed_point_lowering import FIRST, rescaled
 from gossamer.ops._per_channel import along_dimension, require_channels
 from gossamer.ops.lowering import Expression, Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import in_or_out, output_per_channel, output_type
 from gossamer.quantization import (
     Quantization,
+    integer_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     round_half_away,
+    saturating_rounding_doubling_high_mul,
 )
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import QuantizeOptions
+from gossamer.views import View
 
 _BYTES = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
 _OUTPUTS = {
@@ -96,8 +101,12 @@ def reference(ctx: InvokeContext) -> Array:
     x, output = ctx.value(0), ctx.output()
     if ctx.data is None:
         return saturated(np.nan_to_num(_levels(x, output.quantization), nan=-np.inf), output.type)
-    q = x.astype(np.int64) - ctx.input(0).quantization.zero_point
-    levels = multiply_by_quantized_multiplier(q, ctx.data.multiplier, ctx.data.shift) + output.quantization.zero_point
+    return _rescaled(x, ctx.input(0).quantization, output, ctx.data)
+
+
+def _rescaled(x: Array, quantization: Quantization, output: TensorInfo, data: Rescaling) -> Array:
+    q = x.astype(np.int64) - quantization.zero_point
+    levels = multiply_by_quantized_multiplier(q, data.multiplier, data.shift) + output.quantization.zero_point
     return saturated(levels, output.type)
 
 
@@ -107,16 +116,92 @@ def _levels(x: Array, quantization: Quantization) -> Array:
     return levels
 
 
+VECTOR = 16
+"""Bytes that LiteRT's optimized kernel rescales at a time."""
+
+
+def _lower_bytes(graph: Lowering) -> View:
+    """Bytes to bytes by LiteRT's optimized kernel: 16 at a time, halves of the second rounding go up; those that are
+    left over are rescaled as the reference kernel does, where halves go away from 0."""
+    x, source, output = graph.value(0), graph.input(0), graph.output()
+    every = np.arange(256, dtype=np.uint8).view(numpy_dtype(source.type))
+    rest = _rescaled(every, source.quantization, output, graph.data)
+    q = every.astype(np.int64) - source.quantization.zero_point
+    left, right = max(graph.data.shift, 0), max(-graph.data.shift, 0)
+    product = saturating_rounding_doubling_high_mul(q << left, graph.data.multiplier)
+    table = saturated(((product + ((1 << right) >> 1)) >> right) + output.quantization.zero_point, output.type)
+    whole = x.size // VECTOR * VECTOR
+    if np.array_equal(table, rest) or whole in (0, x.size):
+        return graph.lookup(x, table if whole else rest)
+    flat = graph.reshape(x, (x.size,))
+    parts = [graph.lookup(flat.slice(0, start, size), entries)
+             for start, size, entries in ((0, whole, table), (whole, x.size - whole, rest))]  # fmt: skip
+    return graph.reshape(graph.concat(parts, 0), x.shape)
+
+
 @op.lower
 def lower(graph: Lowering) -> None:
-    """One scale for bytes as XNNPACK has it: the quotient is a product with 1 / scale, halves are rounded to even."""
-    refuse_quantized(graph)
-    output, name = graph.output(), _ELEMENTS.get(graph.output().type)
+    """One scale as XNNPACK has it for bytes: the quotient is a product with 1 / scale, halves are rounded to even.
+
+    Bytes become bytes by a table: as XNNPACK has it (`_xnnpack`), or, of the other type, as LiteRT's own kernel.
+    """
+    x, output, name = graph.input(0), graph.output(), _ELEMENTS.get(graph.output().type)
+    if x.type in _xnnpack.BYTES and output.type in _xnnpack.BYTES:
+        table = _xnnpack.rescaling_table(graph)
+        if table is None:
+            graph.result(_lower_bytes(graph))
+        else:
+            graph.result(graph.lookup(graph.value(0), table))
+        return
+    if graph.data is not None:
+        _lower_rescaling(graph, graph.data)
+        return
     if name is None:
         graph.refuse(f"{type_name(output.type)} runs on the reference kernel")
     expression: Expression = (f"quantize{name}", 0, 1, 2)
     scales, points = along_dimension(output.quantization, len(output.shape))
-    if output.type != TensorType.INT16 and not output.quantization.per_channel:
+    if not output.quantization.per_channel:
         expression, scales = ("add", ("round", ("mul", 0, 1)), 2), np.float32(1) / scales
     operands = (graph.value(0), graph.array(scales), graph.array(points))
+    if output.type == TensorType.INT16 and not output.quantization.per_channel:
+        _lower_16(graph)
+        return
     graph.result(graph.map(expression, *operands, type=output.type))
+
+
+_EIGHT = 8
+"""Elements that LiteRT quantizes to int16 at the same time."""
+
+
+def _lower_16(graph: Lowering) -> None:
+    """LiteRT's optimized kernel goes over all elements in eights, in float32: x * (1 / scale), halves to even. The few
+    that are left are divided by the scale in double precision, and halves rounded away from 0."""
+    x, quantization = graph.value(0), graph.output().quantization
+    flat, rest = graph.reshape(x, (x.size,)), x.size % _EIGHT
+    point = graph.array(np.array(quantization.zero_point, np.int32))
+
+    def levels(rounded: Expression, part: View, scale: Array) -> View:
+        operands = (part, graph.array(scale))
+        if not quantization.zero_point:
+            return graph.map(("saturate16", rounded), *operands, type=TensorType.INT16)
+        return graph.map(("saturate16", ("add", rounded, 2)), *operands, point, type=TensorType.INT16)
+
+    parts = []
+    if x.size > rest:
+        factor = np.float32(1) / np.array(quantization.scale, np.float32)
+        parts.append(levels(("roundi32", ("mul", 0, 1)), flat.slice(0, 0, x.size - rest), factor))
+    if rest:
+        quotient = ("roundawayi32", ("div", ("tof64", 0), 1))
+        parts.append(levels(quotient, flat.slice(0, x.size - rest, rest), np.array(quantization.scale, np.float64)))
+    y = graph.concat(parts, 0) if len(parts) > 1 else parts[0]
+    graph.result(graph.reshape(y, x.shape))
+
+
+def _lower_rescaling(graph: Lowering, data: Rescaling) -> None:
+    """Integers to integers."""
+    output = graph.output()
+    if output.type == TensorType.INT32 and output.quantization.zero_point:
+        graph.refuse("int32 with a zero point runs on the reference kernel")
+    zero = graph.array(np.array(graph.input(0).quantization.zero_point, np.int32))
+    to, limits = (data.multiplier, data.shift), integer_range(output.type)
+    rescaled(graph, ("sub", FIRST, 1), to, *limits, graph.value(0), zero)

@@ -7,7 +7,7 @@ zero point of its own where it is quantized. The arithmetic is `_relu`'s.
 from __future__ import annotations
 
 from gossamer.ops._elementwise import lower_elementwise
-from gossamer.ops._relu import QuantizedClamp, clamped, prepare_clamp
+from gossamer.ops._relu import QuantizedClamp, clamped, lower_clamp, prepare_clamp
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -40,4 +40,7 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.data is not None and graph.input(0).type == TensorType.INT16:
+        lower_clamp(graph, graph.data)
+        return
     lower_elementwise(graph, "relu6")

@@ -13,12 +13,17 @@ weight is negative.
 
 The integers of input and output are on one scale; quantization is not looked at. The output is dynamic if the size
 is not constant. (TFLite's reference kernels ResizeBilinear and ResizeBilinearInteger.)
+
+Machine code computes int8 and uint8 as XNNPACK does, TFLite's default (indirection_init_resize_bilinear2d_hwc_q11,
+s8-ibilinear): positions are ``i * scale + (0.5 * scale - 0.5)`` in float32, kept within the image, weights are rounded
+to 1/2048, and the exact weighted mean is rounded, halves up.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from gossamer.dtypes import type_name
 from gossamer.ops._resize import prepare_resize, resized_shape
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -107,14 +112,29 @@ def _integer_samples(size: int, new_size: int, aligned: bool, centred: bool) -> 
     return first, second, place - ONE * first
 
 
+def _eleven_bit_samples(size: int, new_size: int, aligned: bool, centred: bool) -> tuple[Array, Array, Array]:
+    aligned = aligned and new_size > 1
+    scale = np.float32(size - aligned) / np.float32(new_size - aligned)
+    place = np.arange(new_size, dtype=np.float32) * scale
+    if centred and not aligned:
+        place += np.float32(0.5) * scale - np.float32(0.5)
+    place = np.clip(place, np.float32(0), np.float32(size - 1))
+    first = place.astype(np.int64)
+    second = np.minimum(first + 1, size - 1)
+    return first, second, np.rint((place - first.astype(np.float32)) * np.float32(2048)).astype(np.int64)
+
+
 @op.lower
 def lower(graph: Lowering) -> None:
-    (x,), shape = graph.floats(0), resized_shape(graph, graph.known(1), 1)
+    x, samples = graph.input(0), _float_samples
+    if x.type in (TensorType.INT8, TensorType.UINT8):
+        samples = _eleven_bit_samples
+    elif x.type != TensorType.FLOAT32:
+        graph.refuse(f"{type_name(x.type)} runs on the reference kernel")
+    shape = resized_shape(graph, graph.known(1), 1)
     aligned, centred = graph.options.align_corners, graph.options.half_pixel_centers
     rows, columns = (
-        list(
-            zip(*(side.tolist() for side in _float_samples(x.shape[axis], shape[axis], aligned, centred)), strict=True)
-        )
+        list(zip(*(side.tolist() for side in samples(x.shape[axis], shape[axis], aligned, centred)), strict=True))
         for axis in (1, 2)
     )
-    graph.result(graph.kernel("resize", x, shape=shape, type=x.type, rows=rows, columns=columns))
+    graph.result(graph.kernel("resize", graph.value(0), shape=shape, type=x.type, rows=rows, columns=columns))

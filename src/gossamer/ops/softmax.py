@@ -29,7 +29,14 @@ from gossamer.ops._fixed_point import (
     reciprocal,
     saturated,
 )
-from gossamer.ops._softmax import SUM_BITS, Differences, prepare_differences, steps_from_greatest
+from gossamer.ops._fixed_point_lowering import pairs
+from gossamer.ops._softmax import (
+    SUM_BITS,
+    Differences,
+    lower_quantized_softmax,
+    prepare_differences,
+    steps_from_greatest,
+)
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -60,6 +67,10 @@ op = OpDef(
     options=SoftmaxOptions,
     in_place=InPlace.INPUT_0,
 )
+
+
+MOST_16 = 1 << 16
+"""Elements of a row whose exps in 15 bits sum up to 31."""
 
 
 @record(frozen=True)
@@ -153,6 +164,21 @@ def _softmax_16(logits: Array, rescaling: Rescaling) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    (x,) = graph.floats(0)
     beta = graph.options.beta
+    if isinstance(graph.data, Differences):
+        lower_quantized_softmax(graph, beta)
+        return
+    if isinstance(graph.data, Rescaling):
+        _lower_16(graph, graph.data)
+        return
+    (x,) = graph.floats(0)
     graph.result(graph.softmax(x, beta) if beta >= 0 else graph.softmax(graph.map("neg", x), -beta))
+
+
+def _lower_16(graph: Lowering, data: Rescaling) -> None:
+    x = graph.value(0)
+    if x.shape[-1] > MOST_16:
+        graph.refuse(f"a row has more than {MOST_16} elements")
+    scale = graph.parameters(data.multiplier, max(data.shift, 0), max(-data.shift, 0))
+    tables = pairs(graph, _exp_table()), pairs(graph, _reciprocal_table())
+    graph.result(graph.kernel("softmax16", x, scale, *tables, shape=x.shape, type=TensorType.INT16))

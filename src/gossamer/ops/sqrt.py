@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise
+from gossamer.ops._fixed_point_lowering import not_negative
 from gossamer.ops._function_table import prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -53,4 +54,11 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.input(0).type == TensorType.INT16 and graph.input(0).quantization:
+        scales = [graph.array(np.array(t.quantization.scale, np.float32)) for t in (graph.input(0), graph.output())]
+        level = ("toi32", ("div", ("sqrt", ("mul", ("tof32", 0), 1)), 2))
+        limits = graph.parameters(0, -32768, 32767)
+        checked = not_negative(graph, graph.value(0))
+        graph.result(graph.map(("limit", level, 3), checked, *scales, limits, type=TensorType.INT16))
+        return
     lower_elementwise(graph, "sqrt")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._fixed_point import saturated, wrap_int32
-from gossamer.ops._mean import Rescaling, prepare_sum, quantized_sum
+from gossamer.ops._mean import Rescaling, lower_quantized_sum, prepare_sum, quantized_sum
 from gossamer.ops._reduce import BYTES, axes_of, lower_reduction, reduced_elements, reduced_shape
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -80,4 +80,7 @@ def _signed_sum(ctx: InvokeContext, x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.data is not None:
+        lower_quantized_sum(graph, mean=False)
+        return
     lower_reduction(graph, "sum", *(type for type in _TYPES if type not in BYTES))

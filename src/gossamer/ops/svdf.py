@@ -27,18 +27,21 @@ from typing import Any
 import numpy as np
 
 from gossamer.dtypes import type_name
+from gossamer.ops import _int16
+from gossamer.ops._fixed_point_lowering import rescaled, result
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import Vectors, check_scale, matrix, require_variable, times
 from gossamer.ops._vector_activation import activate, check_activation, lower_activation
-from gossamer.ops.lowering import Lowering
+from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, operand_types, option
-from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, quantize_multiplier
 from gossamer.records import record
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import SVDFOptions
+from gossamer.views import View
 
 F32, U8, I8, I16, I32 = (
     TensorType.FLOAT32,
@@ -211,6 +214,9 @@ def _integers(ctx: InvokeContext, history: Array, time: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.input(0).type == I8:
+        _lower_integers(graph)
+        return
     x, feature, time = graph.floats(0, 1, 2)
     bias = graph.optional_value(3)
     (batch, _), (filters, memory) = x.shape, time.shape
@@ -227,3 +233,36 @@ def lower(graph: Lowering) -> None:
     sums = graph.reshape(graph.reduce("sum", products, (2,)), (batch, units))
     y = sums if bias is None else graph.map("add", sums, bias)
     graph.result(lower_activation(graph, y, graph.options.fused_activation_function))
+
+
+def _lower_integers(graph: Lowering) -> None:
+    data: Data = graph.data
+    x, time, bias, kind = graph.value(0), graph.value(2), graph.optional_value(3), graph.input(4).type
+    (batch, _), (filters, memory) = x.shape, time.shape
+    units = filters // graph.options.rank
+    sums = _int16.products(
+        graph, x, _int16.matrix(graph, _int16.weights_of(graph, 1)), graph.input(0).quantization.zero_point
+    )
+    to_state = result(graph, *data.feature, 0, *integer_range(kind))
+    state = graph.variable(4)
+    newest = graph.map(("scaleout", 0, 1), sums, to_state, type=kind)
+    history = graph.reshape(state, (batch, filters, memory))
+    operands: list[View]
+    total: Expression = 0
+    if units == filters and memory > 1:
+        # What stays is multiplied before it moves: reading what has just been written takes longer.
+        kept = graph.kernel(
+            "dot16", history.slice(2, 1, memory - 1), time.slice(1, 0, memory - 1), shape=(batch, units), type=I32
+        )
+        last = graph.reshape(time.slice(1, memory - 1, 1), (units,))
+        operands, total = [kept, newest, last], ("add", 0, ("mul", ("toi32", 1), ("toi32", 2)))
+        graph.push(history, newest)
+    else:
+        graph.push(history, newest)
+        depth = filters // units * memory
+        history, time = graph.reshape(state, (batch, units, depth)), graph.reshape(time, (units, depth))
+        operands = [graph.kernel("dot16", history, time, shape=(batch, units), type=I32)]
+    if bias is not None:
+        total = ("add", total, len(operands))
+        operands.append(bias)
+    rescaled(graph, total, data.time, -128, 127, *operands)

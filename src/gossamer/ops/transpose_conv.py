@@ -22,21 +22,24 @@ Types (input and output alike / filter / bias):
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.ops import _int16, _qd8
 from gossamer.ops._conv_geometry import INT16_MAX, Window, check_sizes, window
-from gossamer.ops._conv_lowering import transposed
+from gossamer.ops._conv_lowering import by_phase, phase_geometry, transposed
 from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
 from gossamer.ops._convolution import convolve_transposed, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
+from gossamer.ops._requantizing import byte_weights, requantized, requantized_twice, requantizing
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, given, input_type, operand_types, option
 from gossamer.records import record
-from gossamer.schema.enums import TensorType
+from gossamer.schema.enums import Padding, TensorType
 from gossamer.schema.options import TransposeConvOptions
 
 FILTER_TYPES = {
@@ -179,6 +182,46 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.input(2).type == TensorType.INT16:
+        filter, bias = graph.array(_int16.weights_of(graph, 1)), graph.optional_value(3)
+        to = _int16.scaling(graph.data.requantize)
+        graph.result(_int16.transposed(graph, graph.value(2), filter, bias, graph.data.windows, to))
+        return
+    if graph.input(2).type == TensorType.FLOAT32 and graph.input(1).type == TensorType.INT8:
+        filter, scales = _qd8.weights_of(graph, 1, ignores_zero_points=True), _qd8.scales_of(graph, 1)
+        bias, activation = _qd8.bias_of(graph, 3), graph.options.fused_activation_function
+        if graph.options.padding == Padding.SAME and any(w.filter < w.stride for w in graph.data.windows):
+            graph.refuse("LiteRT leaves strides that are larger than the filter to its own hybrid kernel")
+        graph.result(_qd8.transposed(graph, graph.value(2), filter, scales, bias, graph.data.windows, activation))
+        return
+    if graph.input(2).type in (TensorType.INT8, TensorType.UINT8):
+        _lower_bytes(graph)
+        return
     filter, x = graph.floats(1, 2)
     activation = graph.options.fused_activation_function
     graph.result(transposed(graph, x, filter, graph.optional_value(3), graph.data.windows, activation))
+
+
+def _lower_bytes(graph: Lowering) -> None:
+    """XNNPACK takes those whose filter reaches from element to element, TFLite's kernel the others."""
+    windows = graph.data.windows
+    claimed = all((along.output - 1) * along.stride + along.filter >= along.input for along in windows)
+    x, filter, bias = graph.value(2), byte_weights(graph, 1), graph.optional_value(3)
+    numbers = requantizing(graph, graph.options.fused_activation_function, 2)
+    type = x.type if claimed else TensorType.INT32
+    y = graph.empty(graph.output().shape, type)
+    for place, image, part, phase, before in by_phase(graph, x, filter, windows, y):
+        if image.size and part.size:
+            found = graph.quantized_convolution(image, part, bias, phase_geometry(phase, before), numbers, type)
+        elif claimed:  # no tap meets anything
+            found = requantized(graph, bias, numbers, filter.shape[0], x.type).broadcast(place.shape)
+        else:
+            nothing = graph.array(np.zeros(filter.shape[0], np.int32))
+            found = (nothing if bias is None else graph.reshape(bias, filter.shape[:1])).broadcast(place.shape)
+        graph.copy(found, place)
+    if not claimed:
+        to = graph.data.requantize
+        # Eight channels at a time are rounded upwards, what is left over away from 0, which is the same but for ties.
+        rounding: Literal["requant", "requantup"] = "requantup" if filter.shape[0] >= 8 else "requant"
+        y = requantized_twice(graph, rounding, y, to.multipliers, to.shifts, numbers, x.type)
+    graph.result(y)

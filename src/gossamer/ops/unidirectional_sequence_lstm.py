@@ -100,5 +100,9 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    axis = 0 if graph.options.time_major else 1
+    if graph.data.scales is not None:
+        graph.result(_lstm_integer.lower_sequence(graph, graph.data.cell, graph.data.scales, graph.value(0), axis))
+        return
     (x,) = graph.floats(0)
-    graph.result(_lstm.lower_sequence(graph, graph.data.cell, x, 0 if graph.options.time_major else 1))
+    graph.result(_lstm.lower_sequence(graph, graph.data.cell, x, axis))

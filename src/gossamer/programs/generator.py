@@ -93,6 +93,7 @@ def sources(parts: Sequence[str] = PARTS) -> tuple[str, ...]:
     return tuple(sorted(name.replace(os.sep, "/") for name in names))
 
 
+@cache
 def _sealed() -> _Versions | None:
     with suppress(OSError, ValueError), open(SHIPPED / SEAL, encoding="utf-8") as stream:
         kernels, plans, *lines = stream.read().splitlines()

@@ -35,6 +35,12 @@ _LINUX_FEATURES = {
     "asimddp": "dotprod",
     "asimdhp": "fullfp16",
 }
+_PERMITTED = frozenset({"amx-tile", "amx-int8", "amx-bf16", "amx-fp16", "amx-complex"})
+"""Features that a process has to ask Linux for, because their registers take kilobytes of every thread."""
+
+_ARCH_PRCTL = 158
+_ARCH_REQ_XCOMP_PERM = 0x1023
+_XFEATURE_XTILEDATA = 18
 _DARWIN_FEATURES = {"FEAT_DotProd": "dotprod", "FEAT_I8MM": "i8mm", "FEAT_FP16": "fullfp16", "FEAT_BF16": "bf16"}
 
 HUGE_PAGE = 2 << 20
@@ -49,11 +55,13 @@ _MAP_JIT = 0x800
 def cpu_features() -> frozenset[str]:
     """What this CPU can execute and this system lets it, in LLVM's spelling; empty where nobody tells.
 
-    The name of the CPU is never asked: hypervisors invent it.
+    The name of the CPU is never asked: hypervisors invent it. Where there are tiles, Linux is asked for them, once: the
+    answer holds for all threads, and for child processes.
     """
     if sys.platform == "linux":
         with suppress(OSError), open("/proc/cpuinfo") as cpuinfo:
-            return _linux_features(cpuinfo)
+            features = _linux_features(cpuinfo)
+            return features if "amx-tile" not in features or _may_use_tiles() else features - _PERMITTED
     elif sys.platform == "darwin":
         return _darwin_features()
     return frozenset()
@@ -66,6 +74,11 @@ def _linux_features(cpuinfo: Iterable[str]) -> frozenset[str]:
             flags = line.partition(":")[2].split()
             return frozenset(_LINUX_FEATURES.get(flag, flag.replace("avx512_", "avx512")) for flag in flags)
     return frozenset()
+
+
+def _may_use_tiles() -> bool:
+    """Ask Linux for the registers of tiles. Before 5.16 it cannot be asked, and does not give them."""
+    return bool(_libc().syscall(_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA) == 0)
 
 
 def _darwin_features() -> frozenset[str]:

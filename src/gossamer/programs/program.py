@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple, Protocol, Union
 from weakref import WeakSet
 
@@ -15,7 +16,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.errors import CompileError, InvokeError
 from gossamer.programs import host
-from gossamer.programs.team import run_together, walker_at
+from gossamer.programs.team import CALL_SIZE, Call, run_together, walker_at
 from gossamer.programs.throttle import Throttle
 from gossamer.records import record
 from gossamer.targets import Target
@@ -188,7 +189,7 @@ class Program:
         self._lock = threading.Lock()
         _programs.add(self)
         self.memory: dict[str, host.Memory] = dict(memory or {})
-        self._blocks = host.Memory(plan.words.nbytes + plan.packing.nbytes + plan.commands.nbytes)
+        self._blocks = host.Memory(plan.words.nbytes + plan.packing.nbytes + plan.commands.nbytes + CALL_SIZE)
         self._packing = self._blocks.address + plan.words.nbytes
         self._commands = self._packing + plan.packing.nbytes
         # One word at a time and many at once.
@@ -200,10 +201,13 @@ class Program:
         calls = plan.relocations.get(KERNELS)
         if calls is not None:
             self._words[calls] = numbers[plan.words[calls]]
-        tables = everything[plan.words.size :].reshape(-1, 3)
+        tables = everything[plan.words.size : -CALL_SIZE // 8].reshape(-1, 3)
         tables[:] = np.concatenate((plan.packing, plan.commands))
         tables[:, 0] = numbers[tables[:, 0]]
         tables[:, 1] += self._blocks.address
+        # The call of a thread that runs them alone; it has no team.
+        count = len(plan.commands)
+        self._alone = Call(self._commands + plan.commands.nbytes, 0, self._commands, count, 0, 1).pointer
         self._places: dict[str, int] = {}
         self._few = {
             base: list(zip(at.tolist(), plan.words[at].tolist(), strict=True))
@@ -235,8 +239,8 @@ class Program:
             self._prepare(num_threads, self._unbound & {MODEL})
             for step in _steps([size for _, size in packed], RELEASE_STEP if release else sys.maxsize):
                 run_together(num_threads, self._walker, self._packing + step.start * _COMMAND_SIZE, len(step))
-                for offset, size in packed[step.start : step.stop]:
-                    if release and size:
+                if release:
+                    for offset, size in _joined(packed[step.start : step.stop]):
                         host.release_pages(self._places[MODEL] + offset, size)
 
     def run(self, num_threads: int = 1, places: Mapping[str, host.Memory | int] | None = None) -> None:
@@ -247,18 +251,25 @@ class Program:
         with self._lock:
             self._bind_all(places)
             self._prepare(num_threads, self._unbound)
-            count = len(self.plan.commands)
             if num_threads == 1:
-                run_together(1, self._walker, self._commands, count)
+                self._walker(self._alone)
                 self._check_indices()
                 return
             throttle = self._throttles.get(num_threads)
             if throttle is None:
                 throttle = self._throttles[num_threads] = Throttle(min(num_threads, host.usable_cpus()))
             start = time.perf_counter_ns()
-            waited = run_together(throttle.threads, self._walker, self._commands, count)
+            waited = run_together(throttle.threads, self._walker, self._commands, len(self.plan.commands))
             throttle.ran(time.perf_counter_ns() - start, waited)
             self._check_indices()
+
+    def again(self, num_threads: int = 1) -> Callable[[], object] | None:
+        """What does what `run` would do now, in the least time, for as long as nothing is bound anew and nobody else
+        runs the program; ``None`` if there is no such thing, because something is not bound or an index may be wrong.
+        """
+        if self._unbound or self._fault is not None:
+            return None
+        return partial(self.run, num_threads) if num_threads > 1 else partial(self._walker, self._alone)
 
     def profile(self, num_threads: int = 1, places: Mapping[str, host.Memory | int] | None = None) -> list[CommandTime]:
         """Run all commands with exactly so many threads, and say what each took: the times of the first thread.
@@ -334,6 +345,17 @@ def _steps(sizes: list[int], limit: int) -> Iterator[range]:
         if total >= limit or number == len(sizes):
             yield range(start, number)
             start, total = number, 0
+
+
+def _joined(parts: Iterable[list[int]]) -> list[list[int]]:
+    """Parts of a file, offset and bytes, where those with less than a page between them are one."""
+    joined: list[list[int]] = []
+    for offset, size in sorted(parts):
+        if joined and offset - sum(joined[-1]) < host.page_size():
+            joined[-1][1] = max(joined[-1][1], offset + size - joined[-1][0])
+        elif size:
+            joined.append([offset, size])
+    return joined
 
 
 _programs: WeakSet[Program] = WeakSet()

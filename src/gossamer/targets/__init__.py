@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
+from gossamer.config import target_name
 from gossamer.targets.target import Target
 
 __all__ = ["Target", "all_targets", "host_target"]
@@ -21,6 +22,15 @@ def all_targets() -> dict[str, Target]:
 
 
 def host_target(features: Collection[str]) -> Target | None:
-    """The target with the widest vectors that a host with these features runs, or ``None``."""
-    runnable = [target for target in all_targets().values() if target.runs_on(features)]
-    return max(runnable, key=lambda target: (target.vector_bits, len(target.requires)), default=None)
+    """The target with the widest vectors that a host with these features runs, or the one ``GOSSAMER_TARGET`` names.
+
+    ``None`` if the host runs none. Raises `ValueError` if it does not run the one that is named.
+    """
+    runnable = {target.name: target for target in all_targets().values() if target.runs_on(features)}
+    chosen = target_name()
+    if chosen is None:
+        return max(runnable.values(), key=lambda target: (target.vector_bits, len(target.requires)), default=None)
+    if chosen not in runnable:
+        here = ", ".join(runnable) or "no target"
+        raise ValueError(f"GOSSAMER_TARGET is {chosen!r}, but this CPU runs {here}")
+    return runnable[chosen]

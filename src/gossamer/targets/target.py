@@ -31,11 +31,18 @@ class Target:
     """Whether there are sums of four products of bytes in 32 bits, and what the first factor is; the second is signed.
     """
     base: Target | None = None
+    tiles: bool = False
+    """Whether there are registers of tiles of bytes (AMX). Only kernels that compute with those are made for it."""
 
     @property
     def plain(self) -> Target:
         """The target that it extends, directly or not; itself if it extends none."""
         return self if self.base is None else self.base.plain
+
+    @property
+    def without_tiles(self) -> Target:
+        """What kernels of bytes are made for that compute with vectors: itself, unless it adds tiles to its base."""
+        return self if self.base is None or not self.tiles else self.base.without_tiles
 
     def family(self) -> Iterator[Target]:
         """Itself, and what it extends."""

@@ -186,7 +186,7 @@ def clear(as_json: bool) -> None:
 
     def change(directory: Path) -> None:
         clear_directory(directory)
-        for path in _plans():
+        for path in (*_plans(), *_plans(kept.GRAPHS)):
             path.unlink(missing_ok=True)
 
     _change(change, as_json)
@@ -210,9 +210,9 @@ def _archives() -> Iterator[tuple[dict[str, Any], KernelFile | None]]:
             yield {**facts, "target": target, "version": version, "kernels": len(file), "state": state}, file
 
 
-def _plans() -> tuple[Path, ...]:
+def _plans(kind: str = kept.PLANS) -> tuple[Path, ...]:
     directory = user_directory()
-    return tuple(directory.glob(f"*{kept.PLANS}")) if directory else ()
+    return tuple(directory.glob(f"*{kind}")) if directory else ()
 
 
 def _key_here() -> str:

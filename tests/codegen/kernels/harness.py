@@ -31,15 +31,21 @@ from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.programs import host
 from gossamer.targets import Target, all_targets
-from tests.codegen.emulator import NEON, READ, Machine
+from tests.codegen.emulator import DOTPROD, NEON, READ, Machine
 
 RUNNABLE = [target for target in all_targets().values() if target.runs_on(host.cpu_features())]
-EMULATED = [] if NEON in RUNNABLE else [NEON]
-on_every_target = pytest.mark.parametrize(
-    "target",
-    [*RUNNABLE, *(pytest.param(target, marks=pytest.mark.emulator) for target in EMULATED)],
-    ids=lambda target: target.name,
-)
+EMULATED = [target for target in (NEON, DOTPROD) if target not in RUNNABLE]
+PLAIN = [target for target in all_targets().values() if target.base is None]
+"""Those that kernels are made for which neither multiply nor look up bytes."""
+
+
+def _on(runnable: Sequence[Target], emulated: Sequence[Target]) -> Any:
+    targets = [*runnable, *(pytest.param(target, marks=pytest.mark.emulator) for target in emulated)]
+    return pytest.mark.parametrize("target", targets, ids=lambda target: target.name)
+
+
+on_every_target = _on([target for target in RUNNABLE if target in PLAIN], [t for t in EMULATED if t in PLAIN])
+on_every_extension = _on(RUNNABLE, EMULATED)
 
 machine: Machine | None = None
 """Where kernels and arrays are; none: here."""
@@ -232,7 +238,7 @@ class Product:
             residual_column=0,
             panels=panels.whole,
             panel_bytes=4 * nv * lanes * k,
-            panel_channels=4 * nv * lanes,
+            **dict.fromkeys(("panel_bias", "panel_c", "panel_residual"), 4 * nv * lanes),
             kernel=Gemm(target.name, mr, nv),
             shape=shape,
             ragged_kernel=Gemm(target.name, mr, panels.rest_nv, ragged=ragged, half=half) if panels.rest_nv else None,
@@ -317,7 +323,7 @@ class Convolution:
             "residual_column": 0 if residual is None else residual.strides[2],
             "panels": panels.whole,
             "panel_bytes": weights.itemsize * nv * lanes * depth * len(offsets),
-            "panel_channels": 4 * nv * lanes,
+            **dict.fromkeys(("panel_bias", "panel_c", "panel_residual"), 4 * nv * lanes),
         }
         table = self._held(np.array(offsets, np.int64))
         ragged, half = last_vector(target, panels.tail)

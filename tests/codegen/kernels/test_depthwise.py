@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
-from tests.codegen.kernels.harness import block, filled, normal, on_every_target, run
+from tests.codegen.kernels.harness import PLAIN, block, filled, normal, on_every_target, run
 
 
 def depthwise(
@@ -27,6 +28,7 @@ def depthwise(
     chunks: int = 1,
     threads: int = 1,
     multiplier: int = 1,
+    by_chunk: bool = False,
 ) -> None:
     """y = epilogue(x * weights + bias); x has its border already."""
     height, width, channels = weights.shape
@@ -70,6 +72,7 @@ def depthwise(
         images=images,
         rows=rows,
         chunks=chunks,
+        by_chunk=int(by_chunk),
         kernel_rows=height,
         chunk_bytes=4 * each,
         x_image=x.strides[0],
@@ -141,10 +144,11 @@ def test_bits_do_not_depend_on_threads_or_chunks(target: Target) -> None:
     rng = np.random.default_rng(2)
     x, weights, bias = normal(rng, 1, 9, 9, 75), normal(rng, 3, 3, 75), normal(rng, 75)
     results = []
-    for chunks, threads in ((1, 1), (1, 2), (1, 3), (2, 1), (3, 3), (3, 7)):
+    for chunks, threads, by_chunk in product((1, 2, 3), (1, 2, 3, 7), (False, True)):
         bordered = filled((1, 9, 9, 75), 3.0)
         y = bordered[:, 1:-1, 1:-1]
-        depthwise(target, x, weights, bias, y, 7, epilogue=("mul", 0, ("logistic", 0)), chunks=chunks, threads=threads)
+        shares = {"chunks": chunks, "threads": threads, "by_chunk": by_chunk}
+        depthwise(target, x, weights, bias, y, 7, epilogue=("mul", 0, ("logistic", 0)), **shares)
         results.append(bordered.tobytes())
         assert (bordered[:, 0] == 3).all()
         assert (bordered[:, :, -1] == 3).all()
@@ -162,7 +166,7 @@ def test_names_and_refusals() -> None:
         DepthwiseRow("avx2", 15).emit(all_targets()["avx2"])
 
 
-@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+@pytest.mark.parametrize("target", PLAIN, ids=lambda target: target.name)
 def test_it_compiles(target: Target) -> None:
     for kernel in ((3, 3, 1), (3, 3, 2), (5, 5, 1), (5, 5, 2), None):
         assembly(DepthwiseRow(target.name, 7, ("relu6", 0), kernel), target)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
-from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.codegen.kernels.repeat import MAX_WORDS, Repeat
-from gossamer.targets import Target, all_targets
-from tests.codegen.kernels.harness import block, filled, normal, on_every_target, run
+from gossamer.targets import Target
+from tests.codegen.kernels.harness import PLAIN, block, filled, normal, on_every_target, run
 
 
 @on_every_target
@@ -19,7 +19,7 @@ def test_a_map_over_six_dimensions(target: Target, threads: int) -> None:
     result = filled(shape)
     steps = [[array.strides[axis] * (array.shape[axis] > 1) for array in (result, x, y)] for axis in range(len(shape))]
     spec = Map(target.name, ("sub", 0, 1), "vv")
-    unused = {f"x{at}{word}": 0 for at in range(2, 6) for word in ("", "_row", "_column")}
+    unused = {f"x{at}{word}": 0 for at in range(2, MAX_OPERANDS) for word in ("", "_row", "_column")}
     arguments = block(
         spec.arguments,
         y=result,
@@ -62,7 +62,7 @@ def test_the_blocks_of_maps_fit() -> None:
     assert len(Map.arguments) <= MAX_WORDS
 
 
-@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+@pytest.mark.parametrize("target", PLAIN, ids=lambda target: target.name)
 def test_compiles(target: Target) -> None:
     assert Repeat(target.name).name == f"repeat__{target.name}"
     assembly(Repeat(target.name), target)

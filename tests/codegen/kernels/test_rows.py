@@ -10,8 +10,8 @@ from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import Gemm, last_vector, panels_of
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.kernels.rows import CONTRACT_ROW, RowPipeline, scratch_bytes
-from gossamer.targets import Target, all_targets
-from tests.codegen.kernels.harness import block, filled, normal, on_every_target, pack, run
+from gossamer.targets import Target
+from tests.codegen.kernels.harness import PLAIN, block, filled, normal, on_every_target, pack, run
 
 RELU6: Expression = ("relu6", 0)
 
@@ -308,7 +308,7 @@ def test_bits_do_not_depend_on_threads(target: Target) -> None:
     assert len(set(results)) == 1
 
 
-@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+@pytest.mark.parametrize("target", PLAIN, ids=lambda target: target.name)
 def test_names_and_text(target: Target) -> None:
     assert RowPipeline(target.name, True).name == f"x8_rows_expand_dwconv_project__{target.name}"
     assert RowPipeline(target.name, False).name == f"x8_rows_dwconv_project__{target.name}"

@@ -354,6 +354,63 @@ def test_without_llvmlite_operators_are_kept_apart_if_that_is_what_the_archive_h
     assert warnings == []
 
 
+def test_without_llvmlite_fused_kernels_are_enough(
+    cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    """Operators need no kernels of their own, and no operator is looked at alone."""
+    from gossamer.delegates.jit import compiling as making
+
+    x = images(1)
+    expected = run(mobile_net(), x)
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setattr(making, "unavailable", lambda *_: pytest.fail("an operator was looked at alone"))
+    interpreter = Interpreter(model_content=mobile_net())
+    interpreter.allocate_tensors()
+    np.testing.assert_array_equal(outputs(interpreter, x), expected)
+    (kernel,) = kernels(interpreter)
+    assert kernel.program is not None
+    assert warnings == []
+
+
+def test_without_llvmlite_what_was_looked_at_with_other_shapes_is_made_anew(
+    cold: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = {count: run_resized(mobile_net(), count) for count in (1, 2)}
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    for count in (2, 1):
+        np.testing.assert_array_equal(run_resized(mobile_net(), count), expected[count])
+
+
+def run_resized(model: bytes, count: int) -> np.ndarray:
+    """The outputs for some images, by way of a delegate that is applied before the input is resized."""
+    interpreter = Interpreter(model_content=model, experimental_delegates=[JitDelegate()])
+    (index,) = (details["index"] for details in interpreter.get_input_details())
+    interpreter.resize_tensor_input(index, [count, 16, 16, 3])
+    interpreter.allocate_tensors()
+    assert kernels(interpreter)[0].program is not None
+    return outputs(interpreter, images(count))
+
+
+def test_without_llvmlite_only_the_operators_that_lack_a_kernel_are_left_out(
+    cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    run(chain("ABS", "NEG"), X)
+    for name in ("ABS", "NEG"):
+        run(chain(name), X)
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    interpreter = Interpreter(model_content=chain("ABS", "SIN", "NEG"))
+    interpreter.allocate_tensors()
+    expected = -np.sin(np.abs(X))
+    np.testing.assert_allclose(outputs(interpreter, X), expected, rtol=1e-6)
+    (claims,) = interpreter.delegate_claims()
+    assert [subset.nodes for subset in claims.partitions] == [(0,), (2,)]
+    assert claims.refusals.keys() == {1}
+    assert claims.refusals[1].startswith("No archive has f32_map_sin")
+    assert warnings == [f"Machine code is not available, the reference kernels run instead: {claims.refusals[1]}"]
+    preview = Interpreter(model_content=chain("ABS", "SIN", "NEG")).preview_delegate(JitDelegate())
+    assert dict(preview.refusals) == dict(claims.refusals)
+
+
 def test_interpreters_of_one_model_share_packed_weights(tmp_path: Path) -> None:
     path, content = tmp_path / "m.tflite", mobile_net()
     path.write_bytes(content)

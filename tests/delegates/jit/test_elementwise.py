@@ -166,7 +166,7 @@ SCALE = QuantizationParameters(scale=np.array([0.5], np.float32), zero_point=np.
 
 def test_what_stays_on_the_reference_kernels() -> None:
     int8, uint64 = TensorType.INT8, TensorType.UINT64
-    quantized = refusal("ADD", [int8] * 3, AddOptions(), quantization=SCALE)
+    quantized = refusal("DIV", [int8] * 3, DivOptions(), quantization=SCALE)
     assert quantized == "quantized int8 runs on the reference kernel"
     assert refusal("DIV", [INT] * 3, DivOptions()) == ""
     assert refusal("DIV", [INT] * 3, DivOptions(), [None, [1, 0]]) == "y has zeros"

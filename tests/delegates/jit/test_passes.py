@@ -166,6 +166,22 @@ def test_squeeze_and_excitation_scales_the_weights() -> None:
     assert kinds(make, x, y) == {"reduce": 1, "contract": 2, "map": 1}
 
 
+@pytest.mark.parametrize("size", [7, 10, 14])
+@pytest.mark.parametrize(("channels", "reductions"), [(96, 2), (640, 1)])
+def test_an_image_is_reduced_in_bands_unless_threads_have_written_channels(
+    size: int, channels: int, reductions: int
+) -> None:
+    make = Layers()
+    x = make.tensor((1, size, size, 200))
+    wide = make.depthwise(make.convolution(x, channels), kernel=5)
+    gate = make.activation("LOGISTIC", make.mean(wide))
+    y = make.convolution(make.multiply(wide, gate), 24)
+    kinds(make, x, y)
+    _, kernel = machine_code(make.model())
+    assert kernel.built is not None
+    assert sum(step.node.kind == "reduce" for step in kernel.built.steps) == reductions
+
+
 def test_strides_are_handed_up_through_a_residual_block() -> None:
     make = Layers()
     x = make.tensor((1, 15, 14, 16))

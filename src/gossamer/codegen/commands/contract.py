@@ -7,7 +7,7 @@ by which the weights are multiplied first; settings a `Geometry`. Weights that t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,8 +28,10 @@ from gossamer.codegen.kernels.contract import (
 from gossamer.codegen.kernels.dot import MAX_ROWS, Dot, rows_of_weights
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.codegen.kernels.pack import Pack
+from gossamer.codegen.kernels.private import Private
+from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import gemm_tile
-from gossamer.programs.program import Address, Word
+from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.records import record
 from gossamer.views import Geometry, View, Widened
 
@@ -122,10 +124,33 @@ def commands(node: Kernel, build: Build) -> None:
                 (moved(build.address(node.operands[3]), inward), depth) if node.arity > 3 else None,
             )
         )
+    if len(contractions) == 1 and contractions[0].is_private:
+        contractions[0].multiply_alone()
+        return
     multiply(contractions, build)
+    if all(product.is_streamed for product in contractions):
+        build.by_channel.add(node.y.buffer)
 
 
-def multiply(contractions: Sequence[Contraction], build: Build) -> None:
+class Product(Protocol):
+    """A product with weights that may have to be prepared first."""
+
+    weights: Matrix
+    nv: int
+    packed_bytes: int
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether they need not."""
+
+    def prepare(self, place: Address, barrier: bool) -> None:
+        """Commands that bring them into panels."""
+
+    def multiply(self, place: Address | None, barrier: bool) -> None:
+        """The command of the product, with panels at a place."""
+
+
+def multiply(contractions: Sequence[Product], build: Build) -> None:
     """Commands for products that do not depend on each other."""
     places: dict[tuple[Matrix, int], int] = {}
     room = 0
@@ -145,12 +170,8 @@ def multiply(contractions: Sequence[Contraction], build: Build) -> None:
 
 
 @record
-class Contraction:
-    """c = epilogue(bias + a weights) for every pixel of ``shape``: images, rows, columns.
-
-    ``offsets`` are those of the taps, which share the depth of the weights (see `gossamer.codegen.kernels.contract`).
-    ``scale``: numbers by which the steps of depth are multiplied before, and how many of them until they repeat.
-    """
+class Tiled:
+    """A product for every pixel of ``shape``: images, rows, columns. What is said of it here knows no types."""
 
     build: Build
     epilogue: Expression
@@ -158,6 +179,51 @@ class Contraction:
     a: Pixels
     c: Pixels
     residual: Pixels | None
+
+    def flatten(self, across_images: bool = True) -> None:
+        """Join rows and images: pixels that follow each other in all tensors are one long row."""
+        strides = (self.a.strides, self.c.strides, self.residual.strides if self.residual else (0, 0, 0))
+        images, rows, columns = self.shape
+        self.images, self.rows, self.columns, steps = _flat(images, rows, columns, strides, across_images)
+        self.a_steps, self.c_steps, self.r_steps = steps
+
+    def cut(self, mr: int) -> None:
+        """Cut rows into tiles of so many pixels."""
+        self.mr = mr
+        self.row_tiles, self.rest = -(-self.columns // mr), self.columns % mr
+        self.tiles = self.images * self.rows * self.row_tiles
+
+    def geometry(self, overlapping: bool) -> dict[str, Word]:
+        """What drivers are told of the tensors. The last tile of a row overlaps the one before, or is smaller."""
+        return {
+            "a": self.a.start,
+            "c": self.c.start,
+            "residual": self.residual.start if self.residual else 0,
+            "images": self.images,
+            "rows": self.rows,
+            "tiles": self.row_tiles,
+            "tile_columns": self.mr,
+            "last_column": max(self.columns - self.mr, 0) if overlapping else (self.row_tiles - 1) * self.mr,
+            "a_image": self.a_steps[0],
+            "a_row": self.a_steps[1],
+            "a_column": self.a_steps[2],
+            "c_image": self.c_steps[0],
+            "c_row": self.c_steps[1],
+            "c_column": self.c_steps[2],
+            "residual_image": self.r_steps[0],
+            "residual_row": self.r_steps[1],
+            "residual_column": self.r_steps[2],
+        }
+
+
+@record
+class Contraction(Tiled):
+    """c = epilogue(bias + a weights).
+
+    ``offsets`` are those of the taps, which share the depth of the weights (see `gossamer.codegen.kernels.contract`).
+    ``scale``: numbers by which the steps of depth are multiplied before, and how many of them until they repeat.
+    """
+
     weights: Matrix
     bias: Address
     offsets: list[int]
@@ -165,23 +231,18 @@ class Contraction:
 
     def __post_init__(self) -> None:
         weights, target = self.weights, self.build.target
-        strides = (self.a.strides, self.c.strides, self.residual.strides if self.residual else (0, 0, 0))
-        # Pixels that follow each other in all tensors are one long row.
-        images, rows, columns = self.shape
-        self.images, self.rows, self.columns, steps = _flat(images, rows, columns, strides, not weights.image)
-        self.a_steps, self.c_steps, self.r_steps = steps
+        self.flatten(not weights.image)
         self.depth = weights.depth // len(self.offsets)
         costly = weights.bytes >= STREAMED_DOT or not weights.is_constant
         few = self.columns == 1 or (self.columns <= MAX_ROWS and costly)
         single = self.rows == 1 and (self.images == 1 or weights.image != 0) and len(self.offsets) == 1
         # Weights that are read once or hardly more, and lie as dot products want them, are not packed.
         self.is_dot = single and few and weights.is_dense and self.scale is None
-        self.mr, self.nv = gemm_tile(
+        mr, self.nv = gemm_tile(
             target, self.columns, weights.channels, weights.depth, self.a_steps[2] * (self.columns > 1)
         )
         self.panels = panels_of(weights.channels, self.nv, target.lanes())
-        self.row_tiles, self.rest = -(-self.columns // self.mr), self.columns % self.mr
-        self.tiles = self.images * self.rows * self.row_tiles
+        self.cut(mr)
         packed_matrix = _packed_bytes(self.build, weights, self.panels)
         self.b_image = packed_matrix if weights.image else 0
         self.packed_bytes = _rounded_up(packed_matrix * (self.images if weights.image else 1), _ALIGNMENT)
@@ -190,6 +251,26 @@ class Contraction:
     def is_ready(self) -> bool:
         """Whether the weights are, when a run begins, as the product reads them."""
         return self.is_dot or (self.weights.is_constant and self.scale is None)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether every thread multiplies the weights by their scale, for itself.
+
+        It is less work than to read what others have written: 480x80 weights take a thread 7 us, two threads 13.
+        """
+        return self.scale is not None and self.weights.is_constant and not self.is_streamed
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether threads share panels of the weights."""
+        return not self.is_dot and (self.weights.bytes > STREAMED or self.tiles == 1)
+
+    def multiply_alone(self) -> None:
+        """The commands of a private product."""
+        thread = self.build.scratch(self.packed_bytes)
+        place = Address(SCRATCH)
+        self._multiply_weights(self._packed(), place, barrier=False, thread=thread)
+        self.multiply(place, True, thread)
 
     def prepare(self, place: Address, barrier: bool) -> None:
         """Commands that bring weights into panels, or panels to their scale."""
@@ -201,40 +282,25 @@ class Contraction:
             spec = Pack(self.build.target.name, weights.by_depth)
             self.build.command(spec, barrier=barrier or self.scale is not None, **arguments)
         if self.scale is not None:
-            self._multiply_weights(source, place, *self.scale, barrier)
+            self._multiply_weights(source, place, barrier)
 
-    def multiply(self, place: Address | None, barrier: bool) -> None:
-        """The command of the product; ``place``: where weights have been prepared for this run."""
+    def multiply(self, place: Address | None, barrier: bool, thread: int = 0) -> None:
+        """The command of the product; ``place``: where weights have been prepared for this run, for all threads or, so
+        many bytes apart, for each ``thread``."""
         build, weights = self.build, self.weights
         if self.is_dot:
             self._dot(barrier)
             return
         lanes = build.target.lanes()
-        streamed = weights.bytes > STREAMED or self.tiles == 1
+        streamed = self.is_streamed
         common: dict[str, Word] = {
-            "a": self.a.start,
+            **self.geometry(overlapping=not streamed),
             "b": self._packed() if place is None else place,
             "bias": self.bias,
-            "c": self.c.start,
-            "residual": self.residual.start if self.residual else 0,
-            "images": self.images,
-            "rows": self.rows,
-            "tiles": self.row_tiles,
-            "tile_columns": self.mr,
-            "last_column": (self.row_tiles - 1) * self.mr if streamed else max(self.columns - self.mr, 0),
-            "a_image": self.a_steps[0],
-            "a_row": self.a_steps[1],
-            "a_column": self.a_steps[2],
             "b_image": self.b_image,
-            "c_image": self.c_steps[0],
-            "c_row": self.c_steps[1],
-            "c_column": self.c_steps[2],
-            "residual_image": self.r_steps[0],
-            "residual_row": self.r_steps[1],
-            "residual_column": self.r_steps[2],
             "panels": self.panels.whole,
             "panel_bytes": 4 * self.nv * lanes * weights.depth,
-            "panel_channels": 4 * self.nv * lanes,
+            **dict.fromkeys(("panel_bias", "panel_c", "panel_residual"), 4 * self.nv * lanes),
         }
         if streamed:
             pieces = self._pieces()
@@ -248,9 +314,11 @@ class Contraction:
             )
             return
         shape = self._shape(self.depth, self.offsets)
-        build.command(
+        self._command(
             ContractTiles(build.target.name),
-            barrier=barrier,
+            barrier,
+            "b",
+            thread,
             **common,
             kernel=build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0,
             shape=shape,
@@ -261,7 +329,27 @@ class Contraction:
     def _packed(self) -> Address:
         return packed(self.build, self.weights, self.nv, self.panels, self.images if self.weights.image else 1)
 
-    def _multiply_weights(self, source: Address, place: Address, scale: Address, count: int, barrier: bool) -> None:
+    def _command(
+        self, spec: KernelSpec, barrier: bool, private: str, thread: int, alone: bool = False, /, **arguments: Word
+    ) -> None:
+        """A command, one pointer of which is into memory that threads have for themselves, if that has any bytes."""
+        build = self.build
+        if not thread:
+            build.command(spec, barrier=barrier, **arguments)
+            return
+        build.command(
+            Private(build.target.name),
+            barrier=barrier,
+            kernel=build.kernel(spec),
+            block=build.block(spec.arguments, **arguments),
+            words=len(spec.arguments),
+            position=[argument.name for argument in spec.arguments].index(private),
+            scratch_thread=thread,
+            alone=int(alone),
+        )
+
+    def _multiply_weights(self, source: Address, place: Address, barrier: bool, thread: int = 0) -> None:
+        scale, count = self.scale or (source, 1)
         build, lanes, depth = self.build, self.build.target.lanes(), self.weights.depth
         whole, rest = self.panels.whole, self.panels.rest_nv
         parts = [part for part in ((0, whole, self.nv), (whole, 1, rest)) if part[1] and part[2]]
@@ -271,9 +359,12 @@ class Contraction:
             for number in range(MAX_OPERANDS):
                 operands.setdefault(f"x{number}", place)
             strides = {f"x{number}_{way}": 0 for number in range(MAX_OPERANDS) for way in ("row", "column")}
-            build.command(
+            self._command(
                 Map(build.target.name, ("mul", 0, 1), "vs"),
-                barrier=barrier and first == parts[-1][0],
+                barrier and first == parts[-1][0],
+                "y",
+                thread,
+                True,
                 y=moved(place, start),
                 rows=panels * (depth // count),
                 columns=count,
@@ -395,26 +486,28 @@ def _flat(
     return images, rows, columns, strides
 
 
-def tap_offsets(kernel: Sequence[int], dilation: Sequence[int], strides: Sequence[int]) -> list[int]:
+def tap_offsets(kernel: Sequence[int], dilation: Sequence[int], strides: Sequence[int], item: int = 4) -> list[int]:
     """The taps of a kernel [rows, columns, depth] over rows and columns of these strides.
 
-    There is one for each element, or for each row of it, if the elements of its rows are adjacent.
+    ``item``: bytes of an element. There is one for each element, or for each row of it, if the elements of its rows are
+    adjacent.
     """
     height, width, depth = kernel
     down, across = (d * s for d, s in zip(dilation, strides, strict=True))
-    if width == 1 or across == 4 * depth:
+    if width == 1 or across == item * depth:
         return [h * down for h in range(height)]
     return [h * down + w * across for h in range(height) for w in range(width)]
 
 
-def matrix(build: Build, weights: View) -> Matrix:
+def matrix(build: Build, weights: View, item: int = 4) -> Matrix:
     """Weights [channels, ...], of which everything but the channels is depth. Constants of any strides are copied."""
     channels, depth = weights.shape[0], weights.size // weights.shape[0]
-    item = 4
     if isinstance(weights.buffer, Widened):
         weights, item = View(weights.buffer.narrow, weights.shape, weights.strides, weights.offset), 2
     rows = weights.reshape((channels, depth))
-    if rows is None or (depth > 1 and rows.strides[1] != 1 and channels > 1 and rows.strides[0] != 1):
+    # Bytes are packed channel by channel.
+    by_depth = item > 1 and (channels == 1 or (rows is not None and rows.strides[0] == 1))
+    if rows is None or (depth > 1 and rows.strides[1] != 1 and not by_depth):
         array = weights.buffer.array
         if array is None:
             raise ValueError(f"weights {list(weights.shape)} of strides {list(weights.strides)} are not constant")

@@ -1,4 +1,5 @@
-"""`map`: an expression of every element. Operands are as large as the result; what is broadcast has stride 0."""
+"""`map`: an expression of every element. Operands are as large as the result; what is broadcast has stride 0, and so
+have parameters."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import Any
 
 from gossamer.codegen.commands import Build, blocks_of
 from gossamer.codegen.elements import ELEMENT_OF
+from gossamer.codegen.expression import calls, parameters_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.codegen.layout import item_bytes, merged
@@ -25,8 +27,16 @@ def commands(node: Kernel, build: Build) -> None:
     row, column = [*(dimensions[at] for at in sorted(largest)), none, none][:2]
     outer = [dimension for at, dimension in enumerate(dimensions) if at not in largest]
     types = tuple([ELEMENT_OF[view.type] for view in (*node.operands, node.y)])
-    letters = "".join("s" if stride == 0 and count > 1 else "v" for stride in inner[1:])
-    spec = Map(build.target.name, node.epilogue, letters, () if set(types) == {"f32"} else types)
+    tables = parameters_of(node.epilogue)
+    letters = "".join(
+        "p" if at in tables else "s" if stride == 0 and count > 1 else "v" for at, stride in enumerate(inner[1:])
+    )
+    isa = build.target
+    if any(call[0] == "lookup" for call in calls(node.epilogue)):
+        isa = build.dots if build.dots.has("avx512vbmi") else isa
+        if node.epilogue == ("lookup", 0, 1):
+            types = ("u8", "u8", "u8")  # whatever they mean
+    spec = Map(isa.name, node.epilogue, letters, () if set(types) == {"f32"} else types)
     block, blocks = blocks_of(count, row[0])
     operands: dict[str, Any] = {}
     for at in range(MAX_OPERANDS):

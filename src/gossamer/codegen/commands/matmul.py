@@ -6,6 +6,7 @@ second operand, one has neighbouring elements.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 
@@ -15,20 +16,34 @@ from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import merged
 from gossamer.errors import CompileError
+from gossamer.views import View
 
 MOST = 1024
 """Batches, each of matrices evenly apart, that are commands of their own."""
 
 
 def commands(node: Kernel, build: Build) -> None:
-    """Two commands, one that packs the second matrices and one that multiplies, for a batch evenly apart.
+    """Two commands, one that packs the second matrices and one that multiplies, for a batch evenly apart."""
+    bias = node.operands[2]
+    residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
+    multiply(
+        [
+            Contraction(build, node.epilogue, *batch, build.address(bias), [0])
+            for batch in batches(node, build, residual)
+        ],
+        build,
+    )
 
-    Dimensions in which the second operand is broadcast are rows of the first.
+
+def batches(
+    node: Kernel, build: Build, residual: View | None, item: int = 4
+) -> Iterator[tuple[tuple[int, ...], Pixels, Pixels, Pixels | None, Matrix]]:
+    """Batches evenly apart: images, rows and columns of pixels, the first operand, the result, the residual, and the
+    second operand, of elements of ``item`` bytes. Dimensions in which that is broadcast are rows of the first.
     """
-    x, y, bias = node.operands[:3]
+    x, y = node.operands[:2]
     rows, depth = x.shape[-2:]
     columns = y.shape[-1]
-    residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
     views = [x, y, node.y] + ([residual] if residual is not None else [])
     strides = [build.strides(view) for view in views]
     dimensions = merged(node.y.shape[:-2], *(s[:-2] for s in strides))
@@ -40,25 +55,16 @@ def commands(node: Kernel, build: Build) -> None:
     outer = shared + several
     if prod(d[0] for d in outer) > MOST:
         raise CompileError(f"a product {list(node.y.shape)} of more than {MOST} batches that are not evenly apart")
-    contractions = []
     for place in product(*(range(d[0]) for d in outer)):
         starts = [
             moved(build.address(view), sum(i * d[at] for i, d in zip(place, outer, strict=True)))
             for at, view in enumerate(views, 1)
         ]
         ways = [(image[at], row[at], s[-2]) for at, s in enumerate(strides, 1)]
-        weights = Matrix(starts[1], columns, depth, (strides[1][-1], strides[1][-2]), y.is_constant, image[2])
-        contractions.append(
-            Contraction(
-                build,
-                node.epilogue,
-                (image[0], row[0], rows),
-                Pixels(starts[0], ways[0]),
-                Pixels(starts[2], ways[2]),
-                Pixels(starts[3], ways[3]) if residual is not None else None,
-                weights,
-                build.address(bias),
-                [0],
-            )
+        yield (
+            (image[0], row[0], rows),
+            Pixels(starts[0], ways[0]),
+            Pixels(starts[2], ways[2]),
+            Pixels(starts[3], ways[3]) if residual is not None else None,
+            Matrix(starts[1], columns, depth, (strides[1][-1], strides[1][-2]), y.is_constant, image[2], item),
         )
-    multiply(contractions, build)

@@ -3,20 +3,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gossamer.codegen.commands import Build, blocks_of
+from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.reduce import Reduce
 from gossamer.codegen.layout import item_bytes, merged
+from gossamer.programs.program import Address
+from gossamer.views import View
 
 Dimension = tuple[int, int, int]
 """Size, stride of x, stride of y."""
 
 
+BANDS = 4
+"""Bands of an image that there are at least, if there are as many rows."""
+
+BYTES = 16 << 10
+"""Of an image that is worth a second command."""
+
+
 def commands(node: Kernel, build: Build) -> None:
-    """One command."""
+    """One command, or two where the threads that reduce an image should have the rows that they have written."""
     (x,) = node.operands[:1]
     reduction, axes = node.settings
-    y = node.y
+    is_image = len(x.shape) == 4 and x.shape[0] == 1 and {1, 2} <= {*axes} <= {0, 1, 2}
+    if is_image and x.is_whole and 4 * x.size >= BYTES and x.buffer not in build.by_channel:
+        _by_bands(node, build)
+        return
+    along, outer, arguments = nest(x, node.y, axes, build)
+    build.repeat(
+        Reduce(build.target.name, reduction, along, node.epilogue),
+        outer,
+        ("x", "y"),
+        x=build.address(x),
+        y=build.address(node.y),
+        barrier=True,
+        **arguments,
+    )
+
+
+def _by_bands(node: Kernel, build: Build) -> None:
+    """Reduce bands of rows first, then their results."""
+    (x,) = node.operands[:1]
+    reduction, _ = node.settings
+    _, height, width, channels = x.shape
+    _, x_row, x_column, _ = build.strides(x)
+    bands = next(number for number in range(min(BANDS, height), height + 1) if height % number == 0)
+    rows = height // bands
+    between = build.passing(4 * bands * channels)
+
+    def reduce(epilogue: Expression, x: Address, y: Address, outer: int, x_outer: int, *loops: int) -> None:
+        block, blocks = blocks_of(channels, outer)
+        rows, columns, x_row, x_column = loops
+        build.command(
+            Reduce(build.target.name, reduction, epilogue=epilogue),
+            x=x,
+            y=y,
+            outer=outer,
+            rows=rows,
+            columns=columns,
+            inner=channels,
+            block=block,
+            blocks=blocks,
+            x_outer=x_outer,
+            x_row=x_row,
+            x_column=x_column,
+            y_outer=4 * channels,
+        )
+
+    reduce(IDENTITY, build.address(x), between, bands, rows * x_row, rows, width, x_row, x_column)
+    reduce(node.epilogue, between, build.address(node.y), 1, 0, 1, bands, 0, 4 * channels)
+
+
+def nest(x: View, y: View, axes: Sequence[int], build: Build) -> tuple[bool, list[Dimension], dict[str, int]]:
+    """How a kernel walks over x: whether along contiguous elements, the outer dimensions over which it is repeated,
+    and its arguments."""
     x_strides, y_strides = build.strides(x), build.strides(y)
     kept: list[Dimension] = []
     reduced: list[Dimension] = []
@@ -38,23 +101,19 @@ def commands(node: Kernel, build: Build) -> None:
     column = reduced.pop() if reduced else (1, 0, 0)
     row = reduced.pop() if reduced else (1, 0, 0)
     block, blocks = blocks_of(inner[0], outer[0])
-    build.repeat(
-        Reduce(build.target.name, reduction, along, node.epilogue),
-        kept,
-        ("x", "y"),
-        x=build.address(x),
-        y=build.address(y),
-        outer=outer[0],
-        rows=row[0],
-        columns=column[0],
-        inner=inner[0],
-        block=block,
-        blocks=blocks,
-        x_outer=outer[1],
-        x_row=row[1],
-        x_column=column[1],
-        y_outer=outer[2],
-    )
+    arguments = {
+        "outer": outer[0],
+        "rows": row[0],
+        "columns": column[0],
+        "inner": inner[0],
+        "block": block,
+        "blocks": blocks,
+        "x_outer": outer[1],
+        "x_row": row[1],
+        "x_column": column[1],
+        "y_outer": outer[2],
+    }
+    return along, kept, arguments
 
 
 def _merged(dimensions: list[Dimension]) -> list[Dimension]:

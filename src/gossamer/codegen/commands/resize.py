@@ -1,7 +1,7 @@
 """`resize`: NHWC images at another size.
 
 Settings are ``rows`` and ``columns``: for each of the result, the number of one of the operand, of which it is a copy,
-or two of them and how far it is from the first towards the second.
+or two of them and how far it is from the first towards the second: a float, or, of bytes, an integer of 11 bits.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from gossamer.codegen.commands import Build
+from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.quantized_resize import QuantizedResize
 from gossamer.codegen.kernels.resize import SAMPLE, ResizeBilinear, ResizeNearest
 from gossamer.codegen.layout import item_bytes
 from gossamer.programs.program import Address, Word
+from gossamer.schema.enums import TensorType
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -38,7 +41,9 @@ def commands(node: Kernel, build: Build) -> None:
         "y_row": y_strides[1],
         "y_column": y_strides[2],
     }
-    if between:
+    if between and x.type != TensorType.FLOAT32:
+        build.command(QuantizedResize(build.target.name, ELEMENT_OF[x.type]), **arguments, channels=channels)
+    elif between:
         build.command(ResizeBilinear(build.target.name), **arguments, channels=channels)
     else:
         build.command(ResizeNearest(build.target.name), **arguments, run=channels * item_bytes(y.buffer))
@@ -51,6 +56,6 @@ def _offsets(places: Sequence[int], stride: int, build: Build) -> Address:
 def _samples(places: Sequence[tuple[int, int, float]], stride: int, build: Build) -> Address:
     words: list[Word] = []
     for first, second, weight in places:
-        (bits,) = struct.unpack("<I", struct.pack("<f", weight))
+        bits = weight if isinstance(weight, int) else struct.unpack("<I", struct.pack("<f", weight))[0]
         words += SAMPLE.words(first=first * stride, second=second * stride, weight=bits)
     return build.table(words)

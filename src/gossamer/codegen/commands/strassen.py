@@ -9,6 +9,7 @@ from gossamer.codegen.commands import Build, contract
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import LINE, UNROLL, Gemm, panels_of
+from gossamer.codegen.kernels.groups import PREFETCH, largest_group
 from gossamer.codegen.kernels.strassen import (
     PRODUCTS,
     STRASSEN_PANEL,
@@ -20,7 +21,7 @@ from gossamer.codegen.kernels.strassen import (
 )
 from gossamer.codegen.kernels.winograd import plane_bytes
 from gossamer.codegen.layout import merged
-from gossamer.codegen.tiles import strassen_group, strassen_tile
+from gossamer.codegen.tiles import STRASSEN_PAIRS, strassen_group, strassen_tile
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.views import View
 
@@ -42,10 +43,13 @@ def commands(node: Kernel, build: Build) -> None:
         y_row, residual_row = 0, 0
     lanes, pairs = target.lanes(), -(-pixels // 2)
     channels, depth = weights.shape[0] // 2, weights.shape[3] // 2
-    group = strassen_group(target, pairs, depth, channels, x_column)
+    step, below = (2, 1) if pixels % 2 == 0 and width > 1 else (1, pixels - pairs)
+    x_pair = step * x_column
+    group = strassen_group(target, pairs, depth, channels, x_pair)
     groups = -(-pairs // group)
-    mr, nv = strassen_tile(target, group, groups, channels, depth, x_column)
+    mr, nv = strassen_tile(target, group, groups, channels, depth, x_pair)
     panels = panels_of(channels, nv, lanes)
+    group = largest_group(pairs, mr, groups)
     s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, nv * lanes)
 
     def panel(vectors: int) -> Address:
@@ -60,7 +64,7 @@ def commands(node: Kernel, build: Build) -> None:
                 residual_stride=0,
                 tail=lanes,
             )
-            for stride in (x_column, 4 * depth)
+            for stride in (x_pair, 4 * depth)
         )
         output_shape = build.block(
             StrassenOutput.arguments,
@@ -68,14 +72,15 @@ def commands(node: Kernel, build: Build) -> None:
             right=4 * channels,
             m_plane=m_plane,
             width=width,
-            y_column=y_column,
-            y_turn=y_row - (width - 1) * y_column,
-            residual_column=residual_column,
-            residual_turn=residual_row - (width - 1) * residual_column,
+            step=step,
+            y_pair=step * y_column,
+            y_turn=y_row - width * y_column,
+            residual_pair=step * residual_column,
+            residual_turn=residual_row - width * residual_column,
         )
         return build.block(
             STRASSEN_PANEL,
-            kernel=build.kernel(Gemm(target.name, mr, vectors, prefetch=1)),
+            kernel=build.kernel(Gemm(target.name, mr, vectors, prefetch=PREFETCH)),
             x_shape=x_shape,
             s_shape=s_shape,
             output_shape=output_shape,
@@ -87,7 +92,7 @@ def commands(node: Kernel, build: Build) -> None:
     build.command(
         Strassen(target.name),
         input=build.kernel(StrassenInput(target.name)),
-        input_shape=build.block(StrassenInput.arguments, depth=depth, x_column=x_column, s_plane=s_plane),
+        input_shape=build.block(StrassenInput.arguments, depth=depth, x_pair=x_pair, s_plane=s_plane),
         output=build.kernel(StrassenOutput(target.name, node.epilogue)),
         panel=whole,
         last_panel=panel(panels.rest_nv) if panels.rest_nv else whole,
@@ -103,10 +108,11 @@ def commands(node: Kernel, build: Build) -> None:
         s_plane=s_plane,
         m_plane=m_plane,
         pairs=pairs,
-        below=pixels - pairs,
+        step=step,
+        below=below,
         skip=pixels % 2,
-        group=group,
         groups=groups,
+        most_groups=pairs // STRASSEN_PAIRS[0],
         width=width,
         x_column=x_column,
         y_row=y_row,
@@ -115,9 +121,7 @@ def commands(node: Kernel, build: Build) -> None:
         residual_column=residual_column,
         half_depth=4 * depth,
         kernel_pairs=mr,
-        kernel_calls=-(-group // mr),
-        last_call=group - mr,
-        next_stride=LINE * (depth // UNROLL),
+        next_stride=PREFETCH * LINE * (depth // UNROLL),
         panels=panels.whole + bool(panels.rest_nv),
     )
 

@@ -9,6 +9,7 @@ from gossamer.codegen.commands import Build
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import LINE, UNROLL, Gemm, last_vector, panels_of
+from gossamer.codegen.kernels.groups import PREFETCH, largest_group
 from gossamer.codegen.kernels.winograd import (
     Winograd,
     WinogradInput,
@@ -38,6 +39,8 @@ def commands(node: Kernel, build: Build) -> None:
     group = winograd_group(target, planes, tiles, depth, channels)
     mr, nv = gemm_tile(target, group, channels, depth, 4 * depth)
     panels = panels_of(channels, nv, lanes)
+    groups = -(-tiles // group)
+    group = largest_group(tiles, mr, groups)
     plane = plane_bytes(panels.vectors * lanes, depth)
     packed = build.weights(planes * plane)
     stored = weights
@@ -56,7 +59,9 @@ def commands(node: Kernel, build: Build) -> None:
         destination_plane=plane,
     )
     ragged, half = last_vector(target, panels.tail)
-    last = Gemm(target.name, mr, panels.rest_nv, ragged=ragged, half=half, prefetch=1) if panels.rest_nv else None
+    last = (
+        Gemm(target.name, mr, panels.rest_nv, ragged=ragged, half=half, prefetch=PREFETCH) if panels.rest_nv else None
+    )
     shape = build.block(
         Gemm.arguments,
         depth=depth,
@@ -76,7 +81,7 @@ def commands(node: Kernel, build: Build) -> None:
         input_shape=build.block(
             into.arguments, channels=depth, x_row=x_strides[1], x_column=x_strides[2], v_plane=v_plane
         ),
-        kernel=build.kernel(Gemm(target.name, mr, nv, prefetch=1)) if panels.whole else 0,
+        kernel=build.kernel(Gemm(target.name, mr, nv, prefetch=PREFETCH)) if panels.whole else 0,
         shape=shape,
         ragged_kernel=build.kernel(last) if last else 0,
         ragged_shape=shape,
@@ -105,8 +110,7 @@ def commands(node: Kernel, build: Build) -> None:
         size=size,
         last_row=height - size,
         last_column=width - size,
-        group=group,
-        groups=-(-tiles // group),
+        groups=groups,
         x_image=x_strides[0],
         x_row=x_strides[1],
         x_column=x_strides[2],
@@ -123,9 +127,7 @@ def commands(node: Kernel, build: Build) -> None:
         m_tile=4 * channels,
         b_plane=plane,
         kernel_tiles=mr,
-        kernel_calls=-(-group // mr),
-        last_call=group - mr,
-        next_stride=LINE * (depth // UNROLL),
+        next_stride=PREFETCH * LINE * (depth // UNROLL),
         panels=panels.whole,
         panel_bytes=4 * nv * lanes * depth,
         panel_channels=4 * nv * lanes,

@@ -15,6 +15,8 @@ first element that the output pixel reads; strides, dilation and groups are noth
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Literal, NamedTuple
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
@@ -32,11 +34,11 @@ LINE = 64
 
 # Rows are addressed with few registers: from the row pointers 0 and 7, plus 0, 1, 3 or 5 strides, times 1, 2, 4 or 8
 # (which the address modes of x86 contain).
-_ROW_ADDRESS = {
+ROW_ADDRESS = {
     0: (0, 0, 1), 1: (0, 1, 1), 2: (0, 1, 2), 3: (0, 3, 1), 4: (0, 1, 4), 5: (0, 5, 1), 6: (0, 3, 2), 7: (7, 0, 1),
     8: (0, 1, 8), 9: (7, 1, 2), 10: (0, 5, 2), 11: (7, 1, 4), 12: (0, 3, 4), 13: (7, 3, 2),
 }  # fmt: skip
-MAX_ROWS = len(_ROW_ADDRESS)
+MAX_ROWS = len(ROW_ADDRESS)
 
 
 class Panels(NamedTuple):
@@ -133,13 +135,13 @@ class Gemm(KernelSpec):
             last = vector("float", f.lanes // 2) if self.half else f.f32
             parts[-1] = Part(f, last, shape.tail if self.ragged else None)
 
-        rows = _rows(f, c, shape.c_stride, mr)
+        rows = rows_at(f, c, shape.c_stride, mr)
         if self.accumulate:
             sums = [part.load(f.offset(row, size * v)) for row in rows for v, part in enumerate(parts)]
         else:
             sums = [part.load(f.offset(bias, size * v)) for v, part in enumerate(parts)] * mr
         reads_residual = operand_count(self.epilogue) == 2
-        residual_rows = _rows(f, residual, shape.residual_stride, mr) if reads_residual else []
+        residual_rows = rows_at(f, residual, shape.residual_stride, mr) if reads_residual else []
         if reads_residual:
             # Both are needed at the end, together, and may lie in memory: 56x56x64 to 256 takes 0.7 of the time.
             for row in [*residual_rows, *rows]:
@@ -188,7 +190,7 @@ class Gemm(KernelSpec):
             ]
             sums = list(sums)
             for i in range(self.mr):
-                start, multiple, scale = _ROW_ADDRESS[i]
+                start, multiple, scale = ROW_ADDRESS[i]
                 row = f.offset(pointers[start], strides[multiple] * scale)
                 value = f.load(F32, f.at(row, at))
                 for v, part in enumerate(parts):
@@ -229,7 +231,8 @@ class Gemm(KernelSpec):
             raise CompileError(f"{self.name}: there is one operand beside the sum, the residual.")
 
 
-def _rows(f: Function, first: Value, stride: Value, count: int) -> list[Value]:
+def rows_at(f: Function, first: Value, stride: Value, count: int) -> list[Value]:
+    """Pointers to rows that are a stride apart."""
     rows = [first]
     for _ in range(count - 1):
         rows.append(f.offset(rows[-1], stride))
@@ -260,7 +263,9 @@ _GEOMETRY: dict[str, ArgumentType] = {
     "residual_column": "i64",
     "panels": "i64",
     "panel_bytes": "i64",
-    "panel_channels": "i64",
+    "panel_bias": "i64",
+    "panel_c": "i64",
+    "panel_residual": "i64",
 }
 """The tensors of a contraction. Rows of output pixels, ``rows`` in each of ``images``, are cut into ``tiles``.
 
@@ -270,8 +275,8 @@ element that the first output pixel reads; ``c`` and ``residual`` belong to the 
 row to row and column to column they move by their own strides. ``b_image`` is 0, or, in a batch of matrix products, the
 bytes from one packed matrix to the next.
 
-There are ``panels`` of ``panel_bytes`` bytes in b; a panel makes ``panel_channels`` bytes of bias, c and residual.
-What is left of the channels is one more, ragged, panel (it follows in b).
+There are ``panels`` of ``panel_bytes`` bytes in b, which make so many bytes of bias, c and residual. What is left of
+the channels is one more, ragged, panel (it follows in b).
 """
 
 
@@ -305,13 +310,27 @@ def _null(f: Function) -> Value:
     return Value(f, PTR, "null")
 
 
+@contextmanager
+def _share(f: Function, tasks: Value, parts: Value) -> Iterator[tuple[Value, Value, Value]]:
+    """The share of this thread of tasks of so many parts: a task, the first of its parts, and their end.
+
+    Where there are few tasks, shares of whole ones are unequal.
+    """
+    _, tid, threads = f.parameters
+    begin, stop = (tasks * parts * at // threads for at in (tid, tid + 1))
+    size = f.greatest(parts, 1)
+    with f.loop(begin // size, (stop + size - 1) // size) as loop:
+        before = loop.index * parts
+        yield loop.index, f.greatest(begin - before, 0), f.least(stop - before, parts)
+
+
 @record(frozen=True)
 class ContractTiles(KernelSpec):
     """A driver: for every tile all panels. For weights that stay in the second-level cache.
 
     ``kernel`` and ``shape`` make the whole panels, ``ragged_kernel`` (null: none) and ``ragged_shape`` the last one.
     All tiles have the same number of rows, so the last of a row overlaps unless it fits; the kernels may not
-    accumulate, and a residual may be c itself only where no tiles overlap. Threads share the tiles.
+    accumulate, and a residual may be c itself only where no tiles overlap. Threads share tiles x panels.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
@@ -326,22 +345,22 @@ class ContractTiles(KernelSpec):
         module = Module(target)
         f = module.driver()
         g = f.arguments(self.arguments)
-        ragged = f.compare("ne", g.ragged_kernel, _null(f))
-        with f.share(g.images * g.rows * g.tiles) as task:
+        has_ragged = f.compare("ne", g.ragged_kernel, _null(f))
+        panels_of_all = g.panels + f.emit(I64, f"zext {has_ragged} to i64")
+        with _share(f, g.images * g.rows * g.tiles, panels_of_all) as (task, first, end):
             line = task // g.tiles
             image = line // g.rows
             at = _tile(f, g, _row(f, g, image, line - image * g.rows), task - line * g.tiles)
 
             def call(kernel: Value, shape: Value, panel: Value) -> None:
-                channels = panel * g.panel_channels
                 b = f.offset(g.b, image * g.b_image + panel * g.panel_bytes)
-                bias = f.offset(g.bias, channels)
-                c, residual = f.offset(at.c, channels), f.offset(at.residual, channels)
+                bias = f.offset(g.bias, panel * g.panel_bias)
+                c, residual = f.offset(at.c, panel * g.panel_c), f.offset(at.residual, panel * g.panel_residual)
                 f.call(kernel, at.a, b, bias, c, residual, _null(f), shape)
 
-            with f.loop(0, g.panels) as panels:
+            with f.loop(first, f.least(end, g.panels)) as panels:
                 call(g.kernel, g.shape, panels.index)
-            with f.when(ragged):
+            with f.when(f.compare("sgt", end, g.panels)):
                 call(g.ragged_kernel, g.ragged_shape, g.panels)
         return module.text()
 
@@ -368,7 +387,8 @@ class ContractPanels(KernelSpec):
     """A driver: for every panel all blocks of the depth, for every block all tiles. For weights that are streamed.
 
     ``blocks`` (``ragged_blocks`` for the last panel; null: there is none) is a table of ``block_count`` rows
-    `DEPTH_BLOCK`. From the second block on the kernels accumulate; then tiles may not overlap. Threads share panels.
+    `DEPTH_BLOCK`. From the second block on the kernels accumulate; then tiles may not overlap. Threads share panels x
+    tiles.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
@@ -385,18 +405,19 @@ class ContractPanels(KernelSpec):
         g = f.arguments(self.arguments)
         has_ragged = f.compare("ne", g.ragged_blocks, _null(f))
         ragged_panels = f.emit(I64, f"zext {has_ragged} to i64")
-        with f.share(g.panels + ragged_panels) as panel:
+        with _share(f, g.panels + ragged_panels, g.images * g.rows * g.tiles) as (panel, first, end):
             table = f.select(f.compare("eq", panel, g.panels), g.ragged_blocks, g.blocks)
-            channels = panel * g.panel_channels
-            b, bias = f.offset(g.b, panel * g.panel_bytes), f.offset(g.bias, channels)
+            b, bias = f.offset(g.b, panel * g.panel_bytes), f.offset(g.bias, panel * g.panel_bias)
+            in_c, in_residual = panel * g.panel_c, panel * g.panel_residual
             with f.loop(0, g.block_count) as blocks:
                 block = f.arguments(DEPTH_BLOCK, f.offset(table, blocks.index * DEPTH_BLOCK.size))
-                with f.loop(0, g.images) as images, f.loop(0, g.rows) as rows:
-                    weights = f.offset(b, images.index * g.b_image + block.b_offset)
+                with f.loop(first // g.tiles, (end + g.tiles - 1) // g.tiles) as lines:
+                    image = lines.index // g.rows
+                    weights = f.offset(b, image * g.b_image + block.b_offset)
                     first_next = f.offset(weights, block.next_offset)
-                    row = _row(f, g, images.index, rows.index)
-                    done = (images.index * g.rows + rows.index) * g.tiles
-                    with f.loop(0, g.tiles) as tiles:
+                    row = _row(f, g, image, lines.index - image * g.rows)
+                    done = lines.index * g.tiles
+                    with f.loop(f.greatest(first - done, 0), f.least(end - done, g.tiles)) as tiles:
                         at = _tile(f, g, row, tiles.index)
                         is_last = f.compare("eq", tiles.index, g.tiles - 1)
                         f.call(
@@ -404,8 +425,8 @@ class ContractPanels(KernelSpec):
                             f.offset(at.a, block.a_offset),
                             weights,
                             bias,
-                            f.offset(at.c, channels),
-                            f.offset(at.residual, channels),
+                            f.offset(at.c, in_c),
+                            f.offset(at.residual, in_residual),
                             f.offset(first_next, (done + tiles.index) * block.next_stride),
                             block.shape,
                         )

@@ -7,6 +7,7 @@ for all rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
@@ -77,7 +78,7 @@ class DepthwiseRow(KernelSpec):
 
         def channels(at: Value, parts: list[Part], _: list[Value]) -> None:
             (part,) = parts
-            begin = part.load(f.offset(bias, at))
+            begin, finish = self._around(f, shape, part, f.offset(bias, at))
             filter = f.offset(weights, at)
             fixed = self._load_filter(f, target, shape, part, filter)
             pixels = _Pixels(f, part, at, self.multiplier)
@@ -91,11 +92,15 @@ class DepthwiseRow(KernelSpec):
                     sums = self._any(f, shape, part, pixels, rows, x, filter, sums)
                 to = f.offset(y, column * shape.y_column + at)
                 for value in sums:
-                    part.store(apply(self.epilogue, f, [value]), to)
+                    part.store(apply(self.epilogue, f, [finish(value)]), to)
                     to = f.offset(to, shape.y_column)
 
         f.vectors(shape.channels, channels)
         return module.text()
+
+    def _around(self, f: Function, shape: Arguments, part: Part, bias: Value) -> tuple[Value, Callable[[Value], Value]]:
+        """What sums begin with, and what becomes of them before the epilogue."""
+        return part.load(bias), lambda sum: sum
 
     def _load_filter(
         self, f: Function, target: Target, shape: Arguments, part: Part, filter: Value
@@ -212,7 +217,7 @@ class Depthwise(KernelSpec):
     row it moves by ``x_step`` (stride x row), from kernel row to kernel row by ``x_row`` (dilation x row), of which
     there are ``kernel_rows``, at most `MAX_KERNEL_ROWS`. A chunk is ``chunk_bytes`` of channels, described by
     ``shape``; the last one by ``last_shape``. There is one chunk if channels are multiplied. Threads share images x
-    rows x chunks.
+    rows x chunks, or, if ``by_chunk`` is 1, chunks x images x rows.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
@@ -226,6 +231,7 @@ class Depthwise(KernelSpec):
         images="i64",
         rows="i64",
         chunks="i64",
+        by_chunk="i64",
         kernel_rows="i64",
         chunk_bytes="i64",
         x_image="i64",
@@ -245,9 +251,13 @@ class Depthwise(KernelSpec):
         g = f.arguments(self.arguments)
         rows = f.stack(PTR, MAX_KERNEL_ROWS)
         count = f.least(g.kernel_rows, MAX_KERNEL_ROWS)
-        with f.share(g.images * g.rows * g.chunks) as task:
-            line = task // g.chunks
-            chunk = task - line * g.chunks
+        lines = g.images * g.rows
+        by_chunk = f.compare("ne", g.by_chunk, 0)
+        inner = f.select(by_chunk, lines, g.chunks)
+        with f.share(lines * g.chunks) as task:
+            first = task // inner
+            second = task - first * inner
+            line, chunk = f.select(by_chunk, second, first), f.select(by_chunk, first, second)
             image = line // g.rows
             row = line - image * g.rows
             channels = chunk * g.chunk_bytes

@@ -10,7 +10,7 @@ from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
 from gossamer.records import record
 from gossamer.targets import Target
 
-_IMAGES: dict[str, ArgumentType] = {
+IMAGES: dict[str, ArgumentType] = {
     "x": "ptr",
     "y": "ptr",
     "images": "i64",
@@ -34,7 +34,7 @@ class ResizeNearest(KernelSpec):
     column_table[j]. Threads share images x rows. y does not overlap x.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**_IMAGES, run="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**IMAGES, run="i64")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class ResizeBilinear(KernelSpec):
     images x rows. y does not overlap x.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**_IMAGES, channels="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**IMAGES, channels="i64")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import Kernel, KernelGraph, Quantized
 from gossamer.codegen.layout import NO_BORDER, Border, is_box
 from gossamer.views import Buffer, Geometry, View
 
 BORDERED: dict[str, Callable[[Any], Geometry]] = {
     "contract": lambda geometry: geometry,
     "depthwise": lambda geometry: geometry,
+    "hybrid_depthwise": lambda geometry: geometry,
     "rows": lambda rows: rows.border,
+    "contract16": lambda settings: settings["geometry"],
+    "depthwise16": lambda settings: settings["geometry"],
     "winograd": lambda tiles: tiles.geometry,
+    "quantized_contract": lambda quantized: quantized.geometry,
+    "quantized_depthwise": lambda quantized: quantized.geometry,
 }
 """Kinds that read the padding of operand 0 from memory, and how their settings tell how much."""
 
@@ -44,6 +49,15 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
     return borders
 
 
+def fills(graph: KernelGraph) -> dict[Buffer, int]:
+    """The byte that the border of a buffer consists of, where it is not 0: the zero point."""
+    return {
+        kernel.operands[0].buffer: kernel.settings.requantizing.x_zero & 0xFF
+        for kernel in graph.kernels
+        if kernel.kind in BORDERED and isinstance(kernel.settings, Quantized)
+    }
+
+
 def needs_border(kernel: Kernel, buffer: Buffer) -> bool:
     """Whether a kernel reads padding around a buffer."""
     return kernel.kind in BORDERED and kernel.operands[0].buffer is buffer and _needed(kernel) != NO_BORDER
@@ -65,6 +79,6 @@ def images(graph: KernelGraph) -> set[int]:
         for position, view in enumerate((kernel.y, *kernel.operands), -1):
             buffer = view.buffer
             fits = len(buffer.shape) == 4 and not graph.is_boundary(buffer) and is_box(view)
-            is_weights = kernel.kind == "contract" and position == 1
+            is_weights = kernel.kind in ("contract", "quantized_contract") and position == 1
             known[id(buffer)] = known.get(id(buffer), True) and fits and not is_weights
     return {buffer for buffer, fits in known.items() if fits}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.layout import merged
 from gossamer.views import Buffer, Shape, View
@@ -39,14 +40,16 @@ def run(graph: KernelGraph) -> None:
 
 def is_readable(kernel: Kernel, position: int, view: View) -> bool:
     """Whether a kernel can read an operand as it lies."""
+    if kernel.kind != "map" and position - kernel.arity + 1 in parameters_of(kernel.epilogue):
+        return True
     # Weights of products are packed, from either side; constant ones that lie otherwise are copied when they are.
-    if kernel.kind in ("contract", "volume") and position == 1:
+    if kernel.kind in ("contract", "hybrid", "quantized_contract", "volume") and position == 1:
         rows = view.reshape((view.shape[0], view.size // view.shape[0]))
         return view.is_constant or (rows is not None and (1 in rows.strides or 1 in rows.shape))
-    if kernel.kind == "matmul" and position == 1:
+    if kernel.kind in ("matmul", "quantized_matmul") and position == 1:
         return 1 in view.strides[-2:] or 1 in view.shape[-2:]
-    if kernel.kind == "reduce":
-        _, axes = kernel.settings
+    if kernel.kind in ("reduce", "quantized_reduce") and position == 0:
+        axes = kernel.settings["axes"] if kernel.kind == "quantized_reduce" else kernel.settings[1]
         along = merged(tuple([view.shape[a] for a in axes]), tuple([view.strides[a] for a in axes]))
         if len(along) > REDUCED:
             return False

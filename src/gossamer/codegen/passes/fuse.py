@@ -4,7 +4,8 @@ A map goes into the map, or into the epilogue of the kernel, that writes one of 
 The fused kernel runs where the map ran, so that its further operands are there.
 
 Maps of any types become one, which converts in between as their buffers did; but what was float16 or bfloat16 would no
-longer be rounded, and stays a buffer. Epilogues of other kernels are of float32 only.
+longer be rounded, and stays a buffer. Epilogues of other kernels are of float32 only, or of the bytes that they make;
+then there is one tensor beside their result, and parameters.
 """
 
 from __future__ import annotations
@@ -12,13 +13,28 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.codegen.elements import ELEMENT_OF, element
-from gossamer.codegen.expression import Expression, canonical, substitute, type_of
+from gossamer.codegen.expression import Expression, calls, canonical, parameters_of, substitute, type_of
 from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View
 
-EXTRAS = {"contract": 1, "matmul": 1, "volume": 1, "depthwise": 0, "window": 0, "reduce": 0, "map": 5}
+EXTRAS = {
+    "contract": 1,
+    "hybrid": 1,
+    "hybrid_depthwise": 0,
+    "matmul": 1,
+    "quantized_contract": 5,
+    "quantized_matmul": 5,
+    "volume": 1,
+    "depthwise": 0,
+    "window": 0,
+    "reduce": 0,
+    "map": 7,
+}
 """Kinds that have an epilogue, and how many operands it may have beyond their own."""
+
+OF_BYTES = ("quantized_contract", "quantized_matmul")
+"""Kinds whose epilogue is of bytes."""
 
 LARGEST = 64
 """Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
@@ -38,10 +54,12 @@ def run(graph: KernelGraph, *, within: bool = False) -> None:
     gone: set[int] = set()
     for kernel in graph.kernels:
         while kernel.kind == "map":
+            tables = parameters_of(kernel.epilogue)
             producers = {
                 id(p): p
-                for view in kernel.operands
-                if (p := writers.get(id(view.buffer))) is not None
+                for at, view in enumerate(kernel.operands)
+                if at not in tables
+                and (p := writers.get(id(view.buffer))) is not None
                 and id(p) not in gone
                 and readers[id(view.buffer)] == 1
                 and not graph.is_boundary(view.buffer)
@@ -82,7 +100,8 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
     """Operands, epilogue and result of both in one, or ``None`` if the producer cannot take the map."""
     if producer.kind not in EXTRAS or not producer.y.is_whole:
         return None
-    if producer.kind != "map" and not _is_of_floats(kernel):
+    of_bytes = producer.kind in OF_BYTES
+    if producer.kind != "map" and not (_is_of_bytes(kernel) if of_bytes else _is_of_floats(kernel)):
         return None
     result = _result(producer) if producer.kind == "map" else producer.epilogue
     if result is None:
@@ -90,6 +109,7 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
     shape = producer.y.shape
     operands = list(producer.operands)
     mapping: dict[int, Expression] = {}
+    tables = parameters_of(kernel.epilogue)
     for number, view in enumerate(kernel.operands):
         reshaped = view if view.shape == shape else view.reshape(shape)
         if reshaped is None:
@@ -99,7 +119,7 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
                 return None
             mapping[number] = result
             continue
-        extra = _extra(reshaped, producer)
+        extra = reshaped if number in tables else _extra(reshaped, producer)
         if extra is None:
             return None
         for at, known in enumerate(operands[producer.arity - (producer.kind == "map") :]):
@@ -112,6 +132,8 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
     if len(operands) - producer.arity > EXTRAS[producer.kind]:
         return None
     y, expression = kernel.y.reshape(shape), canonical(substitute(kernel.epilogue, mapping))
+    if of_bytes and len(operands) - producer.arity - len(parameters_of(expression)) > 1:
+        return None
     return None if y is None or _functions_in(expression) > LARGEST else (operands, expression, y)
 
 
@@ -130,6 +152,14 @@ def _result(map: Kernel) -> Expression | None:
 
 def _is_of_floats(map: Kernel) -> bool:
     return all(view.type == TensorType.FLOAT32 for view in (map.y, *map.operands))
+
+
+def _is_of_bytes(map: Kernel) -> bool:
+    """Whether all that it computes with is bytes of one type."""
+    types = [ELEMENT_OF[view.type] for view in map.operands]
+    tables = parameters_of(map.epilogue)
+    found = {ELEMENT_OF[map.y.type], *(type for number, type in enumerate(types) if number not in tables)}
+    return len(found) == 1 and found <= {"i8", "u8"} and {type_of(call, types) for call in calls(map.epilogue)} <= found
 
 
 def _extra(view: View, producer: Kernel) -> View | None:

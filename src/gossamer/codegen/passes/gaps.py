@@ -26,6 +26,8 @@ def run(graph: KernelGraph) -> set[Buffer]:
         geometry = None
         if kernel.kind == "contract":
             geometry = kernel.settings
+        elif kernel.kind == "quantized_contract":
+            geometry = kernel.settings.geometry
         elif kernel.kind == "rows" and kernel.settings.expand:
             geometry = kernel.settings.border
         if geometry is not None and geometry.kernel[1] > 1:

@@ -1,13 +1,15 @@
-"""Zeros that are padded around an image only for convolutions to read become the padding of these convolutions.
+"""Zeros that are padded around an image only for convolutions to read become the padding of these convolutions; zero
+points, where numbers are quantized.
 
 The padded image is neither written nor read: its border is stored around the image itself.
 """
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import Kernel, KernelGraph, Quantized, geometry_of, with_geometry
 from gossamer.records import replace
-from gossamer.views import View
+
+CONVOLUTIONS = ("contract", "depthwise", "quantized_contract", "quantized_depthwise")
 
 
 def run(graph: KernelGraph) -> None:
@@ -15,31 +17,33 @@ def run(graph: KernelGraph) -> None:
     readers = graph.readers()
     absorbed: set[int] = set()
     for pad in graph.kernels:
-        if pad.kind != "pad" or not _is_border_of_zeros(pad) or graph.is_boundary(pad.y.buffer):
+        if pad.kind != "pad" or not _is_border(pad) or graph.is_boundary(pad.y.buffer):
             continue
         found = readers.get(pad.y.buffer, [])
-        if not found or not all(_convolves(reader, pad.y) for reader in found):
+        if not found or not all(_convolves(reader, pad) for reader in found):
             continue
         (x, _), (_, top, left, _) = pad.operands, pad.settings
         for reader in found:
-            before = reader.settings.before
-            reader.settings = replace(reader.settings, before=(before[0] + top, before[1] + left))
+            geometry = geometry_of(reader)
+            before = (geometry.before[0] + top, geometry.before[1] + left)
+            reader.settings = with_geometry(reader, replace(geometry, before=before))
             reader.operands[0] = x
             reader.origin = (*pad.origin, *reader.origin)
         absorbed.add(id(pad))
     graph.kernels = [kernel for kernel in graph.kernels if id(kernel) not in absorbed]
 
 
-def _is_border_of_zeros(pad: Kernel) -> bool:
-    x, value = pad.operands
-    same = len(x.shape) == 4 and (x.shape[0], x.shape[3]) == (pad.y.shape[0], pad.y.shape[3])
-    return same and value.buffer.array is not None and not value.buffer.array.any()
+def _is_border(pad: Kernel) -> bool:
+    x = pad.operands[0]
+    return len(x.shape) == 4 and (x.shape[0], x.shape[3]) == (pad.y.shape[0], pad.y.shape[3])
 
 
-def _convolves(reader: Kernel, y: View) -> bool:
+def _convolves(reader: Kernel, pad: Kernel) -> bool:
+    """Whether it reads all of the padded image as an image, and the value is what it pads with itself."""
+    if reader.kind not in CONVOLUTIONS:
+        return False
+    y, value = pad.y, pad.operands[1].buffer.array
+    own = reader.settings.requantizing.x_zero if isinstance(reader.settings, Quantized) else 0
     whole = reader.operands[0].is_whole and reader.operands[0].shape == y.shape
-    return (
-        reader.kind in ("contract", "depthwise")
-        and whole
-        and all(v.buffer is not y.buffer for v in reader.operands[1:])
-    )
+    alone = all(view.buffer is not y.buffer for view in reader.operands[1:])
+    return whole and alone and value is not None and bool((value == own).all())

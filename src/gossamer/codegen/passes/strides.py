@@ -6,9 +6,11 @@ times the pixels that anybody looks at. In ResNet-50 that is a tenth of all mult
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import Kernel, KernelGraph, geometry_of, with_geometry
 from gossamer.records import replace
 from gossamer.views import Buffer, View
+
+CONTRACTIONS = ("contract", "quantized_contract")
 
 
 def run(graph: KernelGraph) -> None:
@@ -16,7 +18,7 @@ def run(graph: KernelGraph) -> None:
     readers, writers = graph.readers(), graph.writers()
     for kernel in reversed(graph.kernels):
         buffer = kernel.y.buffer
-        if kernel.kind != "contract" or not kernel.y.is_whole or len(buffer.shape) != 4:
+        if kernel.kind not in CONTRACTIONS or not kernel.y.is_whole or len(buffer.shape) != 4:
             continue
         if graph.is_boundary(buffer) or len(writers[buffer]) > 1:
             continue
@@ -24,23 +26,24 @@ def run(graph: KernelGraph) -> None:
         if not found or not all(_skips(reader, buffer) for reader in found):
             continue
         images, _, _, channels = buffer.shape
-        rows, columns = found[0].settings.output
+        rows, columns = geometry_of(found[0]).output
         smaller = Buffer((images, rows, columns, channels), buffer.type).view()
-        stride = kernel.settings.stride
-        kernel.settings = replace(kernel.settings, stride=(2 * stride[0], 2 * stride[1]), output=(rows, columns))
+        geometry = geometry_of(kernel)
+        stride = (2 * geometry.stride[0], 2 * geometry.stride[1])
+        kernel.settings = with_geometry(kernel, replace(geometry, stride=stride, output=(rows, columns)))
         kernel.operands[kernel.arity :] = [_even(view, rows, columns) for view in kernel.extras]
         kernel.y = smaller
         writers[smaller.buffer], readers[smaller.buffer] = [kernel], found
         for reader in found:
-            reader.settings = replace(reader.settings, stride=(1, 1))
+            reader.settings = with_geometry(reader, replace(geometry_of(reader), stride=(1, 1)))
             reader.operands[0] = smaller
 
 
 def _skips(reader: Kernel, buffer: Buffer) -> bool:
     """Whether it reads the even pixels of the whole image, and that is all it reads of it."""
-    if reader.kind != "contract" or sum(view.buffer is buffer for view in reader.operands) > 1:
+    if reader.kind not in CONTRACTIONS or sum(view.buffer is buffer for view in reader.operands) > 1:
         return False
-    geometry = reader.settings
+    geometry = geometry_of(reader)
     x = reader.operands[0]
     return (
         x.buffer is buffer

@@ -5,9 +5,11 @@ from __future__ import annotations
 from gossamer.delegates.delegate import Delegate
 from gossamer.delegates.jit.delegate import JitDelegate
 from gossamer.programs import host
-from gossamer.targets import host_target
+from gossamer.targets import all_targets, host_target
 
 __all__ = ["JitDelegate", "default_delegate"]
+
+all_targets()  # imported now: a first model need not wait for them either
 
 
 def default_delegate(num_threads: int = 1) -> Delegate | None:

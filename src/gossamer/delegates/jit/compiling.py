@@ -10,7 +10,7 @@ import numpy as np
 from gossamer.codegen.build import PASSES, PLAIN, Built, Passes, build
 from gossamer.codegen.compiler import is_llvm_here
 from gossamer.codegen.layout import boundary, item_bytes
-from gossamer.codegen.library import ensure, not_compiled
+from gossamer.codegen.library import ensure, not_compiled, walker
 from gossamer.delegates.delegate import NodeInfo, Partition
 from gossamer.delegates.jit.lowering import Lowered, lower
 from gossamer.programs.library import kernel_library
@@ -25,7 +25,10 @@ class Boundary(NamedTuple):
     bytes: int
 
 
-def built_of(partition: Partition, target: Target, passes: Passes = PASSES) -> tuple[Built, tuple[Boundary, ...]]:
+Made = tuple[Built, tuple[Boundary, ...]]
+
+
+def built_of(partition: Partition, target: Target, passes: Passes = PASSES) -> Made:
     """Lower and build a partition whose nodes are prepared. Raises `Refused`, and `CompileError`."""
     lowered = Lowered()
     for node in partition.nodes:
@@ -38,17 +41,26 @@ def built_of(partition: Partition, target: Target, passes: Passes = PASSES) -> t
     return build(graph, target, _range(partition.source), passes), boundaries
 
 
-def compiled_of(partition: Partition, target: Target) -> tuple[Built, tuple[Boundary, ...]]:
-    """The same with every kernel in the library. Raises `CompileError`.
+def compiled_of(partition: Partition, target: Target) -> Made:
+    """The same with every kernel in the library. Raises `CompileError`."""
+    made = None if is_llvm_here() else at_hand(partition, target)
+    if made is None:
+        made = built_of(partition, target)
+        ensure(made[0].specs.values(), target)
+    return made
 
-    Where a kernel is missing and there is no compiler, operators are kept apart: `unavailable` has seen to it that
-    there are kernels for each.
+
+def at_hand(partition: Partition, target: Target) -> Made | None:
+    """What can be made of a partition of the kernels that are in the library; ``None`` if some are missing.
+
+    Operators are kept apart where that helps. Raises as `built_of`.
     """
-    built, boundaries = built_of(partition, target)
-    if not is_llvm_here() and kernel_library(target).missing(built.specs):
-        built, boundaries = built_of(partition, target, PLAIN)
-    ensure(built.specs.values(), target)
-    return built, boundaries
+    library = kernel_library(target)
+    for passes in (PASSES, PLAIN):
+        made = built_of(partition, target, passes)
+        if not library.missing((*made[0].specs, walker(target).name)):
+            return made
+    return None
 
 
 def unavailable(node: NodeInfo, target: Target) -> str | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
 from zlib import crc32
 
 import numpy as np
@@ -22,7 +22,7 @@ from gossamer.delegates.delegate import (
 )
 from gossamer.errors import CompileError, InvokeError
 from gossamer.log import logger
-from gossamer.ops.op_def import TensorInfo
+from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs import host, plans
 from gossamer.programs.archive import user_directory
 from gossamer.programs.generator import plan_version
@@ -41,6 +41,7 @@ from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
+    from gossamer.delegates.jit.compiling import Made
 
 
 _warned: set[str] = set()
@@ -57,7 +58,7 @@ class Known:
 
     def __init__(self, target: Target, fingerprint: str | None) -> None:
         self._directory = user_directory() if fingerprint is not None else None
-        self._key = f"{plan_version()}\n{target.name}\n{fingerprint}"
+        self._key = _key(target, fingerprint)
         found = kept.load(self._directory, self._key)
         self.refusals: dict[int, str | None] = found.get("refusals", {})
         self.programs: dict[Any, Any] = found.get("programs", {})
@@ -65,6 +66,18 @@ class Known:
     def save(self) -> None:
         """Keep it for the next process."""
         kept.save(self._directory, self._key, {"refusals": self.refusals, "programs": self.programs})
+
+
+def _key(target: Target, of: str | None) -> str:
+    return f"{plan_version()}\n{target.name}\n{of}"
+
+
+class Reviewed(NamedTuple):
+    """What has been made of a partition already: its key (`key_of`), the program, the shapes of its outputs."""
+
+    key: Any
+    made: Made
+    shapes: list[Shape]
 
 
 class JitDelegate(Delegate):
@@ -84,6 +97,7 @@ class JitDelegate(Delegate):
         self.num_threads = num_threads
         self._has_warned = False
         self._known: dict[str | None, Known] = {}
+        self._reviewed: WeakKeyDictionary[Partition, Reviewed] = WeakKeyDictionary()
 
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
@@ -93,19 +107,50 @@ class JitDelegate(Delegate):
             from gossamer.delegates.jit.lowering import refusal
 
             node.propagate_shapes()
-            reason = refusal(node)
-            if reason is None and (lacking := self._lacking(node)):
-                return lacking  # not known for good: a compiler may come
-            known.refusals[node.node_index] = reason
+            known.refusals[node.node_index] = refusal(node)
         return known.refusals[node.node_index] or True
 
-    def _lacking(self, node: NodeInfo) -> str | None:
-        from gossamer.delegates.jit.compiling import unavailable
+    def review(self, partition: Partition) -> Mapping[int, str]:
+        """See `Delegate.review`: without a compiler, nodes whose kernels are in no archive are left out.
 
-        reason = unavailable(node, self.target)
-        if reason is not None:
+        That is not known for good: a compiler may come.
+        """
+        if self.plan(partition) is not None:
+            return {}
+        from gossamer.codegen.compiler import is_llvm_here
+        from gossamer.delegates.jit.compiling import at_hand, unavailable
+
+        if is_llvm_here():
+            return {}
+        try:
+            partition.propagate_shapes()
+            made = at_hand(partition, self.target)
+        except Exception:  # which is told when the program is made
+            return {}
+        if made is not None:
+            shapes = _shapes(partition)
+            if shapes is not None:
+                self._reviewed[partition] = Reviewed(key_of(partition), made, shapes)
+            return {}
+        lacking = {node.node_index: unavailable(node, self.target) for node in partition.nodes}
+        reasons = {number: reason for number, reason in lacking.items() if reason is not None}
+        for reason in reasons.values():
             self.warn(reason)
-        return reason
+        return reasons
+
+    def reviewed(self, partition: Partition) -> Reviewed | None:
+        """What was made of a partition when it was reviewed, once, and if what it reads still has the same shapes."""
+        found = self._reviewed.pop(partition, None)
+        return found if found is not None and found.key == key_of(partition) else None
+
+    def plan(self, partition: Partition) -> dict[str, Any] | None:
+        """What is known of a partition with these shapes, if its kernels are at hand; see `JitKernel.prepare`."""
+        if partition.fingerprint is None or any(tensor.is_dynamic for tensor in partition.inputs):
+            return None  # such a tensor is written by another delegate, and not always with the same shape
+        plan: dict[str, Any] | None = self.known(partition.fingerprint).programs.get(key_of(partition))
+        if plan is None or kernel_library(self.target).missing((*plan["plan"][0], walker_name(self.target))):
+            return None
+        return plan
 
     def known(self, fingerprint: str | None) -> Known:
         """What is known of the graph with this fingerprint."""
@@ -117,6 +162,14 @@ class JitDelegate(Delegate):
     def create_kernel(self, partition: Partition) -> DelegateKernel:
         """See `Delegate.create_kernel`."""
         return JitKernel(self)
+
+    def recall(self, identity: str) -> Mapping[str, Any]:
+        """See `Delegate.recall`."""
+        return kept.load(user_directory(), _key(self.target, identity), kept.GRAPHS)
+
+    def remember(self, identity: str, values: Mapping[str, Any]) -> None:
+        """See `Delegate.remember`."""
+        kept.save(user_directory(), _key(self.target, identity), dict(values), kept.GRAPHS)
 
     def warn(self, failure: str) -> None:
         """Say, once, that the reference kernels run and why: not for every partition, nor for every interpreter."""
@@ -169,30 +222,32 @@ class JitKernel(DelegateKernel):
 
         A plan that is known from before is used as it is, if its kernels are at hand: nothing is prepared or lowered.
         """
-        self._built = self.program = self.failure = None
+        self._built = self.program = self.failure = self.again = None
+        self.is_known = False
         self._partition = ctx
-        known = self._delegate.known(ctx.fingerprint)
-        key = (tuple(node.node_index for node in ctx.nodes), tuple(tensor.shape for tensor in ctx.inputs))
-        made = known.programs.get(key) if ctx.fingerprint is not None else None
-        if any(tensor.is_dynamic for tensor in ctx.inputs):
-            made = None  # another delegate writes it, and not always with the same shape
-        if made is not None:
-            plan = plans.plan_of(made["plan"])
-            library = kernel_library(self.target)
-            if not library.missing((*plan.kernels, walker_name(self.target))):
-                for tensor, shape in zip(ctx.outputs, made["shapes"], strict=True):
-                    ctx.set_shape(tensor, shape)
-                self._start(ctx, plan, made["constants"], made["boundaries"])
-                return
-        self._make(ctx, known, key)
+        known = self._delegate.plan(ctx)
+        if known is None:
+            self._make(ctx)
+            return
+        self._set_shapes(ctx, known["shapes"])
+        self._start(ctx, plans.plan_of(known["plan"]), known["constants"], known["boundaries"])
+        self.is_known = True
 
-    def _make(self, ctx: PartitionPrepareContext, known: Known, key: Any) -> None:
+    def _set_shapes(self, ctx: PartitionPrepareContext, shapes: Iterable[Shape]) -> None:
+        for tensor, shape in zip(ctx.outputs, shapes, strict=True):
+            ctx.set_shape(tensor, shape)
+
+    def _make(self, ctx: PartitionPrepareContext) -> None:
         from gossamer.delegates.jit.compiling import compiled_of
         from gossamer.delegates.jit.lowering import Refused
 
-        ctx.prepare_nodes()
+        reviewed = self._delegate.reviewed(ctx)
+        if reviewed is None:
+            ctx.prepare_nodes()
+        else:
+            self._set_shapes(ctx, reviewed.shapes)
         try:
-            self._built, boundaries = compiled_of(ctx, self.target)
+            self._built, boundaries = reviewed.made if reviewed is not None else compiled_of(ctx, self.target)
         except Refused as reason:
             logger.info("jit: partition of %d nodes runs on the reference kernels: %s", len(ctx.nodes), reason)
             self.failure = str(reason)
@@ -205,13 +260,15 @@ class JitKernel(DelegateKernel):
         constants = self._built.constants.tobytes()
         # Kept is what would be made again: not what a missing compiler has kept apart, nor outputs that are constants.
         if self._built.is_final and not any(tensor.is_constant for tensor in ctx.outputs):
-            known.programs[key] = {
+            known = self._delegate.known(ctx.fingerprint)
+            known.programs[key_of(ctx)] = {
                 "plan": plans.plain(self._built.plan),
                 "constants": constants,
                 "boundaries": [tuple(boundary) for boundary in boundaries],
                 "shapes": [tensor.shape for tensor in ctx.outputs],
             }
             known.save()
+            self.is_known = ctx.fingerprint is not None
         plan, self._built = self._built.plan, None  # which is large, and can be made again
         self._start(ctx, plan, constants, boundaries)
 
@@ -222,8 +279,7 @@ class JitKernel(DelegateKernel):
         # Interpreters of one model share its packed weights. Who holds them holds the bytes that they were made of, so
         # other bytes are not at that address.
         of = ctx.fingerprint or (model, len(ctx.source or b""))
-        nodes = tuple(node.node_index for node in ctx.nodes)
-        key = (of, nodes, self.target, crc32(plan.words.tobytes()))
+        key = (of, ctx.node_numbers, self.target, crc32(plan.words.tobytes()))
         weights = _weights.get(key)
         shared = {CONSTANTS: memory} if weights is None else {CONSTANTS: memory, WEIGHTS: weights}
         self.program = Program(plan, kernel_library(self.target), self.target, shared)
@@ -256,6 +312,7 @@ class JitKernel(DelegateKernel):
         try:
             if self._observer is None:
                 program.run(self._delegate.num_threads)
+                self.again = program.again(self._delegate.num_threads)
             else:
                 self._observer(program.profile(self._delegate.num_threads))
         except IndexFault:
@@ -271,10 +328,23 @@ class JitKernel(DelegateKernel):
 
             ensure([walker(self.target, timed=True)], self.target)
         self._observer = observer
+        self.again = None
 
     def free(self) -> None:
         """See `DelegateKernel.free`."""
-        self.program = self._built = self._partition = None
+        self.program = self._built = self._partition = self.again = None
+
+
+def key_of(partition: Partition) -> Any:
+    """What tells a program from others of the same graph: its nodes, and the shapes of what they read."""
+    shapes = [tensor.shape for tensor in partition.inputs if not tensor.is_constant]
+    return partition.node_numbers, tuple(shapes)
+
+
+def _shapes(partition: Partition) -> list[Shape] | None:
+    """Of the outputs of a partition that is prepared; ``None`` if there is more to say of one than its shape."""
+    outputs = partition.outputs
+    return None if any(one.is_constant or one.is_dynamic for one in outputs) else [one.shape for one in outputs]
 
 
 def _run_reference(ctx: PartitionInvokeContext) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from gossamer.codegen.elements import ELEMENT_OF
-from gossamer.codegen.expression import type_of
-from gossamer.codegen.graph import Boxes, Kernel, KernelGraph, broadcast_shape
+from gossamer.codegen.expression import parameters_of, type_of
+from gossamer.codegen.graph import Boxes, Kernel, KernelGraph, Quantized, broadcast_shape
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.dtypes import numpy_dtype, type_name
@@ -18,7 +18,7 @@ from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, Buffer, Geometry, Shape, View, Widened
+from gossamer.views import POINTWISE, Buffer, Geometry, Requantizing, Shape, View, Widened
 
 ELEMENTS = frozenset(
     {
@@ -238,11 +238,19 @@ class GraphLowering(Lowering):
         boxes = Boxes(tuple(range(len(box.shape))), box.shape, clamps=True)
         self._graph.kernels.append(Kernel("put", [box, vector], into, boxes, origin=(self._origin,)))
 
+    def push(self, variable: View, newest: View) -> None:
+        self._graph.kernels.append(Kernel("push", [newest], variable, origin=(self._origin,)))
+
     def map(self, expression: Expression, *operands: View, type: TensorType | None = None) -> View:
         if isinstance(expression, str):
             expression = (expression, *range(len(operands)))
-        shape = broadcast_shape(operands)
-        views = [view if view.shape == shape else view.broadcast(shape) for view in operands]
+        tables = parameters_of(expression)
+        shape = broadcast_shape([view for at, view in enumerate(operands) if at not in tables])
+        views = [
+            View(view.buffer, shape, (0,) * len(shape), view.offset) if at in tables
+            else view if view.shape == shape else view.broadcast(shape)
+            for at, view in enumerate(operands)
+        ]  # fmt: skip
         element = operands[0].type if type is None else type
         for one in (element, *(view.type for view in operands)):
             if one not in ELEMENT_OF:
@@ -279,9 +287,60 @@ class GraphLowering(Lowering):
         bias = self._bias(bias, weights.shape[2], x.type)
         return self._graph.add("depthwise", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
 
+    def quantized_convolution(
+        self,
+        x: View,
+        weights: View,
+        bias: View | None,
+        geometry: Geometry,
+        requantizing: Requantizing,
+        type: TensorType | None = None,
+    ) -> View:
+        self._check_padding(x, geometry)
+        if x.shape[3] // weights.shape[3] > MOST_GROUPS:
+            self.refuse(f"there are more than {MOST_GROUPS} groups")
+        shape = (x.shape[0], *geometry.output, weights.shape[0])
+        bias = self._integer_bias(bias, weights.shape[0])
+        settings = Quantized(geometry, requantizing)
+        type = x.type if type is None else type
+        return self._graph.add("quantized_contract", [x, weights, bias], shape, type, settings, origin=self._origin)
+
+    def quantized_matmul(self, x: View, y: View, requantizing: Requantizing, type: TensorType | None = None) -> View:
+        left, right, shape = self._batches(x, y)
+        type = x.type if type is None else type
+        return self._graph.add("quantized_matmul", [left, right], shape, type, requantizing, origin=self._origin)
+
+    def quantized_depthwise(
+        self, x: View, weights: View, bias: View | None, geometry: Geometry, requantizing: Requantizing
+    ) -> View:
+        self._check_padding(x, geometry)
+        if geometry.kernel[0] > MAX_KERNEL_ROWS:
+            self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+        *image, channels = x.shape
+        if weights.shape[2] > channels:  # an image of as many channels as there are filters
+            each = weights.shape[2] // channels
+            repeated = self.reshape(x, (*image, channels, 1)).broadcast((*image, channels, each))
+            x = self.reshape(repeated, (*image, weights.shape[2]))
+        shape = (x.shape[0], *geometry.output, weights.shape[2])
+        bias = self._integer_bias(bias, weights.shape[2])
+        if not bias.is_constant or not weights.is_constant:
+            self.refuse("weights or bias are only known when the model runs")
+        settings = Quantized(geometry, requantizing)
+        return self._graph.add("quantized_depthwise", [x, weights, bias], shape, x.type, settings, origin=self._origin)
+
+    def hybrid_depthwise(
+        self, x: View, weights: View, scales: View, bias: View, headers: View, geometry: Geometry
+    ) -> View:
+        self._check_padding(x, geometry)
+        if geometry.kernel[0] > MAX_KERNEL_ROWS:
+            self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+        shape = (x.shape[0], *geometry.output, weights.shape[2])
+        operands = [x, weights, scales, bias, headers]
+        return self._graph.add("hybrid_depthwise", operands, shape, x.type, geometry, origin=self._origin)
+
     def matmul(self, x: View, y: View, bias: View | None = None) -> View:
         *batch, rows, depth = x.shape
-        *batch_y, _, columns = y.shape
+        columns = y.shape[-1]
         bias = self._bias(bias, columns, x.type)
         if y.is_constant and len(y.shape) == 2:
             # Every row of every batch meets the same weights: one matrix.
@@ -294,13 +353,20 @@ class GraphLowering(Lowering):
                 "contract", [image, weights, bias], (1, 1, count, columns), x.type, POINTWISE, origin=self._origin
             )
             return self.reshape(product, (*batch, rows, columns))
+        left, right, shape = self._batches(x, y)
+        return self._graph.add("matmul", [left, right, bias], shape, x.type, origin=self._origin)
+
+    def _batches(self, x: View, y: View) -> tuple[View, View, Shape]:
+        """Operands of a matrix product whose leading dimensions are broadcast, and the shape of the product."""
+        *batch, rows, depth = x.shape
+        *batch_y, _, columns = y.shape
         rank = max(len(batch), len(batch_y))
         common = broadcast_shape(
             [View(x.buffer, tuple(batch), (0,) * len(batch), 0), View(y.buffer, tuple(batch_y), (0,) * len(batch_y), 0)]
         )
         left = self.reshape(x, (1,) * (rank - len(batch)) + x.shape).broadcast((*common, rows, depth))
         right = self.reshape(y, (1,) * (rank - len(batch_y)) + y.shape).broadcast((*common, depth, columns))
-        return self._graph.add("matmul", [left, right, bias], (*common, rows, columns), x.type, origin=self._origin)
+        return left, right, (*common, rows, columns)
 
     def window(self, reduction: Literal["max", "mean", "l2"], x: View, geometry: Geometry) -> View:
         shape = (x.shape[0], *geometry.output, x.shape[3])
@@ -326,6 +392,9 @@ class GraphLowering(Lowering):
         images, height, width, channels = x.shape
         if images * (top + height + bottom) * (left + width + right) * channels > MOST_PADDING + PADDING * x.size:
             self.refuse(f"its padding is more than {PADDING} times as large as the image")
+
+    def _integer_bias(self, bias: View | None, channels: int) -> View:
+        return self.array(np.zeros(channels, np.int32)) if bias is None else self.reshape(bias, (channels,))
 
     def _bias(self, bias: View | None, channels: int, type: TensorType) -> View:
         if bias is None:

@@ -1,0 +1,15 @@
+"""`levels`: images [N, H, W, C] on the grids of their headers, operand 1. ``rule`` is that of `dynamic`."""
+
+from __future__ import annotations
+
+from gossamer.codegen.commands import Build
+from gossamer.codegen.commands.range import walk
+from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.dynamic import QuantizeImages, levels_of
+
+
+def commands(node: Kernel, build: Build) -> None:
+    """One command."""
+    (x, headers), rule = node.operands, node.settings["rule"]
+    spec = QuantizeImages(build.target.name, rule, levels_of(build.dots) if rule == "qd8" else "i8")
+    build.command(spec, headers=build.address(headers), **walk(build, x=x, y=node.y))

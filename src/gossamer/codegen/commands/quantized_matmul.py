@@ -1,0 +1,46 @@
+"""`quantized_matmul`: products of matrices of bytes.
+
+Operands are [..., M, K] and [..., K, N] of the same leading dimensions; settings are a
+`gossamer.views.Requantizing`. Of the last two dimensions of the second operand, one has neighbouring elements.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.codegen.commands import Build
+from gossamer.codegen.commands.contract import multiply
+from gossamer.codegen.commands.matmul import batches
+from gossamer.codegen.commands.quantized_contract import byte_of, epilogue_operands
+from gossamer.codegen.commands.tile_contract import contraction
+from gossamer.codegen.graph import Kernel
+from gossamer.schema.enums import TensorType
+from gossamer.views import Requantizing
+
+
+def commands(node: Kernel, build: Build) -> None:
+    """Two commands, one that packs the second matrices and one that multiplies, for a batch evenly apart."""
+    x, y = node.operands[:2]
+    numbers: Requantizing = node.settings
+    residual, parameters = epilogue_operands(node, build)
+    bias = build.constant(np.zeros(y.shape[-1], np.int32))
+    scales = build.constant(numbers.scales)
+    multiply(
+        [
+            contraction(
+                build,
+                node.epilogue,
+                *batch,
+                y,
+                bias,
+                scales,
+                numbers,
+                [0],
+                byte_of(x),
+                parameters,
+                node.y.type == TensorType.INT32,
+            )
+            for batch in batches(node, build, residual, 1)
+        ],
+        build,
+    )

@@ -1,0 +1,802 @@
+"""`quantized_depthwise`: every channel of images of bytes with a filter of its own, in sums of 32 bits, and to bytes.
+
+A microkernel (`QuantizedRows`) makes one or two rows of output pixels for blocks of channels, from pointers to the
+input rows and from weights that `PackDepthwise` has laid out. The driver (`QuantizedDepthwise`) calls microkernels for
+all rows and pieces of the channels.
+
+How pixels and weights meet (`Scheme`): the rows of a column are interleaved, so that what one channel has in a group of
+rows lies together, and an instruction multiplies it by the group's weights and adds it up:
+
+- dot products of bytes: groups of four rows; two rounds of interleaving make four vectors of what was loaded;
+- x86 without them: pixels widened to 16 bits, groups of two rows, products added up in pairs;
+- AArch64 without them: one row at a time, widened when multiplied.
+
+x86 interleaves within 128 bits, and narrows within 128 bits: both together leave channels where they were. Two rows of
+output share interleaved columns: one has the weights w0 w1 w2 0, the other 0 w0 w1 w2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar
+
+from gossamer.codegen.dots import Byte, flips, packed, rounded
+from gossamer.codegen.ir import F32, I32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
+from gossamer.codegen.spec import WORD, ArgumentBlock, KernelSpec
+from gossamer.errors import CompileError
+from gossamer.records import record
+from gossamer.targets import Target
+
+MAX_KERNEL_ROWS = 64
+"""Rows of the tallest kernel that the driver can call."""
+
+LINE = 64
+
+STAGE = 16
+"""Pixels whose quads are stored at a time, so that they stay in the first-level cache."""
+
+HELD = 9
+"""Weights of a channel up to which 32 registers hold them for all pixels: a tenth of the time of 3x3."""
+
+
+@record(frozen=True)
+class Scheme:
+    """How a target multiplies blocks of ``width`` channels: in ``parts`` vectors, by groups of ``rows`` rows, with
+    weights of ``item`` bytes. Lane i of part t is channel 4 (parts (i / 4) + t) + i % 4 of the block."""
+
+    width: int
+    rows: int
+    parts: int
+    item: int
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of weights of a part."""
+        return self.width // self.parts * self.rows * self.item
+
+    @property
+    def head_bytes(self) -> int:
+        """Bytes of bias and scales, which precede the weights of a block."""
+        return 8 * self.width
+
+
+def widths(target: Target) -> tuple[int, ...]:
+    """The channels that blocks can have, the widest first."""
+    if target.dot:
+        return tuple([bits // 8 for bits in (512, 256, 128) if bits <= target.vector_bits])
+    if target.triple.startswith("aarch64"):
+        return (8,)
+    return (target.vector_bits // 16,)
+
+
+def scheme(target: Target, width: int) -> Scheme:
+    """How a target multiplies blocks of a width."""
+    if target.dot:
+        return Scheme(width, 4, 4, 1)
+    return Scheme(width, 1, 2, 2) if target.triple.startswith("aarch64") else Scheme(width, 2, 2, 2)
+
+
+@record(frozen=True)
+class QuantizedRows(KernelSpec):
+    """A microkernel: y = clamp(rne(float(bias + the sum over the kernel of x w) * scale) + zero_point), for ``rows``
+    rows of output and blocks of ``width`` channels.
+
+    ``void k(ptr rows, ptr weights, ptr y, ptr shape)``. ``rows`` are pointers to the first byte that the first pixel
+    reads in each input row; weights are blocks as `PackDepthwise` writes them. ``shape`` is the argument block:
+
+    - ``blocks`` of channels, one behind the other, with ``block_bytes`` of weights each; if ``ragged``, only the first
+      ``count`` channels of each are there;
+    - ``columns``: pixels of a row. From pixel to pixel the input moves by ``x_step`` bytes, at most by ``x_last`` in
+      all, and the output by ``y_column``, at most by ``y_last``: so the last pixel may overlap the one before, if these
+      are groups of pixels whose channels are treated as those of one;
+    - ``x_tap``: bytes from kernel column to kernel column. ``y_row``: from output row to output row;
+    - ``groups`` of rows of the kernel and ``kernel_columns``, where ``kernel`` is None;
+    - ``zero_point`` of the output, ``low`` and ``high``.
+
+    ``kernel``: rows, columns and stride between output rows (in input rows) and pixels (in taps), when known; then
+    interleaved columns are kept for the pixels that follow. Stride 0: pixels share no columns, and there is one output
+    row or a stride of 1 between them. ``spread``: a stride of 2 between pixels of so many bytes, of which every second
+    fills the block. ``staged``: interleaved quads are stored for `STAGE` pixels, which suits kernels of five rows and
+    more, and what is left of groups of rows is taken for several columns together. ``layers``: how many bytes a weight
+    is the sum of. ``clamps``: ``low`` and ``high`` are not the ends of the type. ``saturates``: products of sums and
+    scales may be 2**31 or more.
+    """
+
+    type: Byte
+    width: int
+    kernel: tuple[int, int, int] | None = None
+    rows: int = 1
+    pixels: int = 1
+    spread: int = 0
+    staged: bool = False
+    layers: int = 1
+    ragged: bool = False
+    clamps: bool = False
+    saturates: bool = False
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        blocks="i64",
+        block_bytes="i64",
+        count="i64",
+        columns="i64",
+        x_step="i64",
+        x_last="i64",
+        x_tap="i64",
+        y_column="i64",
+        y_last="i64",
+        y_row="i64",
+        groups="i64",
+        kernel_columns="i64",
+        zero_point="i64",
+        low="i64",
+        high="i64",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        shape = "any"
+        if self.kernel:
+            height, width, stride = self.kernel
+            shape = f"{height}x{width}" + f"s{stride}" * bool(stride) + f"by{self.spread}" * bool(self.spread)
+            shape += "staged" * self.staged
+        return (self.type, "dwconv", shape, f"{self.rows}x{self.pixels}x{self.width}")
+
+    @property
+    def variant(self) -> str:
+        flags = {
+            "wide": self.layers > 1,
+            "ragged": self.ragged,
+            "clamps": self.clamps,
+            "saturates": self.saturates,
+        }
+        return "_".join(flag for flag, is_set in flags.items() if is_set)
+
+    def emit(self, target: Target) -> str:
+        if self.width not in widths(target):
+            raise CompileError(f"{self.name}: blocks of {target.name} have {widths(target)} channels.")
+        if self.kernel is None and (self.rows, self.pixels) != (1, 1):
+            raise CompileError(f"{self.name}: one row and pixel at a time, unless the kernel is known.")
+        module = Module(target)
+        f = module.microkernel("rows", "weights", "y", "shape")
+        rows, weights, y, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        writer = _Writer(f, self, shape)
+        reader = _Reader(f, self, shape)
+        with f.loop(0, shape.blocks) as blocks:
+            at = blocks.index * self.width
+            panel = f.offset(weights, blocks.index * shape.block_bytes)
+            to = f.offset(y, at)
+            if self.kernel is None:
+                self._any(f, shape, reader, writer, rows, at, panel, to)
+            elif self.staged:
+                self._staged(f, shape, reader, writer, self.kernel, rows, at, panel, to)
+            elif self.kernel[2]:
+                self._kept(f, shape, reader, writer, self.kernel, rows, at, panel, to)
+            else:
+                self._apart(f, shape, reader, writer, self.kernel, rows, at, panel, to)
+        return module.text()
+
+    def _kept(
+        self,
+        f: Function,
+        shape: Arguments,
+        reader: _Reader,
+        writer: _Writer,
+        kernel: tuple[int, int, int],
+        rows: Value,
+        at: Value,
+        panel: Value,
+        to: Value,
+    ) -> None:
+        """Columns that the next pixel meets too stay in registers."""
+        height, width, stride = kernel
+        pointers = reader.pointers(rows, at, (self.rows - 1) * stride + height)
+        kept = max(0, width - stride)
+        weights = _Weights(f, self, (height, width), stride, panel)
+
+        def column(x: Value) -> list[Value]:
+            return [value for group in reader.column(pointers, x) for value in group]
+
+        if self.rows * height * width <= HELD and f.target.registers >= 32:
+            weights.hold()
+        carried = [value for number in range(kept) for value in column(shape.x_tap * number)]
+        start = f.integer(0)
+        for pixels in dict.fromkeys((self.pixels, 1)):
+            end = shape.columns if pixels == 1 else start + (shape.columns - start) // pixels * pixels
+            with f.loop(start, end, pixels, carry=carried) as columns:
+                size = len(columns.values) // kept if kept else 0
+                known = [columns.values[number * size : (number + 1) * size] for number in range(kept)]
+                x = columns.index * shape.x_step
+                for number in range(kept, (pixels - 1) * stride + width):
+                    known.append(column(x + shape.x_tap * number))
+                outputs = [
+                    partial(_kept, known[pixel * stride :], width, reader.scheme.parts) for pixel in range(pixels)
+                ]
+                self._finish(f, shape, reader, writer, weights, outputs, panel, to, columns.index)
+                last = pixels * stride
+                columns.hand_on([value for values in known[last : last + kept] for value in values])
+            carried, start = columns.results, end
+
+    def _finish(
+        self,
+        f: Function,
+        shape: Arguments,
+        reader: _Reader,
+        writer: _Writer,
+        weights: _Weights,
+        outputs: Sequence[Callable[[int, int], Value]],
+        panel: Value,
+        to: Value,
+        index: Value,
+    ) -> None:
+        """Part by part, so that few sums are alive, and each vector of weights is loaded once for all pixels."""
+        parts = reader.scheme.parts
+        levels: dict[tuple[int, int], list[Value]] = {}
+        for part in range(parts):
+            bias, scale = writer.bias(panel, part), writer.scale(panel, part)
+            for row in range(self.rows):
+                sums = [bias] * len(outputs)
+                for quad, layer in weights.of_row(row):
+                    weight = weights.load(row, quad, layer, part)
+                    for pixel, quads in enumerate(outputs):
+                        sums[pixel] = reader.dot(sums[pixel], quads(quad, part), weight)
+                for pixel, sum in enumerate(sums):
+                    levels.setdefault((pixel, row), []).append(writer.level(sum, scale))
+        for (pixel, row), values in levels.items():
+            writer.store(values, f.offset(to, (index + pixel) * shape.y_column + shape.y_row * row))
+
+    def _staged(
+        self,
+        f: Function,
+        shape: Arguments,
+        reader: _Reader,
+        writer: _Writer,
+        kernel: tuple[int, int, int],
+        rows: Value,
+        at: Value,
+        panel: Value,
+        to: Value,
+    ) -> None:
+        """First the quads of some pixels, then their sums. In memory there is room for what is too much for registers:
+        pixels share the weights that are loaded, and quads that are loaded are shared among rows."""
+        height, width, stride = kernel
+        scheme = reader.scheme
+        weights = _Weights(f, self, (height, width), stride, panel)
+        pointers = reader.pointers(rows, at, (self.rows - 1) * stride + height)
+        # A step holds the quads that begin at each of the columns by which a pixel moves, but only those needed.
+        slots = list(dict.fromkeys((quad[0][0], quad[0][1] % stride) for quad in weights.quads))
+        taps = {slot: next(q for q in weights.quads if (q[0][0], q[0][1] % stride) == slot) for slot in slots}
+        each = len(slots) * scheme.parts * self.width
+        behind = (width - 1) // stride
+        room = _aligned_room(f, (STAGE + behind) * each)
+        last = shape.x_last + shape.x_tap * (width - 1)
+
+        def place(step: Value, slot: int, part: int) -> Value:
+            return f.offset(room, step * each + (slot * scheme.parts + part) * self.width)
+
+        def load(first: Value, known: dict[tuple[int, int, int], Value], pixel: int, quad: int, part: int) -> Value:
+            row, column = weights.quads[quad][0]
+            step, slot = pixel + column // stride, slots.index((row, column % stride))
+            if (step, slot, part) not in known:
+                known[step, slot, part] = f.load(vector("i8", self.width), place(first + step, slot, part))
+            return known[step, slot, part]
+
+        with f.loop(0, shape.columns, STAGE) as stages:
+            count = f.least(shape.columns - stages.index, STAGE)
+            with f.loop(0, count + behind) as steps:
+                x = (stages.index + steps.index) * shape.x_step
+                for number, (row, column) in enumerate(slots):
+                    quad = [(of, tap - taps[row, column][0][1] + column) for of, tap in taps[row, column]]
+                    pixels = [
+                        reader.pixel(f.offset(pointers[of], f.least(x + shape.x_tap * tap, last)))
+                        for of, tap in quad
+                        if of < len(pointers)
+                    ]
+                    for part, value in enumerate(reader.interleaved(pixels)):
+                        f.store(value, place(steps.index, number, part))
+            start = f.integer(0)
+            for together in dict.fromkeys((self.pixels, 1)):
+                end = count if together == 1 else count // together * together
+                with f.loop(start, end, together) as columns:
+                    known: dict[tuple[int, int, int], Value] = {}
+                    outputs = [partial(load, columns.index, known, pixel) for pixel in range(together)]
+                    self._finish(f, shape, reader, writer, weights, outputs, panel, to, stages.index + columns.index)
+                start = end
+
+    def _apart(
+        self,
+        f: Function,
+        shape: Arguments,
+        reader: _Reader,
+        writer: _Writer,
+        kernel: tuple[int, int, int],
+        rows: Value,
+        at: Value,
+        panel: Value,
+        to: Value,
+    ) -> None:
+        """Every pixel interleaves the columns that it meets."""
+        height, width, _ = kernel
+        pointers = reader.pointers(rows, at, self.rows - 1 + height)
+        parts = range(reader.scheme.parts)
+        weights = _Weights(f, self, (height, width), 1, panel)
+        with f.loop(0, shape.columns, self.pixels) as columns:
+            index = [columns.index + pixel for pixel in range(self.pixels)]
+            x = [f.least(number * shape.x_step, shape.x_last) for number in index]
+            places = [(pixel, row) for pixel in range(self.pixels) for row in range(self.rows)]
+            sums = {(*place, part): writer.bias(panel, part) for part in parts for place in places}
+            for column in range(width):
+                if self.spread:
+                    groups = [reader.spread(pointers, start, shape.x_tap, column) for start in x]
+                else:
+                    groups = [reader.column(pointers, start + shape.x_tap * column) for start in x]
+                for row in range(self.rows):
+                    for quad, layer in weights.of_row(row):
+                        group, of = divmod(quad, width)
+                        if of != column:
+                            continue
+                        for part in parts:
+                            weight = weights.load(row, quad, layer, part)
+                            for pixel in range(self.pixels):
+                                key = (pixel, row, part)
+                                sums[key] = reader.dot(sums[key], groups[pixel][group][part], weight)
+            scales = [writer.scale(panel, part) for part in parts]
+            for pixel, number in enumerate(index):
+                start = f.offset(to, f.least(number * shape.y_column, shape.y_last))
+                for row in range(self.rows):
+                    values = [writer.level(sums[pixel, row, part], scales[part]) for part in parts]
+                    writer.store(values, f.offset(start, shape.y_row * row))
+
+    def _any(
+        self,
+        f: Function,
+        shape: Arguments,
+        reader: _Reader,
+        writer: _Writer,
+        rows: Value,
+        at: Value,
+        panel: Value,
+        to: Value,
+    ) -> None:
+        """Any kernel, a column of a group of rows at a time."""
+        scheme = reader.scheme
+        parts = range(scheme.parts)
+        with f.loop(0, shape.columns) as columns:
+            x = f.least(columns.index * shape.x_step, shape.x_last)
+            begin = [writer.bias(panel, part) for part in parts]
+            first = f.offset(panel, scheme.head_bytes)
+            with f.loop(0, shape.groups, carry=[*begin, first]) as down:
+                group_rows = f.at(rows, down.index * scheme.rows, "ptr")
+                pointers = reader.pointers(group_rows, at, scheme.rows)
+                with f.loop(0, shape.kernel_columns, carry=down.values) as across:
+                    *sums, weight = across.values
+                    (group,) = reader.column(pointers, x + shape.x_tap * across.index)
+                    for _ in range(self.layers):
+                        for part in parts:
+                            sums[part] = reader.dot(sums[part], group[part], reader.weight(weight))
+                            weight = f.offset(weight, scheme.vector_bytes)
+                    across.hand_on([*sums, weight])
+                down.hand_on(across.results)
+            values = [writer.level(sum, writer.scale(panel, part)) for part, sum in enumerate(down.results[:-1])]
+            writer.store(values, f.offset(to, f.least(columns.index * shape.y_column, shape.y_last)))
+
+
+def _kept(columns: Sequence[Sequence[Value]], width: int, parts: int, quad: int, part: int) -> Value:
+    group, column = divmod(quad, width)
+    return columns[column][group * parts + part]
+
+
+class _Weights:
+    """Where the weights of a known kernel are: [output row][quad][layer][part]."""
+
+    def __init__(self, f: Function, spec: QuantizedRows, kernel: Tap, stride: int, panel: Value) -> None:
+        self._f, self._layers, self._panel = f, spec.layers, panel
+        self._scheme = scheme(f.target, spec.width)
+        self.quads = quads_of(self._scheme, kernel, spec.rows, stride, staged=spec.staged)
+        self._met = [weights_of(kernel, self.quads, row * stride) for row in range(spec.rows)]
+        self._held: dict[tuple[int, ...], Value] = {}
+
+    def hold(self) -> None:
+        """Load all now."""
+        self._held = {
+            (row, *which, part): self.load(row, *which, part)
+            for row in range(len(self._met))
+            for which in self.of_row(row)
+            for part in range(self._scheme.parts)
+        }
+
+    def of_row(self, row: int) -> list[tuple[int, int]]:
+        """(quad, layer) of the weights of an output row that are not all 0."""
+        met = [number for number, quad in enumerate(self._met[row]) if any(tap is not None for tap in quad)]
+        return [(number, layer) for number in met for layer in range(self._layers)]
+
+    def load(self, row: int, quad: int, layer: int, part: int) -> Value:
+        """A vector of them."""
+        held = self._held.get((row, quad, layer, part))
+        if held is not None:
+            return held
+        number = (row * len(self.quads) + quad) * self._layers + layer
+        at = self._scheme.head_bytes + (number * self._scheme.parts + part) * self._scheme.vector_bytes
+        return load_weight(self._f, self._scheme, self._f.offset(self._panel, at))
+
+
+class _Reader:
+    """Columns of the input, interleaved."""
+
+    def __init__(self, f: Function, spec: QuantizedRows, shape: Arguments) -> None:
+        self._f = f
+        self._type = spec.type
+        self.scheme = scheme(f.target, spec.width)
+        self._pixel = _Bytes(f, spec.width, shape.count if spec.ragged else None)
+        self._flips = flips(f.target, spec.type)
+        self._spread = spec.spread
+
+    def pointers(self, rows: Value, at: Value, count: int) -> list[Value]:
+        """The rows from some channel on."""
+        f = self._f
+        return [f.offset(f.load(PTR, f.at(rows, row, "ptr")), at) for row in range(count)]
+
+    def column(self, rows: Sequence[Value], x: Value) -> list[list[Value]]:
+        """The vectors of every group of rows."""
+        each = self.scheme.rows
+        pixels = [self.pixel(self._f.offset(row, x)) for row in rows]
+        return [self.interleaved(pixels[first : first + each]) for first in range(0, len(pixels), each)]
+
+    def spread(self, rows: Sequence[Value], x: Value, tap: Value, number: int) -> list[list[Value]]:
+        """The same for pixels of which every second is met. What is read between them ends with the last one."""
+        f, width, size, each = self._f, self.scheme.width, self._spread, self.scheme.rows
+        # The pixels with even numbers behind the first column, those with odd ones behind the column before the others.
+        is_odd = number > 0
+        at = x + tap * (number - is_odd)
+        lanes = [2 * lane - lane % size + size * is_odd for lane in range(width)]
+        pixels = []
+        for row in rows:
+            first = f.offset(row, at)
+            pixels.append(f.shuffle(self.pixel(first), self.pixel(f.offset(first, width)), lanes))
+        return [self.interleaved(pixels[first : first + each]) for first in range(0, len(pixels), each)]
+
+    def weight(self, pointer: Value) -> Value:
+        """A vector of weights."""
+        return load_weight(self._f, self.scheme, pointer)
+
+    def dot(self, sum: Value, x: Value, weight: Value) -> Value:
+        """The sum and the products of a group."""
+        f, words = self._f, sum.type
+        if f.target.dot == "unsigned":
+            return _call(f, words, f"llvm.x86.avx512.vpdpbusd.{32 * words.lanes}", sum, x, weight)
+        if f.target.dot == "signed":
+            return _call(f, words, f"llvm.aarch64.neon.sdot.{words.suffix}.{x.type.suffix}", sum, weight, x)
+        if self.scheme.rows == 2:
+            name = "llvm.x86.avx512.pmaddw.d.512" if words.lanes == 16 else "llvm.x86.avx2.pmadd.wd"
+            return f.wrapping("add", sum, _call(f, words, name, x, weight))
+        a, b = (f.emit(words, f"sext {value} to {words}") for value in (x, weight))
+        return f.wrapping("add", sum, f.wrapping("mul", a, b))
+
+    def pixel(self, pointer: Value) -> Value:
+        """The bytes at a pointer, as they are multiplied."""
+        f = self._f
+        pixel = self._pixel.load(pointer)
+        if self._flips:
+            pixel = pixel ^ f.constant(pixel.type, -128)
+        if self.scheme.item == 1:
+            return pixel
+        wide = pixel.type.with_element("i16")
+        extend = "sext" if self._type == "i8" or self._flips else "zext"
+        return f.emit(wide, f"{extend} {pixel} to {wide}")
+
+    def interleaved(self, rows: Sequence[Value]) -> list[Value]:
+        """A group of rows, as many as there are: the others are 0."""
+        f, scheme = self._f, self.scheme
+        if scheme.rows == 1:
+            half = scheme.width // 2
+            return [f.shuffle(rows[0], rows[0], range(first, first + half)) for first in (0, half)]
+        zero = f.constant(rows[0].type, 0)
+        missing = [*rows, *[zero] * (scheme.rows - len(rows))]
+        if scheme.rows == 2:
+            return _zipped(f, missing[0], missing[1])
+        words = vector("i16", scheme.width // 2)
+        upper = [f.emit(words, f"bitcast {value} to {words}") for value in _zipped(f, *missing[:2])]
+        lower = [f.emit(words, f"bitcast {value} to {words}") for value in _zipped(f, *missing[2:])]
+        bytes = rows[0].type
+        pairs = [pair for a, b in zip(upper, lower, strict=True) for pair in _zipped(f, a, b)]
+        return [f.emit(bytes, f"bitcast {pair} to {bytes}") for pair in pairs]
+
+
+class _Writer:
+    """Sums to bytes."""
+
+    def __init__(self, f: Function, spec: QuantizedRows, shape: Arguments) -> None:
+        self._f = f
+        self._scheme = scheme(f.target, spec.width)
+        self._signed, self._clamps = spec.type == "i8", spec.clamps
+        self._pixel = _Bytes(f, spec.width, shape.count if spec.ragged else None)
+        self._lanes = spec.width // self._scheme.parts
+        element = "i8" if self._scheme.parts == 4 else "i16"
+        self._zero_point, self._low, self._high = (
+            f.splat(f.emit(vector(element, 1), f"trunc {word} to {element}"), lanes)
+            for word, element, lanes in (
+                (shape.zero_point, "i16", 2 * self._lanes),
+                (shape.low, element, spec.width),
+                (shape.high, element, spec.width),
+            )
+        )
+        self._most: Value | None = None
+        if spec.saturates:
+            self._most = f.splat(f.to_float(shape.high - shape.zero_point), self._lanes)
+
+    def bias(self, panel: Value, part: int) -> Value:
+        """What the sums of a part begin with."""
+        return self._f.load(vector("i32", self._lanes), self._f.offset(panel, 4 * self._lanes * part))
+
+    def scale(self, panel: Value, part: int) -> Value:
+        """The scales of a part."""
+        at = 4 * self._scheme.width + 4 * self._lanes * part
+        return self._f.load(vector("float", self._lanes), self._f.offset(panel, at))
+
+    def level(self, sum: Value, scale: Value) -> Value:
+        """A sum times its scale, to the nearest integer."""
+        f = self._f
+        real = f.emit(scale.type, f"sitofp {sum} to {scale.type}") * scale
+        if self._most is not None:
+            real = f.minimum(real, self._most)
+        return rounded(f, real)
+
+    def store(self, levels: Sequence[Value], to: Value) -> None:
+        """Plus the zero point, clamped, as bytes."""
+        f = self._f
+        words = [
+            f.intrinsic("llvm.sadd.sat", packed(f, "i16", a, b, True), self._zero_point)
+            for a, b in zip(levels[::2], levels[1::2], strict=True)
+        ]
+        if len(words) == 2:
+            bytes = packed(f, "i8", words[0], words[1], self._signed)
+            if self._clamps:
+                sign = "s" if self._signed else "u"
+                bytes = f.intrinsic(f"llvm.{sign}max", bytes, self._low)
+                bytes = f.intrinsic(f"llvm.{sign}min", bytes, self._high)
+            self._pixel.store(bytes, to)
+            return
+        bounded = f.intrinsic("llvm.smin", f.intrinsic("llvm.smax", words[0], self._low), self._high)
+        narrow = bounded.type.with_element("i8")
+        self._pixel.store(f.emit(narrow, f"trunc {bounded} to {narrow}"), to)
+
+
+class _Bytes:
+    """A vector of bytes of a pixel, or the first ``count`` of them."""
+
+    def __init__(self, f: Function, width: int, count: Value | None) -> None:
+        self._f = f
+        self._type = vector("i8", width)
+        self._count = count
+        self._part: Part | None = None
+        self._room: Value | None = None
+        if count is not None and f.target.vector_bits == 512:
+            self._part = Part(f, self._type, count)
+        elif count is not None:
+            self._room = f.stack(self._type, 1)
+            f.store(f.constant(self._type, 0), self._room)
+
+    def load(self, pointer: Value) -> Value:
+        """The bytes at a pointer; those that are not there are 0."""
+        if self._part is not None:
+            return self._part.load(pointer)
+        if self._room is None:
+            return self._f.load(self._type, pointer)
+        self._move(pointer, self._room)
+        return self._f.load(self._type, self._room)
+
+    def store(self, value: Value, pointer: Value) -> None:
+        """Write them."""
+        if self._part is not None:
+            self._part.store(value, pointer)
+        elif self._room is None:
+            self._f.store(value, pointer)
+        else:
+            self._f.store(value, self._room)
+            self._move(self._room, pointer)
+
+    def _move(self, source: Value, destination: Value) -> None:
+        f = self._f
+        byte = vector("i8", 1)
+        with f.loop(0, f.least(self._count or 0, self._type.lanes)) as bytes:
+            f.store(f.load(byte, f.offset(source, bytes.index)), f.offset(destination, bytes.index))
+
+
+def load_weight(f: Function, scheme: Scheme, pointer: Value) -> Value:
+    """A vector of weights."""
+    return f.load(vector(f"i{8 * scheme.item}", scheme.vector_bytes // scheme.item), pointer)
+
+
+Tap = tuple[int, int]
+"""Row and column."""
+
+
+def quads_of(scheme: Scheme, kernel: Tap, rows: int = 1, stride: int = 1, *, staged: bool = False) -> list[list[Tap]]:
+    """The taps that are multiplied together, in the order in which weights are packed: of all the input rows that
+    ``rows`` output rows read, group by group of them and column by column.
+
+    Where ``staged``, what is left of the rows is taken for several columns together.
+    """
+    height, width = (rows - 1) * stride + kernel[0], kernel[1]
+    found = []
+    for first in range(0, height, scheme.rows):
+        columns = max(1, scheme.rows // (height - first)) if staged else 1
+        together = range(first, first + scheme.rows // columns)
+        for column in range(0, width, columns):
+            found.append([(row, column + other) for other in range(columns) for row in together])
+    return found
+
+
+def weights_of(kernel: Tap, quads: Sequence[Sequence[Tap]], first: int) -> list[list[Tap | None]]:
+    """The weights that taps meet of an output row that begins so many input rows further down."""
+    return [
+        [(row - first, column) if 0 <= row - first < kernel[0] and column < kernel[1] else None for row, column in quad]
+        for quad in quads
+    ]
+
+
+def _aligned_room(f: Function, bytes: int) -> Value:
+    """Memory in the frame that begins with a line of the cache."""
+    room = f.stack(vector("i8", 1), bytes + LINE)
+    address = f.emit(I64, f"ptrtoint {room} to i64")
+    return f.offset(room, f.wrapping("sub", f.integer(0), address) & (LINE - 1))
+
+
+def _zipped(f: Function, a: Value, b: Value) -> list[Value]:
+    """The lower and the upper half of every 128 bits of a, alternating with b."""
+    lanes = a.type.lanes
+    each = min(lanes, 128 // (8 if a.type.element == "i8" else 16))
+    return [
+        f.shuffle(
+            a, b, [first + half + k // 2 + lanes * (k % 2) for first in range(0, lanes, each) for k in range(each)]
+        )
+        for half in (0, each // 2)
+    ]
+
+
+def _call(f: Function, type: Type, name: str, *operands: Value) -> Value:
+    f.module.declare(f"declare {type} @{name}({', '.join(str(operand.type) for operand in operands)})")
+    return f.emit(type, f"call {type} @{name}({', '.join(map(str, operands))})")
+
+
+@record(frozen=True)
+class QuantizedDepthwise(KernelSpec):
+    """A driver: calls microkernels for ``lines`` lines, of one or several output rows each, of ``images`` images.
+
+    All strides are in bytes. ``x`` is the first element that the first output pixel reads. From line to line it moves
+    by ``x_line``, from input row to input row of the kernel by ``x_row``; microkernels are given ``input_rows``
+    pointers, at most `MAX_KERNEL_ROWS`, the last of which is repeated from ``kernel_rows`` on. The channels come in
+    ``pieces``: a table of words, for each piece the microkernel, its shape, the first channel and the weights.
+    ``last_pieces`` is that of the last line, which may have fewer rows. Threads share images x lines x pieces.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        pieces="ptr",
+        last_pieces="ptr",
+        x="ptr",
+        y="ptr",
+        images="i64",
+        lines="i64",
+        count="i64",
+        kernel_rows="i64",
+        input_rows="i64",
+        x_image="i64",
+        x_line="i64",
+        x_row="i64",
+        y_image="i64",
+        y_line="i64",
+    )
+    piece: ClassVar[ArgumentBlock] = ArgumentBlock(kernel="ptr", shape="ptr", channel="i64", weights="ptr")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("x8", "dwconv", "lines")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        g = f.arguments(self.arguments)
+        rows = f.stack(PTR, MAX_KERNEL_ROWS)
+        count = f.least(g.input_rows, MAX_KERNEL_ROWS)
+        with f.share(g.images * g.lines * g.count) as task:
+            number = task // g.count
+            place = task - number * g.count
+            image = number // g.lines
+            line = number - image * g.lines
+            pieces = f.select(f.compare("eq", line, g.lines - 1), g.last_pieces, g.pieces)
+            piece = f.arguments(self.piece, f.offset(pieces, place * (WORD * len(self.piece))))
+            x = f.offset(g.x, image * g.x_image + line * g.x_line)
+            with f.loop(0, count) as input_rows:
+                row = f.least(input_rows.index, g.kernel_rows - 1)
+                f.store(f.offset(x, row * g.x_row + piece.channel), f.at(rows, input_rows.index, "ptr"))
+            y = f.offset(g.y, image * g.y_image + line * g.y_line + piece.channel)
+            f.call(piece.kernel, rows, piece.weights, y, piece.shape)
+        return module.text()
+
+
+@record(frozen=True)
+class PackDepthwise(KernelSpec):
+    """Weights, biases and scales in the blocks that `QuantizedRows` reads: [block], and in it bias [part][lane] of
+    i32, scales alike of f32, weights [output row][quad][layer][part][lane][tap].
+
+    ``weights`` are bytes. Channel j of block b is number (``first`` + b width + j) modulo ``channels``: so a few
+    channels can fill a block. ``table`` has ``quads`` x ``rows`` words for each of ``output_rows``: where the weight of
+    a tap is behind the first of its channel, in bytes, or -1 for 0. A weight is the byte less ``weight_zero``, as an
+    integer of ``item`` bytes, or, where that may need nine bits, as the sum of ``layers`` of them. From the bias the
+    zero point ``input_zero`` times the sum of a channel's weights is taken; sums wrap. ``scale_step`` is 4, or 0 if all
+    channels have one scale. Threads share the blocks.
+    """
+
+    weights: Byte
+    item: int
+    layers: int = 1
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        source="ptr",
+        bias="ptr",
+        scales="ptr",
+        destination="ptr",
+        table="ptr",
+        blocks="i64",
+        block_bytes="i64",
+        width="i64",
+        parts="i64",
+        rows="i64",
+        first="i64",
+        channels="i64",
+        output_rows="i64",
+        quads="i64",
+        scale_step="i64",
+        input_zero="i64",
+        weight_zero="i64",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.weights, "dwpack", f"{self.item}x{self.layers}")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        a = f.arguments(self.arguments)
+        input_zero, weight_zero = (f.emit(I32, f"trunc {word} to i32") for word in (a.input_zero, a.weight_zero))
+        lanes = a.width // a.parts
+        part_bytes = lanes * a.rows * self.item
+        layer_bytes = part_bytes * a.parts
+        with f.share(a.blocks) as block, f.loop(0, a.width) as each:
+            panel = f.offset(a.destination, block * a.block_bytes)
+            channel = (a.first + block * a.width + each.index) % a.channels
+            source = f.offset(a.source, channel)
+            run, inside = each.index // (a.parts * 4), each.index % (a.parts * 4)
+            lane, part = run * 4 + inside % 4, inside // 4
+            begin = f.offset(panel, a.width * 8 + part * part_bytes + lane * a.rows * self.item)
+            total = f.constant(I32, 0)
+            with f.loop(0, a.output_rows * a.quads, carry=[total]) as quads:
+                to = f.offset(begin, quads.index * layer_bytes * self.layers)
+                is_first = f.compare("slt", quads.index, a.quads)
+                with f.loop(0, a.rows, carry=quads.values) as taps:
+                    offset = f.load(I64, f.at(a.table, quads.index * a.rows + taps.index, "i64"))
+                    is_there = f.compare("sge", offset, 0)
+                    byte = f.load(vector("i8", 1), f.offset(source, f.greatest(offset, 0)))
+                    wide = f.emit(I32, f"{'sext' if self.weights == 'i8' else 'zext'} {byte} to i32")
+                    value = f.select(is_there, f.wrapping("sub", wide, weight_zero), 0)
+                    self._store(f, value, f.offset(to, taps.index * self.item), layer_bytes)
+                    taps.hand_on([f.wrapping("add", taps.values[0], f.select(is_first, value, 0))])
+                quads.hand_on(taps.results)
+            bias = f.load(I32, f.at(a.bias, channel, "i32"))
+            bias = f.wrapping("sub", bias, f.wrapping("mul", input_zero, quads.results[0]))
+            place = f.at(panel, part * lanes + lane, "i32")
+            f.store(bias, place)
+            f.store(f.load(F32, f.offset(a.scales, channel * a.scale_step)), f.offset(place, a.width * 4))
+        return module.text()
+
+    def _store(self, f: Function, value: Value, to: Value, layer_bytes: Value) -> None:
+        type = vector(f"i{8 * self.item}", 1)
+        for _ in range(self.layers - 1):
+            part = f.intrinsic("llvm.smax", value, f.constant(I32, -128))
+            part = f.intrinsic("llvm.smin", part, f.constant(I32, 127))
+            f.store(f.emit(type, f"trunc {part} to {type}"), to)
+            value = f.wrapping("sub", value, part)
+            to = f.offset(to, layer_bytes)
+        f.store(f.emit(type, f"trunc {value} to {type}"), to)

@@ -1,0 +1,121 @@
+"""`quantized_normalize`: bytes over the square root of the sum of their squares, over the innermost dimension."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from gossamer.codegen.fixed_point import high_product, rounding_shift
+from gossamer.codegen.ir import I32, Function, Module, Part, Value, vector
+from gossamer.codegen.kernels.quantized_sums import integers, narrowed
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.errors import CompileError
+from gossamer.records import record
+from gossamer.targets import Target
+
+STEPS = 5
+"""Of Newton's method."""
+
+_SQUARE_ROOT_OF_HALF = 1518500250
+_INTEGER_BITS = 7
+"""Of the levels of y, whose scale is 1/128."""
+
+
+@record(frozen=True)
+class QuantizedNormalize(KernelSpec):
+    """y = 128 x / sqrt(sum of x^2), where x is less its zero point, over ``count`` contiguous elements of each of
+    ``rows`` rows; of ``type``, i8 or u8, where it has a zero point of 0 or 128.
+
+    The inverse square root is TFLite's GetInvSqrtQuantizedMultiplierExp, 1 for sums of 0 and 1. Products are rounded
+    twice; of u8 the factor 128 comes before the first rounding, of i8 it is part of the shift. Strides in bytes; y may
+    be x. Threads share rows.
+    """
+
+    type: str = "i8"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        x="ptr", y="ptr", zero_point="i64", rows="i64", count="i64", x_row="i64", y_row="i64"
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.type, "normalize", "l2")
+
+    def emit(self, target: Target) -> str:
+        if self.type not in ("i8", "u8"):
+            raise CompileError(f"Rows of i8 and u8 are normalized, got {self.name}.")
+        module = Module(target)
+        f = module.driver()
+        a = f.arguments(self.arguments)
+        type = integers(self.type)
+        words = vector("i32", f.lanes)
+        zero_point = f.emit(I32, f"trunc {a.zero_point} to i32")
+
+        def centred(pointer: Value, part: Part) -> Value:
+            return f.wrapping("sub", type.widened(type.load(part, pointer), "i32"), part.splat(zero_point))
+
+        def square(pointer: Value, part: Part, total: Value) -> Value:
+            x = centred(pointer, part)
+            return f.wrapping("add", total, f.wrapping("mul", x, x))
+
+        with f.share(a.rows) as row:
+            x, y = f.offset(a.x, row * a.x_row), f.offset(a.y, row * a.y_row)
+            whole = a.count & -f.lanes
+            with f.loop(0, whole, f.lanes, carry=[f.constant(words, 0)]) as vectors:
+                vectors.hand_on([square(f.offset(x, vectors.index), Part(f, f.f32), vectors.values[0])])
+            first = f.fold(lambda p, q: f.wrapping("add", p, q), vectors.results[0])
+            with f.loop(whole, a.count, carry=[first]) as rest:
+                rest.hand_on([square(f.offset(x, rest.index), Part(f, f.f32.scalar), rest.values[0])])
+            multiplier, exponent = inverse_square_root(f, rest.results[0])
+            if type.signed:
+                exponent = f.wrapping("add", exponent, _INTEGER_BITS)
+            left, right = _positive(f, exponent), _positive(f, f.wrapping("sub", f.constant(I32, 0), exponent))
+
+            def levels(at: Value, parts: list[Part], _: list[Value]) -> None:
+                (part,) = parts
+                shift = part.splat(left) if type.signed else f.constant(part.type.with_element("i32"), _INTEGER_BITS)
+                product = f.wrapping("shl", centred(f.offset(x, at), part), shift)
+                level = rounding_shift(f, high_product(f, product, part.splat(multiplier)), part.splat(right))
+                if not type.signed:
+                    level = f.wrapping("add", level, 1 << _INTEGER_BITS)
+                for bound, beyond in ((type.greatest, "slt"), (type.least, "sgt")):
+                    level = f.select(f.compare(beyond, level, bound), level, bound)
+                part.store(narrowed(f, level, type), f.offset(y, at))
+
+            # Masks on bytes and words are instructions of AVX-512 only.
+            f.vectors(a.count, levels, size=1, masked=target.vector_bits == 512)
+        return module.text()
+
+
+def inverse_square_root(f: Function, x: Value) -> tuple[Value, Value]:
+    """(multiplier, exponent) with 1 / sqrt(x) = multiplier * 2^(exponent - 31), of an i32.
+
+    See `gossamer.ops._fixed_point.inverse_sqrt_multiplier`.
+    """
+    two = f.constant(I32, 2)
+    large = f.compare("sge", x, 1 << 29)
+    scaled = f.select(large, f.wrapping("ashr", x, 2), f.select(f.compare("sgt", x, two), x, two))
+    f.module.declare("declare i32 @llvm.ctlz.i32(i32, i1)")
+    zeros = f.emit(I32, f"call i32 @llvm.ctlz.i32({scaled}, i1 true)")
+    pairs = f.wrapping("sub", f.wrapping("lshr", f.wrapping("sub", zeros, 1), 1), 1)
+    shift = f.wrapping("sub", f.select(large, f.constant(I32, 12), 11), pairs)
+    number = f.wrapping("lshr", f.wrapping("shl", scaled, f.wrapping("shl", pairs, 1)), 1)
+    half = rounding_shift(f, number, f.constant(I32, 1))
+    guess = f.constant(I32, 1 << 28)
+    for _ in range(STEPS):
+        cube = _shifted(f, high_product(f, high_product(f, guess, guess), guess), 6)
+        more = high_product(f, f.constant(I32, 3 << 27), guess)
+        guess = _shifted(f, f.wrapping("sub", more, high_product(f, half, cube)), 3)
+    guess = high_product(f, guess, f.constant(I32, _SQUARE_ROOT_OF_HALF))
+    guess = f.wrapping("shl", guess, _positive(f, f.wrapping("sub", f.constant(I32, 0), shift)))
+    exponent = f.wrapping("sub", f.constant(I32, 0), _positive(f, shift))
+    at_most_1 = f.compare("sle", x, 1)
+    return f.select(at_most_1, f.constant(I32, (1 << 31) - 1), guess), f.select(at_most_1, f.constant(I32, 0), exponent)
+
+
+def _shifted(f: Function, x: Value, by: int) -> Value:
+    """x * 2^by, saturated."""
+    return f.intrinsic("llvm.sshl.sat", x, f.constant(x.type, by))
+
+
+def _positive(f: Function, x: Value) -> Value:
+    return f.select(f.compare("sgt", x, 0), x, f.constant(x.type, 0))

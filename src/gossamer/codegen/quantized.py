@@ -1,0 +1,327 @@
+"""Functions of expressions on quantized bytes: sums, products and tables, with their numbers as parameters.
+
+Scales, zero points and bounds of a model are in no kernel. A function that needs them takes them as its last argument:
+an operand that is no tensor but an array, which a kernel reads once, before its loops. What is in it, the builder of
+operators says (`gossamer.ops.lowering.Lowering`); its words here are in the same order.
+
+Vectors may have any number of lanes. A register full of bytes is computed on x86 in parts that are taken from within
+128 bits, and put back by packing: nothing moves across. Others are widened lane by lane.
+
+Any kernel may have these in its epilogue: ``("lookup", ("qadd", 0, 1, 2), 3)`` of its result, of a further tensor of
+bytes and of two arrays. It gives `gossamer.codegen.expression.apply` a register of bytes for each of the first two, and
+for the others what `gossamer.codegen.expression.parameters` has read. Or it calls `add` and `lookup` itself, with what
+`words` and `read_table` have read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from gossamer.codegen.elements import Kind
+from gossamer.codegen.ir import I32, Function, Value, vector
+
+Words = Sequence[Value]
+Read = Callable[[Function, Value], Words]
+
+TABLE = 256
+"""Entries of a table."""
+
+
+def words(count: int) -> Read:
+    """How a function reads so many parameters, words of 32 bits, from a pointer."""
+
+    def read(f: Function, pointer: Value) -> Words:
+        return [f.load(I32, f.at(pointer, number, "i32")) for number in range(count)]
+
+    return read
+
+
+# Sums and products
+
+
+def add(f: Function, x: Value, y: Value, words: Words, *, signed: bool) -> Value:
+    """((m x + n y + bias) >> shift) + zero point, clamped, of bytes; words m, n, bias, shift, zero point, low, high.
+
+    As XNNPACK adds and subtracts (``qs8_vadd_minmax``, ``qu8_vadd_minmax``). m and n have 21 bits and a sign.
+    """
+    bounds: Words
+    times_x, times_y, bias, shift, *bounds = words[:7]
+    if not _is_register(x):
+        terms = [f.wrapping("mul", _wide(value, signed), f.splat(times, value.type.lanes))
+                 for value, times in ((x, times_x), (y, times_y))]  # fmt: skip
+        total = f.wrapping("add", f.wrapping("add", *terms), f.splat(bias, x.type.lanes))
+        return _narrow(f.wrapping("ashr", total, f.splat(shift, x.type.lanes)), bounds)
+    fine, coarse, bias, unsigned_bias, *bounds = words[7:]
+    if signed:  # unsigned bytes are widened faster: they are 128 more
+        x, y, bias = x ^ -128, y ^ -128, unsigned_bias
+    lanes = x.type.lanes // 4
+    zero = f.constant(x.type, 0)
+    totals = []
+    for pairs in (_unpack(half, zero, high) for half in _unpacked(x, y) for high in (False, True)):
+        pairs = _as(pairs, "i16")
+        total = f.wrapping("add", _multiply_pairs(pairs, fine), bias)
+        total = f.wrapping("add", total, f.wrapping("shl", _multiply_pairs(pairs, coarse), 11))
+        totals.append(f.wrapping("ashr", total, f.splat(shift, lanes)))
+    return _pack(totals, bounds, signed)
+
+
+def read_sum(f: Function, pointer: Value) -> Words:
+    """What `add` takes: the words, and what it makes of them for registers full of bytes."""
+    scalars = list(words(7)(f, pointer))
+    if not _has_registers(f):
+        return scalars
+    times_x, times_y, bias, _, *bounds = scalars
+    lanes = f.target.lanes(32)
+    # Numbers of 16 bits are multiplied and added in pairs, so multipliers come in two parts.
+    fine = _pair(times_x & 0x7FF, times_y & 0x7FF, lanes)
+    coarse = _pair(f.wrapping("ashr", times_x, 11), f.wrapping("ashr", times_y, 11), lanes)
+    unsigned_bias = f.wrapping("sub", bias, f.wrapping("shl", f.wrapping("add", times_x, times_y), 7))
+    return [*scalars, fine, coarse, f.splat(bias, lanes), f.splat(unsigned_bias, lanes), *_splats(bounds)]
+
+
+def multiply(f: Function, x: Value, y: Value, words: Words, *, signed: bool) -> Value:
+    """(x - x's zero point) (y - y's zero point) times a float32 scale, rounded to the nearest (halves to even), plus
+    zero point, clamped, of bytes; words both zero points, scale, zero point, low, high.
+
+    As XNNPACK multiplies (``qs8_vmul_minmax_fp32``, ``qu8_vmul_minmax_fp32``).
+    """
+    bounds: Words
+    zero_x, zero_y, scale, *bounds = words[:6]
+    if not _is_register(x):
+        factors = [f.wrapping("sub", _wide(value, signed), f.splat(zero, value.type.lanes))
+                   for value, zero in ((x, zero_x), (y, zero_y))]  # fmt: skip
+        product = f.wrapping("mul", *factors)
+        return _narrow(_scaled(product, f.splat(f.bits(scale, "float"), x.type.lanes)), bounds)
+    zero_points, scale = words[6 + 2 * signed : 8 + 2 * signed], words[10]
+    bounds = words[11:]
+    zeros = f.constant(x.type, 0)
+    left, right = (
+        [f.wrapping("sub", _as(half, "i16"), zero) for half in _unpacked(value ^ -128 if signed else value, zeros)]
+        for value, zero in zip((x, y), zero_points, strict=True)
+    )
+    results = []
+    for a, b in zip(left, right, strict=True):
+        low, high = f.wrapping("mul", a, b), _multiply_high(a, b)
+        results += [_scaled(_as(part, "i32"), scale) for part in _unpacked(low, high)]
+    return _pack(results, bounds, signed)
+
+
+def read_product(f: Function, pointer: Value) -> Words:
+    """What `multiply` takes: the words; for registers full of bytes, zero points of unsigned and signed ones, the
+    scale, and the bounds."""
+    scalars = list(words(6)(f, pointer))
+    if not _has_registers(f):
+        return scalars
+    *zeros, scale = scalars[:3]
+    zeros += [f.wrapping("add", zero, 128) for zero in zeros]
+    splat = [f.splat(_truncated(zero, "i16"), f.target.lanes(16)) for zero in zeros]
+    return [*scalars, *splat, f.splat(f.bits(scale, "float")), *_splats(scalars[3:])]
+
+
+def _scaled(x: Value, scale: Value) -> Value:
+    """Integers times a float, rounded to integers."""
+    f = x.function
+    floats = x.type.with_element("float")
+    product = f.emit(floats, f"sitofp {x} to {floats}") * scale
+    name = f"@llvm.lrint.{x.type.suffix}.{floats.suffix}"
+    f.module.declare(f"declare {x.type} {name}({floats})")
+    return f.emit(x.type, f"call {x.type} {name}({product})")
+
+
+# Tables
+
+
+def lookup(f: Function, x: Value, table: Words) -> Value:
+    """The entries of a table for bytes, whatever these mean; ``table`` is what `read_table` has read."""
+    lanes, width = x.type.lanes, f.target.lanes(8)
+    if lanes == 1:
+        (pointer,) = table[:1]
+        return f.load(x.type, f.at(pointer, f.emit(vector("i64", 1), f"zext {x} to i64"), "i8"))
+    if lanes > width:
+        low, high = (lookup(f, f.shuffle(x, x, range(at, at + lanes // 2)), table) for at in (0, lanes // 2))
+        return f.shuffle(low, high, range(lanes))
+    if lanes < width:
+        x = f.shuffle(x, x, [*range(lanes), *[-1] * (width - lanes)])
+    found = _find(f)(x, table[1:])
+    return found if lanes == width else f.shuffle(found, found, range(lanes))
+
+
+def read_table(f: Function, pointer: Value) -> Words:
+    """A table of 256 bytes at a pointer, in registers: what `lookup` takes."""
+    rows = _ROWS[_find(f)]
+    step = TABLE // rows
+    row = vector("i8", step)
+    parts = [f.load(row, f.offset(pointer, step * number)) for number in range(rows)]
+    if _find(f) is not _find_by_shuffle:
+        return [pointer, *parts]
+    # Rows are found by what lies between 0 and 127 behind their start, seven rows too many: these are taken back.
+    # The eighth row and those behind it count down without a wrap, and take back what the first ones left.
+    differences = [parts[0]]
+    for number in range(1, rows):
+        taken = [number - 1] if number < 8 else [7, 0] if number == 8 else [number - 1, number - 8, number - 9]
+        entry = parts[number]
+        for other in taken:
+            entry = entry ^ parts[other]
+        differences.append(entry)
+    width = f.target.lanes(8)
+    return [pointer, *(f.shuffle(entry, entry, [lane % step for lane in range(width)]) for entry in differences)]
+
+
+def _find_by_permutation(x: Value, rows: Words) -> Value:
+    """``vpermi2b``: 128 entries at a time, by the low seven bits; the top bit chooses."""
+    f = x.function
+    name = "@llvm.x86.avx512.vpermi2var.qi.512"
+    f.module.declare(f"declare {x.type} {name}({x.type}, {x.type}, {x.type})")
+    low, high = (f.emit(x.type, f"call {x.type} {name}({a}, {x}, {b})") for a, b in (rows[:2], rows[2:]))
+    return f.select(f.compare("slt", x, 0), high, low)
+
+
+def _find_by_shuffle(x: Value, rows: Words) -> Value:
+    """``pshufb``: 16 entries at a time; an index with its top bit set finds 0."""
+    f = x.function
+    name = {32: "@llvm.x86.avx2.pshuf.b", 64: "@llvm.x86.avx512.pshuf.b.512"}[x.type.lanes]
+    f.module.declare(f"declare {x.type} {name}({x.type}, {x.type})")
+    found = f.constant(x.type, 0)
+    for number, row in enumerate(rows):
+        if number > 8:
+            x = f.intrinsic("llvm.ssub.sat", x, f.constant(x.type, 16))
+        elif number:
+            x = f.wrapping("sub", x, 16)
+        entry = f.emit(x.type, f"call {x.type} {name}({row}, {x})")
+        found = entry if number == 0 else found ^ entry
+    return found
+
+
+def _find_by_lookup(x: Value, rows: Words) -> Value:
+    """``tbl`` and ``tbx``: 64 entries at a time; an index behind them finds 0, or leaves what was found."""
+    f = x.function
+    tbl, tbx = "@llvm.aarch64.neon.tbl4.v16i8", "@llvm.aarch64.neon.tbx4.v16i8"
+    f.module.declare(f"declare {x.type} {tbl}({', '.join([x.type.text] * 5)})")
+    f.module.declare(f"declare {x.type} {tbx}({', '.join([x.type.text] * 6)})")
+    found = f.emit(x.type, f"call {x.type} {tbl}({', '.join(map(str, [*rows[:4], x]))})")
+    for start in (4, 8, 12):
+        x = f.wrapping("sub", x, 64)
+        found = f.emit(x.type, f"call {x.type} {tbx}({', '.join(map(str, [found, *rows[start : start + 4], x]))})")
+    return found
+
+
+_ROWS: dict[Callable[[Value, Words], Value], int] = {_find_by_permutation: 4, _find_by_shuffle: 16, _find_by_lookup: 16}
+
+
+def _find(f: Function) -> Callable[[Value, Words], Value]:
+    if not _has_registers(f):
+        return _find_by_lookup
+    return _find_by_permutation if f.target.has("avx512vbmi") else _find_by_shuffle
+
+
+# Bytes to wider numbers and back
+
+
+def _has_registers(f: Function) -> bool:
+    """Whether registers full of bytes are computed in parts: on x86."""
+    return f.target.triple.startswith("x86_64")
+
+
+def _is_register(x: Value) -> bool:
+    return _has_registers(x.function) and x.type.lanes == x.function.target.lanes(8)
+
+
+def _wide(x: Value, signed: bool) -> Value:
+    type = x.type.with_element("i32")
+    return x.function.emit(type, f"{'sext' if signed else 'zext'} {x} to {type}")
+
+
+def _narrow(x: Value, bounds: Words) -> Value:
+    """Integers of 32 bits plus a zero point, clamped, as bytes."""
+    f = x.function
+    zero, low, high = (f.splat(bound, x.type.lanes) for bound in bounds)
+    x = f.wrapping("add", x, zero)
+    x = f.intrinsic("llvm.smin", f.intrinsic("llvm.smax", x, low), high)
+    return f.emit(x.type.with_element("i8"), f"trunc {x} to {x.type.with_element('i8')}")
+
+
+def _pack(parts: Sequence[Value], bounds: Words, signed: bool) -> Value:
+    """The same of four registers, each of which has a quarter of every 128 bits."""
+    f, lanes = parts[0].function, parts[0].type.lanes
+    bits = "512" if lanes == 16 else ""
+    isa = "avx512" if lanes == 16 else "avx2"
+    words, bytes = vector("i16", 2 * lanes), vector("i8", 4 * lanes)
+
+    def packed(name: str, type: str, a: Value, b: Value) -> Value:
+        function = f"@llvm.x86.{isa}.{name}" + (f".{bits}" if bits else "")
+        to = words if type == "i16" else bytes
+        f.module.declare(f"declare {to} {function}({a.type}, {b.type})")
+        return f.emit(to, f"call {to} {function}({a}, {b})")
+
+    zero, low, high = bounds
+    first, second = (
+        f.intrinsic("llvm.sadd.sat", packed("packssdw", "i16", *parts[at : at + 2]), zero) for at in (0, 2)
+    )
+    x = packed("packsswb" if signed else "packuswb", "i8", first, second)
+    kind = "s" if signed else "u"
+    return f.intrinsic(f"llvm.{kind}min", f.intrinsic(f"llvm.{kind}max", x, low), high)
+
+
+def _splats(bounds: Words) -> Words:
+    """Zero point, low and high as `_pack` takes them."""
+    f = bounds[0].function
+    types = ("i16", "i8", "i8")
+    widths = (f.target.lanes(16), *[f.target.lanes(8)] * 2)
+    return [f.splat(_truncated(bound, type), lanes) for bound, type, lanes in zip(bounds, types, widths, strict=True)]
+
+
+def _truncated(x: Value, element: str) -> Value:
+    return x.function.emit(vector(element, 1), f"trunc {x} to {element}")
+
+
+def _unpack(x: Value, y: Value, high: bool) -> Value:
+    """The low or high halves of every 128 bits of two registers, one element of each after the other."""
+    lanes = x.type.lanes
+    group = lanes * {"i8": 8, "i16": 16}[x.type.element] // 128
+    size = lanes // group
+    start = size // 2 if high else 0
+    order = [number for at in range(group) for lane in range(size // 2)
+             for number in (at * size + start + lane, lanes + at * size + start + lane)]  # fmt: skip
+    return x.function.shuffle(x, y, order)
+
+
+def _unpacked(x: Value, y: Value) -> tuple[Value, Value]:
+    return _unpack(x, y, False), _unpack(x, y, True)
+
+
+def _as(x: Value, element: str) -> Value:
+    """Bits as wider elements."""
+    size = {"i8": 1, "i16": 2, "i32": 4}
+    type = vector(element, x.type.lanes * size[x.type.element] // size[element])
+    return x.function.emit(type, f"bitcast {x} to {type}")
+
+
+def _pair(first: Value, second: Value, lanes: int) -> Value:
+    """Two numbers of 16 bits, over and over."""
+    f = first.function
+    both = (first & 0xFFFF) | f.wrapping("shl", second, 16)
+    both = f.splat(both, lanes)
+    return f.emit(vector("i16", 2 * lanes), f"bitcast {both} to {vector('i16', 2 * lanes)}")
+
+
+def _multiply_pairs(x: Value, y: Value) -> Value:
+    """The sums of the products of two neighbours."""
+    f = x.function
+    name = {32: "@llvm.x86.avx512.pmaddw.d.512", 16: "@llvm.x86.avx2.pmadd.wd"}[x.type.lanes]
+    to = vector("i32", x.type.lanes // 2)
+    f.module.declare(f"declare {to} {name}({x.type}, {x.type})")
+    return f.emit(to, f"call {to} {name}({x}, {y})")
+
+
+def _multiply_high(x: Value, y: Value) -> Value:
+    """The upper 16 bits of products."""
+    f = x.function
+    name = {32: "@llvm.x86.avx512.pmulh.w.512", 16: "@llvm.x86.avx2.pmulh.w"}[x.type.lanes]
+    f.module.declare(f"declare {x.type} {name}({x.type}, {x.type})")
+    return f.emit(x.type, f"call {x.type} {name}({x}, {y})")
+
+
+def by_sign(emit: Callable[..., Value]) -> dict[Kind, Callable[..., Value]]:
+    """Instructions for signed and unsigned bytes."""
+    return {"signed": partial(emit, signed=True), "unsigned": partial(emit, signed=False)}

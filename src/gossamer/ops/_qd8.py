@@ -1,0 +1,242 @@
+"""Hybrid products as XNNPACK computes them, which is what LiteRT runs by default (``qd8-f32-qc8w``, ``-qc4w``).
+
+What is quantized together, a row of a product or an image of a convolution, has a scale and a zero point of its own;
+everything is float32, in this order (XNNPACK: ``src/xnnpack/quantization.h``, ``src/f32-qs8-vcvt``):
+
+    steps = 255 / (max(0, high) - min(0, low)), or 1 where these are equal
+    zero_point = -128 - low * steps, or 127 - high * steps where (-128 + low * steps) + (127 + high * steps) <= 0,
+                 brought into -128..127, then rounded, halves to even
+    level = clamp(round(x * steps) + zero_point, -128, 127), halves to even
+    y = fma(float32(sum of (level - zero_point) * weight) * (1 / steps), weight_scale, bias), then the clamp
+
+Whatever ``asymmetric_quantize_inputs`` says. The sum is exact. Padding is the zero point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gossamer.ops._conv_geometry import Window
+from gossamer.ops._conv_lowering import by_phase, phase_geometry
+from gossamer.ops._requantizing import byte_weights
+from gossamer.ops.lowering import Lowering
+from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.views import Geometry, View
+
+MOST_GROUPS = 1024
+"""Of a convolution, each of which is a command."""
+
+MOST_MATRICES = 64
+"""Which are multiplied one by one."""
+
+MOST_PADDED = 1 << 20
+"""Bytes that an image with its padding may always have."""
+
+MOST_IMAGES = 16
+"""Which are padded one by one."""
+
+_CLAMPS = (
+    ActivationFunctionType.NONE,
+    ActivationFunctionType.RELU,
+    ActivationFunctionType.RELU_N1_TO_1,
+    ActivationFunctionType.RELU6,
+)
+
+HEADER = 16
+"""Bytes in front of a row of levels: its scale and zero point."""
+
+ZERO_POINT = 4
+"""Where in a header it is."""
+
+BLOCKS = 16
+"""Parts of an image whose ranges are found by themselves."""
+
+MAX_TAPS = 514
+"""Elements of a filter of which the sums of products of 255 and 128 are exact in float32."""
+
+
+def weights_of(graph: Lowering, position: int, *, ignores_zero_points: bool = False) -> View:
+    """Constant weights, a byte each. LiteRT does not run products whose weights have a zero point, and ignores those of
+    convolutions."""
+    if not ignores_zero_points and graph.input(position).quantization.zero_points.any():
+        graph.refuse("hybrid weights have a zero point")
+    if graph.constant(position) is not None and graph.input(position).type == TensorType.INT2:
+        return graph.array(graph.known(position), TensorType.INT8)
+    return byte_weights(graph, position)
+
+
+def scales_of(graph: Lowering, position: int) -> View:
+    """The scales of an input, one or one for each channel."""
+    if not graph.input(position).quantization.scales.size:
+        graph.refuse("hybrid weights have no scale")
+    return graph.array(graph.input(position).quantization.scales.astype(np.float32))
+
+
+def bias_of(graph: Lowering, position: int) -> View | None:
+    """A bias. Refused if the model computes it: then LiteRT leaves the operator to its own kernel."""
+    if graph.optional(position) is not None:
+        graph.known(position)
+    return graph.optional_value(position)
+
+
+def clamped(graph: Lowering, y: View, activation: ActivationFunctionType) -> View:
+    """With a fused activation. Refused if XNNPACK has none of the kind."""
+    if activation not in _CLAMPS:
+        graph.refuse("LiteRT leaves such an activation to its own hybrid kernel")
+    return graph.activation(y, activation)
+
+
+def rows(graph: Lowering, x: View) -> View:
+    """[..., depth] floats as quantized rows."""
+    shape = (*x.shape[:-1], HEADER + -(-x.shape[-1] // 4) * 4)
+    return graph.kernel("quantize", x, shape=shape, type=TensorType.INT8)
+
+
+def product(graph: Lowering, levels: View, weights: View, scales: View, bias: View | None) -> View:
+    """Quantized rows [N, H, W, ...] times weights [channels, *depth]: [N, H, W, channels]."""
+    channels = weights.shape[0]
+    bias = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
+    shape = (*levels.shape[:-1], channels)
+    return graph.kernel("hybrid", levels, weights, scales, bias, shape=shape, type=TensorType.FLOAT32)
+
+
+def fully_connected(graph: Lowering, x: View, weights: View, scales: View, bias: View | None) -> View:
+    """[..., depth] times weights [channels, depth]: [rows, channels]."""
+    depth = x.shape[-1]
+    count = math.prod(x.shape) // depth
+    levels = rows(graph, graph.reshape(x, (1, 1, count, depth)))
+    y = product(graph, levels, weights, scales, bias)
+    return graph.reshape(y, (count, weights.shape[0]))
+
+
+def matmul(graph: Lowering, x: View, weights: View, scales: View) -> View:
+    """[..., M, depth] times weights [..., channels, depth]: [..., M, channels]; leading dimensions are broadcast."""
+    batch, count = tuple(np.broadcast_shapes(x.shape[:-2], weights.shape[:-2])), x.shape[-2]
+    channels, depth = weights.shape[-2:]
+    levels = rows(graph, x)
+    matrices = math.prod(weights.shape[:-2])
+    if matrices > MOST_MATRICES:
+        graph.refuse(f"there are more than {MOST_MATRICES} matrices of hybrid weights")
+    if matrices == 1:
+        size = math.prod(x.shape[:-1])
+        flat = graph.reshape(levels, (1, 1, size, levels.shape[-1]))
+        y = product(graph, flat, graph.reshape(weights, (channels, depth)), scales, None)
+        return graph.reshape(y, (*batch, count, channels))
+    all_rows = levels.broadcast((*batch, *levels.shape[-2:]))
+    all_weights = weights.broadcast((*batch, channels, depth))
+    results = []
+    for index in np.ndindex(*batch):
+        left, right = all_rows, all_weights
+        for axis, at in enumerate(index):
+            left, right = left.slice(axis, at, 1), right.slice(axis, at, 1)
+        left = graph.reshape(left, (1, 1, *left.shape[-2:]))
+        results.append(product(graph, left, graph.reshape(right, (channels, depth)), scales, None))
+    return graph.reshape(graph.concat(results, 0), (*batch, count, channels))
+
+
+def convolution(graph: Lowering, x: View, weights: View, scales: View, bias: View | None, geometry: Geometry) -> View:
+    """[N, H, W, C] with weights [O, h, w, C / groups].
+
+    Pixels are rows of a product where every pixel of the result sees one of the image; else images are quantized whole.
+    """
+    groups = x.shape[3] // weights.shape[3]
+    if geometry.is_pointwise and groups == 1:
+        return product(graph, rows(graph, x), weights, scales, bias)
+    if groups > MOST_GROUPS:
+        graph.refuse(f"a hybrid convolution has more than {MOST_GROUPS} groups")
+    levels, headers = images(graph, x, "qd8")
+    return _windows(graph, levels, headers, weights, scales, bias, geometry)
+
+
+def transposed(
+    graph: Lowering,
+    x: View,
+    weights: View,
+    scales: View,
+    bias: View | None,
+    windows: Sequence[Window],
+    activation: ActivationFunctionType,
+) -> View:
+    """[N, H, W, C] with weights [O, h, w, C] to [N, H', W', O]: images are quantized whole."""
+    channels = weights.shape[0]
+    levels, headers = images(graph, x, "qd8")
+    y = graph.empty((x.shape[0], *(window.input for window in windows), channels), TensorType.FLOAT32)
+    for place, image, part, phase, before in by_phase(graph, levels, weights, windows, y):
+        if image.size and part.size:
+            geometry = phase_geometry(phase, before)
+            result = _windows(graph, image, headers, part, scales, bias, geometry)
+            result = clamped(graph, result, activation)
+        else:
+            nothing = np.zeros(channels, np.float32)
+            result = graph.array(nothing) if bias is None else graph.reshape(bias, (channels,))
+            result = clamped(graph, result, activation).broadcast(place.shape)
+        graph.copy(result, place)
+    return y
+
+
+def images(graph: Lowering, x: View, rule: str) -> tuple[View, View]:
+    """Images on grids of their own (`gossamer.codegen.kernels.dynamic`), and their headers.
+
+    After the rule ``qd8`` these are levels; after ``builtin``, levels less the zero point as floats.
+    """
+    ranges = graph.kernel("range", x, shape=(x.shape[0], 2, BLOCKS), type=TensorType.FLOAT32)
+    headers = graph.kernel("grid", ranges, shape=(x.shape[0], HEADER), type=TensorType.INT8, rule=rule)
+    type = TensorType.INT8 if rule == "qd8" else TensorType.FLOAT32
+    return graph.kernel("levels", x, headers, shape=x.shape, type=type, rule=rule), headers
+
+
+def _padded(graph: Lowering, levels: View, headers: View, geometry: Geometry) -> View:
+    """With zero points around."""
+    (top, left), (bottom, right) = geometry.before, geometry.after(*levels.shape[1:3])
+    before, after = (0, top, left, 0), (0, bottom, right, 0)
+    if not any(before + after):
+        return levels
+    count, height, width, channels = levels.shape
+    if count * (top + height + bottom) * (left + width + right) * channels > MOST_PADDED + 16 * levels.size:
+        graph.refuse("its padding is more than 16 times as large as the image")
+    if count > MOST_IMAGES:
+        graph.refuse(f"there are more than {MOST_IMAGES} images to pad")
+    framed = []
+    for image in range(count):
+        zero_point = graph.reshape(headers.slice(0, image, 1).slice(1, ZERO_POINT, 1), ())
+        framed.append(graph.pad(levels.slice(0, image, 1), before, after, zero_point))
+    return framed[0] if count == 1 else graph.concat(framed, 0)
+
+
+def _windows(
+    graph: Lowering, levels: View, headers: View, weights: View, scales: View, bias: View | None, geometry: Geometry
+) -> View:
+    """Quantized images times weights [O, h, w, C / groups]."""
+    channels = weights.shape[0]
+    bias = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
+    return graph.kernel(
+        "hybrid",
+        _padded(graph, levels, headers, geometry),
+        weights,
+        scales,
+        bias,
+        headers,
+        shape=(levels.shape[0], *geometry.output, channels),
+        type=TensorType.FLOAT32,
+        geometry=geometry,
+    )
+
+
+def depthwise(graph: Lowering, x: View, weights: View, scales: View, bias: View | None, geometry: Geometry) -> View:
+    """[N, H, W, C] with weights [h, w, C * m], which XNNPACK does not take: LiteRT's own kernel decides.
+
+    Images are quantized by the rule of `gossamer.ops._hybrid`. With the exact sum of (level - zero point) * weight,
+    ``y = sum * weight scale * image scale + bias``, from left to right in float32; but the last channels, O modulo 4,
+    are multiplied by the image's scale first. (``DepthwiseConvHybridPerChannel`` with NEON's or SSE's vectors.)
+    """
+    channels = weights.shape[2]
+    if geometry.kernel[0] * geometry.kernel[1] > MAX_TAPS:
+        graph.refuse(f"a hybrid filter has more than {MAX_TAPS} elements")
+    if x.shape[0] > MOST_IMAGES:
+        graph.refuse(f"a hybrid convolution has more than {MOST_IMAGES} images")
+    levels, headers = images(graph, x, "builtin")
+    bias = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
+    return graph.hybrid_depthwise(levels, weights, scales, bias, headers, geometry)

@@ -1,0 +1,255 @@
+"""Products of bytes: packing, sums and requantization, against integers in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.codegen.compiler import kernel_text
+from gossamer.codegen.dots import Byte, offset, order
+from gossamer.codegen.expression import IDENTITY, Expression
+from gossamer.codegen.kernels.contract import ContractTiles, panels_of
+from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, panel_bytes
+from gossamer.errors import CompileError
+from gossamer.targets import Target, all_targets
+from tests.codegen.kernels.harness import block, guarded, on_every_extension, place, run
+
+TYPES = {"i8": np.int8, "u8": np.uint8}
+
+
+class Product:
+    """y = clamp(round((x - x_zero) (w - w_zero)^T + bias) * scales) + y_zero), through packing, kernel and driver."""
+
+    def __init__(
+        self,
+        target: Target,
+        tile: tuple[int, int],
+        rows: int,
+        channels: int,
+        depth: int,
+        type: Byte = "i8",
+        *,
+        taps: int = 1,
+        by_depth: bool = False,
+        bounds: tuple[int, int] | None = None,
+        scale: float = 0.01,
+        epilogue: Expression = IDENTITY,
+        residual: bool = False,
+        parameters: tuple[np.ndarray, ...] = (),
+        sums: bool = False,
+        threads: int = 1,
+    ) -> None:
+        rng = np.random.default_rng(rows * channels + depth)
+        mr, nv = min(tile[0], rows), tile[1]
+        dtype = TYPES[type]
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        self.bounds = bounds or (low, high)
+
+        def bytes(*shape: int) -> np.ndarray:
+            return guarded(rng.integers(low, high, shape, dtype, endpoint=True))
+
+        self.x, weights = bytes(rows, taps * depth), bytes(channels, taps * depth)
+        self.weights = weights
+        self.residual = bytes(rows, channels) if residual else None
+        self.x_zero, self.y_zero = (int(rng.integers(low, high)) for _ in range(2))
+        self.w_zero = int(rng.integers(low, high)) if type == "u8" else 0
+        self.bias = guarded(rng.integers(-5000, 5000, channels).astype(np.int32))
+        self.scales = guarded((rng.random(channels) * scale / np.sqrt(depth * taps)).astype(np.float32))
+        if by_depth:
+            weights = guarded(np.ascontiguousarray(weights.T))
+        signed_zero = self.w_zero - 128 * (type == "u8")
+        lanes = target.lanes()
+        panels = panels_of(channels, nv, lanes)
+        steps = taps * -(-depth // STEP)
+        packed = guarded(np.full(panel_bytes(lanes, panels.vectors, steps), 77, np.uint8))
+
+        def order_of(vectors: int) -> np.ndarray:
+            pairs = [(lanes * v, 4) for v in range(vectors)] if sums else order(lanes, vectors)
+            return np.array(pairs, np.int64)
+
+        orders = order_of(nv), order_of(panels.rest_nv)
+        arguments = block(
+            QuantizedPack.arguments,
+            source=weights,
+            destination=packed,
+            bias=self.bias,
+            scales=self.scales,
+            bias_step=4,
+            scale_step=4,
+            channels=channels,
+            taps=taps,
+            depth=depth,
+            source_row=weights.strides[0],
+            nv=nv,
+            panels=panels.whole,
+            rest_nv=panels.rest_nv,
+            order=orders[0],
+            rest_order=orders[1] if panels.rest_nv else 0,
+            offset=offset(target, type, self.x_zero),
+            weight_zero=signed_zero,
+            images=1,
+            source_image=0,
+            destination_image=0,
+        )
+        run(QuantizedPack(target.name, type == "u8", by_depth), arguments, threads)
+
+        table, tap_depth, walk, short = [tap * depth for tap in range(taps)], depth, "taps" if taps > 1 else "", 0
+        if depth % STEP:
+            inside = [*range(0, depth - STEP + 1, STEP), max(depth - STEP, 0)]
+            table, tap_depth, walk = [tap + at for tap in table for at in inside], STEP, "steps"
+            short = depth if depth < STEP else 0
+        offsets = np.array(table, np.int64)
+        self.y = guarded(np.zeros((rows, channels), np.int32 if sums else dtype))
+        size = self.y.itemsize * nv * lanes
+        addresses = np.array([place(array) for array in parameters], np.int64)
+        shape = block(
+            QuantizedGemm.arguments,
+            depth=tap_depth,
+            taps=len(table),
+            tap_offsets=offsets,
+            a_stride=self.x.strides[0],
+            c_stride=self.y.strides[0],
+            residual_stride=channels,
+            tail=channels - panels.whole * nv * lanes,
+            zero_point=self.y_zero,
+            low=self.bounds[0],
+            high=self.bounds[1],
+            weight_zero=signed_zero,
+            parameters=addresses if parameters else 0,
+        )
+
+        def kernel(vectors: int, ragged: bool) -> QuantizedGemm:
+            return QuantizedGemm(
+                target.name,
+                mr,
+                vectors,
+                type,
+                epilogue,
+                walk=walk,
+                short=short,
+                ragged=ragged,
+                clamps=bounds is not None,
+                large=scale >= 1,
+                shifted=signed_zero != 0,
+                sums=sums,
+            )
+
+        driver = ContractTiles(target.plain.name)
+        geometry = {f"{name}_{way}": 0 for name in ("a", "c", "residual") for way in ("image", "row")}
+        arguments = block(
+            driver.arguments,
+            **geometry,
+            a=self.x,
+            b=packed,
+            bias=0,
+            c=self.y,
+            residual=self.residual if self.residual is not None else 0,
+            images=1,
+            rows=1,
+            tiles=-(-rows // mr),
+            tile_columns=mr,
+            last_column=rows - mr,
+            a_column=self.x.strides[0],
+            b_image=0,
+            c_column=self.y.strides[0],
+            residual_column=channels,
+            panels=panels.whole,
+            panel_bytes=panel_bytes(lanes, nv, steps),
+            panel_bias=0,
+            panel_c=size,
+            panel_residual=size,
+            kernel=kernel(nv, False),
+            shape=shape,
+            ragged_kernel=kernel(panels.rest_nv, True) if panels.rest_nv else None,
+            ragged_shape=shape,
+        )
+        run(driver, arguments, threads)
+
+    @property
+    def sums(self) -> np.ndarray:
+        """What the sums are."""
+        x, w = self.x.astype(np.int64) - self.x_zero, self.weights.astype(np.int64) - self.w_zero
+        return (x @ w.T + self.bias).astype(np.int32)
+
+    @property
+    def levels(self) -> np.ndarray:
+        """What they become."""
+        low, high = self.bounds
+        scaled = np.minimum(self.sums.astype(np.float32) * self.scales, np.float32(high - self.y_zero))
+        return np.clip(np.rint(scaled) + self.y_zero, low, high).astype(self.y.dtype)
+
+
+SHAPES = [(5, 64, 16), (7, 37, 9), (3, 100, 64), (6, 5, 3), (5, 130, 70), (1, 33, 131), (4, 16, 1)]
+TILES = [(1, 8), (2, 1), (3, 3), (5, 2), (4, 4)]
+
+
+@on_every_extension
+@pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"{tile[0]}x{tile[1]}")
+def test_products(target: Target, tile: tuple[int, int]) -> None:
+    for shape in SHAPES:
+        product = Product(target, tile, *shape)
+        np.testing.assert_array_equal(product.y, product.levels, str(shape))
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "uint8": {"type": "u8"},
+    "taps": {"taps": 3},
+    "clamped": {"type": "u8", "bounds": (20, 200)},
+    "by_depth": {"by_depth": True},
+    "large": {"scale": 1000.0},
+    "sums": {"sums": True},
+    "threads": {"threads": 3},
+}
+
+
+@on_every_extension
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_forms(target: Target, form: dict[str, Any]) -> None:
+    for shape in SHAPES:
+        product = Product(target, (3, 3), *shape, **form)
+        np.testing.assert_array_equal(product.y, product.sums if "sums" in form else product.levels, str(shape))
+
+
+@on_every_extension
+@pytest.mark.parametrize("type", TYPES)
+def test_residuals_and_tables(target: Target, type: Byte) -> None:
+    low, high = np.iinfo(TYPES[type]).min, np.iinfo(TYPES[type]).max
+    numbers = np.array([1 << 19, 3 << 18, 77, 20, 3, low + 5, high - 7], np.int32)
+    table = np.random.default_rng(0).integers(low, high, 256, TYPES[type], endpoint=True)
+    epilogue = ("lookup", ("qadd", 0, 1, 2), 3)
+    for shape in SHAPES:
+        product = Product(target, (3, 3), *shape, type, epilogue=epilogue, residual=True, parameters=(numbers, table))
+        assert product.residual is not None
+        terms = product.levels.astype(np.int64) * numbers[0] + product.residual.astype(np.int64) * numbers[1]
+        total = np.clip(((terms + numbers[2]) >> numbers[3]) + numbers[4], numbers[5], numbers[6])
+        np.testing.assert_array_equal(product.y, table[total.astype(np.int64) & 0xFF], str(shape))
+
+
+def test_extremes_of_bytes_do_not_saturate() -> None:
+    for target in all_targets().values():
+        assert offset(target, "i8", -128) in (0, -128)
+        assert offset(target, "u8", 255) in (255, 127)
+
+
+@pytest.mark.parametrize("isa", all_targets())
+def test_emits_for_every_target(isa: str) -> None:
+    target = all_targets()[isa]
+    for spec in (QuantizedGemm(isa, 3, 2), QuantizedGemm(isa, 2, 1, "u8", walk="steps", shifted=True, ragged=True)):
+        assert "define void @k" in kernel_text(spec, target)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"mr": 15}, "mr must be 1 to 14"),
+        ({"short": 2}, "short steps have 1 to 3 bytes and a table"),
+        ({"epilogue": ("add", ("add", 0, 1), 2)}, "one operand beside the sum"),
+        ({"sums": True, "epilogue": ("lookup", 0, 1)}, "sums have no epilogue"),
+    ],
+)
+def test_refuses(form: dict[str, Any], message: str) -> None:
+    target = all_targets()["avx512vnni"]
+    with pytest.raises(CompileError, match=message):
+        QuantizedGemm(**{"isa": target.name, "mr": 2, "nv": 2, **form}).emit(target)

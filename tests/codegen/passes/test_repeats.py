@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gossamer.codegen.expression import Expression
+from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.passes import repeats
+from gossamer.schema import TensorType
+from gossamer.views import POINTWISE, Buffer, Geometry, View
+
+I8, F32 = TensorType.INT8, TensorType.FLOAT32
+
+
+def made(shape: Sequence[int], *operands: View, expression: Expression = ("max", 0, 1)) -> KernelGraph:
+    graph = KernelGraph()
+    views = [view if view.shape == tuple(shape) else view.broadcast(shape) for view in operands]
+    y = graph.add("map", views, shape, operands[0].type, epilogue=expression, arity=1)
+    y.buffer.tensor = 99
+    return graph
+
+
+def shapes(graph: KernelGraph) -> list[tuple[str, tuple[int, ...]]]:
+    repeats.run(graph)
+    return [(kernel.kind, kernel.y.shape) for kernel in graph.kernels]
+
+
+def tensor(*shape: int, type: TensorType = I8, number: int = 0) -> View:
+    return Buffer(shape, type, number).view()
+
+
+def test_channels_are_written_down_several_times() -> None:
+    image, channels = tensor(1, 56, 56, 16), tensor(1, 1, 1, 16, number=1)
+    graph = made((1, 56, 56, 16), image, channels)
+    assert shapes(graph) == [("copy", (64, 16)), ("map", (49, 64, 16))]
+    copy, map = graph.kernels
+    assert copy.operands[0].strides == (0, 1)
+    assert map.operands[0].strides == map.y.strides == (1024, 16, 1)
+    assert map.operands[1].strides == (0, 16, 1)
+    assert map.operands[1].buffer is copy.y.buffer
+
+
+def test_only_what_is_in_front_of_the_row() -> None:
+    image, channels = tensor(12, 60, 24), tensor(12, 1, 24, number=1)
+    assert shapes(made((12, 60, 24), image, channels)) == [("map", (12, 60, 24))]
+    alike = tensor(60, 24, number=1)
+    assert shapes(made((12, 60, 24), image, alike)) == [("map", (12, 60, 24))]
+
+
+def test_what_has_long_rows_or_is_small_stays() -> None:
+    for shape in ((40, 700), (9, 16), (9000, 1)):
+        row = tensor(shape[-1], number=1)
+        assert shapes(made(shape, tensor(*shape), row)) == [("map", shape)]
+    floats = tensor(600, 16, type=F32), tensor(16, type=F32, number=1)
+    assert shapes(made((600, 16), *floats)) == [("map", (600, 16))]
+    single = tensor(1, number=1)
+    assert shapes(made((500, 30), tensor(500, 30), single)) == [("map", (500, 30))]
+    assert shapes(made((500, 30), tensor(500, 30), tensor(500, 30, number=1))) == [("map", (500, 30))]
+
+
+def test_parameters_follow() -> None:
+    numbers = View(Buffer((7,), TensorType.INT32, -1, np.zeros(7, np.int32)), (600, 16), (0, 0), 0)
+    graph = made((600, 16), tensor(600, 16), tensor(16, number=1), numbers, expression=("qadd", 0, 1, 2))
+    assert shapes(graph) == [("copy", (60, 16)), ("map", (10, 60, 16))]
+    assert graph.kernels[1].operands[2].strides == (0, 0, 0)
+
+
+def test_images_with_a_border_are_seen_as_they_are() -> None:
+    graph = made((1, 56, 56, 16), tensor(1, 56, 56, 16), tensor(16, number=1))
+    y = graph.kernels[0].y
+    y.buffer.tensor = -1
+    weights = tensor(16, 3, 3, 16, type=F32, number=2)
+    geometry = Geometry((3, 3), (1, 1), (1, 1), (1, 1), (56, 56))
+    graph.add("contract", [y, weights, tensor(16, number=3)], y.shape, I8, geometry)
+    assert shapes(graph)[0] == ("map", (1, 56, 56, 16))
+    graph.kernels[1].settings = POINTWISE
+    assert shapes(graph)[0] == ("copy", (64, 16))

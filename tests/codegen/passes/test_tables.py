@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.codegen.expression import Expression
+from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.passes import fuse, tables
+from gossamer.schema import TensorType
+from gossamer.views import Buffer, View
+
+I8, U8, F32, I32 = TensorType.INT8, TensorType.UINT8, TensorType.FLOAT32, TensorType.INT32
+SHAPE = (4, 6)
+
+
+def constant(values: np.ndarray, type: TensorType) -> Buffer:
+    return Buffer(values.shape, type, -1, values)
+
+
+def array(values: np.ndarray, type: TensorType = I32) -> View:
+    """Parameters."""
+    return View(constant(values, type), SHAPE, (0, 0), 0)
+
+
+def table() -> View:
+    return array(np.arange(256, dtype=np.uint8).view(np.int8), I8)
+
+
+def numbers() -> View:
+    return array(np.zeros(7, np.int32))
+
+
+def mapped(graph: KernelGraph, expression: Expression, *operands: View, type: TensorType = I8) -> View:
+    return graph.add("map", operands, SHAPE, type, epilogue=expression, arity=1)
+
+
+def image(tensor: int = 0, type: TensorType = I8) -> View:
+    return Buffer(SHAPE, type, tensor).view()
+
+
+def expressions(graph: KernelGraph) -> list[Expression]:
+    graph.kernels[-1].y.buffer.tensor = 99
+    fuse.run(graph)
+    tables.run(graph)
+    return [kernel.epilogue for kernel in graph.kernels]
+
+
+LOOKUP: Expression = ("lookup", 0, 1)
+
+
+def test_a_tensor_times_its_table_is_a_table() -> None:
+    graph = KernelGraph()
+    x = image()
+    inner = mapped(graph, LOOKUP, x, table())
+    mapped(graph, ("qmul", 0, 1, 2), x, inner, numbers())
+    assert expressions(graph) == [("qmul", 0, ("lookup", 0, 1), 2), LOOKUP]
+    filling, looking = graph.kernels
+    every = filling.operands[0].buffer.array
+    assert every is not None
+    assert every.view(np.uint8).tolist() == list(range(256))
+    assert looking.operands[0].buffer is x.buffer
+    assert looking.operands[1].buffer is filling.y.buffer
+    assert filling.y.shape == (256,)
+    assert graph.known() >= {id(filling.y.buffer)}
+    assert id(looking.y.buffer) not in graph.known()
+
+
+def test_a_table_behind_a_table_is_one() -> None:
+    graph = KernelGraph()
+    mapped(graph, LOOKUP, mapped(graph, LOOKUP, image(), table()), table())
+    assert expressions(graph) == [("lookup", ("lookup", 0, 1), 2), LOOKUP]
+
+
+def test_floats_in_between_are_not_computed() -> None:
+    graph = KernelGraph()
+    real = mapped(graph, ("tof32", 0), image(), type=F32)
+    mapped(graph, ("neg", 0), real)
+    assert expressions(graph) == [("neg", ("tof32", 0)), LOOKUP]
+    assert graph.kernels[0].y.type == I8
+
+
+def test_constants_of_one_element_are_part_of_a_table() -> None:
+    graph = KernelGraph()
+    one = constant(np.array([3], np.int8), I8).view().broadcast(SHAPE)
+    mapped(graph, LOOKUP, mapped(graph, ("qadd", 0, 1, 2), one, image(), numbers()), table())
+    assert expressions(graph) == [("lookup", ("qadd", 0, 1, 2), 3), LOOKUP]
+    assert graph.kernels[1].operands[0].buffer.tensor == 0
+
+
+def test_types_may_change() -> None:
+    graph = KernelGraph()
+    middle = mapped(graph, LOOKUP, image(), array(np.zeros(256, np.uint8), U8), type=U8)
+    mapped(graph, LOOKUP, middle, table())
+    assert expressions(graph)[-1] == LOOKUP
+    assert [view.type for view in (graph.kernels[1].operands[0], graph.kernels[1].y)] == [I8, I8]
+
+
+def test_what_stays() -> None:
+    graph = KernelGraph()
+    channels = constant(np.zeros(6, np.int8), I8).view().broadcast(SHAPE)
+    cases: list[tuple[Expression, tuple[View, ...], TensorType]] = [
+        (LOOKUP, (image(), table()), I8),  # is one
+        (("max", 0, 1), (image(), image(1)), I8),  # one function, and two tensors
+        (("lookup", ("qadd", 0, 1, 2), 3), (image(), image(1), numbers(), table()), I8),  # two tensors
+        (("lookup", ("max", 0, 1), 2), (image(), channels, table()), I8),  # differs from channel to channel
+        (("tof32", ("lookup", 0, 1)), (image(), table()), F32),  # to floats
+        (("neg", ("toi8", 0)), (image(0, F32),), I8),  # of floats
+        (("neg", 0), (image(),), I8),  # as quick
+    ]
+    for expression, operands, type in cases:
+        graph = KernelGraph()
+        mapped(graph, expression, *operands, type=type)
+        assert expressions(graph) == [expression]
+
+
+def test_epilogues() -> None:
+    graph = KernelGraph()
+    y = graph.add("contract", [image(), table(), numbers()], SHAPE, I8, epilogue=0, arity=3)
+    product = graph.kernels[0]
+    product.operands += [table(), numbers(), numbers()]
+    product.epilogue = ("qmul", 0, ("lookup", 0, 1), 2)
+    tables.run(graph)
+    filling, product = graph.kernels
+    assert (filling.kind, filling.epilogue) == ("map", ("qmul", 0, ("lookup", 0, 1), 2))
+    assert product.epilogue == LOOKUP
+    assert (product.arity, len(product.operands)) == (3, 4)
+    assert product.operands[3].buffer is filling.y.buffer
+    assert product.y is y
+
+
+def test_parameters_are_not_fused_away() -> None:
+    graph = KernelGraph()
+    entries = graph.add("map", [constant(np.arange(256, dtype=np.uint8).view(np.int8), I8).view()], (256,), I8,
+                        epilogue=("neg", 0), arity=1)  # fmt: skip
+    mapped(graph, LOOKUP, image(), View(entries.buffer, SHAPE, (0, 0), 0))
+    assert expressions(graph) == [("neg", 0), LOOKUP]

@@ -1,0 +1,228 @@
+"""Convolutions and matrix products of bytes, against XNNPACK's formula, and TFLite's where that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.codegen.graph import Kernel
+from gossamer.ops import batch_matmul, conv_2d, fully_connected, transpose_conv
+from gossamer.ops.op_def import OpDef
+from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.schema import (
+    ActivationFunctionType,
+    BatchMatMulOptions,
+    Conv2DOptions,
+    FullyConnectedOptions,
+    Padding,
+    TensorType,
+    TransposeConvOptions,
+)
+from gossamer.targets import Target
+from tests.delegates.jit.running import TARGETS, Array, machine_code, outputs
+from tests.ops.cases import Case, const, model_of, tensor
+
+NONE, RELU, RELU6 = (ActivationFunctionType[name] for name in ("NONE", "RELU", "RELU6"))
+BOUNDS = {NONE: (-np.inf, np.inf), RELU: (0, np.inf), RELU6: (0, 6)}
+
+
+class Numbers:
+    """Random scales and zero points of a product of this depth to so many channels, and XNNPACK's formula with them."""
+
+    def __init__(self, rng: np.random.Generator, type: type, channels: int, depth: int, w_zero: bool = True) -> None:
+        self.type = type
+        self.least, self.greatest = int(np.iinfo(type).min), int(np.iinfo(type).max)
+        several = type is np.int8 and bool(rng.integers(2))
+        self.x_scale = np.float32(rng.uniform(0.01, 0.05))
+        self.w_scales = rng.uniform(0.002, 0.02, channels if several else 1).astype(np.float32)
+        self.y_scale = np.float32(self.x_scale * self.w_scales.mean() * np.sqrt(depth) * 130)
+        self.x_zero, self.y_zero = (int(n) for n in rng.integers(self.least, self.greatest, 2, endpoint=True))
+        self.w_zero = int(rng.integers(100, 150)) if type is np.uint8 and w_zero else 0
+        self.bias = rng.integers(-3000, 3000, channels, np.int32)
+
+    def bytes(self, rng: np.random.Generator, *shape: int) -> Array:
+        return rng.integers(self.least, self.greatest, shape, self.type, endpoint=True)
+
+    def x(self, value: Array) -> Any:
+        return tensor(value, self.type, scale=float(self.x_scale), zero_point=self.x_zero)
+
+    def w(self, value: Array, type: TensorType | None = None) -> Any:
+        scales = self.w_scales if self.w_scales.size > 1 else float(self.w_scales[0])
+        return const(value, self.type, scale=scales, zero_point=self.w_zero, type=type)
+
+    def b(self) -> Any:
+        scales = self.x_scale * self.w_scales
+        return const(self.bias, scale=scales if scales.size > 1 else float(scales[0]))
+
+    def y(self, sums: Array, activation: ActivationFunctionType = NONE) -> Any:
+        """The output, of sums with their bias."""
+        scaled = np.rint(sums.astype(np.int32).astype(np.float32) * (self.x_scale * self.w_scales / self.y_scale))
+        low, high = (
+            np.rint(np.clip(np.float32(bound) / self.y_scale + np.float32(self.y_zero), self.least, self.greatest))
+            for bound in BOUNDS[activation]
+        )
+        levels = np.clip(scaled + np.float32(self.y_zero), low, high).astype(self.type)
+        return tensor(levels, self.type, scale=float(self.y_scale), zero_point=self.y_zero)
+
+
+def check(op: OpDef, case: Case, targets: Sequence[Target] = TARGETS) -> None:
+    """All of it is machine code, and exact, with one thread and with three."""
+    model = model_of(op, case)
+    for target in targets:
+        for threads in (1, 3):
+            interpreter, _ = machine_code(model, threads, target)
+            fed = [operand.value for operand in case.inputs if operand is not None and not operand.constant]
+            indices = [details["index"] for details in interpreter.get_input_details()]
+            (got,) = outputs(interpreter, dict(zip(indices, fed, strict=True)))
+            np.testing.assert_array_equal(got, case.outputs[0].value, f"{target.name}, {threads} threads")
+
+
+# (images, rows, columns, channels), (filters, rows, columns), and what differs from stride 1, SAME and one group.
+CONVOLUTIONS: list[tuple[tuple[int, int, int, int], tuple[int, int, int], dict[str, Any]]] = [
+    ((1, 7, 9, 3), (32, 3, 3), {"stride": 2}),
+    ((1, 9, 7, 16), (20, 3, 3), {}),
+    ((2, 5, 6, 5), (33, 3, 3), {"activation": RELU}),
+    ((1, 6, 7, 24), (70, 1, 1), {"activation": RELU6}),
+    ((1, 8, 8, 64), (16, 1, 1), {"stride": 2}),
+    ((1, 9, 9, 8), (8, 3, 3), {"dilation": 2}),
+    ((1, 9, 9, 2), (5, 2, 3), {"dilation": 3, "padding": Padding.VALID}),
+    ((1, 5, 5, 12), (24, 3, 3), {"groups": 3}),
+    ((1, 1, 1, 7), (10, 1, 1), {}),
+    ((3, 1, 1, 260), (130, 1, 1), {}),
+    ((1, 20, 10, 1), (64, 10, 4), {"stride": 2}),
+    ((1, 7, 7, 512), (1000, 1, 1), {}),
+]
+
+
+@pytest.mark.parametrize("type", [np.int8, np.uint8])
+@pytest.mark.parametrize(("shape", "filter", "more"), CONVOLUTIONS)
+def test_convolutions(shape: Any, filter: Any, more: dict[str, Any], type: type) -> None:
+    rng = np.random.default_rng(0)
+    stride, dilation, groups = (more.get(name, 1) for name in ("stride", "dilation", "groups"))
+    padding, activation = more.get("padding", Padding.SAME), more.get("activation", NONE)
+    channels, *taps = filter
+    depth = shape[3] // groups
+    numbers = Numbers(rng, type, channels, depth * taps[0] * taps[1])
+    x, w = numbers.bytes(rng, *shape), numbers.bytes(rng, channels, *taps, depth)
+    output, pads = [], []
+    for size, count in zip(shape[1:3], taps, strict=True):
+        reach = (count - 1) * dilation + 1
+        places = -(-size // stride) if padding == Padding.SAME else (size - reach) // stride + 1
+        pad = max(0, (places - 1) * stride + reach - size) if padding == Padding.SAME else 0
+        output.append(places)
+        pads.append((pad // 2, pad - pad // 2))
+    centred = np.pad(x.astype(np.int64) - numbers.x_zero, ((0, 0), *pads, (0, 0)))
+    weights = w.astype(np.int64) - numbers.w_zero
+    sums = np.zeros((shape[0], *output, channels), np.int64) + numbers.bias
+    share = channels // groups
+    for i in range(taps[0]):
+        for j in range(taps[1]):
+            met = centred[:, i * dilation :: stride, j * dilation :: stride][:, : output[0], : output[1]]
+            for group in range(groups):
+                filters = slice(group * share, (group + 1) * share)
+                seen = met[..., group * depth : (group + 1) * depth]
+                sums[..., filters] += np.einsum("nyxc,oc->nyxo", seen, weights[filters, i, j])
+    options = Conv2DOptions(
+        padding=padding,
+        stride_h=stride,
+        stride_w=stride,
+        dilation_h_factor=dilation,
+        dilation_w_factor=dilation,
+        fused_activation_function=activation,
+    )
+    inputs = [numbers.x(x), numbers.w(w), numbers.b()]
+    check(conv_2d.op, Case("", inputs, [numbers.y(sums, activation)], options, version=6 if groups > 1 else 3))
+
+
+@pytest.mark.parametrize("type", [np.int8, np.uint8])
+@pytest.mark.parametrize(
+    ("rows", "depth", "units"), [(1, 3, 4), (1, 640, 128), (4, 7, 10), (20, 257, 33), (49, 64, 200)]
+)
+def test_fully_connected(rows: int, depth: int, units: int, type: type) -> None:
+    rng = np.random.default_rng(0)
+    numbers = Numbers(rng, type, units, depth)
+    x, w = numbers.bytes(rng, rows, depth), numbers.bytes(rng, units, depth)
+    sums = (x.astype(np.int64) - numbers.x_zero) @ (w.astype(np.int64) - numbers.w_zero).T
+    for bias in (numbers.b(), None):
+        y = numbers.y(sums + (numbers.bias if bias else 0))
+        case = Case("", [numbers.x(x), numbers.w(w), bias], [y], FullyConnectedOptions(), version=12)
+        check(fully_connected.op, case)
+
+
+def test_int4_weights() -> None:
+    rng = np.random.default_rng(0)
+    numbers = Numbers(rng, np.int8, 17, 10)
+    x, w = numbers.bytes(rng, 3, 10), rng.integers(-8, 7, (17, 10), np.int8, endpoint=True)
+    y = numbers.y((x.astype(np.int64) - numbers.x_zero) @ w.T.astype(np.int64))
+    inputs = [numbers.x(x), numbers.w(w, TensorType.INT4), None]
+    check(fully_connected.op, Case("", inputs, [y], FullyConnectedOptions(), version=12))
+
+
+@pytest.mark.parametrize("zero_point", [0, -7])
+@pytest.mark.parametrize("transposed", [(False, False), (True, True)])
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("shape", [(2, 5, 8, 33), (1, 1, 3, 4), (3, 20, 70, 16)])
+def test_batch_matmul(shape: Any, constant: bool, transposed: tuple[bool, bool], zero_point: int) -> None:
+    rng = np.random.default_rng(0)
+    batch, rows, depth, columns = shape
+    x, y = (rng.integers(-128, 128, (batch, *sides), np.int8) for sides in ((rows, depth), (depth, columns)))
+    scales = np.array([0.02, 0.03, 0.02 * 0.03 * np.sqrt(depth) * 100], np.float32)
+    sums = (x.astype(np.int64) - 11) @ (y.astype(np.int64) - zero_point)
+    if zero_point == 0:
+        levels = np.rint(sums.astype(np.float32) * (scales[0] * scales[1] / scales[2]))
+    else:
+        multiplier = quantize_multiplier(float(scales[0] * scales[1]) / float(scales[2]))
+        levels = multiply_by_quantized_multiplier(sums.astype(np.int32), *multiplier)
+    wanted = np.clip(levels - 3, -128, 127).astype(np.int8)
+    x, y = (value.swapaxes(1, 2) if swap else value for value, swap in zip((x, y), transposed, strict=True))
+    inputs = [
+        tensor(x, np.int8, scale=float(scales[0]), zero_point=11),
+        tensor(y, np.int8, scale=float(scales[1]), zero_point=zero_point, constant=constant),
+    ]
+    result = tensor(wanted, np.int8, scale=float(scales[2]), zero_point=-3)
+    options = BatchMatMulOptions(adj_x=transposed[0], adj_y=transposed[1])
+    check(batch_matmul.op, Case("", inputs, [result], options, version=3))
+
+
+@pytest.mark.parametrize("type", [np.int8, np.uint8])
+@pytest.mark.parametrize(
+    ("shape", "filter", "stride"),
+    [((1, 3, 4, 8), (5, 3, 3), 2), ((2, 2, 3, 1), (1, 2, 4), 1), ((1, 4, 4, 20), (16, 2, 2), 2)],
+)
+def test_transposed_convolutions(shape: Any, filter: Any, stride: int, type: type) -> None:
+    rng = np.random.default_rng(0)
+    channels, height, width = filter
+    numbers = Numbers(rng, type, channels, height * width * shape[3] // stride**2)
+    x, w = numbers.bytes(rng, *shape), numbers.bytes(rng, channels, height, width, shape[3])
+    size = (shape[1] - 1) * stride + height, (shape[2] - 1) * stride + width
+    sums = np.zeros((shape[0], *size, channels), np.int64) + numbers.bias
+    products = np.einsum("nyxc,oijc->nyxijo", x.astype(np.int64) - numbers.x_zero, w.astype(np.int64) - numbers.w_zero)
+    for row in range(shape[1]):
+        for column in range(shape[2]):
+            at = row * stride, column * stride
+            sums[:, at[0] : at[0] + height, at[1] : at[1] + width] += products[:, row, column]
+    options = TransposeConvOptions(padding=Padding.VALID, stride_h=stride, stride_w=stride)
+    inputs = [const([shape[0], *size, channels]), numbers.w(w), numbers.x(x), numbers.b()]
+    check(transpose_conv.op, Case("", inputs, [numbers.y(sums)], options, version=3))
+
+
+def test_kernels_are_shared_between_layers() -> None:
+    names = []
+    for channels in (64, 128):
+        rng = np.random.default_rng(channels)
+        numbers = Numbers(rng, np.int8, channels, 64)
+        x, w = numbers.bytes(rng, 1, 14, 14, 64), numbers.bytes(rng, channels, 1, 1, 64)
+        case = Case(
+            "",
+            [numbers.x(x), numbers.w(w), numbers.b()],
+            [numbers.y(np.zeros((1, 14, 14, channels)))],
+            Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1),
+            version=3,
+        )
+        _, kernel = machine_code(model_of(conv_2d.op, case), 1, TARGETS[0])
+        assert kernel.built is not None
+        names.append({step.calls for step in kernel.built.steps if isinstance(step.node, Kernel)})
+    assert names[0] == names[1]
