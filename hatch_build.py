@@ -30,7 +30,7 @@ class ShippedKernels(BuildHookInterface[Any]):
             return
         self._made = TemporaryDirectory()
         # In a process of its own, which may fork, and without leaving compiled modules among the sources.
-        command = [sys.executable, "-m", "gossamer.codegen.ship", self._made.name]
+        command = [sys.executable, "-m", "gossamer.tools._ship", self._made.name]
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         subprocess.run(command, check=True, cwd=Path(self.root, "src"), env=environment)
         build_data["force_include"][self._made.name] = "gossamer/programs/shipped"

@@ -51,6 +51,7 @@ from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
 from gossamer.codegen.kernels.strassen import Strassen, StrassenInput, StrassenOutput, StrassenWeights
+from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.kernels.window import Window
 from gossamer.codegen.kernels.winograd import Size, Winograd, WinogradInput, WinogradOutput, WinogradWeights
@@ -164,6 +165,16 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield HybridDepthwiseRow(isa, 4, 0, (3, 3, 1))
     yield MultiplyAdd(isa)
     yield Read(isa)
+    if target.tiles:
+        yield from _of_tiles(isa)
+
+
+def _of_tiles(isa: str) -> Iterator[KernelSpec]:
+    """Kernels for registers of tiles."""
+    yield WithTiles(isa)
+    yield from (TileGemm(isa, 2, 2, type) for type in ("i8", "u8"))
+    yield TileGemm(isa, 1, 3, epilogue=("qadd", 0, 1, 2), conv=True, rest=True, ragged=True, clamps=True)
+    yield TileGemm(isa, 4, 1, large=True)
 
 
 def _maps(isa: str) -> Iterator[KernelSpec]:
@@ -177,6 +188,7 @@ def example(name: str, isa: str) -> Map:
     function = FUNCTIONS[name]
     expression = (name, *range(function.arity))
     letters = "v" * (function.arity - 1) + "vp"[function.reads is not None]
+    letters = {"lookuprow": "vsp"}.get(name, letters)
     for first in ("f32", "i32", "i8", "f64", "i64", "bool"):
         types = [first] * function.arity
         if function.chooses:
@@ -193,7 +205,7 @@ def texts() -> dict[str, str]:
     return {
         spec.name: spec.emit(target)
         for target in all_targets().values()
-        for spec in (representatives(target) if target.base is None else ())
+        for spec in (representatives(target) if target.base is None else _of_tiles(target.name) if target.tiles else ())
     }
 
 

@@ -32,7 +32,7 @@ def constant(*shape: int) -> View:
 
 def test_every_kind_of_kernel_is_counted() -> None:
     (folder,) = gossamer.codegen.commands.__path__
-    kinds = {path.stem for path in Path(folder).glob("*.py") if path.stem != "__init__"}
+    kinds = {path.stem for path in Path(folder).glob("*.py") if "\ndef commands(" in path.read_text(encoding="utf-8")}
     assert kinds == set(FLOPS)
 
 

@@ -18,9 +18,18 @@ CENTRED = ResizeBilinearOptions(half_pixel_centers=True)
 ALIGNED = ResizeBilinearOptions(align_corners=True)
 
 
-def row(id: str, x: Any, y: Any, how: ResizeBilinearOptions, dtype: Any = np.float32, default: Any = None) -> Case:
+def row(
+    id: str,
+    x: Any,
+    y: Any,
+    how: ResizeBilinearOptions,
+    dtype: Any = np.float32,
+    default: Any = None,
+    scale: float | None = None,
+) -> Case:
     first, second, third = (
-        tensor(np.reshape(values, (1, 1, -1, 1)), dtype) for values in (x, y, y if default is None else default)
+        tensor(np.reshape(values, (1, 1, -1, 1)), dtype, scale=scale)
+        for values in (x, y, y if default is None else default)
     )
     return Case(id, [first, const([1, len(y)])], [second], how, version=3, default=[third])
 
@@ -34,7 +43,8 @@ CASES = [
     row("smaller_centred", [1, 2, 3, 4], [1.5, 3.5], CENTRED),
     row("uint8_half_is_rounded_up", [1, 2], [1, 2, 2, 2], PLAIN, np.uint8),
     row("int8_half_is_rounded_away", [10, 21], [10, 13, 18, 21], CENTRED, np.int8),
-    row("int8_negative", [-10, -20], [-10, -13, -18, -20], CENTRED, np.int8, default=[-10, -12, -17, -20]),
+    row("int8_negative", [-10, -20], [-10, -13, -18, -20], CENTRED, np.int8),
+    row("int8_scaled", [-10, -20], [-10, -13, -18, -20], CENTRED, np.int8, default=[-10, -12, -17, -20], scale=0.1),
     row("int16", [1000, 2000], [1000, 1500, 2000, 2000], PLAIN, np.int16),
     # A third is 341 / 1024, so the last pixel misses the corner by 1 / 1024.
     row("int16_aligned", [-300, 300], [-300, -100, 100, 299], ALIGNED, np.int16),

@@ -162,7 +162,7 @@ def test_writers_killed_at_any_moment_leave_only_sound_kernels(place: Path) -> N
     for number in range(first, 65536, 2):
         assert archive.add({f"k{number}": returning(number)}), archive.problem
     """
-    for moment in range(8):
+    for moment in range(0, 8, 2):
         writers = [
             run_python(code, place, first, stdout=subprocess.PIPE) for first in (1000 * moment, 1000 * moment + 1)
         ]

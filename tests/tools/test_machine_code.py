@@ -134,7 +134,7 @@ def test_the_code_for_another_target(gossamer: Run, model: Path, tmp_path: Path,
     programs = gossamer(*arguments, "--json", "--dump-asm", tmp_path / "asm").json["programs"]
     assert {program["target"] for program in programs} == {name}
     kernels = {kernel for program in programs for kernel in program["kernels"]}
-    assert all(f"__{name}" in kernel for kernel in kernels)
+    assert all(f"__{all_targets()[name].plain.name}" in kernel for kernel in kernels)
     assert {path.stem for path in (tmp_path / "asm").iterdir()} == kernels | {walker(all_targets()[name]).name}
     assert f"{programs[1]['kernels'][0]} ADD 2" in "\n".join(lines(gossamer(*arguments, "--kernels")))
     assert gossamer("inspect", model, "--target", "z80").code == 2

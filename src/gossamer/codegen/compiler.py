@@ -34,7 +34,7 @@ _llvm_lock = threading.RLock()
 
 def compile_kernel(spec: KernelSpec, target: Target) -> Blob:
     """The machine code of a kernel."""
-    return compile_text(kernel_text(spec, target), _own(spec, target), spec.name)
+    return compile_text(kernel_text(spec, target), target_of(spec, target), spec.name)
 
 
 def compile_text(text: str, target: Target, name: str) -> Blob:
@@ -49,10 +49,10 @@ def compile_text(text: str, target: Target, name: str) -> Blob:
 
 def kernel_text(spec: KernelSpec, target: Target) -> str:
     """The IR text of a kernel of a target, or of one that this extends. Raises `CompileError` for any other."""
-    return spec.emit(_own(spec, target))
+    return spec.emit(target_of(spec, target))
 
 
-def _own(spec: KernelSpec, target: Target) -> Target:
+def target_of(spec: KernelSpec, target: Target) -> Target:
     """The member of a target's family that a kernel is for."""
     for member in target.family():
         if spec.isa == member.name:
@@ -64,7 +64,7 @@ def assembly(spec: KernelSpec, target: Target) -> str:
     """The machine code of a kernel as text, for people and tests."""
     text = kernel_text(spec, target)
     with _llvm() as llvm:
-        module, machine = _parse(llvm, text, spec.name, _own(spec, target))
+        module, machine = _parse(llvm, text, spec.name, target_of(spec, target))
         return str(machine.emit_assembly(module))
 
 

@@ -3,8 +3,12 @@
 Dot products (`Dots`) take four steps of depth at a time: one word of an activation, in every lane, times a vector of
 words of weights, one for each channel. Weights are signed. x86's instruction takes unsigned activations, AArch64's
 signed ones; ``flips`` says where the top bit of an activation has to be changed for that, so that it is 128 more or
-less than it was, and `offset` what its zero point becomes. Targets without the instruction widen to 16 bits and add up
-pairs of products, in two registers for a vector of channels.
+less than it was, and `offset` what its zero point becomes.
+
+Targets without the instruction take two steps of depth at a time, so that a vector of channels has one register of sums
+too: behind the pairs of all its channels are those of the next two steps (`is_paired`). NEON multiplies bytes and adds
+up pairs; x86 does so with 16 bits. It widens weights as it loads them, and activations in front of the loop, `BLOCK` of
+each row at a time: so a pair is broadcast by its load, while shuffles would take the place of sums.
 
 `narrowed` makes bytes of four vectors of 32 bits: x86 packs within 128 bits, so that four vectors of 16 lanes come out
 with four lanes of each, then the next four. Channels lie in panels so that this is their order (`order`).
@@ -15,11 +19,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from gossamer.codegen.ir import Function, Value, vector
+from gossamer.codegen.ir import I32, Function, Operand, Value, vector
 from gossamer.targets import Target
 
 Byte = Literal["i8", "u8"]
-Sum = tuple[Value, ...]
+
+BLOCK = 128
+"""Activations of a row that are widened at a time."""
 
 
 def _is_arm(target: Target) -> bool:
@@ -40,6 +46,11 @@ def offset(target: Target, type: Byte, zero_point: int) -> int:
     return zero_point + 128 if type == "i8" else zero_point - 128
 
 
+def is_paired(target: Target) -> bool:
+    """Whether a vector of channels has the first two bytes of a step of all of them, then the other two."""
+    return not target.dot
+
+
 def groups(nv: int) -> list[tuple[int, int]]:
     """The vectors of a panel that become bytes together: (first vector, count), counts being 4, 2 or 1."""
     found, first = [], 0
@@ -57,96 +68,69 @@ def order(lanes: int, nv: int) -> list[tuple[int, int]]:
 
 
 class Dots:
-    """Dot products of activations of a type; a sum is one register for a vector of channels, or two."""
+    """Dot products of ``depth`` activations of a type with as many weights of every channel of a vector."""
 
     def __init__(self, f: Function, type: Byte) -> None:
         self.f = f
         self.target = f.target
         self.type = type
+        self.depth = 4 if f.target.dot else 2
         self.flips = flips(f.target, type)
+        self.widens = not f.target.dot and not _is_arm(f.target)
         self.words = vector("i32", f.lanes)
-        self.bytes = vector("i8", 4 * f.lanes)
+        self.bytes = vector("i8", self.depth * f.lanes)
+        self._wide = vector("i16", self.bytes.lanes)
+        self._rows: list[Value] = []
 
-    def begin(self, bias: Value) -> Sum:
-        """A sum of a vector of channels; see `total`."""
-        if self.target.dot:
-            return (bias,)
-        return (self.f.constant(self.words, 0),) * 2
+    def widen(self, row: int, bytes: Value, at: Operand) -> None:
+        """Keep a vector of activations of a row in 16 bits each, from the ``at``-th of `BLOCK` on."""
+        f, wide = self.f, vector("i16", bytes.type.lanes)
+        while len(self._rows) <= row:
+            self._rows.append(f.stack(vector("i16", 1), BLOCK, 16))
+        extend = "sext" if self.type == "i8" else "zext"
+        f.store(f.emit(wide, f"{extend} {bytes} to {wide}"), f.offset(self._rows[row], f.integer(2) * at))
 
-    def total(self, sum: Sum, bias: Value) -> Value:
-        """What it has come to, if it began with this bias."""
-        f, lanes = self.f, self.f.lanes
-        if self.target.dot:
-            return sum[0]
-        even = f.shuffle(sum[0], sum[1], range(0, 2 * lanes, 2))
-        odd = f.shuffle(sum[0], sum[1], range(1, 2 * lanes, 2))
-        return f.wrapping("add", bias, f.wrapping("add", even, odd))
+    def widened(self, start: Value, row: int, at: int) -> Value:
+        """A pair of what `widen` has kept, as one integer."""
+        return self.f.load(I32, self.f.offset(self._rows[row], (start + at) * 2))
 
     def activation(self, word: Value) -> Value:
-        """Four bytes, an i32, as `add` takes them."""
-        f, lanes = self.f, self.f.lanes
-        if self.target.dot or _is_arm(self.target):
-            words = f.splat(word, lanes)
-            if self.flips:
-                words = words ^ f.constant(words.type, -0x7F7F7F80)
-            return f.emit(self.bytes, f"bitcast {words} to {self.bytes}")
-        narrow = f.emit(vector("i8", 4), f"bitcast {word} to <4 x i8>")
-        wide = f.emit(vector("i16", 4), f"{self._extend} {narrow} to <4 x i16>")
-        words = f.splat(f.emit(vector("i64", 1), f"bitcast {wide} to i64"), lanes // 2)
-        halves = vector("i16", 2 * lanes)
-        return f.emit(halves, f"bitcast {words} to {halves}")
-
-    def weights(self, pointer: Value) -> Sum:
-        """The words of a vector of channels, as `add` takes them."""
-        f, lanes = self.f, self.f.lanes
-        if self.target.dot:
-            return (f.load(self.bytes, pointer),)
-        parts = [f.load(vector("i8", 2 * lanes), f.offset(pointer, at)) for at in (0, 2 * lanes)]
-        if _is_arm(self.target):
-            return tuple(parts)
-        wide = vector("i16", 2 * lanes)
-        return tuple([f.emit(wide, f"sext {part} to {wide}") for part in parts])
-
-    def ones(self) -> Sum:
-        """Weights of 1."""
+        """``depth`` activations as one integer, bytes or `widened`, as `add` takes them."""
         f = self.f
-        if self.target.dot:
-            return (f.constant(self.bytes, 1),)
-        return (f.constant(vector("i8" if _is_arm(self.target) else "i16", 2 * f.lanes), 1),) * 2
+        words = f.splat(word, f.lanes)
+        if self.flips:
+            words = words ^ f.constant(words.type, -0x7F7F7F80 if self.depth == 4 else -0x7F80)
+        type = self._wide if self.widens else self.bytes
+        return f.emit(type, f"bitcast {words} to {type}")
 
-    def add(self, sum: Sum, x: Value, weights: Sum) -> Sum:
-        """The sum and four more products of every channel."""
+    def weights(self, pointer: Value) -> Value:
+        """Weights of a vector of channels, as `add` takes them."""
+        bytes = self.f.load(self.bytes, pointer)
+        return self.f.emit(self._wide, f"sext {bytes} to {self._wide}") if self.widens else bytes
+
+    def ones(self) -> Value:
+        """Weights of 1."""
+        return self.f.constant(self._wide if self.widens else self.bytes, 1)
+
+    def add(self, sum: Value, x: Value, weights: Value) -> Value:
+        """The sum and as many more products of every channel."""
         f, words = self.f, self.words
         if self.target.dot == "unsigned":
             name = f"llvm.x86.avx512.vpdpbusd.{self.target.vector_bits}"
             f.module.declare(f"declare {words} @{name}({words}, {self.bytes}, {self.bytes})")
-            return (f.emit(words, f"call {words} @{name}({sum[0]}, {x}, {weights[0]})"),)
+            return f.emit(words, f"call {words} @{name}({sum}, {x}, {weights})")
         if self.target.dot == "signed":
             name = f"llvm.aarch64.neon.sdot.{words.suffix}.{self.bytes.suffix}"
             f.module.declare(f"declare {words} @{name}({words}, {self.bytes}, {self.bytes})")
-            return (f.emit(words, f"call {words} @{name}({sum[0]}, {weights[0]}, {x})"),)
-        if _is_arm(self.target):
-            return tuple([self._add_long(a, x, w) for a, w in zip(sum, weights, strict=True)])
-        name = "llvm.x86.avx512.pmaddw.d.512" if self.target.vector_bits == 512 else "llvm.x86.avx2.pmadd.wd"
-        f.module.declare(f"declare {words} @{name}({x.type}, {x.type})")
-        return tuple(
-            [
-                f.wrapping("add", a, f.emit(words, f"call {words} @{name}({w}, {x})"))
-                for a, w in zip(sum, weights, strict=True)
-            ]
-        )
-
-    @property
-    def _extend(self) -> str:
-        return "sext" if self.type == "i8" else "zext"
-
-    def _add_long(self, sum: Value, x: Value, weights: Value) -> Value:
-        f, words, wide = self.f, self.words, vector("i16", weights.type.lanes)
-        x = f.shuffle(x, x, range(wide.lanes))
-        a, b = (f.emit(wide, f"sext {value} to {wide}") for value in (weights, x))
+            return f.emit(words, f"call {words} @{name}({sum}, {weights}, {x})")
+        if self.widens:
+            name = "llvm.x86.avx512.pmaddw.d.512" if self.target.vector_bits == 512 else "llvm.x86.avx2.pmadd.wd"
+            f.module.declare(f"declare {words} @{name}({self._wide}, {self._wide})")
+            return f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({weights}, {x})"))
+        a, b = (f.emit(self._wide, f"sext {value} to {self._wide}") for value in (weights, x))
         product = f.wrapping("mul", a, b)
-        name = f"llvm.aarch64.neon.saddlp.{words.suffix}.{wide.suffix}"
-        f.module.declare(f"declare {words} @{name}({wide})")
+        name = f"llvm.aarch64.neon.saddlp.{words.suffix}.{self._wide.suffix}"
+        f.module.declare(f"declare {words} @{name}({self._wide})")
         return f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({product})"))
 
 

@@ -328,6 +328,13 @@ FUNCTIONS: dict[str, Function] = {
         of_parameters=True,
         bits=8,
     ),
+    "lookuprow": Function(
+        3,
+        dict.fromkeys(("signed", "unsigned"), quantized.lookup_in_row),
+        reads=fixed_point.read_table,
+        of_parameters=True,
+        bits=8,
+    ),
     # Of fixed-point integers
     "requant": Function(3, {"signed": fixed_point.requantized}, bits=32),
     "requantup": Function(3, {"signed": fixed_point.requantized_up}, bits=32),
@@ -396,9 +403,7 @@ def type_of(expression: Expression, types: Sequence[str]) -> str:
     return _type_of(expression, types)
 
 
-def apply(
-    expression: Expression, f: ir.Function, operands: Sequence[Any], types: Sequence[str] | None = None
-) -> Value:
+def apply(expression: Expression, f: ir.Function, operands: Sequence[Any], types: Sequence[str] | None = None) -> Value:
     """Emit the expression of values of element types (default: all of float32).
 
     What occurs in it more than once is computed once. The result has the type that `type_of` says. For parameters there
@@ -433,8 +438,7 @@ def calls(expression: Expression) -> Iterator[tuple[Any, ...]]:
 
 
 def parameters_of(expression: Expression) -> dict[int, quantized.Read]:
-    """The operands that are parameters, and how they are read. Raises `CompileError` for one that is other things too.
-    """
+    """The operands that are parameters, and how they are read. Raises `CompileError` for one that is other things too."""
     found: dict[int, quantized.Read] = {}
     if isinstance(expression, int):
         return found

@@ -90,8 +90,8 @@ def lay_out(
     gaps: Collection[Buffer] = (),
     fills: Mapping[Buffer, int] | None = None,
 ) -> Layout:
-    """Places for every buffer that kernels write, and for those of the boundary. Constants get theirs as they are met, and
-    so does what is computed of them alone.
+    """Places for every buffer that kernels write, and for those of the boundary. Constants get theirs as they are met,
+    and so does what is computed of them alone.
 
     ``gaps`` are images whose pixels are kept a little apart (`gossamer.codegen.passes.gaps`); ``fills`` are bytes that
     borders consist of where these are not 0.

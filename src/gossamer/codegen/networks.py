@@ -72,9 +72,9 @@ class Network:
         """An operator of any kind."""
         return self.graph.add(kind, operands, shape, type, settings, origin=self._next())
 
-    def map(self, expression: Expression, *operands: View) -> View:
+    def map(self, expression: Expression, *operands: View, activation: Expression = IDENTITY) -> View:
         """An operator that maps every element; operands are broadcast against each other."""
-        return self._map(expression, operands, self._next())
+        return self.activated(self._map(expression, operands, self._next()), activation)
 
     def cast(self, x: View, type: TensorType) -> View:
         """Elements of another type."""
@@ -128,6 +128,15 @@ class Network:
         copied = Buffer(x.shape, x.type).view()
         self.graph.copy(x, copied, self._next())
         return copied
+
+    def transposed(self, x: View, axes: Sequence[int]) -> View:
+        """Dimensions in another order."""
+        return x.permute(axes)
+
+    def pool(self, x: View, kernel: int, stride: int) -> View:
+        """The greatest elements, with padding SAME."""
+        geometry = same(x.shape, kernel, stride)
+        return self.add("window", [x], (1, *geometry.output, x.shape[3]), ("max", geometry))
 
     def mean(self, x: View, axes: tuple[int, ...] = (1, 2)) -> View:
         """Over some dimensions, which stay."""
@@ -246,7 +255,7 @@ def efficientnet(net: Network, size: int, width: float, *, lite: bool = False) -
 def resnet(net: Network, size: int, blocks: Sequence[int], *, bottleneck: bool) -> None:
     """Residual blocks of three convolutions (``bottleneck``) or two."""
     x = net.convolution(net.input(1, size, size, 3), 64, 7, 2, RELU)
-    x = net.add("window", [x], (1, -(-x.shape[1] // 2), -(-x.shape[2] // 2), 64), ("max", same(x.shape, 3, 2)))
+    x = net.pool(x, 3, 2)
     for stage, count in enumerate(blocks):
         channels = 64 << stage
         wide = 4 * channels if bottleneck else channels
@@ -258,7 +267,7 @@ def resnet(net: Network, size: int, blocks: Sequence[int], *, bottleneck: bool) 
             y = net.convolution(y, wide, 1 if bottleneck else 3)
             if x.shape != y.shape:
                 x = net.convolution(x, wide, 1, stride)
-            x = net.activated(net.map(("add", 0, 1), x, y), RELU)
+            x = net.map(("add", 0, 1), x, y, activation=RELU)
     net.classify(x)
 
 
@@ -268,10 +277,10 @@ def transformer(net: Network, length: int, width: int, heads: int, activation: E
     for _ in range(2):
         y = _normalised(net, x, shifts)
         query, key, value = (net.reshape(net.dense(y, width), (1, length, heads, width // heads)) for _ in range(3))
-        scores = net.matmul(query.permute((0, 2, 1, 3)), key.permute((0, 2, 3, 1)))
+        scores = net.matmul(net.transposed(query, (0, 2, 1, 3)), net.transposed(key, (0, 2, 3, 1)))
         weights = net.softmax(net.map(("mul", 0, 1), scores, net.constant()))
-        seen = net.matmul(weights, value.permute((0, 2, 1, 3)))
-        y = net.dense(net.reshape(seen.permute((0, 2, 1, 3)), (1, length, width)), width)
+        seen = net.matmul(weights, net.transposed(value, (0, 2, 1, 3)))
+        y = net.dense(net.reshape(net.transposed(seen, (0, 2, 1, 3)), (1, length, width)), width)
         x = net.map(("add", 0, 1), x, y)
         y = net.dense(_normalised(net, x, shifts), 4 * width, activation)
         x = net.map(("add", 0, 1), x, net.dense(y, width))

@@ -147,6 +147,17 @@ def lookup(f: Function, x: Value, table: Words) -> Value:
     return found if lanes == width else f.shuffle(found, found, range(lanes))
 
 
+def lookup_in_row(f: Function, x: Value, row: Value, table: Words) -> Value:
+    """The entries that a row of a matrix has for bytes: of a map, which reads the row as the table for `lookup`."""
+    return lookup(f, x, table)
+
+
+def read_row(f: Function, pointer: Value, row: Value) -> Words:
+    """A row of a matrix of 256 x 256 bytes at a pointer, in registers, given a byte, its number."""
+    number = f.emit(vector("i64", 1), f"zext {row} to i64")
+    return read_table(f, f.offset(pointer, number * TABLE))
+
+
 def read_table(f: Function, pointer: Value) -> Words:
     """A table of 256 bytes at a pointer, in registers: what `lookup` takes."""
     rows = _ROWS[_find(f)]

@@ -11,12 +11,10 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from gossamer.codegen.build import PASSES, PLAIN
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS
 from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression
-from gossamer.codegen.graph import Boxes, Quantized
+from gossamer.codegen.graph import Boxes
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.networks import (
@@ -39,7 +37,7 @@ from gossamer.codegen.networks import (
 from gossamer.codegen.spec import KernelSpec
 from gossamer.schema.enums import TensorType
 from gossamer.targets import Target
-from gossamer.views import Requantizing, Shape, View
+from gossamer.views import Shape, View
 
 SIZES = (224, 192, 160, 128, 96, 256, 320)
 """Rows and columns of the pictures that networks see."""
@@ -76,27 +74,37 @@ Layer = Callable[[Network], View]
 
 
 def shipped_kernels(target: Target) -> Iterator[KernelSpec]:
-    """The specs of everything that ships for a target, each once."""
+    """The specs of everything that ships for a target, each once; without most of what one that it extends has.
+
+    `gossamer.delegates.jit.shipped` has what quantised networks need beyond that.
+    """
     specs: dict[str, KernelSpec] = {}
+    if target.base is None:  # floats gain nothing from extensions
+        for find in (_of_networks, _of_families, _tools):
+            specs |= {spec.name: spec for spec in find(target)}
+    for layer in _others():
+        specs |= _specs(layer, IDENTITY, target)
+    return iter(specs.values())
+
+
+def _of_networks(target: Target) -> Iterator[KernelSpec]:
     for fill, passes in product(_networks(), (PASSES, PLAIN)):
         net = Network()
         fill(net)
-        specs |= net.specs(target, passes)
+        yield from net.specs(target, passes).values()
+
+
+def _of_families(target: Target) -> Iterator[KernelSpec]:
     for layers, activations in _families():
         # Shapes decide the tile, and most of them for one that others have had: those need no more activations.
-        telling = []
+        seen: set[str] = set()
         for layer in layers:
             found = _specs(layer, RELU, target)
-            if not found.keys() <= specs.keys():
-                specs |= found
-                telling.append(layer)
-        for layer, activation in product(telling, activations):
-            specs |= _specs(layer, activation, target)
-    for layer in _others():
-        specs |= _specs(layer, IDENTITY, target)
-    for spec in _tools(target):
-        specs[spec.name] = spec
-    return iter(specs.values())
+            if not found.keys() <= seen:
+                seen |= found.keys()
+                yield from found.values()
+                for activation in activations:
+                    yield from _specs(layer, activation, target).values()
 
 
 def _tools(target: Target) -> Iterator[KernelSpec]:
@@ -160,7 +168,6 @@ def _others() -> Iterator[Layer]:
         yield partial(_operator, "extreme", index, [(image, F32)], shape, {"axis": axis, "greatest": greatest})
     yield partial(_operator, "nonzero", INT32, [(image, INT32)], image, None)
     yield from _over_bytes(image)
-    yield from _depthwise_bytes()
     for type in MOVED:
         yield partial(_transpose, (2, 1, 0), type)
         yield partial(_transpose, (5, 3, 1, 4, 2, 0), type)
@@ -204,18 +211,6 @@ def _over_bytes(image: Shape) -> Iterator[Layer]:
         rows = ((0, 1, 0), (0, 1, 1024), (1, 1, 0), (1, 1, 1024))
         places = {"rows": rows, "columns": rows}
         yield partial(_operator, "resize", type, [((1, 2, 2, 32), type)], (1, 4, 4, 32), places)
-
-
-def _depthwise_bytes() -> Iterator[Layer]:
-    """Depthwise convolutions of bytes: blocks of every width, few channels, an odd row; clamped or not."""
-    for type, kernel, stride, clamps in product((INT8, UINT8), (3, 5), (1, 2), (0, 1)):
-        for channels, side in product((8, 16, 32, 80, 96), (8, 9)):
-            image = (1, side * stride, side * stride, channels)
-            low = 0 if type == UINT8 else -128
-            to = Requantizing(0, 0, np.zeros(1, np.float32), 0, low + clamps, low + 255)
-            operands = [(image, type), ((kernel, kernel, channels), type), ((channels,), INT32)]
-            settings = Quantized(same(image, kernel, stride), to)
-            yield partial(_operator, "quantized_depthwise", type, operands, (1, side, side, channels), settings)
 
 
 def _specs(layer: Layer, activation: Expression, target: Target) -> dict[str, KernelSpec]:

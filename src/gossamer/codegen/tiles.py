@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from math import gcd
 
+from gossamer.codegen.dots import is_paired
 from gossamer.codegen.kernels.contract import last_vector
 from gossamer.targets import Target
 
@@ -47,16 +48,21 @@ def quantized_tile(target: Target, columns: int, channels: int, steps: int) -> T
             continue
         nv = min(nv, vectors)
         whole, rest = divmod(vectors, nv)
-        cycles = whole * _quantized_cycles(mr, nv, steps) + (_quantized_cycles(mr, rest, steps) if rest else 0)
+        cycles = whole * _quantized_cycles(target, mr, nv, steps)
+        cycles += _quantized_cycles(target, mr, rest, steps) if rest else 0
         cost = -(-columns // mr) * cycles
         if cost < best - 1e-9:
             best, tile = cost, (mr, nv)
     return tile
 
 
-def _quantized_cycles(mr: int, nv: int, steps: int) -> float:
+def _quantized_cycles(target: Target, mr: int, nv: int, steps: int) -> float:
     # A step as in `_cycles`; then a vector of sums takes some cycles to become bytes, fewer if there are more of a row.
     step = max(mr * nv, (mr + nv) * (1.2 if nv == 1 else 1), 8) / 2 + 0.1
+    if is_paired(target):
+        # Two multiplications and two additions for every vector of sums keep all units busy, whatever the tile; weights
+        # are widened in every step, rows four steps at a time.
+        step = max(mr * nv + nv / 2 + mr / 8, 2)
     return steps * step + mr * nv * (2.0, 1.2, 1.4, 1.0)[min(nv, 4) - 1] + 15
 
 

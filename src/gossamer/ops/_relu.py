@@ -7,7 +7,6 @@ the 32-bit arithmetic of MultiplyByQuantizedMultiplier, and clamped to the level
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,13 @@ from gossamer.ops._fixed_point import look_up, scale_ratio
 from gossamer.ops._fixed_point_lowering import FIRST, rescaled
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import InvokeContext, PrepareContext
-from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, round_half_away
+from gossamer.quantization import (
+    INT32_MAX,
+    INT32_MIN,
+    integer_range,
+    multiply_by_quantized_multiplier,
+    round_half_away,
+)
 from gossamer.records import record, replace
 from gossamer.schema.enums import TensorType
 
@@ -58,9 +63,9 @@ def prepare_clamp(ctx: PrepareContext, low: float, high: float) -> QuantizedClam
     input_zero, output_zero = x.quantization.zero_point, output.quantization.zero_point
     scale = np.float32(output.quantization.scale)
     least, greatest = integer_range(x.type)
-    least = max(least, output_zero + int(round_half_away(np.float32(low) / scale)))
-    if high < math.inf:
-        greatest = min(greatest, output_zero + int(round_half_away(np.float32(high) / scale)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        bounds = np.clip(round_half_away(np.array([low, high], np.float32) / scale), INT32_MIN, INT32_MAX)
+    least, greatest = max(least, output_zero + int(bounds[0])), min(greatest, output_zero + int(bounds[1]))
     data = QuantizedClamp(multiplier, shift, least, greatest, input_zero, output_zero)
     if x.type == TensorType.INT16:
         return data

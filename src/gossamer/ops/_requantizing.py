@@ -14,18 +14,31 @@ from typing import Literal
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops.lowering import Lowering
+from gossamer.ops.lowering import Lowering, is_grid
 from gossamer.ops.op_def import Array
 from gossamer.quantization import activation_range, integer_range
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import Requantizing, View
+
+CLAMPS = (
+    ActivationFunctionType.NONE,
+    ActivationFunctionType.RELU,
+    ActivationFunctionType.RELU_N1_TO_1,
+    ActivationFunctionType.RELU6,
+)
+"""Fused activations that XNNPACK takes."""
 
 MOST = 256
 """Requantization scales are below it."""
 
 
 def requantizing(graph: Lowering, activation: ActivationFunctionType, x: int = 0, weights: int = 1) -> Requantizing:
-    """From the node's input and weights, by position, to its output."""
+    """From the node's input and weights, by position, to its output; a bias follows the operands."""
+    if activation not in CLAMPS:
+        graph.refuse("XNNPACK does not take such an activation")
+    bias = graph.optional(max(x, weights) + 1)
+    if bias is not None and not (bias.quantization and is_grid(bias)):
+        graph.refuse("XNNPACK does not take a bias without a scale")
     image, filter, output = graph.input(x), graph.input(weights), graph.output()
     zero_point = output.quantization.zero_point
     scale = np.float32(output.quantization.scale)
@@ -58,8 +71,11 @@ def byte_weights(graph: Lowering, position: int) -> View:
 
 
 def requantized(graph: Lowering, bias: View | None, numbers: Requantizing, channels: int, type: TensorType) -> View:
-    """The constant that sums of nothing and a bias, which is one too, become: [channels]."""
-    sums = np.zeros(channels, np.int32) if bias is None or bias.buffer.array is None else bias.buffer.array.reshape(-1)
+    """The constant that sums of nothing and a bias become: [channels]."""
+    array = np.zeros(channels, np.int32) if bias is None else bias.buffer.array
+    if array is None:
+        graph.refuse("the bias is only known when the model runs")
+    sums = array.reshape(-1)
     levels = np.rint(sums.astype(np.float32) * numbers.scales) + np.float32(numbers.zero_point)
     return graph.array(np.clip(levels, numbers.low, numbers.high).astype(numpy_dtype(type)), type)
 

@@ -13,8 +13,8 @@ Types (input and output alike / filter / bias):
 - float32 / float32 / float32. RELU, RELU6 and RELU_N1_TO_1 clamp; TFLite ignores TANH and SIGN_BIT here.
 - uint8 / uint8 / int32, one filter scale: `_conv_quantized`.
 - int8 / int8 or int4 / int32, one filter scale or one for each channel; filter zero points are ignored. Machine code
-  computes bytes as XNNPACK does (`_requantizing`), but for int4 and where there are filter zero points, which that
-  leaves to TFLite's kernels.
+  computes bytes as XNNPACK does (`_requantizing`), but for int4, where there are filter zero points, and without a
+  bias, which that leaves to TFLite's kernels.
 - int16 / int8 / int64, zero points 0.
 - float32 / int8 / float32, hybrid: `_hybrid` quantizes each sample asymmetrically, and the result is
   ``sum * (filter_scale[channel] * sample_scale) + bias``. The filter has as many scales as elements along the dimension
@@ -195,8 +195,9 @@ def _lower_bytes(graph: Lowering) -> View:
         graph.refuse("LiteRT's int4 filters run on its own kernels, and here on the reference kernel")
     if filter.type == TensorType.INT8 and filter.quantization.zero_points.any():
         graph.refuse("its filter has zero points, which the reference kernel ignores")
-    for position in (1, 2)[: 1 + (bias is not None)]:
-        graph.known(position)
+    if bias is None:
+        graph.refuse("XNNPACK does not take depthwise convolutions without a bias")
+    graph.known(1), graph.known(2)
     weights = graph.reshape(graph.value(1), filter.shape[1:])
     to = requantizing(graph, graph.options.fused_activation_function)
     windows = geometry(graph.data.windows)

@@ -18,8 +18,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
 
+import numpy as np
+
 from gossamer.dtypes import type_name
-from gossamer.ops.op_def import Array, Context
+from gossamer.ops.op_def import Array, Context, TensorInfo
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import Geometry, Requantizing, View
 
@@ -34,6 +36,30 @@ _ACTIVATIONS = {
     ActivationFunctionType.RELU6: "relu6",
     ActivationFunctionType.RELU_N1_TO_1: "relun1",
 }
+
+
+ZERO_POINTS = {
+    TensorType.INT8: (-128, 127),
+    TensorType.UINT8: (0, 255),
+    TensorType.INT16: (-(2**15), 2**15 - 1),
+    TensorType.INT32: (0, 0),
+}
+"""The least and the greatest zero point of a type."""
+
+LEAST_SCALE, GREATEST_SCALE = (float(limit) for limit in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
+
+
+def is_grid(tensor: TensorInfo) -> bool:
+    """Whether the scales of a tensor, if it has any, are positive normal numbers, and its zero points in range.
+
+    XNNPACK takes no others, and formulas of machine code need not be right for them.
+    """
+    scales, points = tensor.quantization.scales, tensor.quantization.zero_points
+    least, greatest = ZERO_POINTS[tensor.type]
+    if scales.size == points.size == 1:  # NumPy is slow with few numbers
+        return LEAST_SCALE <= scales.item() <= GREATEST_SCALE and least <= points.item() <= greatest
+    fits = ((scales >= LEAST_SCALE) & (scales <= GREATEST_SCALE)).all()
+    return bool(fits and ((points >= least) & (points <= greatest)).all())
 
 
 class Lowering(Context, ABC):

@@ -128,7 +128,8 @@ def _lower_bytes(graph: Lowering) -> View:
     rest = _rescaled(every, source.quantization, output, graph.data)
     q = every.astype(np.int64) - source.quantization.zero_point
     left, right = max(graph.data.shift, 0), max(-graph.data.shift, 0)
-    product = saturating_rounding_doubling_high_mul(q << left, graph.data.multiplier)
+    shifted = (q << left).astype(np.int32).astype(np.int64)  # which wraps
+    product = saturating_rounding_doubling_high_mul(shifted, graph.data.multiplier)
     table = saturated(((product + ((1 << right) >> 1)) >> right) + output.quantization.zero_point, output.type)
     whole = x.size // VECTOR * VECTOR
     if np.array_equal(table, rest) or whole in (0, x.size):

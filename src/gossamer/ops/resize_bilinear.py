@@ -129,6 +129,8 @@ def lower(graph: Lowering) -> None:
     x, samples = graph.input(0), _float_samples
     if x.type in (TensorType.INT8, TensorType.UINT8):
         samples = _eleven_bit_samples
+        if not x.quantization or x.quantization != graph.output().quantization:
+            graph.refuse("XNNPACK resizes images of one quantization only")
     elif x.type != TensorType.FLOAT32:
         graph.refuse(f"{type_name(x.type)} runs on the reference kernel")
     shape = resized_shape(graph, graph.known(1), 1)

@@ -254,8 +254,8 @@ class Subgraph:
             tensor = self.tensors[index]
             if tensor.buffer is None:
                 continue
-            zero = tensor.quantization.zero_point if tensor.type == TensorType.INT8 else 0
-            tensor.buffer.view(np.int8)[...] = zero
+            zero = tensor.quantization.zero_point & 0xFF if tensor.type == TensorType.INT8 else 0
+            tensor.buffer.view(np.uint8)[...] = zero
 
     def begin_temporaries(self, node: Node) -> None:
         """Forget the scratch requests of an earlier prepare; their tensors are used again in order."""

@@ -34,11 +34,11 @@ class Tensor:
 
     __slots__ = (
         "_quantization",
-        "cached",
         "allocation_type",
         "buffer",
         "buffer_handle",
         "bytes",
+        "cached",
         "data_is_stale",
         "delegate",
         "home",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gossamer.records import replace
 from gossamer.targets.neon import TARGET as NEON
 
@@ -13,3 +15,8 @@ TARGET = replace(
     dot="signed",
     base=NEON,
 )
+
+TILES: Mapping[str, tuple[tuple[int, int], ...]] = {
+    # Rows times vectors, the best first: no spills, not timed.
+    "quantized_gemm": ((6, 4), (4, 4), (8, 2), (2, 4), (1, 4), (4, 2), (2, 2), (8, 1), (4, 1), (2, 1), (1, 1)),
+}

@@ -213,8 +213,9 @@ def _built(kernel: JitKernel, target: Target | None) -> Built | None:
 
 
 def _ir(spec: KernelSpec, target: Target) -> str:
-    from gossamer.codegen.compiler import kernel_text
+    from gossamer.codegen.compiler import kernel_text, target_of
 
+    target = target_of(spec, target)
     features = f" -mattr={','.join(target.features)}" if target.features else ""
     llc = f"llc -O1 -mtriple={target.triple} -mcpu={target.cpu}{features} -relocation-model=pic -disable-lsr"
     return f"; {llc} {spec.name}.ll\n{kernel_text(spec, target)}"

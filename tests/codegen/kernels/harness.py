@@ -134,12 +134,16 @@ def guarded(array: np.ndarray) -> np.ndarray:
     room = -(-max(array.nbytes, 1) // page) * page
     memory = mmap.mmap(-1, room + page)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mprotect(ctypes.c_void_p(start + room), ctypes.c_size_t(page), 0):
+    if _libc().mprotect(ctypes.c_void_p(start + room), ctypes.c_size_t(page), 0):
         raise OSError(ctypes.get_errno(), "mprotect")
     copy = np.frombuffer(memory, array.dtype, array.size, room - array.nbytes).reshape(array.shape)
     copy[...] = array
     return copy
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def filled(shape: Sequence[int], value: float = np.nan) -> np.ndarray:

@@ -7,7 +7,7 @@ from gossamer.codegen.compiler import assembly
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.private import Private
 from gossamer.targets import Target
-from tests.codegen.kernels.harness import PLAIN, block, filled, on_every_target, run
+from tests.codegen.kernels.harness import PLAIN, block, filled, guarded, on_every_target, run
 
 THREADS = 3
 
@@ -15,7 +15,7 @@ THREADS = 3
 @on_every_target
 @pytest.mark.parametrize("alone", [False, True])
 def test_every_thread_has_memory_of_its_own(target: Target, alone: bool) -> None:
-    memory, value = filled((THREADS, 64), 1.0), np.array([2], np.float32)
+    memory, value = filled((THREADS, 64), 1.0), guarded(np.array([2], np.float32))
     spec = Fill(target.name, 32)
     strides = {f"{side}_{way}": 0 for side in ("source", "destination") for way in ("group", "row", "column")}
     arguments = block(

@@ -102,6 +102,25 @@ def test_a_table_of_other_bytes_and_floats_of_its_entries(target: Target) -> Non
 
 
 @on_every_extension
+@of_both
+def test_a_table_for_each_row(target: Target, type: str) -> None:
+    matrix = np.random.default_rng(0).integers(0, 256, (256, 256)).astype(np.uint8)
+    entries = guarded(matrix.view(DTYPES[type])[None])
+    spec = Map(target.name, ("lookuprow", 0, 1, 2), "vsp", (type,) * 4)
+    for count in COUNTS:
+        x = guarded(np.random.default_rng(count).integers(0, 256, (2, 3, count)).astype(np.uint8).view(DTYPES[type]))
+        rows = guarded(np.array([0, 255, 128, 127, 1, 64], np.uint8).view(DTYPES[type]).reshape(2, 3, 1))
+        y = guarded(np.zeros(x.shape, DTYPES[type]))
+        compute(spec, y, [x, rows, entries])
+        np.testing.assert_array_equal(y.view(np.uint8), matrix[rows.view(np.uint8), x.view(np.uint8)])
+
+
+def test_the_row_of_a_table_is_one_byte() -> None:
+    with pytest.raises(CompileError, match="the row of a table is an operand s"):
+        Map("avx2", ("lookuprow", 0, 1, 2), "vvp", ("u8",) * 4).emit(all_targets()["avx2"])
+
+
+@on_every_extension
 def test_parameters_between_tensors(target: Target) -> None:
     first, second = every("i8", 256, 2), every("i8", 256, 3)
     numbers = words(1 << 20, 1 << 19, 1 << 19, 20, 5, -128, 127)

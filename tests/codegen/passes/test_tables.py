@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.codegen.expression import Expression
-from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.passes import fuse, tables
 from gossamer.schema import TensorType
 from gossamer.views import Buffer, View
@@ -133,3 +133,65 @@ def test_parameters_are_not_fused_away() -> None:
                         epilogue=("neg", 0), arity=1)  # fmt: skip
     mapped(graph, LOOKUP, image(), View(entries.buffer, SHAPE, (0, 0), 0))
     assert expressions(graph) == [("neg", 0), LOOKUP]
+
+
+LARGE = (64, 256)
+
+
+def large(expression: Expression, *operands: View, type: TensorType = I8) -> list[Kernel]:
+    """The kernels that a large map becomes; its inputs are broadcast, and so are parameters."""
+    graph = KernelGraph()
+    graph.add("map", [view.broadcast(LARGE) for view in operands], LARGE, type, epilogue=expression, arity=1)
+    graph.kernels[-1].y.buffer.tensor = 99
+    tables.run(graph)
+    return graph.kernels
+
+
+def of_shape(shape: tuple[int, ...], tensor: int, type: TensorType = I8) -> View:
+    return Buffer(shape, type, tensor).view()
+
+
+def parameters(count: int) -> View:
+    return View(constant(np.zeros(count, np.int32), I32), LARGE, (0, 0), 0)
+
+
+def test_a_function_of_bytes_and_one_byte_of_each_row_is_a_matrix() -> None:
+    x, mean, p = of_shape(LARGE, 0), of_shape((64, 1), 1), parameters(4)
+    inner: Expression = ("sqrdiff", ("scalein", ("toi32", 0), 2), ("scalein", ("toi32", 1), 3))
+    filling, looking = large(("scaleout", inner, 4), x, mean, p, parameters(4), parameters(6))
+    assert looking.epilogue == ("lookuprow", 0, 1, 2)
+    assert [view.buffer for view in looking.operands] == [x.buffer, mean.buffer, filling.y.buffer]
+    assert filling.epilogue == ("toi8", ("scaleout", ("sqrdiff", ("scalein", ("toi32", 0), 2), inner[2]), 4))
+    columns, rows = filling.operands[:2]
+    assert (filling.y.shape, columns.strides, rows.strides) == ((256, 256), (0, 1), (1, 0))
+
+
+def test_parts_of_an_expression_are_tables_once() -> None:
+    factor = ("qmul", 0, 1, 2)
+    expression: Expression = ("qadd", ("qmul", 3, factor, 4), ("qmul", 5, factor, 6), 7)
+    operands = (of_shape((64, 1), 0), of_shape((256,), 1), parameters(6), of_shape(LARGE, 2), parameters(6),
+                of_shape((64, 1), 3), parameters(6), parameters(7))  # fmt: skip
+    *fillings, looking = large(expression, *operands)
+    scaled = ("lookuprow", 1, 0, 6)
+    assert looking.epilogue == ("qadd", ("qmul", 2, scaled, 3), ("lookuprow", scaled, 4, 7), 5)
+    assert [kernel.epilogue for kernel in fillings] == [("qmul", 1, 0, 2), ("qmul", 1, 0, 2)]
+    assert [view.buffer for view in looking.operands[6:]] == [kernel.y.buffer for kernel in fillings]
+
+
+def test_a_function_behind_sums_is_a_table() -> None:
+    sums, one = of_shape(LARGE, 0, I32), constant(np.array([3], np.int8), I8).view()
+    expression: Expression = ("qmul", ("toi8", ("scaleout", 0, 1)), 2, 3)
+    filling, looking = large(expression, sums, parameters(6), one, parameters(6))
+    assert looking.epilogue == ("lookup", ("toi8", ("scaleout", 0, 1)), 2)
+    assert (filling.y.shape, filling.epilogue) == ((256,), ("qmul", 0, 1, 2))
+
+
+def test_what_stays_of_large_maps() -> None:
+    x, y, row = of_shape(LARGE, 0), of_shape(LARGE, 1), of_shape((64, 1), 2)
+    for expression, operands in (
+        (("qmul", 0, 1, 2), (x, y, parameters(6))),  # both differ from element to element
+        (("max", 0, 1), (x, row)),  # as quick
+        (("toi8", ("sub", ("toi32", 0), ("toi32", 1))), (x, of_shape((64, 1), 2, U8))),  # of two types
+    ):
+        (kernel,) = large(expression, *operands)
+        assert kernel.epilogue == expression

@@ -31,6 +31,7 @@ from gossamer.schema import (
     DepthwiseConv2DOptions,
     FullyConnectedOptions,
     Padding,
+    QuantizationParameters,
     ReducerOptions,
     ReshapeOptions,
     SoftmaxOptions,
@@ -44,7 +45,7 @@ from tests.runtime.graphs import ModelMaker
 pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
 
 ROOT = Path(__file__).parents[3]
-FLOAT, INT32 = TensorType.FLOAT32, TensorType.INT32
+FLOAT, INT8, INT32 = TensorType.FLOAT32, TensorType.INT8, TensorType.INT32
 REFERENCE = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
 RELU6 = ActivationFunctionType.RELU6
 SEED = 3
@@ -98,6 +99,46 @@ def mobile_net(seed: int = SEED) -> bytes:
     make.op("FULLY_CONNECTED", [mean, weights(10, 8), weights(10)], [logits], FullyConnectedOptions())
     make.op("SOFTMAX", [logits], [scores], SoftmaxOptions(beta=1.0))
     make.io([x], [scores])
+    return make.model()
+
+
+def byte_net(seed: int = SEED) -> bytes:
+    """The same in int8, between QUANTIZE and DEQUANTIZE, and a hybrid layer behind them: float32 [1, 16, 16, 3] to
+    [1, 10]."""
+    make, rng = ModelMaker(), np.random.default_rng(seed)
+
+    def levels(scale: float, zero_point: int = 0) -> dict[str, Any]:
+        scales, points = np.array([scale], np.float32), np.array([zero_point], np.int64)
+        return {"quantization": QuantizationParameters(scale=scales, zero_point=points)}
+
+    def weights(*shape: int) -> int:
+        return make.constant(rng.integers(-127, 128, shape), np.int8, INT8, **levels(0.01))
+
+    def bias(channels: int) -> int:
+        return make.constant(rng.integers(-500, 500, channels), np.int32, INT32, **levels(0.0005))
+
+    def image(size: int, channels: int) -> int:
+        return make.tensor((1, size, size, channels), INT8, **levels(0.05, -3))
+
+    x, levels_of_x, y = make.tensor((1, 16, 16, 3), name="x"), image(16, 3), image(8, 24)
+    make.op("QUANTIZE", [x], [levels_of_x], version=1)
+    options = Conv2DOptions(stride_w=2, stride_h=2, fused_activation_function=RELU6)
+    make.op("CONV_2D", [levels_of_x, weights(24, 3, 3, 3), bias(24)], [y], options, version=3)
+    filtered, projected, total = image(8, 24), image(8, 24), image(8, 24)
+    deep = DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=1, padding=Padding.SAME)
+    make.op("DEPTHWISE_CONV_2D", [y, weights(1, 3, 3, 24), bias(24)], [filtered], deep, version=3)
+    options = Conv2DOptions(stride_w=1, stride_h=1)
+    make.op("CONV_2D", [filtered, weights(24, 1, 1, 24), bias(24)], [projected], options, version=3)
+    make.op("ADD", [y, projected], [total], AddOptions(), version=2)
+    mean, logits = (make.tensor((1, n), INT8, **levels(0.05)) for n in (24, 10))
+    scores, reals, result = make.tensor((1, 10), INT8, **levels(1 / 256, -128)), *(make.tensor((1, 10)) for _ in "xx")
+    axes = make.constant([1, 2], np.int32, INT32)
+    make.op("MEAN", [total, axes], [mean], ReducerOptions(keep_dims=False), version=2)
+    make.op("FULLY_CONNECTED", [mean, weights(10, 24), bias(10)], [logits], FullyConnectedOptions(), version=4)
+    make.op("SOFTMAX", [logits], [scores], SoftmaxOptions(beta=1.0), version=2)
+    make.op("DEQUANTIZE", [scores], [reals], version=2)
+    make.op("FULLY_CONNECTED", [reals, weights(10, 10)], [result], FullyConnectedOptions(), version=9)
+    make.io([x], [result])
     return make.model()
 
 
@@ -556,9 +597,10 @@ def in_another_process(path: Path, threads: int, without_llvm: bool) -> tuple[st
     return bits, loaded
 
 
-def test_bits_depend_on_nothing(cold: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [mobile_net(), byte_net()], ids=["floats", "bytes"])
+def test_bits_depend_on_nothing(model: bytes, cold: Path, tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
-    path.write_bytes(mobile_net())
+    path.write_bytes(model)
     bits, loaded = in_another_process(path, 1, without_llvm=False)
     assert loaded == "True"
     # Kernels and plan are known now.
@@ -569,7 +611,7 @@ def test_bits_depend_on_nothing(cold: Path, tmp_path: Path) -> None:
         interpreter.allocate_tensors()
         for _ in range(3):
             assert outputs(interpreter, images(1)).tobytes().hex() == bits
-    assert run(mobile_net(), images(1)).tobytes().hex() == bits
+    assert run(model, images(1)).tobytes().hex() == bits
 
 
 def test_a_file_that_changes_is_another_model(cold: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from gossamer.schema import (
     Pool2DOptions,
     TensorType,
 )
+from tests.conftest import seeds
 from tests.delegates.jit.running import TARGETS, check
 from tests.runtime.graphs import ModelMaker
 
@@ -153,7 +154,7 @@ def run(net: Net, x: int, *results: int) -> None:
     check(net.model(), {x: integers(net.choose, net.shape(x))}, within=WITHIN, least=LEAST, target=target)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(15, 40))
 def test_convolution(seed: int) -> None:
     choose = random.Random(seed)
     net = Net(choose)
@@ -165,7 +166,7 @@ def test_convolution(seed: int) -> None:
     run(net, x, net.convolution(x, channels, groups))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_streamed_convolution(seed: int) -> None:
     """Weights of more than half a megabyte."""
     choose = random.Random(seed)
@@ -175,7 +176,7 @@ def test_streamed_convolution(seed: int) -> None:
     run(net, x, net.convolution(x, channels))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(12, 30))
 def test_depthwise(seed: int) -> None:
     choose = random.Random(seed)
     net = Net(choose)
@@ -192,7 +193,7 @@ def test_pool(seed: int, kind: str) -> None:
     run(net, x, net.pool(x, kind))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(9, 30))
 def test_readers_of_one_image(seed: int) -> None:
     """An image with a border for several readers, which need more or less of it, some of them none."""
     choose = random.Random(seed)
@@ -226,7 +227,7 @@ def test_readers_of_one_image(seed: int) -> None:
     run(net, x, *results)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(6, 12))
 def test_residual(seed: int) -> None:
     """What is added in the epilogue of a convolution comes from an image with or without a border."""
     choose = random.Random(seed)

@@ -32,6 +32,7 @@ from gossamer.schema import (
     TransposeConvOptions,
 )
 from tests import qd8
+from tests.conftest import seeds
 from tests.delegates.jit.running import TARGETS, machine_code, outputs
 from tests.ops.cases import Case, Operand, const, model_of, tensor
 
@@ -183,7 +184,7 @@ def transpose_conv(seed: int) -> tuple[OpDef, Case]:
 OPERATORS = (fully_connected, batch_matmul, conv_2d, depthwise_conv_2d, transpose_conv)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(6, 24))
 @pytest.mark.parametrize("make", OPERATORS, ids=lambda make: make.__name__)
 def test_operator(make: Callable[[int], tuple[OpDef, Case]], seed: int) -> None:
     op, case = make(seed)

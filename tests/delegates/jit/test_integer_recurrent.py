@@ -18,6 +18,7 @@ from gossamer.schema import (
     SVDFOptions,
     UnidirectionalSequenceLSTMOptions,
 )
+from tests.conftest import seeds
 from tests.delegates.jit.running import TARGETS
 from tests.delegates.jit.test_int16 import I8, I16, I32, Draw
 from tests.ops.cases import Case, const, model_of, tensor
@@ -155,7 +156,7 @@ def test_svdf_with_states_of_8_bits(seed: int) -> None:
     same(run(gossamer.Interpreter, model), run(REFERENCE, model))
 
 
-@pytest.mark.parametrize("seed", range(3 * SEEDS))
+@pytest.mark.parametrize("seed", seeds(SEEDS, 3 * SEEDS))
 def test_lstm(seed: int) -> None:
     model = lstm_model(seed)
     same(run(gossamer.Interpreter, model), run(REFERENCE, model))

@@ -26,6 +26,7 @@ from gossamer.schema import (
     TensorType,
     UnpackOptions,
 )
+from tests.conftest import seeds
 from tests.delegates.jit.running import TARGETS, check
 from tests.runtime.graphs import ModelMaker
 
@@ -35,6 +36,7 @@ TYPES = (
     *(TensorType.FLOAT32, TensorType.FLOAT32, TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8),
     *(TensorType.INT16, TensorType.INT32, TensorType.INT64),
 )
+
 LARGEST = 20_000
 
 
@@ -201,7 +203,7 @@ MOVES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", seeds(50, 150))
 def test_moves(seed: int) -> None:
     choose = random.Random(seed)
     type = choose.choice(TYPES)

@@ -166,7 +166,7 @@ def test_squeeze_and_excitation_scales_the_weights() -> None:
     assert kinds(make, x, y) == {"reduce": 1, "contract": 2, "map": 1}
 
 
-@pytest.mark.parametrize("size", [7, 10, 14])
+@pytest.mark.parametrize("size", [7, pytest.param(10, marks=pytest.mark.slow), 14])
 @pytest.mark.parametrize(("channels", "reductions"), [(96, 2), (640, 1)])
 def test_an_image_is_reduced_in_bands_unless_threads_have_written_channels(
     size: int, channels: int, reductions: int

@@ -122,6 +122,52 @@ def test_floats_between_bytes_are_one_table() -> None:
     np.testing.assert_array_equal(got, np.clip(np.rint(level) - 4, -128, 127))
 
 
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_a_large_function_with_a_byte_for_each_row_is_a_matrix(target: Any) -> None:
+    make = Maker()
+    x, mean = make.given(I8, 0.05, 3, (2, 40, 300)), make.given(I8, 0.02, -7, (2, 40, 1))
+    y = make.bytes(I8, 0.2, -120, (2, 40, 300))
+    make.op("SQUARED_DIFFERENCE", [x, mean], [y], SquaredDifferenceOptions(), 2)
+    model = make.finish(y)
+    interpreter, kernel = machine_code(model, target=target)
+    program = kernel.program
+    assert program is not None
+    assert len(program.plan.commands) == len(program.plan.packing) == 1
+    assert program.plan.sizes[WEIGHTS] == 256 * 256
+    (got,) = outputs(interpreter, make.values)
+    plain = gossamer.Interpreter(
+        model_content=model,
+        experimental_op_resolver_type=gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
+    plain.allocate_tensors()
+    (wanted,) = outputs(plain, make.values)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.peer
+def test_a_normalization_of_rows_is_equal_to_litert() -> None:
+    litert = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT is not installed (extra 'bench')")
+    make = Maker()
+    rows, shape = (1, 64, 1), (1, 64, 256)
+    x, mean, root = make.given(I8, 0.05, 3, shape), make.given(I8, 0.02, -7, rows), make.given(I8, 0.01, -128, rows)
+    gamma, beta = make.given(I8, 0.008, 0, (256,), fixed=True), make.given(I8, 0.01, 5, (256,), fixed=True)
+    factor, scaled, shift, rest, y = (
+        make.bytes(I8, scale, zero_point, shape)
+        for scale, zero_point in ((0.01, -100), (0.03, 3), (0.02, -4), (0.03, 9), (0.05, 1))
+    )
+    none = {"fused_activation_function": NONE}
+    make.op("MUL", [root, gamma], [factor], MulOptions(**none), 2)
+    make.op("MUL", [x, factor], [scaled], MulOptions(**none), 2)
+    make.op("MUL", [mean, factor], [shift], MulOptions(**none), 2)
+    make.op("SUB", [beta, shift], [rest], SubOptions(**none), 2)
+    make.op("ADD", [scaled, rest], [y], AddOptions(**none), 2)
+    (got,) = run(make, y)
+    peer = litert.Interpreter(model_content=make.model())
+    peer.allocate_tensors()
+    (wanted,) = outputs(peer, make.values)
+    np.testing.assert_array_equal(got, wanted)
+
+
 def test_a_single_element() -> None:
     make = Maker()
     x = make.given(I8, 0.05, 3, (1,))

@@ -19,6 +19,7 @@ from gossamer.schema import (
     TensorType,
     UnidirectionalSequenceLSTMOptions,
 )
+from tests.conftest import seeds
 from tests.delegates.jit.running import TARGETS, machine_code, outputs, reference
 from tests.runtime.graphs import ModelMaker
 
@@ -29,6 +30,7 @@ CIFG = (
     *("input_to_input_weights", "recurrent_to_input_weights", "cell_to_input_weights"),
     *("input_gate_bias", "input_layer_norm_coefficients"),
 )
+
 ACTIVATIONS = (ActivationFunctionType.TANH, ActivationFunctionType.RELU, ActivationFunctionType.NONE)
 
 
@@ -121,7 +123,7 @@ class Lstm(Sequence):
         return [self.variable(self.batch, self.outputs), self.variable(self.batch, self.cells)]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(9, 24))
 def test_lstm(seed: int) -> None:
     net = Lstm(seed)
     x = net.input(*net.order(net.inputs))

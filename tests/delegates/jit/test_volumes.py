@@ -10,6 +10,7 @@ import pytest
 
 import gossamer
 from gossamer.schema import ActivationFunctionType, Conv3DOptions, Padding, TensorType, TransposeConvOptions
+from tests.conftest import seeds
 from tests.delegates.jit.running import TARGETS, check
 from tests.runtime.graphs import ModelMaker
 
@@ -72,7 +73,7 @@ class Layer:
         )
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(12, 30))
 def test_transposed(seed: int) -> None:
     layer = Layer(seed, 2, dilated=False)
     make, shape = layer.make, (layer.batch, *layer.image, layer.outer)

@@ -14,10 +14,13 @@ from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.kernels.repeat import Repeat
 from gossamer.codegen.layout import NO_BORDER, Border, Layout, Place, item_bytes
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.errors import CompileError
 from gossamer.programs.program import (
     ARENA,
+    BLOCKS,
     CONSTANTS,
     FAULT,
+    KERNELS,
     MODEL,
     SCRATCH,
     WEIGHTS,
@@ -33,6 +36,9 @@ MANY = 64
 """Tasks into which a command is cut if it can be, so that any number of threads finds its share."""
 
 _ALIGNMENT = 64
+
+_KNOWN = frozenset({MODEL, CONSTANTS, WEIGHTS, SCRATCH, KERNELS, BLOCKS})
+"""The bases of what is there before the first run."""
 
 
 class Step(NamedTuple):
@@ -164,7 +170,10 @@ class Build:
 
     def pack(self, spec: KernelSpec, /, reads: int = 0, **arguments: Word) -> None:
         """Run a kernel once, before the first run. ``reads``: bytes from ``source`` on that nobody reads again, if that
-        is in the model file."""
+        is in the model file. Raises `CompileError` for an address of what only a run computes, or is given."""
+        for name, word in arguments.items():
+            if isinstance(word, Address) and word.base not in _KNOWN:
+                raise CompileError(f"{spec.name} packs, but {name} is in {word.base}, which is only known in a run.")
         source = arguments.get("source")
         gone = (source, reads) if isinstance(source, Address) and source.base == MODEL and reads else None
         self._builder.pack(self._use(spec), self.block(spec.arguments, **arguments), reads=gone)

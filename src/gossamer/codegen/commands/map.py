@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.codegen.commands import Build, blocks_of
-from gossamer.codegen.elements import ELEMENT_OF
+from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import calls, parameters_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
@@ -28,14 +28,17 @@ def commands(node: Kernel, build: Build) -> None:
     outer = [dimension for at, dimension in enumerate(dimensions) if at not in largest]
     types = tuple([ELEMENT_OF[view.type] for view in (*node.operands, node.y)])
     tables = parameters_of(node.epilogue)
+    found = list(calls(node.epilogue))
+    table_rows = [call[2] for call in found if call[0] == "lookuprow"]
     letters = "".join(
-        "p" if at in tables else "s" if stride == 0 and count > 1 else "v" for at, stride in enumerate(inner[1:])
+        "p" if at in tables else "s" if (stride == 0 and count > 1) or at in table_rows else "v"
+        for at, stride in enumerate(inner[1:])
     )
     isa = build.target
-    if any(call[0] == "lookup" for call in calls(node.epilogue)):
+    if any(call[0] in ("lookup", "lookuprow") for call in found):
         isa = build.dots if build.dots.has("avx512vbmi") else isa
-        if node.epilogue == ("lookup", 0, 1):
-            types = ("u8", "u8", "u8")  # whatever they mean
+        if all(call[0] in ("lookup", "lookuprow") for call in found) and element(types[-1]).bits == 8:
+            types = ("u8",) * len(types)  # whatever they mean
     spec = Map(isa.name, node.epilogue, letters, () if set(types) == {"f32"} else types)
     block, blocks = blocks_of(count, row[0])
     operands: dict[str, Any] = {}

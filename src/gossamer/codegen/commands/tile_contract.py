@@ -92,10 +92,11 @@ def tile_shape(lines: int, columns: int, channels: int, taps: int, depth: int) -
 
 def _cycles(mr: int, nv: int, rows: int, taps: int, depth: int) -> float:
     # A product takes a cycle for each row, and 52 until its sums can be added to; two lines are loaded in a cycle from
-    # the first-level cache, three quarters of one from the second. At the end, rows are stored and become bytes.
+    # the first-level cache, three quarters of one from the second. At the end, rows are stored and become bytes, which
+    # takes fewer instructions if there are more of a row.
     weights = 8 if nv * ROWS * taps * depth <= _FIRST_LEVEL else 21
     block = max(mr * nv * rows, nv * weights + mr * rows / 2, 52)
-    return taps * -(-depth // DEPTH) * block + 5 * mr * nv * rows + 60
+    return taps * -(-depth // DEPTH) * block + mr * nv * rows * (5, 3.5, 4, 3)[nv - 1] + 60
 
 
 class TileContraction(QuantizedContraction):

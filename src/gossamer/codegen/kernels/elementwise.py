@@ -17,6 +17,7 @@ from gossamer.codegen.expression import (
     type_of,
 )
 from gossamer.codegen.ir import Module, Part, Value, vector
+from gossamer.codegen.quantized import read_row
 from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -35,7 +36,7 @@ class Map(KernelSpec):
     Every operand has an address and strides of its own between rows and columns, 0 to broadcast. ``operands`` has a
     letter for each: ``v``, contiguous along ``count``; ``s``, one element, the same along ``count``; ``p``, parameters
     (`gossamer.codegen.expression.parameters`), whose strides are not read. Arguments of operands that there are not are
-    not read.
+    not read. The row of a table in which a function looks up bytes (``lookuprow``) is of an operand ``s``.
 
     ``types`` are the element types of the operands and of y (`gossamer.codegen.elements`), all float32 unless given.
     What the expression makes is converted to y's as CAST does. Where all are bytes, so are the lanes of vectors.
@@ -82,6 +83,7 @@ class Map(KernelSpec):
         # Masks on bytes and words are instructions of AVX-512 only.
         masked = target.vector_bits == 512 or all(element(name).bits >= 32 for name in self._types)
         read = parameters(self.expression, f, {number: getattr(a, f"x{number}") for number in tables})
+        rows_read = [call[1:] for call in calls(self.expression) if call[0] == "lookuprow"]
         with f.share(a.rows * a.blocks) as task:
             row = task // a.blocks
             start = (task - row * a.blocks) * a.block
@@ -100,6 +102,8 @@ class Map(KernelSpec):
                     for number, letter in enumerate(self.operands)
                     if letter == "s"
                 }
+                for _, row_number, number in rows_read:
+                    read[number] = read_row(f, getattr(a, f"x{number}"), scalars[row_number])
 
                 def block(at: Value, parts: list[Part], _: list[Value]) -> None:
                     (part,) = parts
@@ -129,11 +133,14 @@ class Map(KernelSpec):
 
     def _check(self) -> None:
         count = operand_count(self.expression)
+        scalars = [at for at, letter in enumerate(self.operands) if letter == "s"]
         if not 1 <= len(self.operands) <= MAX_OPERANDS or self.operands.strip("vsp"):
             raise CompileError(f"A map has 1 to {MAX_OPERANDS} operands, each v, s or p, got {self.operands!r}.")
         if count > len(self.operands):
             raise CompileError(f"{self.name}: the expression needs {count} operands, got {self.operands!r}.")
         if {at for at, letter in enumerate(self.operands) if letter == "p"} != parameters_of(self.expression).keys():
             raise CompileError(f"{self.name}: parameters, and nothing else, are operands p, got {self.operands!r}.")
+        if any(call[0] == "lookuprow" and call[2] not in scalars for call in calls(self.expression)):
+            raise CompileError(f"{self.name}: the row of a table is an operand s, got {self.operands!r}.")
         if len(self._types) != len(self.operands) + 1:
             raise CompileError(f"A map has types for its {len(self.operands)} operands and y, got {self.types}.")

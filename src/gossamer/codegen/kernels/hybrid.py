@@ -78,7 +78,7 @@ class HybridGemm(QuantizedGemm):
                 f.prefetch(f.offset(row, size * v))
 
         zero = f.constant(dots.words, 0)
-        sums = self._sums(f, dots, shape, a, f.offset(b, HEADER * nv * size), following, [dots.begin(zero)] * (mr * nv))
+        sums = self._sums(f, dots, shape, a, f.offset(b, HEADER * nv * size), following, [zero] * (mr * nv))
         of_weights = [f.load(dots.words, f.offset(b, size * v)) for v in range(nv)]
         scales = [f.load(f.f32, f.offset(b, size * (nv + v))) for v in range(nv)]
         biases = [part.load(f.offset(bias, size * v)) for v, part in enumerate(parts)]
@@ -89,7 +89,7 @@ class HybridGemm(QuantizedGemm):
             grids = [self._grid(f, dots, header) for header in headers]
         for i, (scale, point) in enumerate(grids):
             for v, part in enumerate(parts):
-                exact = f.wrapping("sub", dots.total(sums[i * nv + v], zero), f.wrapping("mul", of_weights[v], point))
+                exact = f.wrapping("sub", sums[i * nv + v], f.wrapping("mul", of_weights[v], point))
                 real: Value = f.emit(f.f32, f"sitofp {exact} to {f.f32}") * scale
                 operands = [f.fma(real, scales[v], biases[v])]
                 if has_residual:

@@ -18,10 +18,11 @@ panel has what there is to know of its channels (`gossamer.codegen.kernels.hybri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from gossamer.codegen.dots import Byte, Dots, Sum, groups, narrowed, rounded
+from gossamer.codegen.dots import BLOCK, Byte, Dots, groups, is_paired, narrowed, rounded
 from gossamer.codegen.expression import (
     IDENTITY,
     Expression,
@@ -148,20 +149,20 @@ class QuantizedGemm(KernelSpec):
         dots = Dots(f, self.type)
         size, vectors = 4 * f.lanes, self.mr * self.nv
         bias = [f.load(dots.words, f.offset(b, size * v)) for v in range(self.nv)]
-        sums = [dots.begin(value) for value in bias] * self.mr
+        sums = bias * self.mr
         if self.shifted:
-            sums += [dots.begin(f.constant(dots.words, 0))] * self.mr
+            sums += [f.constant(dots.words, 0)] * self.mr
         if self.residual:
             for row in rows_at(f, residual, shape.residual_stride, self.mr):
                 f.prefetch(row)
         weights = f.offset(b, HEADER * self.nv * size)
         sums = self._sums(f, dots, shape, a, weights, following, sums)
 
-        totals = [dots.total(sums[i], bias[i % self.nv]) for i in range(vectors)]
+        totals = sums[:vectors]
         if self.shifted:
             zero = _splat(f, shape.weight_zero, "i32", f.lanes)
             for i in range(self.mr):
-                of_row = f.wrapping("mul", dots.total(sums[vectors + i], f.constant(dots.words, 0)), zero)
+                of_row = f.wrapping("mul", sums[vectors + i], zero)
                 for v in range(self.nv):
                     totals[i * self.nv + v] = f.wrapping("sub", totals[i * self.nv + v], of_row)
         if self.sums:
@@ -176,63 +177,104 @@ class QuantizedGemm(KernelSpec):
         return module.text()
 
     def _sums(
-        self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, following: Value, sums: list[Sum]
-    ) -> list[Sum]:
+        self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, following: Value, sums: list[Value]
+    ) -> list[Value]:
         """The sums plus all of the depth."""
         panel_step = self.nv * 4 * f.lanes
         if self.walk == "":
             return self._depth(f, dots, shape, a, b, following, sums)
-        with f.loop(0, shape.taps, carry=_flat(sums)) as taps:
+        with f.loop(0, shape.taps, carry=sums) as taps:
             tap = f.offset(a, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
-            carried = _like(taps.values, sums)
             if self.walk == "steps":
-                carried = self._step(f, dots, shape, tap, f.offset(b, taps.index * panel_step), carried)
+                carried = self._step(f, dots, shape, tap, f.offset(b, taps.index * panel_step), taps.values)
             else:
                 panel = f.offset(b, taps.index * (shape.depth * (panel_step // STEP)))
                 fetch = f.offset(following, taps.index * shape.depth * (self.prefetch * LINE // (STEP * UNROLL)))
-                carried = self._depth(f, dots, shape, tap, panel, fetch, carried)
-            taps.hand_on(_flat(carried))
-        return _like(taps.results, sums)
+                carried = self._depth(f, dots, shape, tap, panel, fetch, taps.values)
+            taps.hand_on(carried)
+        return taps.results
 
     def _depth(
-        self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, following: Value, sums: list[Sum]
-    ) -> list[Sum]:
+        self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, following: Value, sums: list[Value]
+    ) -> list[Value]:
         """The sums plus one tap."""
         panel_byte = self.nv * f.lanes
-        with f.loop(0, shape.depth, STEP, carry=_flat(sums)) as loop:
-            if self.prefetch:
-                fetch = f.offset(following, loop.index * (self.prefetch * LINE // (STEP * UNROLL)))
-                for line in range(-(-self.prefetch // UNROLL)):
-                    f.prefetch(f.offset(fetch, line * LINE))
+        if dots.widens:
+            with f.loop(0, shape.depth, BLOCK, carry=sums) as blocks:
+                bytes = f.least(shape.depth - blocks.index, BLOCK)
+                self._widen(f, dots, rows_at(f, f.offset(a, blocks.index), shape.a_stride, self.mr), bytes)
+                panel = f.offset(b, blocks.index * panel_byte)
+                fetch = f.offset(following, blocks.index * (self.prefetch * LINE // (STEP * UNROLL)))
+                with f.loop(0, bytes, STEP, carry=blocks.values) as loop:
+                    self._prefetch(f, fetch, loop.index)
+                    here, index = f.offset(panel, loop.index * panel_byte), loop.index
+                    loop.hand_on(self._products(f, dots, partial(dots.widened, index), here, loop.values))
+                blocks.hand_on(loop.results)
+            return blocks.results
+        with f.loop(0, shape.depth, STEP, carry=sums) as loop:
+            self._prefetch(f, following, loop.index)
             x, panel = f.offset(a, loop.index), f.offset(b, loop.index * panel_byte)
-            loop.hand_on(_flat(self._step(f, dots, shape, x, panel, _like(loop.values, sums))))
-        return _like(loop.results, sums)
+            loop.hand_on(self._step(f, dots, shape, x, panel, loop.values))
+        return loop.results
 
-    def _step(self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, sums: list[Sum]) -> list[Sum]:
+    def _prefetch(self, f: Function, following: Value, index: Value) -> None:
+        """Fetch what belongs to a step of depth."""
+        if self.prefetch:
+            fetch = f.offset(following, index * (self.prefetch * LINE // (STEP * UNROLL)))
+            for line in range(-(-self.prefetch // UNROLL)):
+                f.prefetch(f.offset(fetch, line * LINE))
+
+    def _widen(self, f: Function, dots: Dots, rows: Sequence[Value], bytes: Value) -> None:
+        """Widen so many bytes of every row, a multiple of `STEP`."""
+        whole = bytes & -16
+        for start, stop, count in ((f.integer(0), whole, 16), (whole, bytes, STEP)):
+            with f.loop(start, stop, count) as loop:
+                for i, row in enumerate(rows):
+                    dots.widen(i, f.load(vector("i8", count), f.offset(row, loop.index)), loop.index)
+
+    def _step(self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, sums: list[Value]) -> list[Value]:
         """The sums plus one step of depth."""
+        if dots.widens:
+            for i, row in enumerate(rows_at(f, a, shape.a_stride, self.mr)):
+                four = vector("i8", STEP)
+                dots.widen(i, f.emit(four, f"bitcast {self._word(f, row, 0, STEP)} to {four}"), 0)
+                f.keep_order()
+            return self._products(f, dots, partial(dots.widened, f.integer(0)), b, sums)
         stride = shape.a_stride
         strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
         starts = {0: a, 7: f.offset(a, stride * 7)}
-        weights = [dots.weights(f.offset(b, 4 * f.lanes * v)) for v in range(self.nv)]
-        sums = list(sums)
-        for i in range(self.mr):
+
+        def word(i: int, first: int) -> Value:
             start, multiple, scale = ROW_ADDRESS[i]
-            x = dots.activation(self._word(f, f.offset(starts[start], strides[multiple] * scale)))
-            for v in range(self.nv):
-                sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], x, weights[v])
-            if self.shifted:
-                row = self.mr * self.nv + i
-                sums[row] = dots.add(sums[row], x, dots.ones())
+            return self._word(f, f.offset(starts[start], strides[multiple] * scale), first, dots.depth)
+
+        return self._products(f, dots, word, b, sums)
+
+    def _products(
+        self, f: Function, dots: Dots, word: Callable[[int, int], Value], b: Value, sums: list[Value]
+    ) -> list[Value]:
+        """The sums plus one step of depth: ``word(row, first byte)`` are activations."""
+        sums = list(sums)
+        for first in range(0, STEP, dots.depth):
+            weights = [dots.weights(f.offset(b, (STEP * v + first) * f.lanes)) for v in range(self.nv)]
+            for i in range(self.mr):
+                x = dots.activation(word(i, first))
+                for v in range(self.nv):
+                    sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], x, weights[v])
+                if self.shifted:
+                    row = self.mr * self.nv + i
+                    sums[row] = dots.add(sums[row], x, dots.ones())
         return sums
 
-    def _word(self, f: Function, pointer: Value) -> Value:
-        """The bytes of a step."""
+    def _word(self, f: Function, pointer: Value, first: int, count: int) -> Value:
+        """So many bytes of a step, 0 for those that it has not."""
+        type = vector(f"i{8 * count}", 1)
         if not self.short:
-            return f.emit(I32, f"load i32, {pointer}, align 1")
-        word = f.constant(I32, 0)
-        for at in range(self.short):
+            return f.emit(type, f"load {type}, {f.offset(pointer, first)}, align 1")
+        word = f.constant(type, 0)
+        for at in range(first, min(first + count, self.short)):
             byte = f.load(vector("i8", 1), f.offset(pointer, at))
-            word = word | (f.emit(I32, f"zext {byte} to i32") << 8 * at)
+            word = word | (f.emit(type, f"zext {byte} to {type}") << 8 * (at - first))
         return word
 
     def numbers(self, f: Function, shape: Arguments) -> Numbers:
@@ -300,15 +342,6 @@ class QuantizedGemm(KernelSpec):
             raise CompileError(f"{self.name}: sums have no epilogue.")
         if operand_count(self.epilogue) - len(parameters_of(self.epilogue)) > 2:
             raise CompileError(f"{self.name}: there is one operand beside the sum, the residual.")
-
-
-def _flat(sums: Sequence[Sum]) -> list[Value]:
-    return [register for sum in sums for register in sum]
-
-
-def _like(registers: Sequence[Value], sums: Sequence[Sum]) -> list[Sum]:
-    count = len(sums[0])
-    return [tuple(registers[at : at + count]) for at in range(0, len(registers), count)]
 
 
 def _splat(f: Function, number: Value, element: str, lanes: int) -> Value:
@@ -525,7 +558,7 @@ class QuantizedPack(KernelSpec):
         """Write a step; the sums with its weights."""
         if self.unsigned and not flipped:
             column = column ^ f.constant(column.type, TOP_BITS)
-        f.store(column, to)
+        f.store(_in_pairs(f, column) if is_paired(f.target) else column, to)
         for shift in (24, 16, 8, 0):
             high = f.wrapping("shl", column, shift) if shift else column
             sums = f.wrapping("add", sums, f.wrapping("ashr", high, 24))
@@ -544,15 +577,15 @@ def _columns_of_four(f: Function, rows: list[Value]) -> list[Value]:
         found += parts
     columns = []
     for half in (0, 2):
-        pairs = [
+        left, right = (
             f.shuffle(
                 a, b, [block + half + lane // 2 + lane % 2 * lanes for block in range(0, lanes, 4) for lane in range(4)]
             )
             for a, b in (found[:2], found[2:])
-        ]
+        )
         for start in (0, 2):
             order = [block + start + lane % 2 + lane // 2 * lanes for block in range(0, lanes, 4) for lane in range(4)]
-            columns.append(f.shuffle(*pairs, order))
+            columns.append(f.shuffle(left, right, order))
     return columns
 
 
@@ -562,6 +595,13 @@ def _words(f: Function, bytes: list[Value]) -> Value:
     low, high = (f.shuffle(a, b, range(2 * lanes)) for a, b in (bytes[:2], bytes[2:]))
     together = f.shuffle(low, high, [byte * lanes + lane for lane in range(lanes) for byte in range(STEP)])
     return f.emit(vector("i32", lanes), f"bitcast {together} to {vector('i32', lanes)}")
+
+
+def _in_pairs(f: Function, column: Value) -> Value:
+    """The first two bytes of every word, then the other two."""
+    lanes = column.type.lanes
+    pairs = f.emit(vector("i16", 2 * lanes), f"bitcast {column} to {vector('i16', 2 * lanes)}")
+    return f.shuffle(pairs, pairs, [*range(0, 2 * lanes, 2), *range(1, 2 * lanes, 2)])
 
 
 class _Channels:

@@ -228,7 +228,7 @@ def _tile(f: Function, operation: str, register: int, pointer: Value, stride: Va
 
 @record(frozen=True)
 class WithTiles(KernelSpec):
-    """A driver: calls another, ``kernel``, with its ``block``, while registers of tiles are as ``configuration`` says."""
+    """A driver: calls another, ``kernel``, with its ``block``, while registers are as ``configuration`` says."""
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(kernel="ptr", block="ptr", configuration="ptr")
 

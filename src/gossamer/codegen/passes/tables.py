@@ -6,24 +6,38 @@ A table is filled by the kernel that would have computed the tensor, from all va
 the program is made, as all that it reads is known then (`KernelGraph.known`). Epilogues are treated alike.
 
 A lone function that is no table stays: it is as quick.
+
+In large maps, so do functions of one tensor that are part of an expression, and functions of a tensor and of one byte
+for each of its rows, as normalization has them: (x - mean)^2 is, for each mean, a table, and all means have a matrix.
+
+Measured on Zen 4, one thread: SQUARED_DIFFERENCE of [128, 256] and the mean of each row takes 1.2 us instead of 23.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.codegen.elements import ELEMENT_OF, element
-from gossamer.codegen.expression import calls, parameters_of, type_of
+from gossamer.codegen.expression import Expression, calls, parameters_of, substitute, type_of
 from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.kernels.elementwise import MAX_OPERANDS
 from gossamer.codegen.quantized import TABLE
 from gossamer.dtypes import numpy_dtype
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View
 
-BYTES = frozenset((TensorType.INT8, TensorType.UINT8))
+OF_ELEMENT = {"i8": TensorType.INT8, "u8": TensorType.UINT8}
+BYTES = frozenset(OF_ELEMENT.values())
+
+LEAST = TABLE * TABLE // 4
+"""Elements from which tables of parts of a map are made: a matrix has four times as many entries, computed once."""
+
+LEAST_ROW = TABLE // 2
+"""Elements of a row for which it pays to read a row of a matrix."""
 
 
 def run(graph: KernelGraph) -> None:
@@ -38,8 +52,109 @@ def run(graph: KernelGraph) -> None:
             entries = View(table.y.buffer, kernel.y.shape, (0,) * len(kernel.y.shape), 0)
             kernel.operands = [*([x] if kernel.kind == "map" else kernel.operands[: kernel.arity]), entries]
             kernel.epilogue = ("lookup", 0, 1)
+        elif kernel.kind == "map" and _is_large(kernel):
+            kernels += _Parts(kernel, known).tables()
         kernels.append(kernel)
     graph.kernels = kernels
+
+
+class _Parts:
+    """The tables that parts of a map's expression become."""
+
+    def __init__(self, kernel: Kernel, known: set[int]) -> None:
+        self._kernel = kernel
+        self._operands = list(kernel.operands)
+        self._tables: list[Kernel] = []
+        self._known: dict[Expression, Expression] = {}
+        fixed = {at for at, view in enumerate(kernel.operands) if id(view.buffer) in known and _is_single(view)}
+        self._fixed = fixed | parameters_of(kernel.epilogue).keys()
+
+    def tables(self) -> list[Kernel]:
+        """Change the map, and return what fills its tables."""
+        kernel = self._kernel
+        whole, written = kernel.epilogue, ELEMENT_OF[kernel.y.type]
+        expression = self._replaced(whole if self._type(whole) == written else (f"to{written}", whole))
+        used = sorted(_operands_of(expression))
+        if not self._tables or len(used) > MAX_OPERANDS:
+            return []
+        kernel.epilogue = substitute(expression, {number: at for at, number in enumerate(used)})
+        kernel.operands = [self._operands[number] for number in used]
+        return self._tables
+
+    def _replaced(self, part: Expression) -> Expression:
+        if isinstance(part, int):
+            return part
+        if part not in self._known:
+            self._known[part] = self._table((part[0], *(self._replaced(argument) for argument in part[1:])))
+        return self._known[part]
+
+    def _table(self, part: tuple[Any, ...]) -> Expression:
+        """A table in the place of a function, if it can be one."""
+        leaves: list[Expression] = []
+        inner = list(self._within(part, leaves))
+        moving = [leaf for leaf in leaves if leaf not in self._fixed]
+        of_rows: list[Expression] = [
+            leaf for leaf in moving if isinstance(leaf, int) and not self._operands[leaf].strides[-1]
+        ]
+        others = [leaf for leaf in moving if leaf not in of_rows]
+        if len(others) != 1 or len(of_rows) > 1 or self._type(part) not in OF_ELEMENT:
+            return part
+        types = {self._type(leaf) for leaf in moving}
+        if len(types) > 1 or not types <= OF_ELEMENT.keys() or not any(map(self._is_slow, inner)):
+            return part
+        shape = (TABLE,) * len(moving)
+        operands: list[View] = []
+        for at, leaf in enumerate(others + of_rows):
+            type = OF_ELEMENT[self._type(leaf)]
+            every: NDArray[Any] = np.arange(TABLE, dtype=np.uint8).view(numpy_dtype(type))
+            strides = (1,) if len(moving) == 1 else (at, 1 - at)
+            operands.append(View(Buffer((TABLE,), type, -1, every), shape, strides, 0))
+        numbers = [number for number in sorted(self._fixed) if number in leaves]
+        for view in (self._operands[number] for number in numbers):
+            operands.append(View(view.buffer, shape, (0,) * len(shape), view.offset))
+        y = Buffer(shape, OF_ELEMENT[self._type(part)]).view()
+        expression = _with(part, {leaf: at for at, leaf in enumerate([*others, *of_rows, *numbers])})
+        self._tables.append(Kernel("map", operands, y, None, expression, 1, self._kernel.origin))
+        rank = len(self._kernel.y.shape)
+        self._operands.append(View(y.buffer, self._kernel.y.shape, (0,) * rank, 0))
+        return ("lookuprow" if of_rows else "lookup", *others, *of_rows, len(self._operands) - 1)
+
+    def _within(self, part: tuple[Any, ...], leaves: list[Expression]) -> Iterator[tuple[Any, ...]]:
+        """The functions from bytes to these bytes; what they are applied to becomes known as ``leaves``."""
+        yield part
+        for argument in part[1:]:
+            if not isinstance(argument, int) and self._type(argument) not in OF_ELEMENT:
+                yield from self._within(argument, leaves)
+            elif argument not in leaves:
+                leaves.append(argument)
+
+    def _is_slow(self, call: tuple[Any, ...]) -> bool:
+        return call[0] in ("qadd", "qmul") or self._type(call) not in OF_ELEMENT
+
+    def _type(self, part: Expression) -> str:
+        return type_of(part, [ELEMENT_OF[view.type] for view in self._operands])
+
+
+def _operands_of(expression: Expression) -> set[int]:
+    return {expression} if isinstance(expression, int) else set().union(*map(_operands_of, expression[1:]))
+
+
+def _with(part: Expression, operands: Mapping[Expression, int]) -> Expression:
+    """The expression with operands in the place of others."""
+    if part in operands:
+        return operands[part]
+    return part if isinstance(part, int) else (part[0], *(_with(argument, operands) for argument in part[1:]))
+
+
+def _is_large(kernel: Kernel) -> bool:
+    """Whether it computes so much, in rows so long, that tables of parts of it pay."""
+    y = kernel.y
+    return (
+        y.size >= LEAST
+        and y.shape[-1] >= LEAST_ROW
+        and y.type in BYTES
+        and all(view.strides[-1] in (0, 1) for view in (y, *kernel.operands))
+    )
 
 
 def _table(kernel: Kernel, known: set[int]) -> tuple[Kernel, View] | None:

@@ -14,7 +14,7 @@ from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
-from gossamer.ops.lowering import Expression, Lowering
+from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
@@ -30,6 +30,7 @@ ELEMENTS = frozenset(
 )
 """Types whose elements kernels can at least move: one element to one, two, four or eight bytes."""
 
+QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 
 PADDING = 16
 MOST_PADDING = 1 << 20
@@ -100,6 +101,8 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     for tensor in operands:
         if tensor.is_dynamic:
             raise Refused(f'the shape of "{tensor.name}" is only known when the model runs')
+        if tensor.type in QUANTIZED and not is_grid(tensor):
+            raise Refused(f'the quantization of "{tensor.name}" is none of {type_name(tensor.type)}')
     if is_computed or function is None:
         return  # prepare has done it
     builder = GraphLowering(node, lowered)
@@ -301,6 +304,8 @@ class GraphLowering(Lowering):
             self.refuse(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._integer_bias(bias, weights.shape[0])
+        if not bias.is_constant:  # which is packed
+            self.refuse("the bias is only known when the model runs")
         settings = Quantized(geometry, requantizing)
         type = x.type if type is None else type
         return self._graph.add("quantized_contract", [x, weights, bias], shape, type, settings, origin=self._origin)

@@ -1,16 +1,18 @@
-"""The archives that a wheel ships: ``python -m gossamer.codegen.ship DIRECTORY`` compiles them, for every target."""
+"""The archives that a wheel ships: ``python -m gossamer.tools._ship DIRECTORY`` compiles them, for every target."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from gossamer.codegen.compiler import compile_kernels
 from gossamer.codegen.shipped import shipped_kernels
 from gossamer.codegen.spec import KernelSpec
+from gossamer.delegates.jit.shipped import quantized_kernels
 from gossamer.errors import CompileError
 from gossamer.programs.archive import archive_key, archive_path
 from gossamer.programs.generator import SEAL, seal, version_of_sources
@@ -18,14 +20,25 @@ from gossamer.programs.kernel_file import encode
 from gossamer.targets import Target, all_targets
 
 
-def write_archives(directory: Path, kernels: Callable[[Target], Iterable[KernelSpec]] = shipped_kernels) -> None:
-    """Fill a directory with an archive for every target, and the seal. Equal sources and LLVM write equal bytes."""
+def all_kernels(target: Target) -> Iterator[KernelSpec]:
+    """What ships for a target; what ships for one that it extends, too, may be among it."""
+    return chain(shipped_kernels(target), quantized_kernels(target))
+
+
+def write_archives(directory: Path, kernels: Callable[[Target], Iterable[KernelSpec]] = all_kernels) -> None:
+    """Fill a directory with an archive for every target, and the seal. Equal sources and LLVM write equal bytes.
+
+    What a target extends comes before it, and what is in its archive is in no other.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     version = version_of_sources()
-    for target in all_targets().values():
+    written: dict[str, set[str]] = {}
+    for target in sorted(all_targets().values(), key=lambda target: len(tuple(target.family()))):
         started = time.perf_counter()
         key = archive_key(target, version)
-        blobs = compile_kernels((spec for spec in kernels(target) if spec.isa == target.name), target)
+        known = set().union(*(written.get(member.name, ()) for member in target.family()))
+        blobs = compile_kernels((spec for spec in kernels(target) if spec.name not in known), target)
+        written[target.name] = set(blobs)
         content = encode(key, blobs, dict.fromkeys(blobs, 0))
         archive_path(directory, key).write_bytes(content)
         took = time.perf_counter() - started
@@ -37,7 +50,7 @@ def write_archives(directory: Path, kernels: Callable[[Target], Iterable[KernelS
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m gossamer.codegen.ship", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m gossamer.tools._ship", description=__doc__)
     parser.add_argument("directory", type=Path, help="where the archives are written")
     write_archives(parser.parse_args().directory)
 
