@@ -438,7 +438,7 @@ def calls(expression: Expression) -> Iterator[tuple[Any, ...]]:
 
 
 def parameters_of(expression: Expression) -> dict[int, quantized.Read]:
-    """The operands that are parameters, and how they are read. Raises `CompileError` for one that is other things too."""
+    """The operands that are parameters, and how they are read. `CompileError` for one that is more than that."""
     found: dict[int, quantized.Read] = {}
     if isinstance(expression, int):
         return found
