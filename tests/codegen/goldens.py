@@ -33,11 +33,12 @@ from gossamer.codegen.kernels.move import Border, Copy, Transpose
 from gossamer.codegen.kernels.nonzero import Nonzero
 from gossamer.codegen.kernels.normalize import LocalResponse, Normalize
 from gossamer.codegen.kernels.pack import Pack
+from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, widths
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.kernels.push import Push
 from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, QuantizedPack
-from gossamer.codegen.kernels.quantized_depthwise import PackDepthwise, QuantizedDepthwise, QuantizedRows, widths
+from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows
 from gossamer.codegen.kernels.quantized_normalize import QuantizedNormalize
 from gossamer.codegen.kernels.quantized_reduce import QuantizedReduce
 from gossamer.codegen.kernels.quantized_resize import QuantizedResize

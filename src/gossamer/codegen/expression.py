@@ -438,7 +438,10 @@ def calls(expression: Expression) -> Iterator[tuple[Any, ...]]:
 
 
 def parameters_of(expression: Expression) -> dict[int, quantized.Read]:
-    """The operands that are parameters, and how they are read. `CompileError` for one that is more than that."""
+    """The operands that are parameters, and how they are read.
+
+    Raises `CompileError` for one that is something else too.
+    """
     found: dict[int, quantized.Read] = {}
     if isinstance(expression, int):
         return found

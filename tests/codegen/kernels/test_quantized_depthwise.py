@@ -7,15 +7,8 @@ import pytest
 
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.dots import Byte, offset
-from gossamer.codegen.kernels.quantized_depthwise import (
-    PackDepthwise,
-    QuantizedDepthwise,
-    QuantizedRows,
-    quads_of,
-    scheme,
-    weights_of,
-    widths,
-)
+from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, quads_of, scheme, weights_of, widths
+from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, guarded, on_every_extension, run

@@ -12,16 +12,8 @@ from typing import NamedTuple
 from gossamer.codegen.commands import Build
 from gossamer.codegen.dots import Byte, offset
 from gossamer.codegen.graph import Kernel, Quantized
-from gossamer.codegen.kernels.quantized_depthwise import (
-    HELD,
-    PackDepthwise,
-    QuantizedDepthwise,
-    QuantizedRows,
-    quads_of,
-    scheme,
-    weights_of,
-    widths,
-)
+from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, quads_of, scheme, weights_of, widths
+from gossamer.codegen.kernels.quantized_depthwise import HELD, QuantizedDepthwise, QuantizedRows
 from gossamer.programs.program import Address, Word
 from gossamer.schema.enums import TensorType
 from gossamer.targets import Target
