@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addoption(f"--{marker}", action="store_true", help=f"run the tests marked {marker} too")
     words = "keep the kernels' IR as it is; then look at git diff"
     parser.addoption("--update-goldens", action="store_true", help=words)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process for each CPU if everything runs; what is picked by hand runs in one, where a debugger works."""
+    picked = config.args != config.getini("testpaths") or config.option.keyword or config.option.update_goldens
+    return 0 if picked else os.cpu_count() or 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -42,7 +49,12 @@ def pytest_collection_finish() -> None:
 
 def seeds(few: int, most: int) -> list[Any]:
     """Of random cases: a few by default, ``most`` with the slow tests."""
-    return [seed if seed < few else pytest.param(seed, marks=pytest.mark.slow) for seed in range(most)]
+    return thinned(range(most), range(few))
+
+
+def thinned(values: Iterable[Any], kept: Container[Any]) -> list[Any]:
+    """Values of a parameter: those in ``kept`` by default, all of them with the slow tests."""
+    return [value if value in kept else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 def corpus_directory() -> Path | None:

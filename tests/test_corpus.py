@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 SUITES = ("models", "real", "corrupt", "ops_bad", "ops_direct", "ops_graph", "ops_refused", "ops_zip")
+# The cores are shared with the other processes of pytest-xdist.
+JOBS = max(1, (os.cpu_count() or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 GOOD = ("pass", "pass_alt", "soft_error", "soft_fail")
 
 # Cases that do not pass, and why. A case that passes after all must leave this list.
@@ -30,7 +32,7 @@ def test_every_case_of_the_suite_passes(corpus: Path, suite: str, path: str, tmp
     command = [sys.executable, str(corpus / "run_corpus.py"), "--impl", "gossamer:Interpreter", "--suite", suite]
     if path == "reference":
         command += ["--kw", "experimental_op_resolver_type=gossamer:OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES"]
-    command += ["--root", str(corpus), "--jobs", str(os.cpu_count() or 1), "--json", str(report), str(corpus / "open")]
+    command += ["--root", str(corpus), "--jobs", str(JOBS), "--json", str(report), str(corpus / "open")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert report.exists(), done.stderr
     cases = json.loads(report.read_text())["cases"]
