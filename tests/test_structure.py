@@ -50,6 +50,7 @@ ALLOWED = {
         "programs",
         "targets",
     },
+    "micro": {"ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
     "runtime": {
         "resolver",
         "delegates",
@@ -125,7 +126,9 @@ def test_every_operator_has_its_file_its_words_and_its_tests(op: gossamer.ops.op
 def test_public_names() -> None:
     assert set(gossamer.__all__) == {
         "ArenaError",
+        "CancelledError",
         "CompileError",
+        "DeadlineExceededError",
         "Delegate",
         "DelegateError",
         "DelegateFlags",

@@ -99,8 +99,20 @@ def test_offline_allocation() -> None:
     model = with_offline_allocation(add_model(), plan)
     data = model.metadata_data("OfflineMemoryAllocation")
     assert data is not None
-    assert data.view("<i4").tolist() == [1, 0, 3, 0, -1, 64]
+    assert data.view("<i4").tolist() == [1, 1, 3, 0, -1, 64]
     assert offline_allocation(read_model(write_model(model))) == plan
+
+
+def test_an_offline_allocation_has_the_tensors_of_all_subgraphs() -> None:
+    model = add_model(subgraphs=add_model().subgraphs * 2)
+    plan = OfflineAllocation((0, -1, 64, 128, -1, 192))
+    planned = with_offline_allocation(model, plan)
+    data = planned.metadata_data("OfflineMemoryAllocation")
+    assert data is not None
+    assert data.view("<i4").tolist() == [1, 2, 6, 0, -1, 64, 128, -1, 192]
+    assert offline_allocation(planned) == plan
+    with pytest.raises(ModelError, match="has 3 offsets for the 6 tensors of the model"):
+        with_offline_allocation(model, OfflineAllocation((0, -1, 64)))
 
 
 @pytest.mark.parametrize(
@@ -108,8 +120,8 @@ def test_offline_allocation() -> None:
     [
         ([1, 0], "has 8 bytes; it is a vector of at least 3 int32"),
         ([1, 0, 4, 0, 0, 0], "says 4 offsets and holds 3"),
-        ([1, 1, 3, 0, 0, 0], "is for subgraph 1; the model has 1"),
-        ([1, 0, 1, 0], "has 1 offsets for the 3 tensors"),
+        ([1, 0, -1, 0, 0, 0], "says -1 offsets and holds 3"),
+        ([1, 1, 1, 0], "has 1 offsets for the 3 tensors of the model"),
         ([1, 0, 3, 0, -2, 0], "has offset -2 for tensor 1"),
     ],
 )

@@ -99,10 +99,13 @@ def conversion_metadata(model: Model) -> bytes | None:
 
 @record(frozen=True)
 class OfflineAllocation:
-    """Arena offsets decided before run time, in bytes: one for each tensor of a subgraph; -1 leaves it open."""
+    """Offsets in TFLite Micro's arena, in bytes, decided before run time; -1 leaves one open.
+
+    There is one for each tensor of each subgraph, those of the first subgraph first. ``version`` is that of the format,
+    which nobody reads.
+    """
 
     offsets: tuple[int, ...]
-    subgraph: int = 0
     version: int = 1
 
 
@@ -113,10 +116,11 @@ def offline_allocation(model: Model) -> OfflineAllocation | None:
         return None
     if data.size < 12 or data.size % 4:
         raise ModelError(f"metadata {OFFLINE_ALLOCATION!r} has {data.size} bytes; it is a vector of at least 3 int32")
-    version, subgraph, count, *offsets = np.frombuffer(data.tobytes(), "<i4").tolist()
-    if count != len(offsets):
+    # The second number is that of the subgraphs, by TFLite Micro's manual; TFLite Micro does not look at it.
+    version, _, count, *offsets = np.frombuffer(data.tobytes(), "<i4").tolist()
+    if not 0 <= count <= len(offsets):
         raise ModelError(f"metadata {OFFLINE_ALLOCATION!r} says {count} offsets and holds {len(offsets)}")
-    allocation = OfflineAllocation(tuple(offsets), subgraph, version)
+    allocation = OfflineAllocation(tuple(offsets[:count]), version)
     _check_allocation(model, allocation)
     return allocation
 
@@ -124,17 +128,15 @@ def offline_allocation(model: Model) -> OfflineAllocation | None:
 def with_offline_allocation(model: Model, allocation: OfflineAllocation) -> Model:
     """A copy of a model with an offline memory plan. Raises `ModelError` if the plan does not fit the model."""
     _check_allocation(model, allocation)
-    values = [allocation.version, allocation.subgraph, len(allocation.offsets), *allocation.offsets]
+    values = [allocation.version, len(model.subgraphs), len(allocation.offsets), *allocation.offsets]
     return with_metadata(model, OFFLINE_ALLOCATION, np.array(values, "<i4").tobytes())
 
 
 def _check_allocation(model: Model, allocation: OfflineAllocation) -> None:
     what = f"metadata {OFFLINE_ALLOCATION!r}"
-    if not 0 <= allocation.subgraph < len(model.subgraphs):
-        raise ModelError(f"{what} is for subgraph {allocation.subgraph}; the model has {len(model.subgraphs)}")
-    count = len(model.subgraphs[allocation.subgraph].tensors)
+    count = sum(len(subgraph.tensors) for subgraph in model.subgraphs)
     if len(allocation.offsets) != count:
-        raise ModelError(f"{what} has {len(allocation.offsets)} offsets for the {count} tensors of its subgraph")
+        raise ModelError(f"{what} has {len(allocation.offsets)} offsets for the {count} tensors of the model")
     for i, offset in enumerate(allocation.offsets):
         if not -1 <= offset < 1 << 31:
             raise ModelError(f"{what} has offset {offset} for tensor {i}; allowed are -1 and above")

@@ -117,7 +117,7 @@ def reference(ctx: InvokeContext) -> Array:
     if isinstance(ctx.data, Differences):
         return _softmax_8(logits, ctx.data, ctx.output().type)
     if isinstance(ctx.data, Rescaling):
-        return _softmax_16(logits, ctx.data)
+        return softmax_16(logits, ctx.data, _exp_table(), _reciprocal_table())
     real = logits.astype(np.float32)
     exps = np.exp((real - real.max(axis=-1, keepdims=True)) * np.float32(ctx.options.beta))
     total = exps.sum(axis=-1, keepdims=True)
@@ -150,13 +150,16 @@ def _one_over_one_plus(x: Array) -> Any:
     return 1 / (1 + x)
 
 
-def _softmax_16(logits: Array, rescaling: Rescaling) -> Array:
+def softmax_16(
+    logits: Array, rescaling: Rescaling, exp_table: NDArray[np.int16], reciprocal_table: NDArray[np.int16]
+) -> Array:
+    """int16 to int16, with these tables."""
     scaled = multiply_by_quantized_multiplier(-steps_from_greatest(logits), rescaling.multiplier, rescaling.shift)
-    exps = interpolate(np.clip(scaled + 32767, -32768, 32767), _exp_table()).astype(np.int64)
+    exps = interpolate(np.clip(scaled + 32767, -32768, 32767), exp_table).astype(np.int64)
     total = exps.sum(axis=-1, keepdims=True)
     headroom = count_leading_zeros(total)
     fraction = ((total << (headroom - 1)) + (1 << 13)) >> 14  # of [1, 2), 1 is 65536
-    inverse = interpolate(np.clip(fraction - (1 << 16) - (1 << 15), -32768, 32767), _reciprocal_table())
+    inverse = interpolate(np.clip(fraction - (1 << 16) - (1 << 15), -32768, 32767), reciprocal_table)
     right_shift = 31 - headroom
     rounding = np.int64(1) << (right_shift - 1)
     return saturated(np.maximum((exps * inverse + rounding) >> right_shift, 0), TensorType.INT16)
@@ -171,8 +174,9 @@ def lower(graph: Lowering) -> None:
     if isinstance(graph.data, Rescaling):
         _lower_16(graph, graph.data)
         return
-    (x,) = graph.floats(0)
-    graph.result(graph.softmax(x, beta) if beta >= 0 else graph.softmax(graph.map("neg", x), -beta))
+    x = graph.cast(graph.value(0), TensorType.FLOAT32)
+    y = graph.softmax(x, beta) if beta >= 0 else graph.softmax(graph.map("neg", x), -beta)
+    graph.result(graph.cast(y, graph.output().type))
 
 
 def _lower_16(graph: Lowering, data: Rescaling) -> None:

@@ -50,10 +50,15 @@ def prepare(ctx: PrepareContext) -> None:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
+    return space_to_batch(ctx, _fill(ctx))
+
+
+def space_to_batch(ctx: InvokeContext, fill: int) -> Array:
+    """The output, padded with a level of the input."""
     value, block, paddings = ctx.value(0), ctx.value(1), ctx.value(2)
     shape = _output_shape(ctx, block, paddings)
     pads = [(0, 0), *padding_pairs(ctx, paddings), (0, 0)]
-    padded = np.pad(value, pads, constant_values=np.asarray(_fill(ctx)).astype(value.dtype))
+    padded = np.pad(value, pads, constant_values=np.asarray(fill).astype(value.dtype))
     split, order = _blocks(padded.shape, integers(block))
     result: Array = padded.reshape(split).transpose(order).reshape(shape)
     return result

@@ -1,0 +1,244 @@
+"""Say whether a model fits a microcontroller: the arena that TFLite Micro needs, what is in it, and what shrinks it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gossamer.errors import ArenaError
+from gossamer.micro import Category, MicroInterpreter, MicroReport, PlannedBuffer, all_ops, measure, needed_ops
+from gossamer.micro.adders import adder, cpp_resolver
+from gossamer.micro.allocation_info import Scope
+from gossamer.micro.arena import ALIGNMENT
+from gossamer.micro.offline import is_planned_offline, smallest_plan, smallest_plan_in_place, with_offline_plan
+from gossamer.micro.report import count_resource_variables
+from gossamer.model import Model, read_model
+from gossamer.model.writer import write_model
+from gossamer.planner.chart import span, steps
+from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, plural, table, write_json
+from gossamer.tools._memory_picture import Drawn, memory_picture, writer_colors
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_HELP = """Show the arena that TFLite Micro needs for MODEL, byte for byte, without a device.
+
+With --arena-size, say whether the model fits and by how much; the exit code is 1 if it does not. An arena of the bytes
+that are used in the end may be too small: while memory is planned, temporary tables lie between head and tail. The
+smallest arena counts them.
+
+The head holds tensors and scratch buffers while they are alive, the tail what stays. The chart has a line for each
+operator: who lies where in the head. Pointers of 4 bytes and the sizes of Arm's compiler are those of a Cortex-M.
+"""
+
+_COLUMNS = 44
+
+
+def _bytes(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d+)\s*([KkMm]?)(?:i?[Bb])?", value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no number of bytes; write 65536, 64K or 1M.")
+    return int(found[1]) * {"": 1, "k": 1 << 10, "m": 1 << 20}[found[2].lower()]
+
+
+@click.command(
+    cls=Tool,
+    help=_HELP,
+    short_help="Say whether a model fits a microcontroller.",
+    example="gossamer micro person_detect.tflite --arena-size 96K --picture head.svg",
+)
+@click.argument("model")
+@click.option("--arena-size", metavar="BYTES", callback=_bytes, help="The arena of your firmware, as 65536, 64K or 1M.")
+@click.option("--pointer-size", type=click.Choice(["4", "8"]), default="4", show_default=True, help="Of the device.")
+@click.option("--picture", metavar="FILE", help="Draw the head over time: .svg, or .png with Pillow.")
+@click.option("--write-offline-plan", "out", metavar="OUT", help="Write the model with the smallest plan found in it.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    model: str,
+    arena_size: int | None,
+    pointer_size: str,
+    picture: str | None,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """See ``_HELP``, which click shows."""
+    stored = read_model(existing_file(model, "model"))
+    _require_operators(stored, model)
+    measured = measure(stored, pointer_size=int(pointer_size))
+    report = describe(stored, model, measured, arena_size)
+    if picture is not None:
+        title = f"{model}: the head of the arena over time"
+        names = {step: str(scope) for step, scope in measured.scopes.items()}
+        memory_picture(measured.plan, dict(_drawn(measured)), names, title).write(picture)
+    if out is not None:
+        written = with_offline_plan(stored)
+        write_model(written, out)
+        report["written"] = {"model": out, **_figures(measure(written, pointer_size=int(pointer_size)))}
+    if as_json:
+        write_json(report)
+    else:
+        _print(report, measured)
+    if report.get("fits") is False:
+        ctx.exit(1)
+
+
+def describe(model: Model, path: str, measured: MicroReport, arena_size: int | None = None) -> dict[str, Any]:
+    """All that ``gossamer micro`` knows of a model, as plain values; sizes are bytes."""
+    scope, alive = measured.peak
+    best = min(smallest_plan(measured).size, measured.head_bytes)
+    report = {
+        "model": path,
+        **measured.to_json(),
+        "registration": cpp_resolver(measured.operators),
+        "planned_offline": is_planned_offline(model),
+        "peak": {
+            "operator": str(measured.scopes.get(scope, "the inputs")),
+            "bytes": alive,
+            "buffers": [
+                {"name": _name(buffer), "bytes": buffer.size}
+                for buffer in sorted(measured.buffers, key=lambda buffer: -buffer.size)
+                if buffer.first_use <= scope <= buffer.last_use
+            ],
+        },
+        "savings": {
+            "better_plan": measured.head_bytes - best,
+            "in_place": max(best - smallest_plan_in_place(model, measured).size, 0),
+        },
+        "plan": measured.plan.to_json(),
+    }
+    if arena_size is not None:
+        report["arena_size"] = arena_size
+        report["fits"] = _fits(model, measured, arena_size)
+        report["spare_bytes"] = arena_size - measured.minimum_arena_bytes
+    return report
+
+
+def _require_operators(model: Model, path: str) -> None:
+    missing = [name for name in needed_ops(model) if name not in all_ops()]
+    unknown = [name for name in missing if adder(name) is None]
+    if unknown:
+        raise Failure(f"{path}: TFLite Micro does not have {', '.join(unknown)}.")
+    if missing:
+        raise Failure(f"{path}: TFLite Micro has {', '.join(missing)}, but what it takes there is not known here.")
+
+
+def _fits(model: Model, measured: MicroReport, size: int) -> bool:
+    if not 0 < measured.minimum_arena_bytes - size < ALIGNMENT:
+        return size >= measured.minimum_arena_bytes
+    # The smallest arena is known to 16 bytes only.
+    try:
+        MicroInterpreter(
+            model, arena=size, pointer_size=measured.pointer_size, resource_variables=count_resource_variables(model)
+        ).allocate_tensors()
+    except ArenaError:
+        return False
+    return True
+
+
+def _figures(measured: MicroReport) -> dict[str, int]:
+    return {
+        "head_bytes": measured.head_bytes,
+        "arena_used_bytes": measured.used_bytes,
+        "minimum_arena_bytes": measured.minimum_arena_bytes,
+    }
+
+
+def _drawn(measured: MicroReport) -> Iterator[tuple[int, Drawn]]:
+    for buffer in measured.buffers:
+        scope = measured.scopes.get(buffer.first_use)
+        writer = "scratch" if buffer.tensor is None else scope.operator if scope else "input"
+        yield buffer.number, Drawn(_name(buffer), writer)
+
+
+def _name(buffer: PlannedBuffer) -> str:
+    return buffer.name or f"tensor {buffer.tensor}"
+
+
+def _print(report: dict[str, Any], measured: MicroReport) -> None:
+    out = console()
+    for name, value in _lines(report):
+        out.print(f"{name:<16}{value}", markup=False)
+    out.print(table(("tail", ">bytes"), list(_tail(report))))
+    out.print(table((f"alive at {report['peak']['operator']}", ">bytes"), list(_peak(report))))
+    out.print("in the firmware", markup=False)
+    for line in report["registration"]:
+        out.print(f"  {line}", markup=False)
+    out.print()
+    width = plural(report["head_bytes"], "byte")
+    out.print(f"head over time, {width} from left to right, and the bytes alive", markup=False)
+    for line in _chart(measured):
+        out.print(line)
+
+
+def _chart(measured: MicroReport) -> Iterator[Text]:
+    from rich.text import Text
+
+    buffers = dict(_drawn(measured))
+    colors = writer_colors(buffers.values())
+    for step, line, used in steps(measured.plan, _COLUMNS):
+        scope = measured.scopes.get(step)
+        name = f"{'':4} {'inputs':<20} " if scope is None else f"{scope.node:4} {_short(scope):<20} "
+        text = Text(f"{name}{line} {used:8,}")
+        for placement in measured.plan.placements:
+            if placement.request.first_use <= step <= placement.request.last_use:
+                columns = span(measured.plan, placement, _COLUMNS)
+                color = colors[buffers[placement.request.buffer].writer]
+                text.stylize(f"white on {color}", len(name) + columns.start, len(name) + columns.stop)
+        yield text
+
+
+def _short(scope: Scope) -> str:
+    subgraph = f" [{scope.subgraph}]" if scope.subgraph else ""
+    return scope.operator[: 20 - len(subgraph)] + subgraph
+
+
+def _lines(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "model", report["model"]
+    smallest, used, head = report["minimum_arena_bytes"], report["arena_used_bytes"], report["head_bytes"]
+    if "fits" in report:
+        size, spare = report["arena_size"], report["spare_bytes"]
+        if report["fits"]:
+            yield "fits", f"{plural(size, 'byte')}, {max(spare, 0):,} to spare"
+        else:
+            yield "does not fit", f"{plural(size, 'byte')}, {-spare:,} are missing"
+    tables = f", {smallest - used:,} of them only while memory is planned" if smallest - used >= ALIGNMENT else ""
+    yield "smallest arena", f"{plural(smallest, 'byte')}{tables}"
+    yield "used", f"{plural(used, 'byte')}: {head:,} of head, {report['tail_bytes']:,} of tail"
+    planned = " by the model's offline plan" if report["planned_offline"] else ""
+    yield "head", f"{plural(head, 'byte')}{planned}, {report['lower_bound_bytes']:,} are alive at once"
+    for what, saved in _SAVINGS.items():
+        if report["savings"][what]:
+            yield "could save", f"{plural(report['savings'][what], 'byte')} {saved}"
+    if "written" in report:
+        written = report["written"]
+        gain = plural(written["minimum_arena_bytes"], "byte") if written["head_bytes"] < head else "no smaller one"
+        yield "written", f"{written['model']}, smallest arena: {gain}"
+
+
+_SAVINGS = {
+    "better_plan": "of head with a better plan of the same buffers; --write-offline-plan writes it",
+    "in_place": "of head if operators wrote over their inputs",
+}
+
+
+def _tail(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    rest = report["tail_bytes"]
+    for category in Category:
+        used = report["categories"][category.name.lower()]["used"]
+        rest -= used
+        if used:
+            yield category.value[0], f"{used:,}"
+    yield "the allocator itself, options, tables", f"{rest:,}"
+
+
+def _peak(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for buffer in report["peak"]["buffers"]:
+        # Converters join the names of all that was fused.
+        yield buffer["name"].split(";")[0], f"{buffer['bytes']:,}"
