@@ -5,7 +5,9 @@ from gossamer.delegates import load_delegate
 from gossamer.delegates.delegate import Delegate, DelegateFlags, DelegateKernel
 from gossamer.errors import (
     ArenaError,
+    CancelledError,
     CompileError,
+    DeadlineExceededError,
     DelegateError,
     GossamerError,
     InvokeError,
@@ -22,7 +24,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArenaError",
+    "CancelledError",
     "CompileError",
+    "DeadlineExceededError",
     "Delegate",
     "DelegateError",
     "DelegateFlags",

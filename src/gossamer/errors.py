@@ -23,6 +23,14 @@ class InvokeError(GossamerError, RuntimeError):
     """The call cannot be carried out: not allocated, data missing, or values that an operator refuses."""
 
 
+class CancelledError(InvokeError):
+    """An invocation was ended before it was done, because somebody wanted it; the next one runs."""
+
+
+class DeadlineExceededError(CancelledError, TimeoutError):
+    """An invocation took longer than it was given, and was ended before it was done; the next one runs."""
+
+
 class DelegateError(GossamerError, RuntimeError):
     """A delegate failed when it was applied, and is off again, or it takes what is another's."""
 

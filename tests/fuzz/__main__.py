@@ -10,12 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 from tests.conftest import corpus_directory
-from tests.fuzz.driving import Outcome
+from tests.fuzz.driving import ORDERLY, Outcome
 from tests.fuzz.mutations import mutant
 from tests.fuzz.sandbox import SECONDS, Sandbox
 from tests.fuzz.seeds import corpus_seeds, own_seeds
-
-ORDERLY = ("ran", "refused")
 
 
 def main() -> None:

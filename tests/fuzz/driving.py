@@ -1,16 +1,18 @@
-"""One hostile model through everything that a program does with a model, and a judgement of how it went."""
+"""One hostile model through everything that a program does with a model, on both paths, and a judgement of how it
+went."""
 
 from __future__ import annotations
 
 import linecache
 import math
 import random
+import re
 import time
 import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,18 @@ from numpy.typing import NDArray
 
 import gossamer
 from gossamer.errors import GossamerError
+from gossamer.schema import BuiltinOperator
 
 SOURCE = str(Path(gossamer.__file__).parent)
+REFERENCE = gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+ORDERLY = ("ran", "refused")
+OWN_LIMITS = re.compile("not enough memory|MemoryError|requested cancel")
+"""Of refusals that are about the time and the memory that a path takes."""
+
+LOOPS = (BuiltinOperator.WHILE, BuiltinOperator.STABLEHLO_WHILE)
+LOOP_SECONDS = 2.0
+"""Time of a model with loops, which may be told to run on and on."""
+
 CALL_SIZE = 1 << 20
 """Elements of an input above which it is left as it is."""
 
@@ -29,7 +41,8 @@ CALL_SIZE = 1 << 20
 class Outcome:
     """How a mutant went. ``verdict``: ``ran``; ``refused`` in good order; ``clumsy``: refused in good order, but only
     because something tripped over it; ``leak``: an exception that is not documented; ``noise``: a warning or output;
-    and of the worker ``crash`` and ``hang``. ``where``: what to look at, equal for equal causes."""
+    ``apart``: the reference path does not take what the default path takes, or the other way round, or gives results
+    of other shapes; and of the worker ``crash`` and ``hang``. ``where``: what to look at, equal for equal causes."""
 
     verdict: str
     stage: str = ""
@@ -37,18 +50,44 @@ class Outcome:
     detail: str = ""
     seconds: float = 0.0
     peak_mib: int = 0
+    results: list[str] = field(default_factory=list)
+    """dtype and shape of every result that was read."""
+
+
+def drive_both(content: bytes, seed: int = 0) -> Outcome:
+    """`drive` on the default path and on the reference path: the worse of the two, or what sets them apart."""
+    default = drive(content, seed)
+    reference = drive(content, seed, experimental_op_resolver_type=REFERENCE)
+    seconds = default.seconds + reference.seconds
+    if default.verdict not in ORDERLY or reference.verdict not in ORDERLY:
+        worse = default if default.verdict not in ORDERLY else reference
+    elif OWN_LIMITS.search(default.detail + reference.detail):
+        worse = default
+    elif default.verdict != reference.verdict:
+        refusal = re.sub(r"[^a-z ]+", "", (default.detail or reference.detail).partition("):")[2])
+        where = f"default {default.verdict}, reference {reference.verdict}: {refusal[:60].strip()}"
+        words = f"default: {default.detail or default.verdict}; reference: {reference.detail or reference.verdict}"
+        worse = Outcome("apart", (default if default.verdict == "refused" else reference).stage, where, words)
+    elif default.results != reference.results:
+        words = f"default: {default.results}; reference: {reference.results}"
+        worse = Outcome("apart", "get", "results of other shapes", words)
+    else:
+        worse = default
+    worse.seconds = seconds
+    return worse
 
 
 def drive(content: bytes, seed: int = 0, **arguments: Any) -> Outcome:
     """Builds, allocates, feeds, invokes, reads; twice, the second time resized at random."""
     rng = random.Random(seed)
     stage = ["construct"]
+    results: list[str] = []
     start = time.perf_counter()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            _drive(content, rng, stage, arguments)
-        outcome = Outcome("ran", stage[0])
+            _drive(content, rng, stage, results, arguments)
+        outcome = Outcome("ran", stage[0], results=results)
     except Warning as warning:
         outcome = Outcome("noise", stage[0], _place(warning), f"{type(warning).__name__}: {warning}")
     except Exception as error:
@@ -57,8 +96,11 @@ def drive(content: bytes, seed: int = 0, **arguments: Any) -> Outcome:
     return outcome
 
 
-def _drive(content: bytes, rng: random.Random, stage: list[str], arguments: dict[str, Any]) -> None:
+def _drive(content: bytes, rng: random.Random, stage: list[str], results: list[str], arguments: dict[str, Any]) -> None:
     interpreter = gossamer.Interpreter(model_content=content, **arguments)
+    if any(code.builtin_code in LOOPS for code in interpreter.model.operator_codes):
+        until = time.monotonic() + LOOP_SECONDS
+        interpreter.set_cancellation_function(lambda: time.monotonic() > until)
     stage[0] = "details"
     interpreter.get_input_details(), interpreter.get_output_details(), interpreter.get_signature_list()
     stage[0] = "allocate"
@@ -75,7 +117,8 @@ def _drive(content: bytes, rng: random.Random, stage: list[str], arguments: dict
         stage[0] = "get"
         for details in interpreter.get_output_details():
             with _refusals():  # an output that nobody writes
-                interpreter.get_tensor(details["index"])
+                value = np.asarray(interpreter.get_tensor(details["index"]))
+                results.append(f"{value.dtype}{list(value.shape)}")
                 interpreter.tensor(details["index"])()
         if not again and rng.random() < 0.3:
             stage[0] = "resize"

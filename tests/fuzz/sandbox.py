@@ -22,6 +22,9 @@ MEMORY = 1 << 29
 
 SECONDS = 10.0
 
+LIFE = 1000
+"""Mutants that a worker drives: each may add kernels to the archive, whose old files stay mapped."""
+
 
 class Sandbox:
     """Drives models in a worker, which is started again when it dies. A context manager."""
@@ -30,6 +33,7 @@ class Sandbox:
         self._memory = memory
         self._seconds = seconds
         self._worker: subprocess.Popen[bytes] | None = None
+        self._driven = 0
         self._noise = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the sandbox
 
     def __enter__(self) -> Sandbox:
@@ -40,8 +44,11 @@ class Sandbox:
         self._noise.close()
 
     def drive(self, content: bytes, seed: int = 0) -> Outcome:
-        """`gossamer.tests.fuzz.driving.drive` in the worker."""
+        """`tests.fuzz.driving.drive_both` in the worker."""
+        if self._driven == LIFE:
+            self._stop()
         worker = self._worker or self._start()
+        self._driven += 1
         start = time.monotonic()
         assert worker.stdin is not None
         try:
@@ -67,6 +74,7 @@ class Sandbox:
         return _receive(worker.stdout.fileno(), time.monotonic() + self._seconds)
 
     def _start(self) -> subprocess.Popen[bytes]:
+        self._driven = 0
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_PERTURB_": "165"}
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *sys.path])
         self._worker = subprocess.Popen(
@@ -128,7 +136,7 @@ def _work(memory: int) -> None:
 
     import numpy as np
 
-    from tests.fuzz.driving import drive
+    from tests.fuzz.driving import drive_both
 
     np.ones((64, 64), np.float32) @ np.ones((64, 64), np.float32)  # BLAS takes its buffers while it can
     with open("/proc/self/statm") as statm:
@@ -147,7 +155,7 @@ def _work(memory: int) -> None:
             return
         with open("/proc/self/clear_refs", "w") as peaks:
             peaks.write("5")
-        outcome = drive(content, seed)
+        outcome = drive_both(content, seed)
         with open("/proc/self/status") as status:
             outcome.peak_mib = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) // 1024
         sys.stdout.flush()

@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer import Interpreter, OpResolverType
 from gossamer.ops.reshape import op
 from gossamer.schema import ReshapeOptions, TensorType
 from tests.ops.cases import Case, const, run_case, tensor
 from tests.ops.invoking import assert_refused_by_invoke
 from tests.ops.reference import assert_refused
+from tests.runtime.graphs import ModelMaker
 
 SIX = np.arange(6)
+
+OFFSETS, AFTER = {0: 0, 1: 448, 2: 512, 3: 512}, {4: 960}
+"""As LiteRT places the tensors of `with_computed_shape`: when allocated, and what an invocation adds."""
 
 
 def shape(*sizes: int) -> ReshapeOptions:
@@ -70,3 +75,39 @@ REFUSED_BY_INVOKE = [
 @pytest.mark.parametrize(("message", "refused"), REFUSED_BY_INVOKE, ids=[message for message, _ in REFUSED_BY_INVOKE])
 def test_refuses_values(message: str, refused: Case) -> None:
     assert_refused_by_invoke(op, refused, message)
+
+
+def with_computed_shape(count: int = 6) -> bytes:
+    """y = -reshape(-x, shape), where the shape is an input."""
+    make = ModelMaker()
+    x, wanted = make.tensor((count,)), make.tensor((2,), TensorType.INT32)
+    negative, reshaped, y = make.tensor((count,)), make.tensor((1, count)), make.tensor((1, count))
+    make.op("NEG", [x], [negative])
+    make.op("RESHAPE", [negative, wanted], [reshaped])
+    make.op("NEG", [reshaped], [y])
+    make.io([x, wanted], [y])
+    return make.model()
+
+
+@pytest.mark.parametrize("resolver", [OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
+def test_a_computed_shape_may_differ_in_each_run(resolver: OpResolverType) -> None:
+    interpreter = Interpreter(model_content=with_computed_shape(), experimental_op_resolver_type=resolver)
+    interpreter.allocate_tensors()
+    for sizes in ((2, 3), (3, 2), (1, 6), (-1, 2)):
+        interpreter.set_tensor(0, SIX.astype(np.float32))
+        interpreter.set_tensor(1, np.int32(sizes))
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(4), SIX.reshape(sizes))
+
+
+def test_the_place_for_a_computed_shape_is_planned_as_litert_does() -> None:
+    interpreter = Interpreter(
+        model_content=with_computed_shape(100),
+        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
+    interpreter.allocate_tensors()
+    # The operand and the result lie in one place; what comes after is planned when the shape is known.
+    assert interpreter.memory_plan().offsets == OFFSETS
+    interpreter.set_tensor(1, np.int32([10, 10]))
+    interpreter.invoke()
+    assert interpreter.memory_plan().offsets == OFFSETS | AFTER

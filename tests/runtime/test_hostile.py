@@ -17,6 +17,7 @@ from gossamer.schema import (
     DimensionType,
     IfOptions,
     SparsityParameters,
+    SplitOptions,
     TensorType,
     Uint8Vector,
 )
@@ -80,21 +81,20 @@ def test_a_copy_that_there_is_no_memory_for(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_input_that_a_later_operator_resizes() -> None:
-    # y = x + 1 is prepared for the shape that the file gives x; then x = -z takes that of z.
+    # y = x + 1 is prepared for the shape of the input x; then x = -z takes that of z.
     make = ModelMaker()
     x, z = make.tensor((2, 3), name="x"), make.tensor((4,), name="z")
     one = make.constant([1.0], np.float32, TensorType.FLOAT32)
     y = make.tensor((2, 3), name="y")
     make.op("ADD", [x, one], [y])
     make.op("NEG", [z], [x])
-    make.io([z], [y])
-    interpreter = Interpreter(
-        model_content=make.model(),
-        experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-    )
-    interpreter.allocate_tensors()
-    with pytest.raises(InvokeError, match=re.escape('ADD (node 0, output "y"): input 0 has shape [4], it had [2, 3]')):
-        interpreter.invoke()
+    make.io([x, z], [y])
+    words = re.escape('NEG (node 1, output "x"): tensor 0 would get shape [4], but as [2, 3] it has been given to')
+    for resolver in (OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, OpResolverType.AUTO):
+        interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+        for _ in range(2):
+            with pytest.raises(PrepareError, match=words):
+                interpreter.allocate_tensors()
 
 
 def test_an_output_that_a_later_operator_resizes() -> None:
@@ -105,9 +105,9 @@ def test_an_output_that_a_later_operator_resizes() -> None:
     make.op("NEG", [z], [y])
     make.io([x, z], [y])
     interpreter = Interpreter(model_content=make.model())
-    interpreter.allocate_tensors()
-    with pytest.raises(InvokeError, match=re.escape('NEG (node 0, output "y"): output 0 has shape [4], it had [2, 3]')):
-        interpreter.invoke()
+    words = 'NEG (node 1, output "y"): tensor 2 would get shape [4], but as [2, 3] it has been given to'
+    with pytest.raises(PrepareError, match=re.escape(words)):
+        interpreter.allocate_tensors()
 
 
 @pytest.mark.parametrize("name", ["IF", "CALL_ONCE"])
@@ -204,3 +204,28 @@ def test_subgraphs_within_subgraphs_are_no_recursion_error() -> None:
     interpreter = Interpreter(model_content=make.model())
     with pytest.raises(PrepareError):
         interpreter.allocate_tensors()
+
+
+def test_an_operator_that_reads_too_early() -> None:
+    make = ModelMaker()
+    x, middle, y = make.tensor((2,)), make.tensor((2,)), make.tensor((2,))
+    make.op("NEG", [middle], [y])
+    make.op("ABS", [x], [middle])
+    make.io([x], [y])
+    for resolver in (OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, OpResolverType.AUTO):
+        interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+        with pytest.raises(PrepareError, match=re.escape('NEG (node 0) reads tensor 1 "t1" before an operator')):
+            interpreter.allocate_tensors()
+
+
+def test_an_operator_whose_outputs_are_one_tensor() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((4,)), make.tensor((2,))
+    axis = make.constant(0, np.int32, TensorType.INT32)
+    make.op("SPLIT", [axis, x], [y, y], SplitOptions(num_splits=2))
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.arange(4, dtype=np.float32))
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(1), [2, 3])

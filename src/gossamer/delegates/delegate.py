@@ -69,6 +69,26 @@ class NodeInfo(Context, ABC):
     def constant(self, position: int) -> Array | None:
         """The value of an input if it is stored in the file or was computed by a prepare, else ``None``."""
 
+    @abstractmethod
+    def callee(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
+        """Another subgraph of the model, for inputs of these shapes. Raises `PrepareError`."""
+
+
+class CalleeInfo(ABC):
+    """Another subgraph as it would be for a node that calls it, which the delegate may take together with the node.
+
+    ``nodes`` are in the order in which to run them, prepared up to the first whose output shapes only the run tells, or
+    that only a delegate can run.
+    """
+
+    nodes: Sequence[NodeInfo]
+    inputs: Sequence[TensorInfo]
+    outputs: Sequence[TensorInfo]
+
+    @abstractmethod
+    def constant(self, tensor: TensorInfo) -> Array | None:
+        """The value of an output if it is stored in the file or was computed by a prepare, else ``None``."""
+
 
 class Partition(ABC):
     """Nodes that a delegate has claimed and that become one.
@@ -125,6 +145,10 @@ class PartitionPrepareContext(Partition):
 class PartitionInvokeContext(Partition):
     """What a kernel may use when the model runs."""
 
+    def poll(self) -> None:
+        """For kernels that run long: to be called now and then, it costs little. Raises `CancelledError`, to be let
+        through, when the invocation is to end."""
+
     @abstractmethod
     def value(self, tensor: TensorInfo) -> Array:
         """The value of an input of the partition, of a constant, or of what has been written before. Not to be
@@ -156,7 +180,8 @@ class DelegateKernel(ABC):
     becomes an `InvokeError`.
 
     ``is_known``: it was prepared without a look at the nodes, or could be the next time. ``again``: does what `invoke`
-    would do now, in less time, for as long as no tensor moves; it cannot fail. ``None``: `invoke` must be asked.
+    would do now, in less time, for as long as no tensor moves; it cannot fail, nor be cancelled, so it must not run
+    long. ``None``: `invoke` must be asked.
     """
 
     is_known: bool = False

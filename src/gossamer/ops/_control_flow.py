@@ -8,7 +8,9 @@ from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, Shape, SubgraphCall, TensorInfo
 
 
-def allocate_callee(ctx: PrepareContext, role: str, index: int, operands: Sequence[TensorInfo]) -> SubgraphCall:
+def allocate_callee(
+    ctx: PrepareContext, role: str, index: int, operands: Sequence[TensorInfo], *, own_inputs: bool = False
+) -> SubgraphCall:
     """The subgraph at an index, prepared for these operands. Raises through ``ctx`` if they do not fit."""
     callee = ctx.subgraph(index)
     ctx.require(
@@ -20,7 +22,7 @@ def allocate_callee(ctx: PrepareContext, role: str, index: int, operands: Sequen
             given.type == taken.type,
             f"{role} (subgraph {index}) input {position} is {type_name(taken.type)}, got {type_name(given.type)}",
         )
-    callee.allocate([operand.shape for operand in operands])
+    callee.allocate([operand.shape for operand in operands], own_inputs=own_inputs)
     return callee
 
 
@@ -36,6 +38,8 @@ def require_outputs(ctx: PrepareContext, role: str, index: int, callee: Subgraph
         f"{role} (subgraph {index}) must have {len(ctx.outputs)} outputs, it has {len(callee.outputs)}",
     )
     for position, (given, wanted) in enumerate(zip(callee.outputs, ctx.outputs, strict=True)):
+        if wanted.index < 0:
+            continue  # left out
         ctx.require(
             given.type == wanted.type,
             f"{role} (subgraph {index}) output {position} is {type_name(given.type)}, must be {type_name(wanted.type)}",
@@ -44,7 +48,9 @@ def require_outputs(ctx: PrepareContext, role: str, index: int, callee: Subgraph
 
 def set_output_shapes(ctx: PrepareContext, shapes: Sequence[Shape] | None) -> None:
     """Fix the shapes of all outputs, or leave them to the values (``None``)."""
-    for position in range(len(ctx.outputs)):
+    for position, output in enumerate(ctx.outputs):
+        if output.index < 0:
+            continue  # left out
         if shapes is None:
             ctx.set_dynamic(position)
         else:
@@ -54,6 +60,11 @@ def set_output_shapes(ctx: PrepareContext, shapes: Sequence[Shape] | None) -> No
 def values_of(ctx: InvokeContext, first: int = 0) -> list[Array]:
     """The values of the inputs from a position on."""
     return [ctx.value(position) for position in range(first, len(ctx.inputs))]
+
+
+def places_of(ctx: InvokeContext) -> list[Array | None]:
+    """Where the outputs are wanted, as ``out`` of a call."""
+    return [ctx.out(position) for position in range(len(ctx.outputs))]
 
 
 def same_elements(values: Sequence[Array], tensors: Sequence[TensorInfo]) -> list[Array]:

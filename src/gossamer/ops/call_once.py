@@ -15,6 +15,7 @@ op = OpDef(
     versions=versions("2.5.0"),
     options=CallOnceOptions,
     side_effects=True,
+    reference_only="it runs once for an interpreter",
 )
 
 

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 import math
 
-from gossamer.ops._control_flow import allocate_callee, operands_of, require_outputs, set_output_shapes, values_of
+from gossamer.ops._control_flow import (
+    allocate_callee,
+    operands_of,
+    places_of,
+    require_outputs,
+    set_output_shapes,
+    values_of,
+)
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema import IfOptions, TensorType
 
@@ -43,5 +51,14 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> list[Array]:
     options: IfOptions = ctx.options
-    taken = bool(ctx.value(0).reshape(-1)[0])
-    return ctx.subgraph(options.then_subgraph_index if taken else options.else_subgraph_index).call(values_of(ctx, 1))
+    taken = options.then_subgraph_index if ctx.value(0).reshape(-1)[0] else options.else_subgraph_index
+    return ctx.subgraph(taken).call(values_of(ctx, 1), places_of(ctx))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    options: IfOptions = graph.options
+    operands = [graph.value(position) for position in range(1, len(graph.inputs))]
+    subgraphs = (options.then_subgraph_index, options.else_subgraph_index)
+    for position, value in enumerate(graph.branch([graph.value(0)], subgraphs, operands)):
+        graph.result(value, position)

@@ -104,11 +104,26 @@ class SubgraphCall(Protocol):
     def has_dynamic_tensors(self) -> bool:
         """Whether a shape in it, as it is allocated, depends on values."""
 
-    def allocate(self, shapes: Sequence[Shape]) -> None:
-        """Resize the inputs where they differ, and prepare and plan the subgraph. Raises `PrepareError`."""
+    @property
+    def handed_on(self) -> Sequence[int | None]:
+        """For each output, which input it is, if it is one: its value is handed on unchanged."""
 
-    def call(self, values: Sequence[Array]) -> list[Array]:
-        """Run it on these inputs (resizing where shapes differ); copies of the outputs."""
+    def allocate(self, shapes: Sequence[Shape], *, own_inputs: bool = False) -> None:
+        """Resize the inputs where they differ, and prepare and plan the subgraph. Raises `PrepareError`.
+
+        ``own_inputs``: as TFLite plans a condition: inputs that are read have places in the arena of the subgraph.
+        """
+
+    def room(self, position: int, number: int) -> Array:
+        """Memory for an output of fixed shape, apart from its place in the arena: as many as are asked for."""
+
+    def call(self, values: Sequence[Array], out: Sequence[Array | None] = ()) -> list[Array]:
+        """Run it on these inputs (resizing where shapes differ); the outputs.
+
+        Inputs are read where they lie. An output is written into its array of ``out``, which is returned, if that fits
+        a fixed shape; it must not be where an input lies. What an output hands on is the array that came in; of others
+        there are copies.
+        """
 
 
 class Resources(Protocol):
@@ -141,6 +156,7 @@ class OpDef:
     the highest version in TFLite's narrower reference resolver: ``None`` when it has them all, 0 when it lacks the
     operator. ``reserved_tensors``: how many tensor indices TFLite's kernel takes for scratch memory when a node is
     built, and when it is first prepared, whether or not it uses them; they decide between equals in a memory plan.
+    ``reference_only`` says, in a few words, why an operator that ships has no ``lower``.
     """
 
     name: str
@@ -154,6 +170,7 @@ class OpDef:
     in_place: InPlace = InPlace.NONE
     reserved_tensors: tuple[int, int] = (0, 0)
     side_effects: bool = False
+    reference_only: str = ""
     custom: bool = False
     doc: str = ""
     prepare_function: Callable[[PrepareContext], Any] | None = None
@@ -334,6 +351,11 @@ class PrepareContext(Context, ABC):
     def set_dynamic(self, position: int) -> None:
         """Leave the shape of an output to what ``reference`` returns."""
 
+    def postpone_shape(self, position: int, operand: int) -> None:
+        """Leave the shape of an output to what ``reference`` returns, which has as many bytes as an input: memory is
+        planned for it, that of the input itself where the operator is `InPlace`."""
+        self.set_dynamic(position)
+
     @abstractmethod
     def set_constant(self, position: int, value: Array) -> None:
         """Give an output its value now; operators after this one see a constant."""
@@ -341,6 +363,10 @@ class PrepareContext(Context, ABC):
     @abstractmethod
     def set_persistent(self, position: int) -> None:
         """Keep the memory of an output from one invocation to the next, as TFLite does where it writes it once."""
+
+    def drop_unread(self, position: int) -> bool:
+        """Leave an output out if nobody reads it: it gets no memory, and has no shape. Whether it is left out."""
+        return False
 
     @abstractmethod
     def temporary(self, tensor_type: TensorType, shape: Sequence[int], *, persistent: bool = False) -> None:
@@ -363,6 +389,10 @@ class InvokeContext(Context, ABC):
     phase = "invoke"
     data: Any
 
+    def poll(self) -> None:
+        """For operators that run long: to be called now and then, it costs little. Raises `CancelledError`, to be let
+        through, when the invocation is to end."""
+
     @abstractmethod
     def value(self, position: int) -> Array:
         """An input as an array of its shape, not to be written to; strings are ``bytes`` objects, packed integers
@@ -371,6 +401,10 @@ class InvokeContext(Context, ABC):
     @abstractmethod
     def optional_value(self, position: int) -> Array | None:
         """The same, or ``None`` if the input was left out."""
+
+    def out(self, position: int) -> Array | None:
+        """Where an output is wanted, if it has such a place: an array that is returned need not be copied then."""
+        return None
 
     @abstractmethod
     def variable(self, position: int) -> Array:

@@ -6,7 +6,8 @@ what is left. With zero-sized dimensions the -1 is 0 if the input is empty and n
 otherwise it is the quotient of the products over the dimensions that are not 0. The element counts must agree.
 
 The output's shape is known when the second input is missing or constant. If the input is constant too, so is the
-output. Otherwise the output is dynamic, though in place of the input wherever the planner can (TFLite's RESHAPE).
+output. Otherwise the shape is only known at run time; the output lies in place of the input wherever the planner can
+have that, else it is dynamic (TFLite's RESHAPE, which returns kTfLiteOutputShapeNotKnown).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def prepare(ctx: PrepareContext) -> None:
     require_output_type(ctx)
     shape_tensor = ctx.optional(1)
     if shape_tensor is not None and not shape_tensor.is_constant:
-        ctx.set_dynamic(0)
+        ctx.postpone_shape(0, 0)
         return
     shape = _resolved(ctx, ctx.input(0).shape, _requested(ctx, ctx.constant(1)))
     value = ctx.constant(0)

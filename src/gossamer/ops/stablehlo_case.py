@@ -7,8 +7,18 @@ are static and equal in all branches, else they are those of the branch that ran
 
 from __future__ import annotations
 
-from gossamer.ops._control_flow import allocate_callee, operands_of, require_outputs, set_output_shapes, values_of
+import numpy as np
+
+from gossamer.ops._control_flow import (
+    allocate_callee,
+    operands_of,
+    places_of,
+    require_outputs,
+    set_output_shapes,
+    values_of,
+)
 from gossamer.ops._layout import require_single
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import StablehloCaseOptions
@@ -46,4 +56,16 @@ def reference(ctx: InvokeContext) -> list[Array]:
     indices = options.branch_subgraph_indices
     branch = int(ctx.value(0).reshape(-1)[0])
     taken = indices[branch if 0 <= branch < len(indices) else -1]
-    return ctx.subgraph(taken).call(values_of(ctx, 1))
+    return ctx.subgraph(taken).call(values_of(ctx, 1), places_of(ctx))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    options: StablehloCaseOptions = graph.options
+    indices = options.branch_subgraph_indices
+    operands = [graph.value(position) for position in range(1, len(graph.inputs))]
+    numbers = graph.array(np.arange(len(indices) - 1, dtype=np.int32))
+    flags = graph.map("equal", graph.reshape(graph.value(0), (1,)), numbers, type=TensorType.BOOL)
+    each = [flags.slice(0, number, 1) for number in range(len(indices) - 1)]
+    for position, value in enumerate(graph.branch(each, indices, operands)):
+        graph.result(value, position)

@@ -5,7 +5,15 @@ Without a kernel for the name, the decomposition runs: its inputs and outputs ar
 
 from __future__ import annotations
 
-from gossamer.ops._control_flow import allocate_callee, operands_of, require_outputs, set_output_shapes, values_of
+from gossamer.ops._control_flow import (
+    allocate_callee,
+    operands_of,
+    places_of,
+    require_outputs,
+    set_output_shapes,
+    values_of,
+)
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema import StableHLOCompositeOptions
 
@@ -31,4 +39,12 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> list[Array]:
     options: StableHLOCompositeOptions = ctx.options
-    return ctx.subgraph(options.decomposition_subgraph_index).call(values_of(ctx))
+    return ctx.subgraph(options.decomposition_subgraph_index).call(values_of(ctx), places_of(ctx))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    options: StableHLOCompositeOptions = graph.options
+    operands = [graph.value(position) for position in range(len(graph.inputs))]
+    for position, value in enumerate(graph.call(options.decomposition_subgraph_index, operands)):
+        graph.result(value, position)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.dtypes import NO_ARENA
+from gossamer.dtypes import NO_ARENA, is_packed
 from gossamer.errors import UnsupportedOpError
 from gossamer.model.control_dependencies import control_dependencies
 from gossamer.model.model import Model, resolved_code
@@ -11,9 +11,12 @@ from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
 from gossamer.planner.planner import AllocationType
 from gossamer.resolver import BuiltinOpResolver, OpResolver
+from gossamer.runtime.arenas import SharedArena, call_depths
+from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.node import Node
 from gossamer.runtime.resources import ResourceMap
 from gossamer.runtime.subgraph import Subgraph
+from gossamer.runtime.taps import Taps
 from gossamer.runtime.tensor import Tensor, constant_tensor, stored_tensor
 from gossamer.runtime.unresolved import unresolved_custom_op
 from gossamer.schema import BuiltinOperator, Operator, SubGraph
@@ -24,16 +27,21 @@ def build_subgraphs(
     model: Model,
     resolver: OpResolver,
     faults: tuple[Fault, ...] = (),
+    cancellation: Cancellation | None = None,
+    taps: Taps | None = None,
     **settings: bool,
 ) -> list[Subgraph]:
     """Subgraphs over a verified model. ``faults`` are what its verifier found and TFLite reports at allocation;
-    ``settings`` are those of `Subgraph`, for all of them.
+    ``cancellation``, ``taps`` and ``settings`` are those of `Subgraph`, for all of them.
 
     Raises `UnsupportedOpError` for a builtin operator or version that the resolver does not have. An unknown custom
     operator is no error yet: a delegate may claim it, and preparing it says what is missing.
     """
     ops = _resolve(model, resolver)
     resources = ResourceMap()
+    cancellation, taps = cancellation or Cancellation(), taps or Taps()
+    entries = {0, *(signature.subgraph_index for signature in model.signatures.values())}
+    shared = {} if settings.get("preserve_all_tensors") else _shared_arenas(model, entries)
     dependencies = control_dependencies(model)
     # Operators of somebody else may change from one run to the next.
     shipped = all(op is find_op(op.name, custom=op.custom) for op, _ in ops)
@@ -45,12 +53,16 @@ def build_subgraphs(
             Subgraph(
                 index,
                 stored.name,
-                [_tensor(model, i, tensor) for i, tensor in enumerate(stored.tensors)],
+                _tensors(model, stored),
                 [] if wrong else _nodes(model, stored, ops),
                 stored.inputs,
                 stored.outputs,
                 siblings=subgraphs,
                 resources=resources,
+                cancellation=cancellation,
+                taps=taps,
+                is_entry=index in entries,
+                shared_arena=shared.get(index),
                 source=model.source,
                 identity=identity,
                 faults=wrong,
@@ -59,6 +71,17 @@ def build_subgraphs(
             )
         )
     return subgraphs
+
+
+def _shared_arenas(model: Model, entries: set[int]) -> dict[int, SharedArena]:
+    """By subgraph, the arena that it shares with those that operators call at the same depth. What users run keeps its
+    memory from one call to the next."""
+    made: dict[int, SharedArena] = {}
+    return {
+        index: made.setdefault(depth, SharedArena())
+        for index, depth in enumerate(call_depths(model))
+        if depth and index not in entries
+    }
 
 
 def _resolve(model: Model, resolver: OpResolver) -> list[tuple[OpDef, int]]:
@@ -113,6 +136,14 @@ def _advice(name: str, version: int, resolver: OpResolver) -> str:
         f"This resolver has {name} {span}; {wanted}{', and the default resolver has it' if default else ''}.\n"
         "`gossamer versions MODEL --lower OUT` writes the model with the lowest versions that it can do with."
     )
+
+
+def _tensors(model: Model, subgraph: SubGraph) -> list[Tensor]:
+    tensors = [_tensor(model, index, stored) for index, stored in enumerate(subgraph.tensors)]
+    for tensor in tensors:
+        if tensor.is_stored and is_packed(tensor.type):  # which others are not blockwise
+            tensor.find_blocks(tensors)
+    return tensors
 
 
 def _tensor(model: Model, index: int, stored: StoredTensor) -> Tensor:

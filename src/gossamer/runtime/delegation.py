@@ -61,6 +61,11 @@ class Delegation:
         return [made.kernel for made in self._partitions]
 
     @property
+    def partitions(self) -> list[RunningPartition]:
+        """The partitions, in the same order."""
+        return list(self._partitions)
+
+    @property
     def is_static(self) -> bool:
         """Whether an applied delegate relies on the shapes that it was shown."""
         return any(not delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS for delegate in self._applied)

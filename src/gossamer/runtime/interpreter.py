@@ -8,6 +8,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -32,10 +33,13 @@ from gossamer.resolver import (
     OpResolver,
     OpResolverType,
 )
+from gossamer.runtime.arenas import MemoryReport, called_subgraphs, memory_report
 from gossamer.runtime.builder import build_subgraphs
+from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.known import Forgotten, KnownGraph, record_of
 from gossamer.runtime.signature import SignatureRunner
 from gossamer.runtime.subgraph import Subgraph
+from gossamer.runtime.taps import Callback, Tap, Taps
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema import BlockwiseQuantization, DimensionType, TensorType
 
@@ -49,11 +53,25 @@ _PLAIN_SETTINGS = {
     "profile_delegates": False,
 }
 
+_SHARED = (
+    "_source",
+    "_num_threads",
+    "_compress_zero_points",
+    "_resolver",
+    "_settings",
+    "_has_default_delegate",
+    "_is_plain",
+    "allow_buffer_handle_output",
+)
+"""What clones have in common."""
+
 _VIEWS_HELD = """There is at least 1 reference to internal data
       in the interpreter in the form of a numpy array or slice. Be sure to
       only hold the function returned from tensor() if you are using raw
       data access."""
 
+
+_NO_DATA = "Tensor data is null. Run allocate_tensors() first"
 
 _SMALL = 1 << 16
 """Bytes of values for which it matters how a copy begins; and there is always memory for it."""
@@ -141,30 +159,66 @@ class Interpreter:
             "delegate_fusion": not experimental_disable_delegate_node_fusion,
             "profile_delegates": experimental_force_delegate_node_profiling,
         }
-        self._held: set[weakref.ref[_View]] = set()
-        # Tensors whose value is set and read by copying an array, which is remembered: most of a small model's call.
-        self._plain: dict[int, Tensor] = {}
-        self._release: weakref.finalize[..., Any] | None = None
-        self._wants_default_delegate = experimental_op_resolver_type not in (
+        self._has_default_delegate = experimental_op_resolver_type not in (
             OpResolverType.BUILTIN_REF,
             OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
         )
-        self.allow_buffer_handle_output = False
-        self._made: list[Subgraph] | None = None
-        self._default: Delegate | None = None
         # What is kept of a model was made with the operators that ship, and with these settings.
-        self._may_be_known = (
+        self._is_plain = (
             content is None
             and experimental_op_resolver_type in (OpResolverType.AUTO, OpResolverType.BUILTIN)
             and not custom_ops
             and not delegates
             and self._settings == _PLAIN_SETTINGS
         )
+        self.allow_buffer_handle_output = False
+        self._start(delegates)
+
+    def _start(self, delegates: Sequence[Delegate]) -> None:
+        """Make what no interpreters share."""
+        self._cancellation = Cancellation()
+        self._taps = Taps()
+        self._held: set[weakref.ref[_View]] = set()
+        # Tensors whose value is set and read by copying an array, which is remembered: most of a small model's call.
+        self._plain: dict[int, Tensor] = {}
+        self._release: weakref.finalize[..., Any] | None = None
+        self._wants_default_delegate = self._has_default_delegate
+        self._made: list[Subgraph] | None = None
+        self._default: Delegate | None = None
+        self._delegates: list[Delegate] = []
+        self._may_be_known = self._is_plain
         self._known = self._recall() if self._may_be_known else None
         if self._known is None:
             self._make()
         for delegate in delegates:
             self.modify_graph_with_delegate(delegate)
+
+    def clone(self) -> Interpreter:
+        """Another interpreter of the same model, with the same settings, delegates and input shapes, allocated if this
+        one is: to run at the same time, in another thread.
+
+        Shared are the file, machine code and packed weights, none of which changes. Separate are tensors and all state:
+        variables, resource variables and hash tables are as in a new interpreter (CALL_ONCE runs again), and inputs
+        have no values. Taps, views and the cancellation function stay here. Delegates of your own get both graphs.
+        Raises as the constructor and `allocate_tensors` do.
+        """
+        other = object.__new__(type(self))
+        for name in _SHARED:
+            setattr(other, name, getattr(self, name))
+        if "_model" in self.__dict__:
+            other.__dict__["_model"] = self._model
+        other._start(self._delegates)
+        if self._known is not None:
+            is_allocated = self._known.is_allocated
+        else:
+            graph = self._subgraphs[0]
+            is_allocated = graph.is_invokable
+            for index in graph.inputs:
+                if index >= 0 and not graph.tensors[index].is_constant:
+                    other.resize_tensor_input(index, graph.tensors[index].shape)
+        if is_allocated:
+            other.allocate_tensors()
+        return other
 
     @property
     def model(self) -> Model:
@@ -199,15 +253,18 @@ class Interpreter:
         if self._may_be_known:
             self._remember()
 
-    def invoke(self) -> None:
+    def invoke(self, *, timeout: float | None = None) -> None:
         """Run the model on the inputs that are set.
 
-        Raises `RuntimeError`: not allocated, an operator refuses its values (`InvokeError`), or a view of `tensor` is
-        still held.
+        ``timeout``: seconds after which it ends with `DeadlineExceededError`, a `TimeoutError`, as soon as a node or an
+        iteration of a loop is done; what a delegate runs as one, and has no loop, is not interrupted.
+
+        Raises `RuntimeError`: not allocated, an operator refuses its values (`InvokeError`), a view of `tensor` is
+        still held, or it is cancelled (`CancelledError`). `ValueError` for a timeout below 0.
         """
-        graph = self._subgraphs[0] if self._known is None else self._known
+        graph = self._known or self._subgraphs[0]
         sole = graph.sole
-        if sole is not None and not self._held and not graph.busy:
+        if sole is not None and timeout is None and not self._held and not graph.busy:
             again = sole.again
             if again is not None:
                 graph.busy = True
@@ -217,15 +274,39 @@ class Interpreter:
                     graph.busy = False
                 return
         self._ensure_safe()
-        if self._known is not None:
-            try:
-                self._known.invoke()
-                return
-            except Forgotten as reason:
-                self._forget(reason)
-        self._subgraphs[0].invoke()
+        with self._invocation(timeout):
+            if self._known is not None:
+                try:
+                    self._known.invoke()
+                    return
+                except Forgotten as reason:
+                    self._forget(reason)
+            self._subgraphs[0].invoke()
         if not self.allow_buffer_handle_output:
             self._subgraphs[0].make_outputs_readable()
+
+    def _invocation(self, timeout: float | None) -> AbstractContextManager[None]:
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout must be 0 seconds or more, got {timeout}")
+        return self._cancellation.invocation(timeout)
+
+    def set_cancellation_function(self, check: Callable[[], bool] | None) -> None:
+        """Have a function asked before every node, in every iteration of a loop, and by operators that run long:
+        `invoke` ends with `CancelledError` when it returns ``True``. ``None`` takes it away.
+
+        After that, variables and resources have the values that they had then; the next `invoke` runs.
+        """
+        if check is not None and not callable(check):
+            raise ValueError(f"set_cancellation_function takes a function without arguments or None, got {check!r}")
+        self._cancellation.check = check
+        for graph in (self._known, *(self._made or ())):
+            if graph is not None:
+                graph.sole = None
+
+    def cancel(self) -> None:
+        """End the `invoke` that is under way in another thread, at the same places where `set_cancellation_function`
+        has its function asked; it raises `CancelledError`. Calls of `invoke` after that are not affected."""
+        self._cancellation.cancel()
 
     def modify_graph_with_delegate(self, delegate: Delegate) -> bool:
         """Let a delegate take the nodes that it claims in every subgraph, except those named ``VALIDATION:``.
@@ -244,7 +325,9 @@ class Interpreter:
         except DelegateError:
             for subgraph in self._subgraphs:
                 subgraph.delegation.remove()
+            self._delegates.clear()
             raise
+        self._delegates.append(delegate)
         return all(applied)
 
     def preview_delegate(self, delegate: Delegate, subgraph_index: int = 0) -> Claims:
@@ -315,7 +398,7 @@ class Interpreter:
         tensor = self._plain.get(tensor_index) if type(tensor_index) is int else None
         if tensor is not None and type(value) is np.ndarray:
             array = tensor.cached
-            if array is not None and value.dtype is array.dtype and value.shape == array.shape:
+            if array is not None and value.dtype is array.dtype and value.shape == tensor.shape:
                 array[...] = value
                 tensor.data_is_stale = False
                 return
@@ -326,16 +409,20 @@ class Interpreter:
         """A copy of a tensor's value; a scalar comes as a NumPy scalar. Strings are `bytes` in an object array; int4
         and int2 come as int8.
 
-        An intermediate tensor holds its value only with ``experimental_preserve_all_tensors``: its memory is shared.
+        An intermediate tensor holds its value only with ``experimental_preserve_all_tensors``: its memory is shared; so
+        is that of all tensors of subgraphs that operators call.
         Raises `ValueError`: bad index, or no value yet; `RuntimeError`: not enough memory for the copy.
         """
         if type(tensor_index) is int and not subgraph_index:
             plain = self._plain.get(tensor_index)
-            array = plain.cached if plain is not None and not plain.data_is_stale else None
-            if array is not None and array.nbytes <= _SMALL:
-                copied: NDArray[Any] = array.copy()
-                return copied
+            if plain is not None and plain.bytes <= _SMALL and not plain.data_is_stale:
+                array = plain.cached
+                if array is not None:
+                    copied: NDArray[Any] = array.copy()
+                    return copied
         tensor = self._tensor(operator.index(tensor_index), operator.index(subgraph_index))
+        if subgraph_index and not self._subgraph(subgraph_index).holds(tensor):
+            raise ValueError(_NO_DATA)
         try:
             value = _returned(np.array(self._readable(tensor)))
         except MemoryError as error:
@@ -367,6 +454,29 @@ class Interpreter:
             return live
 
         return view
+
+    def tap(self, callback: Callback, tensors: Iterable[int | str] | None = None, subgraph_index: int = 0) -> Tap:
+        """Have a function called with a tensor (``index``, ``name``, ``type``, ``shape``, ``quantization``) and a copy
+        of its value whenever that is written while the model runs: in a loop, in each iteration.
+
+        ``tensors``: indices or names; by default all that nodes write, and the inputs. Inputs are told when the
+        subgraph begins, what a node writes when it is done, variables that it may write among it. Outputs keep every
+        bit: what a delegate leaves out by fusing operators is computed apart, which takes time.
+
+        Call ``remove()`` of what is returned, or use it in a ``with`` statement, to end it. Raises `ValueError` for a
+        tensor that does not exist or has one value only, `ModelError` and the like as the constructor does; `invoke`
+        raises `InvokeError` if the function fails.
+        """
+        if not callable(callback):
+            raise ValueError(f"tap takes a function of a tensor and its value, got {callback!r}")
+        subgraph = self._subgraph(subgraph_index)
+        observable = subgraph.observable
+        chosen = observable if tensors is None else {_observed(subgraph, observable, tensor) for tensor in tensors}
+        tap = Tap(self._taps, callback, subgraph_index, chosen)
+        self._taps.add(tap)
+        for each in self._subgraphs:
+            each.sole = None
+        return tap
 
     def get_input_details(self) -> list[Details]:
         """Details of the inputs: ``name``, ``index``, ``shape``, ``shape_signature``, ``dtype``, ``quantization``
@@ -424,6 +534,10 @@ class Interpreter:
         """
         return self._subgraph(subgraph_index).plan(persistent=persistent)
 
+    def memory_report(self) -> MemoryReport:
+        """What the arenas of all subgraphs take, and how much is saved where those that operators call share memory."""
+        return memory_report(self._subgraphs)
+
     def _apply_default_delegate(self) -> None:
         # As late as TFLite does it: after those that the user applies, when the shapes are those that will run.
         self._wants_default_delegate = False
@@ -433,16 +547,23 @@ class Interpreter:
             return
         if self._release is None:
             self._release = weakref.finalize(self, _release, self._subgraphs)
-        for subgraph in self._delegated_subgraphs():
+        subgraphs = {subgraph.index: subgraph for subgraph in self._delegated_subgraphs()}
+        waiting = [index for index, subgraph in subgraphs.items() if subgraph.is_entry]
+        for index in waiting:
+            subgraph = subgraphs[index]
             try:
                 subgraph.delegation.apply(delegate)
-            except DelegateError as error:  # noqa: PERF203 (of the few subgraphs, each may fail)
+            except DelegateError as error:
                 # What the graph is to blame for, whoever runs it, allocate_tensors and invoke will say; other shapes
                 # may do better.
                 if isinstance(error.__cause__, PrepareError):
                     self._wants_default_delegate |= subgraph.index == 0
                 else:
                     logger.warning("The default delegate fails, the reference kernels run instead: %s", error)
+            # What a delegate has taken together with the operator that calls it needs nothing of its own.
+            left = [node.options for node in subgraph.planned_nodes if node.options is not None]
+            called = dict.fromkeys(callee for options in left for callee in called_subgraphs(options))
+            waiting += [callee for callee in called if callee in subgraphs and callee not in waiting]
 
     @property
     def _subgraphs(self) -> list[Subgraph]:
@@ -451,7 +572,9 @@ class Interpreter:
     def _make(self) -> list[Subgraph]:
         """Read the model and build its subgraphs, which take the place of what is known of it."""
         self._plain.clear()
-        made = build_subgraphs(self._model, self._resolver, verify_model(self._model), **self._settings)
+        made = build_subgraphs(
+            self._model, self._resolver, verify_model(self._model), self._cancellation, self._taps, **self._settings
+        )
         known, self._known, self._made = self._known, None, made
         if known is not None and known.is_allocated:
             self._apply_default_delegate()
@@ -482,7 +605,7 @@ class Interpreter:
         if not record or checksum(self._source.content, record["structure"]) != record["checksum"]:
             return None
         self._may_be_known = False
-        return KnownGraph(self._source, record, self._default)
+        return KnownGraph(self._source, record, self._default, self._cancellation)
 
     def _remember(self) -> None:
         """Take down what the next interpreter of this file needs, if everything is as it was made for."""
@@ -517,7 +640,7 @@ class Interpreter:
     def _readable(self, tensor: Tensor) -> NDArray[Any]:
         tensor.make_readable()
         if not tensor.has_data:
-            raise ValueError("Tensor data is null. Run allocate_tensors() first")
+            raise ValueError(_NO_DATA)
         return tensor.array()
 
     def _set_tensor(self, tensor_index: int, value: ArrayLike, subgraph_index: int) -> None:
@@ -656,6 +779,23 @@ class InterpreterWithCustomOps(Interpreter):
                     "MutableOpResolver"
                 )
         super().__init__(experimental_op_resolver_type=resolver, **kwargs)
+
+
+def _observed(subgraph: Subgraph, observable: set[int], wanted: int | str) -> int:
+    """The index of a tensor that can be observed. Raises `ValueError`."""
+    if isinstance(wanted, str):
+        named = [tensor for tensor in subgraph.tensors if tensor.name == wanted]
+        if not named:
+            raise ValueError(f'subgraph {subgraph.index} has no tensor "{wanted}"')
+        index = next((tensor.index for tensor in named if tensor.index in observable), named[0].index)
+    else:
+        index = subgraph.tensor(operator.index(wanted)).index
+    if index not in observable:
+        raise ValueError(
+            f'tensor {index} "{subgraph.tensors[index].name}" of subgraph {subgraph.index} is not written when the '
+            "model runs; get_tensor has its value, if it has one"
+        )
+    return index
 
 
 def _default_delegate(num_threads: int) -> Delegate | None:

@@ -23,14 +23,16 @@ from gossamer.delegates.delegate import (
     PartitionPrepareContext,
 )
 from gossamer.dtypes import NO_ARENA
-from gossamer.errors import InvokeError
+from gossamer.errors import CancelledError, InvokeError
 from gossamer.model.model import Model
 from gossamer.model.reader import ModelFile
 from gossamer.model.structure import checksum, structure
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.planner.planner import AllocationType
-from gossamer.runtime import subgraph as subgraphs
-from gossamer.runtime.subgraph import ALIGNMENT, ALREADY_RUNNING, Subgraph, fingerprint_of
+from gossamer.runtime import arenas
+from gossamer.runtime.arenas import ALIGNMENT
+from gossamer.runtime.cancellation import Cancellation
+from gossamer.runtime.subgraph import ALREADY_RUNNING, Subgraph, fingerprint_of
 from gossamer.runtime.tensor import Tensor, stored_tensor
 from gossamer.schema.enums import TensorType
 from gossamer.schema.tables import QuantizationParameters
@@ -111,7 +113,10 @@ def _tensor_of(index: int, name: str, kind: int, shape: Shape, signature: Shape,
 class KnownGraph:
     """The only subgraph of a known file: the tensors that go in and out, by index, and the kernel that runs it."""
 
-    def __init__(self, file: ModelFile, record: Mapping[str, Any], delegate: Delegate) -> None:
+    def __init__(
+        self, file: ModelFile, record: Mapping[str, Any], delegate: Delegate, cancellation: Cancellation
+    ) -> None:
+        self.cancellation = cancellation
         self.inputs: tuple[int, ...] = record["inputs"]
         self.outputs: tuple[int, ...] = record["outputs"]
         self.tensors = {index: _tensor_of(index, *values) for index, values in record["tensors"].items()}
@@ -150,25 +155,31 @@ class KnownGraph:
         for index, tensor in self.tensors.items():
             places[index] = size
             size += -(-tensor.bytes // ALIGNMENT) * ALIGNMENT
-        memory = subgraphs.aligned_memory(size)
+        memory = arenas.aligned_memory(size)
         for index, tensor in self.tensors.items():
             if tensor.bytes:
                 tensor.place(memory[places[index] : places[index] + tensor.bytes])
 
     def invoke(self) -> None:
-        """Run it. Raises `InvokeError` if it runs already, `Forgotten` if nodes have to do it, or say what is wrong."""
+        """Run it. Raises `InvokeError` if it runs already, `CancelledError`, and `Forgotten` if nodes have to do it, or
+        say what is wrong."""
         if self._kernel is None:
             raise Forgotten
         if self.busy:
             raise InvokeError(ALREADY_RUNNING.format(0))
         self.busy = True
         try:
+            if self.cancellation.pending:
+                self.cancellation.poll(f"before {self._delegate.name} (node {self._partition.node}) of subgraph 0")
             self._kernel.invoke(self._partition)
+        except CancelledError:
+            raise
         except Exception as error:
             raise Forgotten from error
         finally:
             self.busy = False
-        self.sole = self._kernel
+        if self.cancellation.check is None:
+            self.sole = self._kernel
 
     def hand_over(self, subgraph: Subgraph) -> None:
         """Copy the values into the tensors of a subgraph that takes its place."""
@@ -196,6 +207,7 @@ class _Partition(PartitionPrepareContext, PartitionInvokeContext):
         self.inputs = tuple([tensors[index] for index in record["fed"]])
         self.outputs = tuple([tensors[index] for index in record["computed"]])
         self._tensors = tensors
+        self._cancellation = graph.cancellation
         self._nodes: tuple[int, ...] = record["nodes"]
 
     @property
@@ -207,6 +219,16 @@ class _Partition(PartitionPrepareContext, PartitionInvokeContext):
     def nodes(self) -> Sequence[NodeInfo]:  # type: ignore[override]  # an attribute that is not there
         """There are none. Raises `Forgotten`."""
         raise Forgotten
+
+    @property
+    def node(self) -> int:
+        """The number of the node that stands for it where there are nodes: it comes after those of the file."""
+        return max(self._nodes) + 1
+
+    def poll(self) -> None:
+        """See `PartitionInvokeContext.poll`."""
+        if self._cancellation.pending:
+            self._cancellation.poll(f"in the only node ({self.node}) of subgraph 0")
 
     def set_shape(self, tensor: TensorInfo, shape: Shape) -> None:
         """See `PartitionPrepareContext.set_shape`."""

@@ -8,10 +8,13 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import Delegate, NodeInfo
+from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo
+from gossamer.dtypes import is_packed
 from gossamer.errors import GossamerError, PrepareError
-from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
+from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources
 from gossamer.planner.planner import AllocationType
+from gossamer.runtime.callee import Callee
+from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
 
@@ -26,6 +29,8 @@ it is, and where."""
 class Node:
     """Tensor indices of one operator (-1: optional input left out), its options, and the data its prepare made.
 
+    ``outputs`` are the ``declared_outputs`` of the file, but -1 where nobody reads one and its prepare leaves it out.
+
     ``shapes`` are those of the inputs that it is prepared for, ``shapes_out`` those that it gave its outputs.
     ``delegate`` is set on a node that stands for a partition.
     """
@@ -33,6 +38,7 @@ class Node:
     __slots__ = (
         "custom_options",
         "data",
+        "declared_outputs",
         "delegate",
         "index",
         "inputs",
@@ -61,7 +67,7 @@ class Node:
         self.op = op
         self.version = version
         self.inputs = inputs
-        self.outputs = outputs
+        self.outputs = self.declared_outputs = outputs
         self.intermediates = intermediates
         self.options = options
         self.custom_options = custom_options
@@ -91,6 +97,7 @@ class Scope(Protocol):
     """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value."""
 
     resized: bool
+    cancellation: Cancellation
 
     @property
     def fingerprint(self) -> str | None:
@@ -106,8 +113,14 @@ class Scope(Protocol):
     @property
     def resources(self) -> Resources: ...
 
-    def callee(self, index: int) -> SubgraphCall:
+    def is_read(self, index: int) -> bool:
+        """Whether a node reads a tensor that is written here, or somebody else may."""
+
+    def callee(self, index: int) -> Callee:
         """Another subgraph. Raises `PrepareError` for an index that does not exist."""
+
+    def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
+        """Another subgraph as a part of this one. Raises `PrepareError`."""
 
     def begin_temporaries(self, node: Node) -> None:
         """A node is prepared anew: its scratch requests are void."""
@@ -139,7 +152,7 @@ class _NodeContext(Context):
             tuple([tensors[i] for i in node.intermediates if i >= 0]),
         )
 
-    def subgraph(self, index: int) -> SubgraphCall:
+    def subgraph(self, index: int) -> Callee:
         try:
             return self.owner.callee(index)
         except PrepareError as error:
@@ -176,6 +189,9 @@ class NodeView(_NodeContext, NodeInfo):
     def propagate_shapes(self) -> None:
         self.owner.propagate_shapes()
 
+    def callee(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
+        return self.owner.inlined(index, shapes)
+
 
 class NodePrepareContext(_NodeContext, PrepareContext):
     """The prepare phase: writes shapes and storage classes of the outputs into the scope's tensors."""
@@ -195,9 +211,16 @@ class NodePrepareContext(_NodeContext, PrepareContext):
 
     def set_dynamic(self, position: int) -> None:
         tensor = self.tensors_out[position]
-        if not tensor.is_dynamic:
+        if tensor.allocation_type != AllocationType.DYNAMIC:
             tensor.allocation_type = AllocationType.DYNAMIC
             tensor.buffer = tensor.objects = None
+
+    def postpone_shape(self, position: int, operand: int) -> None:
+        tensor, source = self.tensors_out[position], self.tensors_in[operand]
+        if tensor.allocation_type != AllocationType.ARENA_RW or source is None:
+            self.set_dynamic(position)
+        else:
+            tensor.postpone(source.bytes)
 
     def set_constant(self, position: int, value: Array) -> None:
         tensor = self.tensors_out[position]
@@ -211,6 +234,17 @@ class NodePrepareContext(_NodeContext, PrepareContext):
         tensor = self.tensors_out[position]
         tensor.allocation_type = AllocationType.ARENA_RW_PERSISTENT
 
+    def drop_unread(self, position: int) -> bool:
+        tensor = self.tensors_out[position]
+        if tensor.index >= 0:
+            if self.owner.is_read(tensor.index):
+                return False
+            tensor.forget()
+            self.tensors_out = _without(self.tensors_out, position, _nowhere())
+            self.outputs = self.tensors_out
+            self.node.outputs = _without(self.node.outputs, position, -1)
+        return True
+
     def temporary(self, tensor_type: TensorType, shape: Sequence[int], *, persistent: bool = False) -> None:
         home = AllocationType.ARENA_RW_PERSISTENT if persistent else AllocationType.ARENA_RW
         try:
@@ -219,12 +253,17 @@ class NodePrepareContext(_NodeContext, PrepareContext):
             self.fail(f"scratch memory: {error}")
 
 
+def _without(items: tuple[Any, ...], position: int, instead: object) -> tuple[Any, ...]:
+    return (*items[:position], instead, *items[position + 1 :])
+
+
 class NodeInvokeContext(_NodeContext, InvokeContext):
     """The invoke phase: arrays over the tensors' memory. Valid until the node is prepared again."""
 
     def __init__(self, scope: Scope, node: Node) -> None:
         super().__init__(scope, node)
         self.data = node.data
+        self._callees: dict[int, Callee] = {}
         self.fed = [(at, t) for at, t in enumerate(self.tensors_in) if t is not None and not t.is_stored]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
             if tensor is not None and tensor.shape != prepared:
@@ -259,6 +298,23 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             self.fail(f"input {position} must be a variable tensor")
         return tensor.array()
 
+    def out(self, position: int) -> Array | None:
+        tensor = self.tensors_out[position]
+        if tensor.buffer is None or tensor.is_dynamic or tensor.is_constant or is_packed(tensor.type):
+            return None
+        return tensor.array()
+
+    def subgraph(self, index: int) -> Callee:
+        callee = self._callees.get(index)
+        if callee is None:
+            callee = self._callees[index] = super().subgraph(index)
+        return callee
+
+    def poll(self) -> None:
+        cancellation = self.owner.cancellation
+        if cancellation.pending:
+            cancellation.poll(f"in {self.op.name} (node {self.node_index})")
+
     def run(self) -> None:
         """Call the reference kernel and store what it returns."""
         kernel = self.op.reference_function
@@ -271,6 +327,9 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             raise
         except TRIPPED as error:
             self.fail(f"{type(error).__name__}: {error}")
+        finally:
+            for callee in self._callees.values():
+                callee.release()
         if not isinstance(results, tuple | list):
             results = (results,)
         if len(results) != len(self.tensors_out):
@@ -278,6 +337,9 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         for position, (tensor, value) in enumerate(zip(self.tensors_out, results, strict=True)):
             if value is None or tensor.is_constant or tensor.index < 0:
                 continue  # written once, or computed by prepare, or left out
+            if value is tensor.cached and not tensor.is_dynamic:
+                tensor.data_is_stale = False
+                continue  # written where it is wanted
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
@@ -288,14 +350,15 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
 
 def prepare_node(scope: Scope, node: Node) -> None:
     """Check the operands and run the operator's prepare. Raises `PrepareError`."""
+    node.outputs = node.declared_outputs
     ctx = NodePrepareContext(scope, node)
     try:
         node.op.check_operands(ctx)
         for position, tensor in enumerate(ctx.tensors_out):
             if tensor.home == AllocationType.MMAP_RO:
                 ctx.fail(f"output {position} is a constant of the file and cannot be written")
-            if tensor.allocation_type != tensor.home:
-                tensor.allocation_type = tensor.home
+            if tensor.allocation_type != tensor.home or tensor.postponed:
+                tensor.allocation_type, tensor.postponed = tensor.home, False
                 tensor.buffer = tensor.objects = tensor.cached = None
         scope.begin_temporaries(node)
         node.shapes = [tensor.shape if tensor is not None else None for tensor in ctx.tensors_in]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import (
+    CalleeInfo,
     Delegate,
     DelegateFlags,
     DelegateKernel,
@@ -16,10 +18,11 @@ from gossamer.delegates.delegate import (
     PartitionPrepareContext,
 )
 from gossamer.delegates.partition import NodeSubset
-from gossamer.errors import DelegateError, GossamerError, InvokeError, PrepareError
+from gossamer.errors import CancelledError, DelegateError, GossamerError, InvokeError, PrepareError
 from gossamer.log import logger
-from gossamer.ops.op_def import OpDef, Resources, SubgraphCall, TensorInfo, Version
+from gossamer.ops.op_def import OpDef, Resources, TensorInfo, Version
 from gossamer.planner.planner import AllocationType
+from gossamer.runtime.callee import Callee
 from gossamer.runtime.node import Node, NodeInvokeContext, NodePrepareContext, NodeView, Shape, prepare_node
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
@@ -43,6 +46,10 @@ class LocalTensor(Tensor):
     def own_memory(self) -> None:
         """Nothing to do."""
 
+    def postpone(self, size: int) -> None:
+        """There is no place to have."""
+        self.allocation_type = AllocationType.DYNAMIC
+
     def assign(self, value: Array) -> None:
         """Hold this array."""
         self.cached = value
@@ -65,6 +72,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.source = subgraph.source
         self.resources: Resources = subgraph.resources
         self.resized = False
+        self.cancellation = subgraph.cancellation
         self.node = Node(index, self._operator(), 1, subset.inputs, subset.outputs)
         self.node.delegate = delegate
         self._subgraph = subgraph
@@ -74,7 +82,9 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.tensors: dict[int, Tensor] = {number: subgraph.tensors[number] for number in subset.inputs}
         for member in self._members.values():
             self.tensors.update((number, subgraph.tensors[number]) for number in member.intermediates if number >= 0)
-            self._locals.update((number, _local(subgraph.tensors[number])) for number in member.outputs if number >= 0)
+            self._locals.update(
+                (number, local_tensor(subgraph.tensors[number])) for number in member.declared_outputs if number >= 0
+            )
         self.tensors.update(self._locals)
         self._positions = {number: position for position, number in enumerate(subset.outputs)}
         self._boundary = {*subset.inputs, *subset.outputs}
@@ -87,6 +97,16 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.nodes = tuple(NodeView(self, member) for member in self._members.values())
         self.inputs = tuple(self.tensors[number] for number in subset.inputs)
         self.outputs = tuple(self.tensors[number] for number in subset.outputs)
+
+    @property
+    def delegate(self) -> Delegate:
+        """Whose partition it is."""
+        return self._delegate
+
+    @property
+    def members(self) -> list[Node]:
+        """Its nodes, in the order in which they run."""
+        return list(self._members.values())
 
     @property
     def kernel(self) -> DelegateKernel:
@@ -126,9 +146,17 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     # The scope of the nodes.
 
-    def callee(self, index: int) -> SubgraphCall:
+    def is_read(self, index: int) -> bool:
+        """Whether a tensor is read: those that others read are its outputs."""
+        return True
+
+    def callee(self, index: int) -> Callee:
         """Another subgraph."""
         return self._subgraph.callee(index)
+
+    def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
+        """Another subgraph as a part of this one."""
+        return self._subgraph.inlined(index, shapes)
 
     def begin_temporaries(self, node: Node) -> None:
         """Scratch memory is not planned here."""
@@ -234,6 +262,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             self._to_prepare.update(self._members)
             self._to_prepare.discard(member.index)
 
+    def poll(self) -> None:
+        """See `PartitionInvokeContext.poll`."""
+        if self.cancellation.pending:
+            place = f"in {self._delegate.name} (node {self.node.index}) of subgraph {self.subgraph_index}"
+            self.cancellation.poll(place)
+
     def set_stale(self, tensor: TensorInfo) -> None:
         """See `PartitionInvokeContext.set_stale`."""
         if self.buffer_handle(tensor) is None:
@@ -270,6 +304,8 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         try:
             self.kernel.invoke(self)
             return tuple([self._result(tensor) for tensor in ctx.tensors_out])
+        except CancelledError:
+            raise
         except Exception as error:
             raise InvokeError(self._failure(error, "invoke")) from error
         finally:
@@ -321,7 +357,8 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         return f"{self._what(error)}\nNode number {self.node.index} ({self._delegate.name}) failed to {phase}."
 
 
-def _local(tensor: Tensor) -> LocalTensor:
+def local_tensor(tensor: Tensor) -> LocalTensor:
+    """A tensor of a subgraph as one that is written elsewhere: it is the same, but has no value."""
     local = LocalTensor(tensor.index, tensor.type, tensor.shape, tensor.home)
     local.stored, local.name, local.bytes = tensor.stored, tensor.name, tensor.bytes
     return local

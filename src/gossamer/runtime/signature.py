@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,24 +37,32 @@ class SignatureRunner:
     def __call__(self, **kwargs: Any) -> dict[str, NDArray[Any]]:
         """Resize every input to the value given, allocate, set, invoke; copies of the outputs by name.
 
-        Raises `ValueError` for a wrong number or name of inputs or a wrong dtype, and what ``allocate_tensors`` and
-        ``invoke`` raise.
+        Raises as `run` does.
         """
-        if len(kwargs) != len(self._inputs):
+        return self.run(kwargs)
+
+    def run(self, inputs: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, NDArray[Any]]:
+        """The same for inputs by name, with the ``timeout`` of `Interpreter.invoke`.
+
+        Raises `ValueError` for a wrong number or name of inputs or a wrong dtype, and what ``allocate_tensors`` and
+        ``invoke`` raise: what cancels these cancels this.
+        """
+        if len(inputs) != len(self._inputs):
             raise ValueError(
                 "Invalid number of inputs provided for running a SignatureDef, "
-                f"expected {len(self._inputs)} vs provided {len(kwargs)}. It takes {', '.join(self._inputs)}."
+                f"expected {len(self._inputs)} vs provided {len(inputs)}. It takes {', '.join(self._inputs)}."
             )
         subgraph = self._interpreter._subgraph(self._subgraph_index)
         self._interpreter._ensure_safe()
-        for name, value in kwargs.items():
+        for name, value in inputs.items():
             if name not in self._inputs:
                 raise ValueError(f"Invalid Input name ({name}) for SignatureDef. It takes {', '.join(self._inputs)}.")
             subgraph.resize_input(self._inputs[name], tuple(np.shape(value)))
         subgraph.allocate_tensors()
-        for name, value in kwargs.items():
+        for name, value in inputs.items():
             self._interpreter._set_tensor(self._inputs[name], value, self._subgraph_index)
-        subgraph.invoke()
+        with self._interpreter._invocation(timeout):
+            subgraph.invoke()
         return {
             name: self._interpreter.get_tensor(index, self._subgraph_index) for name, index in self._outputs.items()
         }

@@ -16,16 +16,21 @@ from gossamer.errors import InvokeError, PrepareError
 from gossamer.planner.arena import UNALLOCATED, ArenaPlanner
 from gossamer.planner.lifetimes import GraphInfo
 from gossamer.planner.planner import AllocationType, Plan
+from gossamer.runtime import arenas
+from gossamer.runtime.arenas import SharedArena
+from gossamer.runtime.callee import Callee
+from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.delegation import Delegation
+from gossamer.runtime.inlined import Inlined
 from gossamer.runtime.node import Node, NodeInvokeContext, prepare_node
 from gossamer.runtime.resources import ResourceMap
+from gossamer.runtime.taps import Observation, Taps
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import BuiltinOperator, TensorType
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-ALIGNMENT = 64
 ALREADY_RUNNING = "subgraph {} is already running: TFLite has no recursion"
 _REPORTS_ITSELF = DelegateFlags.PER_OPERATOR_PROFILING
 
@@ -40,8 +45,12 @@ class State(Enum):
 class Subgraph:
     """Tensors and nodes of one subgraph, and the state of its memory.
 
+    ``taps``: who is told values, of all subgraphs.
+    ``is_entry``: users run it, not only operators of other subgraphs.
+    ``shared_arena``: where its arena lies, if not in memory of its own.
     ``faults``: what is wrong with its operators, in words; such a subgraph is built but cannot be allocated.
     ``source``: the file, in which constants are stored; ``identity`` tells it from others, if that is known.
+    ``cancellation``: what may end an invocation, shared with the other subgraphs.
     ``control_edges``: pairs of nodes in whose order delegates leave them, if the file says so.
     ``delegate_clustering`` and ``delegate_fusion``: how `Delegation` partitions; keeping all tensors forbids fusion.
     ``profile_delegates``: report the node of a delegate even if the delegate reports its own.
@@ -58,6 +67,10 @@ class Subgraph:
         *,
         siblings: list[Subgraph] | None = None,
         resources: ResourceMap | None = None,
+        cancellation: Cancellation | None = None,
+        taps: Taps | None = None,
+        is_entry: bool = True,
+        shared_arena: SharedArena | None = None,
         faults: Sequence[str] = (),
         source: memoryview | None = None,
         identity: str | None = None,
@@ -76,6 +89,10 @@ class Subgraph:
         self.outputs = outputs
         self.siblings = siblings if siblings is not None else [self]
         self.resources = resources or ResourceMap()
+        self.cancellation = cancellation or Cancellation()
+        self.taps = taps or Taps()
+        self.is_entry = is_entry
+        self.shared_arena = shared_arena
         self.faults = tuple(faults)
         self.source = source
         self._identity = identity
@@ -97,12 +114,20 @@ class Subgraph:
         self._planner: ArenaPlanner | None = None
         self._next_to_prepare = 0
         self._next_to_plan = 0
+        self._taken: dict[int, tuple[Shape, int]] = {}
         self.busy = False
         self._profile_delegates = profile_delegates
         self._before_node: Callable[[Node], None] | None = None
+        self._observation: Observation | None = None
         self._contexts: dict[int, NodeInvokeContext] = {}
         self._temporaries_used: dict[int, int] = {}
         self._arenas: dict[AllocationType, NDArray[np.uint8]] = {}
+        self.is_released = False
+        """Whether the operator that called it is done, so that its arena holds nothing any more."""
+        self.generation = 0
+        """Changes whenever memory is planned from the start."""
+        self._moved: dict[int, NDArray[np.uint8] | None] = {}
+        self._rooms: dict[tuple[int, int], Array] = {}
 
     @property
     def fingerprint(self) -> str | None:
@@ -118,6 +143,13 @@ class Subgraph:
     def variables(self) -> list[int]:
         """Indices of the variable tensors that the file declares."""
         return [t.index for t in self.tensors[: self._stored_tensors] if t.home == AllocationType.ARENA_RW_PERSISTENT]
+
+    @property
+    def observable(self) -> set[int]:
+        """The tensors that get values while it runs: inputs, variables, and what nodes write, in delegates too."""
+        nodes = (self.nodes[index] for index in self.delegation.original_plan)
+        written = {index for node in nodes for index in node.declared_outputs}
+        return {index for index in {*written, *self.inputs, *self.variables} if index >= 0}
 
     @property
     def planned_nodes(self) -> list[Node]:
@@ -140,6 +172,44 @@ class Subgraph:
             raise ValueError(f"Invalid tensor index {index} exceeds max tensor index {len(self.tensors) - 1}")
         return self.tensors[index]
 
+    def is_read(self, index: int) -> bool:
+        """Whether a node reads a tensor, or it is an output."""
+        return index in self.outputs or any(index in node.inputs for node in self.planned_nodes)
+
+    def set_planned(self, tensor: Tensor, planned: bool) -> None:
+        """Whether an input has a place in the arena; else it lies where the caller's value does."""
+        wanted = AllocationType.ARENA_RW if planned else AllocationType.CUSTOM
+        if tensor.allocation_type != wanted:
+            tensor.allocation_type = wanted
+            self._unsettle()
+
+    def move(self, tensor: Tensor, place: Array) -> None:
+        """Have an output written to an array of as many bytes instead of the arena."""
+        if tensor.cached is not place:
+            self._moved.setdefault(tensor.index, tensor.buffer)
+            tensor.lie_in(place)
+
+    def move_back(self, tensor: Tensor) -> None:
+        """Have an output written to the arena again, if it was moved."""
+        if tensor.index in self._moved:
+            tensor.buffer, tensor.cached = self._moved.pop(tensor.index), None
+
+    def room(self, tensor: Tensor, number: int) -> Array:
+        """Memory for the value of a tensor, apart from the arena; the same for the same number."""
+        room = self._rooms.get((tensor.index, number))
+        if room is None:
+            room = arenas.aligned_memory(tensor.bytes).view(tensor.dtype).reshape(tensor.shape)
+            self._rooms[tensor.index, number] = room
+        return room
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether a tensor may be read: not what lay in the arena of a subgraph that was called and is done."""
+        return not (
+            self.is_released
+            and tensor.allocation_type in (AllocationType.ARENA_RW, AllocationType.DYNAMIC)
+            and tensor.index not in self._moved
+        )
+
     def callee(self, index: int) -> Callee:
         """Another subgraph, for an operator that calls it. Raises `PrepareError` for an index that does not exist, and
         for a subgraph that cannot be allocated."""
@@ -147,6 +217,11 @@ class Subgraph:
             raise PrepareError(f"subgraph index {index} is out of range: the model has {len(self.siblings)} subgraphs")
         self.siblings[index]._check_consistent()
         return Callee(self.siblings[index])
+
+    def inlined(self, index: int, shapes: Sequence[Shape]) -> Inlined:
+        """Another subgraph, for a delegate that takes it as a part of this one. Raises `PrepareError`."""
+        self.callee(index)
+        return Inlined(self.siblings[index], shapes)
 
     def resize_input(self, index: int, shape: Shape, *, strict: bool = False) -> None:
         """Give a tensor a new shape, to take effect at the next `allocate_tensors`.
@@ -197,6 +272,10 @@ class Subgraph:
             self._unsettle()
             self._next_to_prepare = self._next_to_plan = 0
             self._contexts.clear()
+            for moved in tuple(self._moved):
+                self.move_back(self.tensors[moved])
+            self._rooms.clear()
+            self.generation += 1
             if self._planner is not None:
                 self._planner.reset_allocations()
             for index in self.inputs:
@@ -222,9 +301,11 @@ class Subgraph:
         if self.is_invokable or self._propagated:
             return
         with self._alone():
-            for node in self.planned_nodes:
+            self._begin_taking()
+            for position, node in enumerate(self.planned_nodes):
                 if node.has_kernel:
                     prepare_node(self, node)
+                    self._check_shapes(node, position)
                 if self._dynamic(node.outputs) is not None:
                     break
         self._propagated = True
@@ -296,6 +377,8 @@ class Subgraph:
             raise PrepareError(
                 f"subgraph {self.index} calls itself, directly or through others; TFLite has no recursion"
             )
+        if self.shared_arena is not None and self.shared_arena.is_in_use:
+            self._leave_shared_arena()
         self.busy = True
         try:
             yield
@@ -313,13 +396,27 @@ class Subgraph:
         produced = (index for node in self.planned_nodes for index in node.outputs)
         return self._dynamic(chain(produced, self.outputs))
 
+    def _prepare_within(self) -> None:
+        # While it runs. An operator that refuses does so again; who is interrupted has to begin anew.
+        try:
+            self._prepare_and_plan()
+        except Exception:
+            raise
+        except BaseException:
+            self._planner = None
+            self._unsettle()
+            raise
+
     def _prepare_and_plan(self) -> None:
         # Prepare up to the first node whose output shape only its value will tell, then place what is known.
         plan, last = self.execution_plan, self._next_to_prepare - 1
+        if last < 0:
+            self._begin_taking()
         for position in range(self._next_to_prepare, len(plan)):
             node = self.nodes[plan[position]]
             self._contexts.pop(node.index, None)
             prepare_node(self, node)
+            self._check_shapes(node, position)
             last = position
             if self._dynamic(node.outputs) is not None:
                 break
@@ -338,6 +435,42 @@ class Subgraph:
         self._next_to_plan = last + 1
         self._place(self._planner, placed)
 
+    def _begin_taking(self) -> None:
+        written = {*self.inputs, *self.variables}
+        for node in self.planned_nodes:
+            if not node.has_kernel:
+                break  # which its prepare will say
+            for index in node.inputs:
+                if index >= 0 and index not in written and self.tensors[index].home == AllocationType.ARENA_RW:
+                    raise PrepareError(
+                        f"{node.op.name} (node {node.index}) reads tensor {index} "
+                        f'"{self.tensors[index].name}" before an operator writes it'
+                    )
+            written.update(node.outputs)
+        self._taken = {index: (self.tensors[index].shape, -1) for index in self.inputs if index >= 0}
+
+    def _check_shapes(self, node: Node, position: int) -> None:
+        # In a good graph a tensor has one writer, which comes first. In another, nobody may change a shape for which an
+        # operator before was prepared.
+        taken = self._taken
+        for index, shape in zip(node.inputs, node.shapes, strict=True):
+            if shape is not None:
+                taken[index] = shape, position
+        for index in node.outputs:
+            if index in taken and (taken[index][1] > position or self.tensors[index].is_dynamic):
+                del taken[index]  # of an earlier prepare, or open
+        for index, shape in zip(node.outputs, node.shapes_out, strict=True):
+            if index < 0 or self.tensors[index].is_dynamic:
+                continue
+            before, _ = taken.setdefault(index, (shape, position + 1))
+            if before != shape:
+                self.tensors[index].resize(before)  # so that the next allocation finds the same
+                name = self.tensors[index].name
+                raise PrepareError(
+                    f'{node.op.name} (node {node.index}, output "{name}"): tensor {index} would get '
+                    f"shape {list(shape)}, but as {list(before)} it has been given to an operator that comes no later"
+                )
+
     def _place(self, planner: ArenaPlanner, placed: Iterable[int]) -> None:
         # Arenas only grow. When one moves, what it held moves along: variables and inputs that are set stay set.
         for kind, arena in (
@@ -345,20 +478,52 @@ class Subgraph:
             (AllocationType.ARENA_RW_PERSISTENT, planner.persistent_arena),
         ):
             memory = self._arenas.get(kind)
-            if (0 if memory is None else memory.size) < arena.high_water:
-                grown = aligned_memory(arena.high_water)
+            if kind is AllocationType.ARENA_RW and self.shared_arena is not None:
+                self._arenas[kind] = self.shared_arena.take(self, arena.high_water)
+                if self._arenas[kind] is not memory:
+                    placed = range(len(self.tensors))
+            elif (0 if memory is None else memory.size) < arena.high_water:
+                grown = arenas.aligned_memory(arena.high_water)
                 if memory is not None:
                     grown[: memory.size] = memory
                 self._arenas[kind] = memory = grown
                 placed = range(len(self.tensors))
-        offsets, arenas, tensors = planner.offsets, self._arenas, self.tensors
+        offsets, tensors = planner.offsets, self.tensors
         for index in placed:
             offset, tensor = offsets[index], tensors[index]
-            if offset != UNALLOCATED and tensor.bytes:
-                tensor.place(arenas[tensor.allocation_type][offset : offset + tensor.bytes])
+            if offset != UNALLOCATED and tensor.bytes and tensor.allocation_type in self._arenas:
+                tensor.place(self._arenas[tensor.allocation_type][offset : offset + tensor.bytes])
+
+    def move_arena(self, memory: NDArray[np.uint8]) -> None:
+        """Have the arena, but not the one for what stays, at the beginning of this memory."""
+        if self._planner is None:
+            return
+        self._moved.clear()
+        self._arenas[AllocationType.ARENA_RW] = memory
+        for tensor, offset in zip(self.tensors, self._planner.offsets, strict=False):
+            if offset != UNALLOCATED and tensor.bytes and tensor.allocation_type == AllocationType.ARENA_RW:
+                tensor.place(memory[offset : offset + tensor.bytes])
+
+    def _leave_shared_arena(self) -> None:
+        shared, self.shared_arena = self.shared_arena, None
+        if shared is not None and self._planner is not None:
+            shared.leave(self)
+            self.move_arena(arenas.aligned_memory(self._planner.arena.high_water))
+
+    @property
+    def arena_bytes(self) -> tuple[int, int] | None:
+        """Bytes of the arena and of the one for what stays; ``None`` before they are planned."""
+        if self._planner is None:
+            return None
+        return self._planner.arena.high_water, self._planner.persistent_arena.high_water
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes of what `room` has given."""
+        return sum(room.nbytes for room in self._rooms.values())
 
     def invoke(self, before_node: Callable[[Node], None] | None = None) -> None:
-        """Run every node in order. Raises `InvokeError`.
+        """Run every node in order. Raises `InvokeError`, among them `CancelledError` if `Cancellation` wants it.
 
         ``before_node`` is called before each node runs: for profilers. A delegate that reports its own nodes is not
         reported itself, unless ``profile_delegates`` says so.
@@ -369,12 +534,21 @@ class Subgraph:
             raise InvokeError("Invoke called on model that is not ready. Run allocate_tensors() first.")
         if self.busy:
             raise InvokeError(ALREADY_RUNNING.format(self.index))
+        if self.shared_arena is not None and self.shared_arena.is_in_use:
+            # Called by an operator whose options do not say so.
+            self._leave_shared_arena()
         self.busy = True
         self._before_node = before_node
         try:
+            if self.is_released:
+                self.is_released = False
+                self.reset_variables()
+            if self.taps.is_active:
+                self._observation = self.taps.observation(self)
+                self._observation.begin()
             for position, index in enumerate(self.execution_plan):
                 if position == self._next_to_prepare:
-                    self._prepare_and_plan()
+                    self._prepare_within()
                 self._run(position, self.nodes[index])
             self._settle()
         except PrepareError as error:
@@ -385,10 +559,12 @@ class Subgraph:
             raise InvokeError(f"subgraph {self.index}: subgraphs call each other too deeply") from error
         finally:
             self.busy = False
-            self._before_node = None
+            self._before_node = self._observation = None
 
     def _settle(self) -> None:
         kernels = self.delegation.kernels
+        if self.index or self.cancellation.check is not None or self.taps.is_active:
+            return
         if len(kernels) != 1 or len(self.execution_plan) != 1 or kernels[0].again is None or self.has_dynamic_tensors:
             return
         (node,) = self.planned_nodes
@@ -414,8 +590,14 @@ class Subgraph:
                 raise InvokeError(f'Input tensor {tensor.index} lacks data ("{tensor.name}", node {node.index})')
         if self._profile_delegates or node.delegate is None or not node.delegate.flags & _REPORTS_ITSELF:
             self.report(node)
+        if self.cancellation.pending:
+            self.cancellation.poll(f"before {node.op.name} (node {node.index}) of subgraph {self.index}")
+        if self._observation is not None:
+            self._observation.before(node)
         self.resized = False
         ctx.run()
+        if self._observation is not None:
+            self._observation.after(node)
         if self.resized and self._dynamic(node.outputs) is not None:
             # Operators after this one must look at the new shape.
             self._next_to_prepare = position + 1
@@ -431,64 +613,6 @@ class Subgraph:
         return self._planner.plan(AllocationType.ARENA_RW_PERSISTENT if persistent else AllocationType.ARENA_RW)
 
 
-class Callee:
-    """A subgraph as the operator that calls it sees it; see `gossamer.ops.op_def.SubgraphCall`."""
-
-    def __init__(self, subgraph: Subgraph) -> None:
-        self._subgraph = subgraph
-        self.inputs = [subgraph.tensors[i] for i in subgraph.inputs if i >= 0]
-        self.outputs = [subgraph.tensors[i] for i in subgraph.outputs if i >= 0]
-
-    @property
-    def operators(self) -> list[BuiltinOperator]:
-        """The codes of its operators in order."""
-        return [self._subgraph.nodes[index].op.code for index in self._subgraph.delegation.original_plan]
-
-    @property
-    def has_dynamic_tensors(self) -> bool:
-        """Whether a shape in it, as it is allocated, depends on values."""
-        return self._subgraph.has_dynamic_tensors
-
-    def allocate(self, shapes: Sequence[Shape]) -> None:
-        """Resize the inputs where they differ, prepare and plan. Raises `PrepareError`."""
-        if len(shapes) != len(self.inputs):
-            raise PrepareError(
-                f'subgraph {self._subgraph.index} "{self._subgraph.name}" has {len(self.inputs)} inputs, '
-                f"its caller gives {len(shapes)}"
-            )
-        for tensor, shape in zip(self.inputs, shapes, strict=True):
-            if tensor.is_stored:
-                raise PrepareError(
-                    f'subgraph {self._subgraph.index} input {tensor.index} "{tensor.name}" is a constant of the file '
-                    "and cannot be written"
-                )
-            self._subgraph.resize_input(tensor.index, tuple(shape))
-        self._subgraph.allocate_tensors()
-
-    def call(self, values: Sequence[Array]) -> list[Array]:
-        """Run on these inputs; copies of the outputs. Raises `PrepareError` and `InvokeError`."""
-        self.allocate([value.shape for value in values])
-        for tensor, value in zip(self.inputs, values, strict=True):
-            if not tensor.has_objects and value.dtype != tensor.dtype:
-                raise InvokeError(
-                    f'subgraph {self._subgraph.index} input "{tensor.name}" is {tensor.dtype}, got {value.dtype}'
-                )
-            tensor.assign(value)
-        self._subgraph.invoke()
-        self._subgraph.make_outputs_readable()
-        return [tensor.array().copy() for tensor in self.outputs]
-
-
 def fingerprint_of(identity: str, index: int, shapes: list[Shape]) -> str:
     """See `Subgraph.fingerprint`: the identity of the file, the subgraph, the shapes of its inputs."""
     return f"{identity} {index} {shapes}"
-
-
-def aligned_memory(size: int) -> NDArray[np.uint8]:
-    """Zeroed memory that starts at a multiple of 64 bytes. Raises `MemoryError` if there is not so much."""
-    try:
-        raw = np.zeros(size + ALIGNMENT, np.uint8)
-    except (MemoryError, ValueError) as error:
-        raise MemoryError(f"the arena needs {size} bytes") from error
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size]

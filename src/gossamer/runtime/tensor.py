@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from gossamer.delegates.delegate import Delegate
 from gossamer.dtypes import byte_size, decode_strings, encode_strings, numpy_dtype, type_name
 from gossamer.errors import DelegateError, InvokeError
 from gossamer.planner.planner import AllocationType
-from gossamer.quantization import UNQUANTIZED, Quantization
+from gossamer.quantization import UNQUANTIZED, Blocks, Quantization
+from gossamer.records import replace
 from gossamer.schema.enums import TensorType
 from gossamer.schema.fields import Table
+from gossamer.schema.tables import BlockwiseQuantization
 from gossamer.schema.tables import Tensor as StoredTensor
 
 Array = NDArray[Any]
@@ -45,6 +48,7 @@ class Tensor:
         "index",
         "name",
         "objects",
+        "postponed",
         "shape",
         "stored",
         "type",
@@ -63,6 +67,8 @@ class Tensor:
         self.cached: Array | None = None
         """What `array` has given, for as long as it would give it again."""
         self.bytes = 0
+        self.postponed = False
+        """Whether its shape is only known once its value is, though its place in an arena is."""
         self.delegate: Delegate | None = None
         self.buffer_handle: int | None = None
         self.data_is_stale = False
@@ -101,8 +107,8 @@ class Tensor:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the tensor has memory of its own, sized when its value is known."""
-        return self.allocation_type == AllocationType.DYNAMIC
+        """Whether the shape is only known once the value is; as a rule, it has memory of its own then."""
+        return self.allocation_type == AllocationType.DYNAMIC or self.postponed
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -128,10 +134,29 @@ class Tensor:
         self.shape = shape
         self.buffer = self.objects = self.cached = None
 
+    def postpone(self, size: int) -> None:
+        """Have a place of so many bytes, and a shape that comes with the value. If the value then lies in that place
+        already, it stays there."""
+        self.bytes, self.postponed = size, True
+        self.buffer = self.cached = None
+
     def forget(self) -> None:
         """Have no value and no memory any more."""
-        self.allocation_type = self.home
+        self.allocation_type, self.postponed = self.home, False
         self.buffer = self.objects = self.cached = None
+
+    def find_blocks(self, tensors: Sequence[Tensor]) -> None:
+        """Look up the scales of blocks, which are values of other tensors of the subgraph."""
+        quantization = self.quantization
+        details = quantization.details
+        if not isinstance(details, BlockwiseQuantization):
+            return
+        scales, zero_points = (
+            tensors[index].array().reshape(-1) if 0 <= index < len(tensors) and tensors[index].is_stored else None
+            for index in (details.scales, details.zero_points)
+        )
+        if scales is not None and (zero_points is not None or details.zero_points < 0):
+            self._quantization = replace(quantization, blocks=Blocks(details.block_size, scales, zero_points))
 
     def release(self) -> None:
         """Become a scratch tensor that nobody asked for: no elements, no memory."""
@@ -162,6 +187,12 @@ class Tensor:
         """Use this piece of an arena."""
         self.buffer = memory
         self.cached = None
+
+    def lie_in(self, array: Array) -> None:
+        """Use the memory of an array of this dtype and as many elements, contiguous."""
+        self.buffer = array.reshape(-1).view(np.uint8)
+        self.cached = array if array.shape == self.shape else array.reshape(self.shape)
+        self.data_is_stale = False
 
     def array(self) -> Array:
         """The value in its shape: a view of ``buffer``; packed integers are unpacked into a new array.
@@ -208,6 +239,12 @@ class Tensor:
     def store(self, value: Array) -> None:
         """Copy a value in that was computed, sizing a dynamic tensor to it. Raises `ValueError` for another shape or
         dtype than the tensor has, `MemoryError` where there is not so much."""
+        if self.postponed:
+            stays = self.buffer is None or _place(value) == _place(self.buffer)
+            if stays and value.nbytes == self.bytes and (self.buffer is not None or not self.bytes):
+                self.shape, self.cached, self.data_is_stale = value.shape, None, False
+                return
+            self.allocation_type, self.postponed, self.buffer = AllocationType.DYNAMIC, False, None
         if self.is_dynamic:
             if not self.has_objects and (self.buffer is None or self.shape != value.shape):
                 self.resize(value.shape)
@@ -266,6 +303,10 @@ class Tensor:
             self.buffer[: self.bytes] = dtypes.pack(value, self.type)
         else:
             self.array()[...] = value
+
+
+def _place(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def constant_tensor(index: int, stored: StoredTensor, data: NDArray[np.uint8]) -> Tensor:

@@ -1,0 +1,90 @@
+"""A subgraph as a part of the one that calls it: what a delegate sees that takes both together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from gossamer.arrays import NDArray
+from gossamer.delegates.delegate import CalleeInfo
+from gossamer.errors import PrepareError
+from gossamer.ops.op_def import Resources, TensorInfo
+from gossamer.planner.planner import AllocationType
+from gossamer.runtime.callee import Callee
+from gossamer.runtime.node import Node, NodeView, Shape, prepare_node
+from gossamer.runtime.partition import local_tensor
+from gossamer.runtime.tensor import Tensor
+from gossamer.schema.enums import TensorType
+
+if TYPE_CHECKING:
+    from gossamer.runtime.subgraph import Subgraph
+
+
+class Inlined(CalleeInfo):
+    """Copies of the nodes of a subgraph, prepared for inputs of certain shapes, and of the tensors that they write.
+
+    The subgraph itself stays as it is, whatever it is prepared for and whoever runs it.
+    """
+
+    resized = False
+
+    def __init__(self, subgraph: Subgraph, shapes: Sequence[Shape]) -> None:
+        self.resources: Resources = subgraph.resources
+        self.cancellation = subgraph.cancellation
+        self._subgraph = subgraph
+        self._read = {*subgraph.outputs}
+        nodes = [copy(subgraph.nodes[number]) for number in subgraph.delegation.original_plan]
+        numbers = [number for number in subgraph.inputs if number >= 0]
+        if len(numbers) != len(shapes):
+            raise PrepareError(f"subgraph {subgraph.index} has {len(numbers)} inputs, its caller gives {len(shapes)}")
+        self._read.update(number for node in nodes for number in node.inputs)
+        written = {number for node in nodes for number in node.outputs if number >= 0}
+        self.tensors: Mapping[int, Tensor] = {
+            tensor.index: local_tensor(tensor) if tensor.index in written or tensor.index in numbers else tensor
+            for tensor in subgraph.tensors
+        }
+        for number, shape in zip(numbers, shapes, strict=True):
+            self.tensors[number].resize(tuple(shape))
+        self.nodes = tuple([NodeView(self, node) for node in nodes])
+        self.inputs = tuple([self.tensors[number] for number in numbers])
+        self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
+        for node in nodes:
+            if not node.has_kernel:
+                break
+            prepare_node(self, node)
+            if any(number >= 0 and self.tensors[number].is_dynamic for number in node.outputs):
+                break
+
+    def constant(self, tensor: TensorInfo) -> NDArray[Any] | None:
+        """See `CalleeInfo.constant`."""
+        known = self.tensors[tensor.index]
+        return known.array() if known.is_constant else None
+
+    # The scope of the nodes.
+
+    @property
+    def fingerprint(self) -> str | None:
+        """That of whoever calls it is what counts."""
+        return None
+
+    def propagate_shapes(self) -> None:
+        """They are."""
+
+    def is_read(self, index: int) -> bool:
+        """Whether a node reads a tensor, or it is an output."""
+        return index in self._read
+
+    def callee(self, index: int) -> Callee:
+        """Another subgraph."""
+        return self._subgraph.callee(index)
+
+    def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
+        """Another subgraph as a part of this one."""
+        return self._subgraph.inlined(index, shapes)
+
+    def begin_temporaries(self, node: Node) -> None:
+        """Nothing runs here that needs scratch memory."""
+
+    def add_temporary(self, node: Node, tensor_type: TensorType, shape: Shape, home: AllocationType) -> None:
+        """Nothing runs here that needs scratch memory."""
