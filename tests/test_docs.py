@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from gossamer.codegen import build
 from gossamer.codegen.passes import borders, gaps
 from gossamer.tools.cli import cli
 from tests.conftest import ROOT
+from tests.ops import coverage
 from tests.programs.kernels import target_here
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -50,12 +53,47 @@ def test_the_page_on_machine_code_shows_what_is_printed(
         assert found == said
 
 
-def printed(line: str) -> str:
+def test_the_page_on_microcontrollers_shows_what_is_printed(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its commands are run in a folder with the model of MLPerf Tiny that it speaks of; they draw its pictures too.
+
+    A block that ends with a line ``...`` shows the first lines only.
+    """
+    model = ROOT.parent / "shared" / "micro" / "vww_96_int8.tflite"
+    if not model.exists():
+        pytest.skip("vww_96_int8.tflite is not here (../shared/micro)")
+    shutil.copy(model, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    page, pictures = ROOT / "docs" / "will-my-model-fit.md", ROOT / "docs" / "pictures"
+    said = page.read_text()
+    found = CONSOLE.sub(lambda match: match[1] + beginning(match[2]) + match[3], said)
+    drawn = {path.name: path.read_text() for path in sorted(tmp_path.glob("*.svg"))}
+    assert re.findall(r"\(pictures/(.*?)\)", said) == ["vww.svg", "vww-planned.svg"] == sorted(drawn, reverse=True)
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+        for name, content in drawn.items():
+            (pictures / name).write_text(content)
+    else:
+        assert found == said
+        assert drawn == {name: (pictures / name).read_text() for name in drawn}
+
+
+def beginning(block: str) -> str:
+    """What the command of a block prints, as far as the block has it."""
+    lines = block.splitlines()
+    found = printed(lines[0], (0, 1))
+    if lines[-1] != "...":
+        return found
+    return "".join(found.splitlines(keepends=True)[: len(lines) - 1]) + "...\n"
+
+
+def printed(line: str, codes: Sequence[int] = (0,)) -> str:
     """A command, and its output."""
     prompt, program, *arguments = line.split()
     assert (prompt, program) == ("$", "gossamer")
     result = CliRunner().invoke(cli, arguments)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code in codes, result.output
     return "".join(f"{text.rstrip()}\n" for text in (line, *result.output.splitlines()) if text.strip())
 
 
@@ -66,6 +104,28 @@ def pass_table() -> str:
     folder = Path(borders.__file__).parent
     assert {name for name, _ in rows} == {path.stem for path in folder.glob("*.py")} - {"__init__"}
     return "\n".join(["", "| pass | what it does |", "|---|---|", *(f"| `{a}` | {b} |" for a, b in rows), "", ""])
+
+
+def test_the_page_on_operators_is_what_operators_say(request: pytest.FixtureRequest) -> None:
+    """Between two comments of a name is what the function of that name makes."""
+    page = ROOT / "docs" / "operators.md"
+    said = found = page.read_text()
+    header = ["| operator | versions | machine code | the reference kernel alone |", "|---|---|---|---|"]
+    made = {
+        "operators": [*header, *coverage.table()],
+        "codes": [coverage.codes()],
+        "besides": ["| operator | types | |", "|---|---|---|", *coverage.besides()],
+    }
+    assert not [row for row in made["operators"] if "no machine code yet" in row]  # which is no reason
+    for name, lines in made.items():
+        block = re.compile(rf"^(<!-- {name} -->\n).*?(^<!-- end of {name} -->)", re.DOTALL | re.MULTILINE)
+        text = "\n".join(["", *lines, "", ""])
+        found, count = block.subn(lambda match, text=text: match[1] + text + match[2], found)  # type: ignore[misc]
+        assert count == 1
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+    else:
+        assert found == said
 
 
 def test_the_page_on_custom_operators_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,14 +33,26 @@ def _frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
 
 
 @record(frozen=True, eq=False)
+class Blocks:
+    """Scales of blocks of ``size`` elements along the last dimension, all of a row before the next: flat, as they are
+    stored in a tensor of their own. ``zero_points`` likewise, or ``None`` where all are 0."""
+
+    size: int
+    scales: NDArray[Any]
+    zero_points: NDArray[Any] | None = None
+
+
+@record(frozen=True, eq=False)
 class Quantization:
     """Quantization of a tensor: ``scales`` float32 [n], ``zero_points`` int32 [n], n = 1, or the channels along
-    ``dimension``; n = 0 for a tensor that is not quantized. ``details`` holds blockwise and other extensions."""
+    ``dimension``; n = 0 for a tensor that is not quantized. ``details`` holds blockwise and other extensions as they
+    are stored, ``blocks`` what blockwise ones refer to, if that is constant."""
 
     scales: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     zero_points: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     dimension: int = 0
     details: Table | None = None
+    blocks: Blocks | None = None
 
     @property
     def scale(self) -> float:

@@ -215,6 +215,7 @@ class Requantizing:
     """How sums of products of quantised numbers become bytes: ``clamp(round(float32(sum) * scale) + zero_point)``.
 
     The sum is of (x - ``x_zero``) * (weight - ``weight_zero``), and the bias. ``scales``: float32, [channels] or [1].
+    With a ``nudge``, a float32, what is rounded is one further from 0: fma(float32(sum), scale, +-nudge).
     """
 
     x_zero: int
@@ -223,3 +224,4 @@ class Requantizing:
     zero_point: int
     low: int
     high: int
+    nudge: float = 0.0

@@ -44,15 +44,24 @@ from gossamer.codegen.kernels.quantized_reduce import QuantizedReduce
 from gossamer.codegen.kernels.quantized_resize import QuantizedResize
 from gossamer.codegen.kernels.quantized_softmax import QuantizedSoftmax
 from gossamer.codegen.kernels.quantized_window import QuantizedWindow
+from gossamer.codegen.kernels.quantized_winograd import (
+    QuantizedWinogradInput,
+    QuantizedWinogradOutput,
+    QuantizedWinogradProduct,
+    QuantizedWinogradWeights,
+)
 from gossamer.codegen.kernels.reduce import Reduce
 from gossamer.codegen.kernels.repeat import Repeat
 from gossamer.codegen.kernels.resize import ResizeBilinear, ResizeNearest
 from gossamer.codegen.kernels.rows import RowPipeline
+from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
 from gossamer.codegen.kernels.strassen import Strassen, StrassenInput, StrassenOutput, StrassenWeights
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
+from gossamer.codegen.kernels.topk import TopK
+from gossamer.codegen.kernels.turns import Statement, Turns
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.kernels.window import Window
 from gossamer.codegen.kernels.winograd import Size, Winograd, WinogradInput, WinogradOutput, WinogradWeights
@@ -110,6 +119,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield QuantizedGemm(isa, 2, 3, epilogue=("qadd", 0, 1, 2), walk="taps", ragged=True, clamps=True)
     yield QuantizedGemm(isa, 2, 1, walk="steps", short=3, shifted=True, large=True, prefetch=1)
     yield QuantizedGemm(isa, 2, 2, sums=True, ragged=True)
+    yield QuantizedGemm(isa, 2, 2, shifted=True, nudged=True)
     yield from (QuantizedPack(isa, *form) for form in ((False, False), (True, False), (False, True)))
     yield QuantizedNormalize(isa)
     yield from (QuantizedReduce(isa, "sum", along) for along in (False, True))
@@ -118,6 +128,11 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (QuantizedSoftmax(isa, log=log) for log in (False, True))
     yield QuantizedWindow(isa, "max")
     yield QuantizedWindow(isa, "mean", "u8", wide=True)
+    yield QuantizedWinogradWeights(isa)
+    yield from (QuantizedWinogradInput(isa, type) for type in ("i8", "u8"))
+    yield QuantizedWinogradProduct(isa, 2)
+    yield QuantizedWinogradOutput(isa)
+    yield QuantizedWinogradOutput(isa, "u8", ("qadd", 0, 1, 2), clamps=True, large=True)
     yield from (RowPipeline(isa, expand) for expand in (False, True))
     yield from (Softmax(isa, log) for log in (False, True))
     yield from (Window(isa, reduction) for reduction in ("max", "mean", "l2"))
@@ -145,11 +160,16 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield ResizeNearest(isa)
     yield ResizeBilinear(isa)
     yield from (Scan(isa, exclusive) for exclusive in (False, True))
+    yield TopK(isa)
     yield from (Extreme(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))
     yield Nonzero(isa, "f32")
     yield Nonzero(isa, "i32")
     yield Repeat(isa)
+    count, decay = Statement(("add", 0, 1), (0, 2), ("i32", 1)), Statement(("mul", 0, 1), (1, 4), ("f32", 20))
+    more = Statement(("less", 0, 1), (5, 3), ("bool", 1))
+    others = (("i32", 1), ("i32", 1), ("f32", 1))
+    yield Turns(isa, (("i32", 1), ("f32", 20)), others, (count, decay, more), (5, 6), 7)
     yield Contract16(isa, 4, 2)
     yield Contract16(isa, 1, 1, wide=True)
     yield Depthwise16(isa)
@@ -171,7 +191,9 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
 
 
 def _of_tiles(isa: str) -> Iterator[KernelSpec]:
-    """Kernels for registers of tiles."""
+    """Kernels for registers of tiles, and for dot products of 512 bits, which are where these are."""
+    yield ScaleRows(isa)
+    yield QuantizedGemm(isa, 2, 3, ragged=True, half=True)
     yield WithTiles(isa)
     yield from (TileGemm(isa, 2, 2, type) for type in ("i8", "u8"))
     yield TileGemm(isa, 1, 3, epilogue=("qadd", 0, 1, 2), conv=True, rest=True, ragged=True, clamps=True)

@@ -10,6 +10,7 @@ import pytest
 
 from gossamer.codegen import kernels
 from gossamer.codegen.compiler import compile_kernel, compile_text
+from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
 from gossamer.codegen.spec import KernelSpec
 from gossamer.targets import Target, all_targets
@@ -35,7 +36,7 @@ def test_every_kind_of_kernel_has_its_representatives() -> None:
         if isinstance(found, type) and issubclass(found, KernelSpec) and found.__module__ == module.__name__
     }
     for target in TARGETS.values():
-        missing = set() if target.tiles else {TileGemm, WithTiles}
+        missing = set() if target.tiles else {ScaleRows, TileGemm, WithTiles}
         assert {type(spec) for spec in goldens.representatives(target)} == kinds - missing
 
 

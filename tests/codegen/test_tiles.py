@@ -4,7 +4,15 @@ import pytest
 
 from gossamer.codegen.kernels.contract import Gemm
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
-from gossamer.codegen.tiles import depthwise_tile, gemm_tile, proposals, strassen_group, strassen_tile, winograd_group
+from gossamer.codegen.tiles import (
+    depthwise_tile,
+    gemm_tile,
+    proposals,
+    quantized_winograd_group,
+    strassen_group,
+    strassen_tile,
+    winograd_group,
+)
 from gossamer.targets import Target, all_targets
 
 AVX512, AVX2 = all_targets()["avx512"], all_targets()["avx2"]
@@ -38,6 +46,11 @@ def test_16_registers() -> None:
 @pytest.mark.parametrize(("tiles", "channels", "group"), [(196, 64, 28), (49, 128, 10), (16, 256, 8), (1, 64, 1)])
 def test_groups_of_winograd_tiles(tiles: int, channels: int, group: int) -> None:
     assert winograd_group(AVX512, 36, tiles, channels, channels) == group
+
+
+@pytest.mark.parametrize(("tiles", "bytes", "group"), [(64, 2688, 22), (16, 5376, 8), (4, 10752, 4), (9, 1 << 20, 1)])
+def test_groups_of_winograd_tiles_of_bytes_are_even(tiles: int, bytes: int, group: int) -> None:
+    assert quantized_winograd_group(tiles, bytes) == group
 
 
 @pytest.mark.parametrize(

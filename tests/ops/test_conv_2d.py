@@ -147,6 +147,17 @@ CASES = [
         options(),
         version=7,
     ),
+    Case(
+        "int8_x_int4_and_a_bias_with_a_scale",
+        [
+            tensor([[[[10, 3]]]], np.int8, scale=1),
+            const([[[[-8, 7]]]], np.int8, type=TensorType.INT4, scale=1),
+            const([1], scale=1),
+        ],
+        [tensor([[[[-58]]]], np.int8, scale=1)],
+        options(),
+        version=7,
+    ),
     # ((12 - 10) * (7 - 4) + 4) * 0.25 = 2.5, away from zero
     Case(
         "uint8",

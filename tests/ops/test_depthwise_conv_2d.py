@@ -83,6 +83,19 @@ CASES = [
         options(),
         version=6,
     ),
+    # -2 times a quarter: away from zero, but upwards in vectors of 8 channels
+    Case(
+        "int8_x_int4_in_vectors",
+        [
+            tensor([[[[2] * 9]]], np.int8, scale=0.25),
+            const([[[[-1] * 9]]], np.int8, type=TensorType.INT4, scale=1),
+            const([0] * 9, scale=0.25),
+        ],
+        [tensor([[[[-1] * 9]]], np.int8, scale=1)],
+        options(),
+        version=6,
+        default=[tensor([[[[0] * 8 + [-1]]]], np.int8)],
+    ),
     # ((12 - 10) * (7 - 4) + 4) * 0.25 = 2.5, away from zero or to even; padding adds nothing.
     Case(
         "uint8",

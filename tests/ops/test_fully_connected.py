@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer.errors import PrepareError
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.ops.fully_connected import op
 from gossamer.schema import (
     ActivationFunctionType,
+    BlockwiseQuantization,
     Buffer,
     DimensionMetadata,
     DimensionType,
     FullyConnectedOptions,
     FullyConnectedOptionsWeightsFormat,
     Int32Vector,
+    QuantizationParameters,
     SparsityParameters,
     TensorType,
 )
@@ -83,6 +86,14 @@ CASES = [
         [tensor([[-127, 0]])],
         options(),
         version=10,
+    ),
+    Case(
+        "hybrid_int4_with_an_even_depth",
+        [tensor([[127, -127]]), w([[7, -8], [1, 2]], np.int8, type=TensorType.INT4, scale=0.5), None],
+        [tensor([[952.5, -63.5]])],
+        options(),
+        version=10,
+        atol=4,  # LiteRT's grid of 127 steps, XNNPACK's of 255
     ),
     Case(
         "hybrid_uint8_is_read_as_int8",
@@ -395,4 +406,18 @@ def test_refuses_sparse_int8_weights_in_other_blocks() -> None:
     )
     interpreter = REFERENCE(model_content=sparse(case, dense[dense != 0], rows_of((0, 1, 2), (1, 0))))
     with pytest.raises(ValueError, match="must be stored in blocks of 1 x 16"):
+        interpreter.allocate_tensors()
+
+
+def test_refuses_blockwise_weights() -> None:
+    """Their scales are in another tensor: without them every product would be 0."""
+    model = read_model(
+        model_of(op, Case("", [tensor([[1, 2]]), w([[1, 2]], np.int8, type=TensorType.INT4)], [OUT], options(), 10))
+    )
+    (graph,) = model.subgraphs
+    x, weights, output = graph.tensors
+    blocks = QuantizationParameters(details=BlockwiseQuantization(scales=0, zero_points=-1, block_size=32))
+    changed = graph.replace(tensors=(x, weights.replace(quantization=blocks), output))
+    interpreter = REFERENCE(model_content=write_model(model.replace(subgraphs=(changed,))))
+    with pytest.raises(PrepareError, match="weights with blockwise quantization are not supported"):
         interpreter.allocate_tensors()

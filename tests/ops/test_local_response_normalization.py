@@ -20,10 +20,22 @@ def options(**fields: Any) -> LocalResponseNormalizationOptions:
 
 
 CASES = [
-    # One neighbour before, none behind: sums 1, 1 + 4, 4 + 9, 9 + 16.
-    Case("radius_1", [tensor(X)], [tensor(np.reshape([1 / 2, 2 / 6, 3 / 14, 4 / 26], (1, 1, 1, 4)))], options()),
+    # One neighbour before, none behind: sums 1, 1 + 4, 4 + 9, 9 + 16. By default one behind: 1 + 4, 1 + 4 + 9, ...
+    Case(
+        "radius_1",
+        [tensor(X)],
+        [tensor(np.reshape([1 / 2, 2 / 6, 3 / 14, 4 / 26], (1, 1, 1, 4)))],
+        options(),
+        default=[tensor(np.reshape([1 / 6, 2 / 15, 3 / 30, 4 / 26], (1, 1, 1, 4)))],
+    ),
     Case("radius_9", [tensor(X)], [tensor(np.array(X) / 31)], options(radius=9)),
-    Case("radius_0", [tensor(X)], [tensor(np.array(X) / 2)], options(radius=0, bias=4, beta=0.5)),
+    Case(
+        "radius_0",
+        [tensor(X)],
+        [tensor(np.array(X) / 2)],
+        options(radius=0, bias=4, beta=0.5),
+        default=[tensor(X / np.sqrt(4 + np.square(X)))],
+    ),
     Case("no_channels", [tensor(np.zeros((1, 2, 2, 0)))], [tensor(np.zeros((1, 2, 2, 0)))], options()),
 ]
 

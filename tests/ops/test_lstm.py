@@ -122,6 +122,23 @@ CASES = [
             tensor([[32767, 1024, 32767, 32767]], np.int16, scale=2**-12),
         ],
     ),
+    # Half the update.
+    basic(
+        "basic_uint8_with_a_smaller_scale",
+        [
+            tensor([[192]], np.uint8, scale=1 / 128, zero_point=128),
+            tensor([[64]], np.uint8, scale=1 / 128, zero_point=128),
+            const([[100, 100], [132, 116], [100, 100], [100, 100]], np.uint8, scale=1 / 64, zero_point=100),
+            const([65534, 0, 65534, 65534], np.int32, scale=1 / 8192),
+            tensor([[512]], np.int16, scale=2**-11),
+        ],
+        [
+            tensor([[174]], np.uint8, scale=1 / 128, zero_point=128),
+            tensor([[767]], np.int16, scale=2**-11),
+            tensor([[192, 64]], np.uint8, scale=1 / 128, zero_point=128),
+            tensor([[32767, 512, 32767, 32767]], np.int16, scale=2**-12),
+        ],
+    ),
 ]
 
 

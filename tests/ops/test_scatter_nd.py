@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ CASES = [
     ),
     Case("fed_shape", [tensor([[0, 1]], np.int32), tensor([5]), tensor([1, 3], np.int32)], [tensor([[0, 5, 0]])]),
     Case("one_update", [tensor([1], np.int32), tensor([5, 6]), const([2, 2])], [tensor([[0, 0], [5, 6]])]),
+]
+CASES += [
+    replace(case, id=f"{case.id}_known", inputs=[replace(case.inputs[0], constant=True), *case.inputs[1:]])
+    for case in CASES
 ]
 
 

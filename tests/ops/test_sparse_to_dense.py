@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ CASES = [
     sparse("one_value_for_all", [[0], [2]], const([3], np.int64), 5, [5, -1, 5]),
     sparse("the_last_stays", [1, 0, 1], const([2]), [5, 6, 7], [6, 7]),
     sparse("fed_shape", [[1]], tensor([2], np.int32), [5], [-1, 5]),
+]
+CASES += [
+    replace(case, id=f"{case.id}_known", inputs=[replace(case.inputs[0], constant=True), *case.inputs[1:]])
+    for case in CASES
 ]
 
 

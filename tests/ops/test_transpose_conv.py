@@ -100,6 +100,20 @@ CASES = [
         version=3,
         default=[tensor([[[[102], [101]]]], np.uint8)],  # XNNPACK rounds halves to even
     ),
+    # -2 times a quarter: away from zero, but upwards in vectors of 8 channels
+    Case(
+        "int8_with_strides_larger_than_the_filter",
+        [
+            const([1, 1, 2, 9]),
+            const(np.full((9, 1, 1, 1), -1), np.int8, scale=1),
+            tensor([[[[2]]]], np.int8, scale=0.25),
+            const([0] * 9, scale=0.25),
+        ],
+        [tensor([[[[-1] * 9, [0] * 9]]], np.int8, scale=1)],
+        options(Padding.SAME, stride_w=2),
+        version=3,
+        default=[tensor([[[[0] * 8 + [-1], [0] * 9]]], np.int8)],
+    ),
     Case(
         "int16_with_int64_sums",
         [

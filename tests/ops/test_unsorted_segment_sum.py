@@ -22,6 +22,7 @@ CASES = [
         [tensor([5, 6], np.int32), const([-1, 1]), const(2)],
         [tensor([0, 6], np.int32)],
     ),
+    Case("many_in_one_segment", [tensor(range(1, 6)), const([1, 1, 1, 0, 1]), const(2)], [tensor([4, 11])]),
     Case("ids_of_two_dimensions", [tensor([[1, 9]]), tensor([[1, 0]], np.int32), const([2])], [tensor([9, 1])]),
     Case("no_rows", [tensor([], shape=(0, 2)), tensor([], np.int32), const(2)], [tensor([[0, 0], [0, 0]])]),
     Case(

@@ -37,6 +37,7 @@ from gossamer.programs.program import (
     _steps,
     walker_name,
 )
+from gossamer.programs.team import Jump
 from gossamer.programs.throttle import Throttle
 from gossamer.targets import Target
 from tests.programs.kernels import Add, Meet, Rotate, WaitInOthers, kernels_in_memory, rotating, target_here
@@ -553,11 +554,146 @@ def test_the_time_that_threads_wait_is_known(
     program = Program(builder.plan(), kernels, target)
     bind(program, flag=flag)
     pair = team.Team(2)
-    assert pair.run(program._walker, program._commands, 1) == 30
+    assert pair.run(program._walker, program._commands, 1) == (30, 0, False)
     assert yields >= 100
-    assert team.Team(1).run(program._walker, program._commands, 1) == 0
+    assert team.Team(1).run(program._walker, program._commands, 1) == (0, 0, False)
     pair.stop()
     pair.join(60)
+
+
+def counting_up(target: Target, count: int, *, cost: int = 1, alone: bool = False) -> ProgramPlan:
+    """Rotate ``count`` words to and fro until a counter, which each turn raises, is a multiple of 256; once more behind
+    the loop."""
+    rotate = Rotate(target.name)
+    builder = ProgramBuilder()
+    counter, here, there = Address(ARENA), Address(ARENA, 64), Address(ARENA, 64 + 8 * count)
+    rise = builder.block(rotate.arguments.words(x=counter, y=counter, count=1, shift=0))
+    forth = builder.block(rotate.arguments.words(x=here, y=there, count=count, shift=17))
+    back = builder.block(rotate.arguments.words(x=there, y=here, count=count, shift=17))
+    part = builder.jump(Jump.PART) if alone else None
+    enter = builder.jump(Jump.GO)
+    start = builder.next_command
+    for block in (forth, back, rise):
+        builder.command(rotate.name, block)
+    builder.land(enter)
+    builder.jump(Jump.BACK, counter, target=start, cost=cost)
+    if part is not None:
+        builder.land(part)
+        builder.jump(Jump.JOIN)
+    for block in (forth, back):
+        builder.command(rotate.name, block)
+    return builder.plan(arena=64 + 16 * count)
+
+
+def count_and_check(program: Program, count: int, turns: int, threads: int, **settings: Any) -> None:
+    words = np.frombuffer(program.memory[ARENA].view(), np.int64, 8 + count)
+    words[0], words[8:] = -turns, np.arange(count)
+    program.run(threads, **settings)
+    assert words[0] == 0
+    assert np.array_equal(words[8:], rotated(count, turns + 1))
+
+
+@pytest.mark.usefixtures("as_many_as_asked")
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+@pytest.mark.parametrize("alone", [False, True])
+def test_loops_run_as_long_as_their_flag_is_set(
+    target: Target, kernels: KernelArchive, num_threads: int, alone: bool
+) -> None:
+    program = Program(counting_up(target, 50, alone=alone), kernels, target)
+    assert program.again(num_threads) is None
+    for turns in (0, 1, 2, 100):
+        count_and_check(program, 50, turns, num_threads)
+
+
+@pytest.mark.usefixtures("as_many_as_asked")
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+@pytest.mark.parametrize("alone", [False, True])
+def test_loops_stop_for_a_look_around_and_go_on(
+    target: Target, kernels: KernelArchive, num_threads: int, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(team, "SLICES", 10**12)
+    monkeypatch.setattr(team, "_idle", defaultdict(list))
+    program = Program(counting_up(target, 50, cost=10**6, alone=alone), kernels, target)
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 7:
+            raise InterruptedError
+
+    count_and_check(program, 50, 5, num_threads, poll=lambda: looks.append(0))
+    others = alone and num_threads > 1  # who are looked for where they join
+    assert looks == [0] * (3 + others)
+    with pytest.raises(InterruptedError):
+        count_and_check(program, 50, 100, num_threads, poll=look)
+    count_and_check(program, 50, 100, num_threads)
+    times = defaultdict(int)
+    words = program.memory[ARENA].view().cast("q")
+    words[0] = -5
+    for command in program.profile(num_threads):
+        times[command.kernel] += command.runs
+    assert times[Rotate(target.name).name] == 3 * 5 + 2
+    for each in [one for found in team._idle.values() for one in found]:
+        each.stop()
+        each.join(60)
+
+
+@pytest.mark.usefixtures("as_many_as_asked")
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+def test_branches_follow_their_flag(target: Target, kernels: KernelArchive, num_threads: int) -> None:
+    rotate = Rotate(target.name)
+    builder = ProgramBuilder()
+    flag, word = Address(ARENA), Address(ARENA, 64)
+    once = builder.block(rotate.arguments.words(x=word, y=word, count=1, shift=0))
+    past = builder.jump(Jump.UNLESS, flag)
+    builder.command(rotate.name, once)
+    end = builder.jump(Jump.GO)
+    builder.land(past)
+    builder.command(rotate.name, once)
+    builder.command(rotate.name, once)
+    builder.land(end)
+    more = builder.jump(Jump.IF, flag)
+    builder.command(rotate.name, once)
+    builder.land(more)
+    program = Program(builder.plan(arena=128), kernels, target)
+    assert not program.plan.has_loops
+    assert program.again(num_threads) is not None
+    memory = program.memory[ARENA].view()
+    for flag_byte, turns in ((0, 3), (1, 1), (128, 1)):
+        memory[0], memory[64] = flag_byte, 0
+        program.run(num_threads)
+        assert memory[64] == turns
+
+
+def test_a_fault_ends_a_loop(target: Target, kernels: KernelArchive) -> None:
+    rotate = Rotate(target.name)
+    builder = ProgramBuilder()
+    counter, fault = Address(ARENA), Address(FAULT)
+    start = builder.next_command
+    for place in (counter, fault):
+        builder.command(rotate.name, builder.block(rotate.arguments.words(x=place, y=place, count=1, shift=0)))
+    builder.jump(Jump.BACK, counter, target=start, cost=1)
+    program = Program(builder.plan(arena=64, fault=8), kernels, target)
+    words = program.memory[ARENA].view().cast("q")
+    for threads in (1, 2):
+        words[0] = -100
+        with pytest.raises(IndexFault):
+            program.run(threads)
+        assert words[0] == -99
+
+
+def test_jumps_have_what_their_kind_needs() -> None:
+    builder = ProgramBuilder()
+    flag = Address(ARENA)
+    for kind, place, settings in (
+        (Jump.GO, flag, {}),
+        (Jump.IF, None, {}),
+        (Jump.BACK, flag, {"target": 0}),
+        (Jump.BACK, flag, {"cost": 1}),
+        (Jump.UNLESS, flag, {"target": 0, "cost": 1}),
+    ):
+        with pytest.raises(CompileError, match=f"A jump of the kind {kind.name} has no such arguments"):
+            builder.jump(kind, place, **settings)  # type: ignore[arg-type]
 
 
 FORK = """

@@ -38,6 +38,15 @@ def test_a_subclass_has_the_fields_of_its_table() -> None:
     assert (Longer(name="a").name, Longer().extra) == ("a", 3)
 
 
+def test_a_table_of_no_kind_has_no_fields_and_leaves_the_others_theirs() -> None:
+    class Later(Table):
+        number: int = i32(7)
+
+    assert Table().FIELDS == ()
+    assert Table().FIELD == {}
+    assert Later(number=8).number == 8
+
+
 def test_tables_are_immutable_values() -> None:
     tensor = Tensor(shape=(1, 2), type=TensorType.INT8)
     with pytest.raises(AttributeError, match=r"Tensor is immutable; use replace\(shape=...\)"):

@@ -9,6 +9,7 @@ import numpy as np
 
 from gossamer.schema import AddOptions, TensorType
 from tests.runtime.graphs import ModelMaker
+from tests.runtime.test_control_flow import nested
 from tests.tools import models
 from tests.tools.conftest import Outcome
 
@@ -47,6 +48,7 @@ def test_everything_as_json(gossamer: Run, place: Place) -> None:
         "constants",
         "faults",
         "memory",
+        "shared_memory",
         "partitions",
         "programs",
     ]
@@ -89,6 +91,16 @@ def test_everything_as_json(gossamer: Run, place: Place) -> None:
         {"subgraph": 0, "tensor": 2, "name": "axes", "type": "int32", "shape": [2], "bytes": 8}
     ]
     assert report["faults"] == []
+
+
+def test_memory_that_subgraphs_share(gossamer: Run, place: Place) -> None:
+    result = gossamer("inspect", place("m.tflite", nested()), "--json").json
+    outer, inner = result["shared_memory"]
+    arenas = [row["arena"] for row in result["memory"]]
+    assert outer == {"subgraphs": [1, 2], "bytes": max(arenas[1:3]), "saved": min(arenas[1:3])}
+    assert inner == {"subgraphs": [3, 4], "bytes": max(arenas[3:]), "saved": min(arenas[3:])}
+    text = gossamer("inspect", place("m.tflite", nested())).out
+    assert f"shared        subgraphs 1, 2 take turns in {outer['bytes']} bytes, {outer['saved']} saved" in text
 
 
 def test_the_memory_plan_in_figures(gossamer: Run, place: Place) -> None:

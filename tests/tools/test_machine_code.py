@@ -25,7 +25,7 @@ from tests.tools.conftest import Outcome
 Run = Callable[..., Outcome]
 Place = Callable[[str, bytes], Path]
 
-NO_CODE = "RANDOM_UNIFORM has no machine code yet"
+NO_CODE = "random numbers are drawn one after the other"
 
 
 @pytest.fixture

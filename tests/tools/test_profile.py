@@ -37,8 +37,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command takes 1 us more than the one before it, the first 1 us."""
     plain = Program.profile
 
-    def timed(program: Program, *arguments: Any) -> list[CommandTime]:
-        return [CommandTime(name, 1000 * (at + 1)) for at, (name, _) in enumerate(plain(program, *arguments))]
+    def timed(program: Program, *arguments: Any, **settings: Any) -> list[CommandTime]:
+        times = plain(program, *arguments, **settings)
+        return [CommandTime(name, 1000 * (at + 1), runs) for at, (name, _, runs) in enumerate(times)]
 
     monkeypatch.setattr(Program, "profile", timed)
 
@@ -104,7 +105,7 @@ def test_programs_that_run_several_times_count_as_often(clock: None) -> None:
     report = profile(interpreter, twice, 3, 1)
     assert report is not None
     (add,) = report["programs"][1]["commands"]
-    assert add["us"] == 2.0
+    assert (add["us"], add["runs"]) == (2.0, 2)
     assert add["flops_per_s"] == pytest.approx(128e6)
 
 

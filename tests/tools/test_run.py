@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from gossamer.schema import TensorType
+from tests.runtime.test_control_flow import one_or_none
 from tests.tools import models
 from tests.tools.conftest import Outcome
 from tests.tools.test_audio import wav
@@ -366,3 +367,12 @@ def test_damaged_metadata_do_not_stop_a_run(gossamer: Run, place: Place) -> None
     result = gossamer("run", damaged, "1,2")
     assert result.code == 0
     assert "the model's labels and metadata are left out: metadata 'TFLITE_METADATA':" in result.out
+
+
+@pytest.mark.parametrize("signature", [[], ["--signature", "count"]], ids=["first subgraph", "signature"])
+def test_a_run_that_does_not_end_is_given_up(gossamer: Run, place: Place, signature: list[str]) -> None:
+    model = place("endless.tflite", one_or_none((1,), (1,), (1,)))
+    result = gossamer("run", model, "t0=-inf", "--timeout", "0.1", *signature)
+    assert result.code == 1
+    assert "took longer than the 0.1 s of its timeout" in result.err
+    assert gossamer("run", model, "t0=3", "--timeout", "60", *signature).code == 0

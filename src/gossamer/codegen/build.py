@@ -26,6 +26,7 @@ from gossamer.codegen.passes import (
     strassen,
     strides,
     tables,
+    turns,
     winograd,
 )
 from gossamer.codegen.spec import KernelSpec
@@ -49,6 +50,7 @@ PASSES: Passes = (
     copies.run,
     in_place.run,
     repeats.run,
+    turns.run,
 )
 """What is done to a graph, in this order, before its images get their borders."""
 
@@ -82,9 +84,13 @@ def build(graph: KernelGraph, target: Target, model: tuple[int, int] | None = No
     Constants there are read in place, through the base ``model``; all others through ``constants``.
     """
     for change in passes:
-        change(graph)
-    edges = borders.run(graph)
-    layout = lay_out(graph, edges, gaps.run(graph), borders.fills(graph))
+        for part in graph.parts():
+            change(part)
+    parts = graph.parts()
+    edges = {buffer: border for part in parts for buffer, border in borders.run(part).items()}
+    apart = {buffer for part in parts for buffer in gaps.run(part)}
+    fills = {buffer: byte for part in parts for buffer, byte in borders.fills(part).items()}
+    layout = lay_out(graph, edges, apart, fills)
     made = Build(target, layout, model)
     plan = made.emit(graph)
     return Built(plan, made.specs, made.constants(), tuple(made.steps), graph, passes)

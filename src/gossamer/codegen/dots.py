@@ -51,8 +51,18 @@ def is_paired(target: Target) -> bool:
     return not target.dot
 
 
-def groups(nv: int) -> list[tuple[int, int]]:
-    """The vectors of a panel that become bytes together: (first vector, count), counts being 4, 2 or 1."""
+def has_halves(target: Target) -> bool:
+    """Whether a vector of channels of which only the first half is there takes less time."""
+    return target.dot == "unsigned" and target.vector_bits == 512
+
+
+def groups(nv: int, half: bool = False) -> list[tuple[int, int]]:
+    """The vectors of a panel that become bytes together: (first vector, count), counts being 4, 2 or 1.
+
+    If only ``half`` of the last one is there, it is alone, so that its channels are all in that half.
+    """
+    if half:
+        return [*groups(nv - 1), (nv - 1, 1)]
     found, first = [], 0
     for count in (4, 2, 1):
         while nv - first >= count:
@@ -61,10 +71,10 @@ def groups(nv: int) -> list[tuple[int, int]]:
     return found
 
 
-def order(lanes: int, nv: int) -> list[tuple[int, int]]:
+def order(lanes: int, nv: int, half: bool = False) -> list[tuple[int, int]]:
     """Where the channels of a panel are: lane q of vector v has channel ``start + step * (q // 4) + q % 4``, with
     (start, step) for each vector."""
-    return [(lanes * first + 4 * number, 4 * count) for first, count in groups(nv) for number in range(count)]
+    return [(lanes * first + 4 * number, 4 * count) for first, count in groups(nv, half) for number in range(count)]
 
 
 class Dots:
@@ -103,10 +113,23 @@ class Dots:
         type = self._wide if self.widens else self.bytes
         return f.emit(type, f"bitcast {words} to {type}")
 
+    def activations(self, pointer: Value) -> Value:
+        """As many activations as there are weights in a vector, one behind the other, as `add` takes them."""
+        bytes = self.f.load(self.bytes, pointer)
+        return bytes ^ self.f.constant(self.bytes, -128) if self.flips else bytes
+
     def weights(self, pointer: Value) -> Value:
         """Weights of a vector of channels, as `add` takes them."""
         bytes = self.f.load(self.bytes, pointer)
         return self.f.emit(self._wide, f"sext {bytes} to {self._wide}") if self.widens else bytes
+
+    def half(self, x: Value) -> Value:
+        """The first half of activations, for half a vector of channels."""
+        return self.f.shuffle(x, x, range(x.type.lanes // 2))
+
+    def half_weights(self, pointer: Value) -> Value:
+        """The weights of half a vector of channels."""
+        return self.f.load(vector("i8", self.bytes.lanes // 2), pointer)
 
     def ones(self) -> Value:
         """Weights of 1."""
@@ -114,10 +137,10 @@ class Dots:
 
     def add(self, sum: Value, x: Value, weights: Value) -> Value:
         """The sum and as many more products of every channel."""
-        f, words = self.f, self.words
+        f, words = self.f, sum.type
         if self.target.dot == "unsigned":
-            name = f"llvm.x86.avx512.vpdpbusd.{self.target.vector_bits}"
-            f.module.declare(f"declare {words} @{name}({words}, {self.bytes}, {self.bytes})")
+            name = f"llvm.x86.avx512.vpdpbusd.{32 * words.lanes}"
+            f.module.declare(f"declare {words} @{name}({words}, {x.type}, {x.type})")
             return f.emit(words, f"call {words} @{name}({sum}, {x}, {weights})")
         if self.target.dot == "signed":
             name = f"llvm.aarch64.neon.sdot.{words.suffix}.{self.bytes.suffix}"

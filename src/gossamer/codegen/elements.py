@@ -34,7 +34,7 @@ ELEMENTS: dict[str, Element] = {
     "bf16": Element("i16", 16, "float", "float", "f32"),
     "f64": Element("double", 64, "double", "double", "f64"),
     **{f"i{bits}": Element(f"i{bits}", bits, "signed", f"i{bits}", f"i{bits}") for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": Element(f"i{bits}", bits, "unsigned", f"i{bits}", f"u{bits}") for bits in (8, 16, 32)},
+    **{f"u{bits}": Element(f"i{bits}", bits, "unsigned", f"i{bits}", f"u{bits}") for bits in (8, 16, 32, 64)},
     "bool": Element("i8", 8, "bool", "i1", "bool"),
 }
 """All of them, by name."""
@@ -51,6 +51,7 @@ ELEMENT_OF: dict[TensorType, str] = {
     TensorType.UINT8: "u8",
     TensorType.UINT16: "u16",
     TensorType.UINT32: "u32",
+    TensorType.UINT64: "u64",
     TensorType.BOOL: "bool",
 }
 """The names of those that tensors have."""

@@ -19,6 +19,9 @@ class Kernel:
     are of that kind. ``operands`` are those of the kind, as many as `arity` says, then those of the epilogue (operand 0
     of the expression is the kernel's own result), which are as large as ``y`` or broadcast to it. ``origin`` names the
     operators that it comes from.
+
+    Two kinds have kernels inside: ``loop`` and ``branch``. Their ``regions`` are graphs of their own; operand 0 is the
+    flag by which they are run, the others are all that they read outside. ``also`` are results beside ``y``.
     """
 
     kind: str
@@ -28,6 +31,8 @@ class Kernel:
     epilogue: Expression = IDENTITY
     arity: int = field(default=-1)
     origin: tuple[str, ...] = ()
+    regions: tuple[KernelGraph, ...] = ()
+    also: tuple[View, ...] = ()
 
     def __post_init__(self) -> None:
         if self.arity < 0:
@@ -38,14 +43,24 @@ class Kernel:
         """The operands of the epilogue."""
         return self.operands[self.arity :]
 
+    @property
+    def results(self) -> tuple[View, ...]:
+        """All that it writes."""
+        return (self.y, *self.also)
+
 
 @record(eq=False, slots=True)
 class KernelGraph:
-    """Kernels in the order in which they run. ``inputs`` and ``outputs``: the buffers that live outside, by tensor."""
+    """Kernels in the order in which they run. ``inputs`` and ``outputs``: the buffers that live outside, by tensor.
+
+    ``outer``: of a region, the buffers that live in the graph around it, by id. Nothing is known there of who else
+    reads and writes them, and when.
+    """
 
     kernels: list[Kernel] = field(default_factory=list)
     inputs: dict[int, Buffer] = field(default_factory=dict)
     outputs: dict[int, Buffer] = field(default_factory=dict)
+    outer: dict[int, Buffer] = field(default_factory=dict)
 
     def add(
         self,
@@ -80,12 +95,17 @@ class KernelGraph:
         """By buffer, the kernels that write any of it, in order."""
         found: dict[Buffer, list[Kernel]] = {}
         for kernel in self.kernels:
-            found.setdefault(kernel.y.buffer, []).append(kernel)
+            for view in kernel.results:
+                found.setdefault(view.buffer, []).append(kernel)
         return found
+
+    def parts(self) -> list[KernelGraph]:
+        """This graph and the regions in it, and in these."""
+        return [self, *(part for kernel in self.kernels for region in kernel.regions for part in region.parts())]
 
     def is_boundary(self, buffer: Buffer) -> bool:
         """Whether somebody outside reads or writes the buffer, or it is a constant."""
-        return buffer.tensor >= 0 or buffer.is_constant
+        return buffer.tensor >= 0 or buffer.is_constant or id(buffer) in self.outer
 
     def known(self) -> set[int]:
         """The buffers, by id, that do not depend on inputs: constants, and what maps compute of nothing else. Kernels
@@ -96,7 +116,7 @@ class KernelGraph:
             y = kernel.y.buffer
             if (
                 kernel.kind == "map"
-                and y.tensor < 0
+                and not self.is_boundary(y)
                 and len(writers[y]) == 1
                 and all(id(view.buffer) in constants for view in kernel.operands)
             ):
@@ -110,13 +130,17 @@ class KernelGraph:
                 View(new.buffer, view.shape, view.strides, view.offset) if view.buffer is old.buffer else view
                 for view in kernel.operands
             ]
+            for region in kernel.regions:
+                if region.outer.pop(id(old.buffer), None) is not None:
+                    region.outer[id(new.buffer)] = new.buffer
+                region.replace(old, new)
 
     def remove_unread(self) -> None:
         """Drop kernels whose results nobody reads."""
         needed = set(map(id, self.outputs.values()))
         kept: list[Kernel] = []
         for kernel in reversed(self.kernels):
-            if id(kernel.y.buffer) in needed or kernel.y.buffer.tensor >= 0:
+            if any(id(view.buffer) in needed or self.is_boundary(view.buffer) for view in kernel.results):
                 kept.append(kernel)
                 needed.update(id(view.buffer) for view in kernel.operands)
         self.kernels = kept[::-1]

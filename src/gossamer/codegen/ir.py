@@ -153,6 +153,8 @@ class Loop:
         self.values = values
         self.results = values
         """What the last iteration handed on (the initial values if there was none); after the ``with`` block."""
+        self.goes_on: Value | None = None
+        """Set inside, a truth without which there is no further iteration."""
 
     def hand_on(self, values: Sequence[Value]) -> None:
         """Replace the carried values for the next iteration."""
@@ -585,6 +587,8 @@ class Function:
         yield loop
         following = self.emit(I64, f"add nsw i64 {index.text}, {stride.text}")
         more = self.compare("slt", following, end)
+        if loop.goes_on is not None:
+            more = more & loop.goes_on
         last = self.block
         self.line(f"br {more}, label %{body}, label %{behind}")
         lines = [f" {index.text} = phi i64 [ {first.text}, %{before} ], [ {following.text}, %{last} ]"]

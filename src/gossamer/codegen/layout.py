@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 
 from gossamer.codegen.graph import KernelGraph
 from gossamer.dtypes import element_bits
@@ -99,12 +100,7 @@ def lay_out(
     Buffers that are never alive together share memory: the largest first, each as low as it can.
     """
     layout = Layout()
-    lives: dict[Buffer, list[int]] = {}
-    known = graph.known()
-    for number, kernel in enumerate(graph.kernels):
-        for view in (*kernel.operands, kernel.y):
-            if id(view.buffer) not in known:
-                lives.setdefault(view.buffer, [number, number])[1] = number
+    lives = _lives(graph)
     inner: list[tuple[Buffer, int, int]] = []
     for buffer, (first, last) in lives.items():
         border = borders.get(buffer, NO_BORDER)
@@ -121,6 +117,29 @@ def lay_out(
         if place.border != NO_BORDER:
             place.offset += top * place.strides[1] + left * place.strides[2]
     return layout
+
+
+def _lives(graph: KernelGraph) -> dict[Buffer, list[int]]:
+    """By buffer, the first and the last command that has to do with it.
+
+    A loop reads what is outside until its last turn ends: it is among the loop's own operands, which follow what is
+    inside.
+    """
+    lives: dict[Buffer, list[int]] = {}
+    known = set[int]().union(*(part.known() for part in graph.parts()))
+    commands = count()
+
+    def visit(part: KernelGraph) -> None:
+        for kernel in part.kernels:
+            for region in kernel.regions:
+                visit(region)
+            number = next(commands)
+            for view in (*kernel.operands, *kernel.results):
+                if id(view.buffer) not in known:
+                    lives.setdefault(view.buffer, [number, number])[1] = number
+
+    visit(graph)
+    return lives
 
 
 def boundary(tensor: int) -> str:

@@ -53,15 +53,14 @@ def add(f: Function, x: Value, y: Value, words: Words, *, signed: bool) -> Value
         total = f.wrapping("add", f.wrapping("add", *terms), f.splat(bias, x.type.lanes))
         return _narrow(f.wrapping("ashr", total, f.splat(shift, x.type.lanes)), bounds)
     fine, coarse, bias, unsigned_bias, *bounds = words[7:]
-    if signed:  # unsigned bytes are widened faster: they are 128 more
+    if not signed:  # as signed bytes, which are 128 less
         x, y, bias = x ^ -128, y ^ -128, unsigned_bias
     lanes = x.type.lanes // 4
     zero = f.constant(x.type, 0)
     totals = []
-    for pairs in (_unpack(half, zero, high) for half in _unpacked(x, y) for high in (False, True)):
-        pairs = _as(pairs, "i16")
-        total = f.wrapping("add", _multiply_pairs(pairs, fine), bias)
-        total = f.wrapping("add", total, f.wrapping("shl", _multiply_pairs(pairs, coarse), 11))
+    for pairs in (_unpack(zero, half, high) for half in _unpacked(x, y) for high in (False, True)):
+        pairs = _as(pairs, "i16")  # above 8 bits of 0: 256 times as much
+        total = _add_pairs(_add_pairs(bias, pairs, coarse), f.wrapping("ashr", pairs, 8), fine)
         totals.append(f.wrapping("ashr", total, f.splat(shift, lanes)))
     return _pack(totals, bounds, signed)
 
@@ -74,9 +73,9 @@ def read_sum(f: Function, pointer: Value) -> Words:
     times_x, times_y, bias, _, *bounds = scalars
     lanes = f.target.lanes(32)
     # Numbers of 16 bits are multiplied and added in pairs, so multipliers come in two parts.
-    fine = _pair(times_x & 0x7FF, times_y & 0x7FF, lanes)
-    coarse = _pair(f.wrapping("ashr", times_x, 11), f.wrapping("ashr", times_y, 11), lanes)
-    unsigned_bias = f.wrapping("sub", bias, f.wrapping("shl", f.wrapping("add", times_x, times_y), 7))
+    fine = _pair(times_x & 0xFF, times_y & 0xFF, lanes)
+    coarse = _pair(f.wrapping("ashr", times_x, 8), f.wrapping("ashr", times_y, 8), lanes)
+    unsigned_bias = f.wrapping("add", bias, f.wrapping("shl", f.wrapping("add", times_x, times_y), 7))
     return [*scalars, fine, coarse, f.splat(bias, lanes), f.splat(unsigned_bias, lanes), *_splats(bounds)]
 
 
@@ -316,13 +315,16 @@ def _pair(first: Value, second: Value, lanes: int) -> Value:
     return f.emit(vector("i16", 2 * lanes), f"bitcast {both} to {vector('i16', 2 * lanes)}")
 
 
-def _multiply_pairs(x: Value, y: Value) -> Value:
-    """The sums of the products of two neighbours."""
-    f = x.function
+def _add_pairs(total: Value, x: Value, y: Value) -> Value:
+    """The total plus the sums of the products of two neighbours."""
+    f, to = x.function, total.type
+    if f.target.dot:
+        name = f"@llvm.x86.avx512.vpdpwssd.{f.target.vector_bits}"
+        f.module.declare(f"declare {to} {name}({to}, {x.type}, {x.type})")
+        return f.emit(to, f"call {to} {name}({total}, {x}, {y})")
     name = {32: "@llvm.x86.avx512.pmaddw.d.512", 16: "@llvm.x86.avx2.pmadd.wd"}[x.type.lanes]
-    to = vector("i32", x.type.lanes // 2)
     f.module.declare(f"declare {to} {name}({x.type}, {x.type})")
-    return f.emit(to, f"call {to} {name}({x}, {y})")
+    return f.wrapping("add", total, f.emit(to, f"call {to} {name}({x}, {y})"))
 
 
 def _multiply_high(x: Value, y: Value) -> Value:

@@ -18,8 +18,9 @@ from gossamer.codegen.expression import Expression
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import item_bytes
 from gossamer.codegen.passes.rows import Rows
-from gossamer.codegen.spec import WORD
+from gossamer.codegen.spec import WORD, ArgumentBlock
 from gossamer.programs.program import KERNELS
+from gossamer.programs.team import JUMP
 from gossamer.views import Geometry, Shape, View
 
 
@@ -32,7 +33,7 @@ class Work(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command of a program: its kernel, the kernels that this one calls, and what it is for.
+    """A command of a program: its kernel, the kernels that this one calls, and what it is for. A jump has no kernel.
 
     ``kind``: of the graph's kernel. ``operators``: those that it comes from, with their node numbers. ``shape``: of the
     result, and ``operands``: of what is read. ``work``: where a kernel of the graph takes several commands, those that
@@ -78,9 +79,13 @@ def arguments_of(built: Built) -> list[dict[str, int | str]]:
             return value
         return plan.kernels[value] if base == KERNELS else f"{base}+{value}"
 
+    jump = ArgumentBlock(**JUMP)
     return [
-        {argument.name: word((block + argument.offset) // WORD) for argument in built.specs[name].arguments}
-        for name, block in ((plan.kernels[number], block) for number, block, _ in plan.commands.tolist())
+        {
+            argument.name: word((block + argument.offset) // WORD)
+            for argument in (jump if number < 0 else built.specs[plan.kernels[number]].arguments)
+        }
+        for number, block, _ in plan.commands.tolist()
     ]
 
 
@@ -102,6 +107,8 @@ def work_of(node: Kernel) -> Work:
     views = {_key(view): view for view in node.operands}.values()
     read = sum(_bytes(view) for view in views)
     written = _bytes(y)
+    if node.kind == "jump":
+        return Work(0, read, 0)
     if node.kind == "gather":  # as much of the first operand as it writes
         read -= max(0, _bytes(node.operands[0]) - written)
     if node.kind == "put":  # into y, the first operand
@@ -196,6 +203,7 @@ def _softmax(node: Kernel) -> int:
 
 FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "bitcast": _none,
+    "branch": _none,
     "contract": _convolution,
     "contract16": _contract16,
     "copy": _none,
@@ -209,6 +217,7 @@ FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "hybrid_depthwise": _depthwise,
     "levels": _elementwise,
     "localresponse": _local_response,
+    "loop": _none,
     "map": _none,
     "matmul": _matmul,
     "nonzero": _none,
@@ -224,6 +233,7 @@ FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "quantized_reduce": _reduce,
     "quantized_softmax": _softmax,
     "quantized_window": _window,
+    "quantized_winograd": _convolution,
     "range": _reduce,
     "reduce": _reduce,
     "resize": _resize,
@@ -231,6 +241,7 @@ FLOPS: Mapping[str, Callable[[Kernel], int]] = {
     "scan": _reduce,
     "softmax": _softmax,
     "softmax16": _softmax,
+    "topk": _none,
     "strassen": _convolution,
     "volume": _convolution,
     "window": _window,

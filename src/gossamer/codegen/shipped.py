@@ -166,6 +166,7 @@ def _others() -> Iterator[Layer]:
     for axis, greatest, index in product((1, 3), (False, True), (INT32, INT64)):
         shape = image[:axis] + image[axis + 1 :]
         yield partial(_operator, "extreme", index, [(image, F32)], shape, {"axis": axis, "greatest": greatest})
+    yield partial(_operator, "topk", INT32, [(image, F32)], (*image[:-1], 5), None)
     yield partial(_operator, "nonzero", INT32, [(image, INT32)], image, None)
     yield from _over_bytes(image)
     for type in MOVED:

@@ -18,6 +18,9 @@ PAGE = 4096
 WINOGRAD_BYTES = 576 << 10
 """Bytes that the second-level cache (1 MB on Zen 4, 2 MB on newer Intels) has for what is between transformations."""
 
+QUANTIZED_WINOGRAD_BYTES = 64 << 10
+"""The same of bytes: there is so little to do that the first-level cache should have most of it."""
+
 STRASSEN_BYTES = 576 << 10
 """Bytes that it has for sums of pixels, beside the pixels."""
 
@@ -39,8 +42,8 @@ def proposals(target: Target, kind: str) -> tuple[Tile, ...]:
 
 
 @cache
-def quantized_tile(target: Target, columns: int, channels: int, steps: int) -> Tile:
-    """As `gemm_tile`, of bytes: ``steps`` of four of depth."""
+def quantized_tile(target: Target, columns: int, channels: int, steps: int, half: bool = False) -> Tile:
+    """As `gemm_tile`, of bytes: ``steps`` of four of depth. ``half``: of the last vector of channels, half is there."""
     vectors = -(-channels // target.lanes())
     best, tile = float("inf"), (1, min(4, vectors))
     for mr, nv in proposals(target, "quantized_gemm"):
@@ -48,22 +51,24 @@ def quantized_tile(target: Target, columns: int, channels: int, steps: int) -> T
             continue
         nv = min(nv, vectors)
         whole, rest = divmod(vectors, nv)
+        if half and not rest:
+            whole, rest = whole - 1, nv
         cycles = whole * _quantized_cycles(target, mr, nv, steps)
-        cycles += _quantized_cycles(target, mr, rest, steps) if rest else 0
+        cycles += _quantized_cycles(target, mr, rest, steps, half) if rest else 0
         cost = -(-columns // mr) * cycles
         if cost < best - 1e-9:
             best, tile = cost, (mr, nv)
     return tile
 
 
-def _quantized_cycles(target: Target, mr: int, nv: int, steps: int) -> float:
+def _quantized_cycles(target: Target, mr: int, nv: int, steps: int, half: bool = False) -> float:
     # A step as in `_cycles`; then a vector of sums takes some cycles to become bytes, fewer if there are more of a row.
-    step = max(mr * nv, (mr + nv) * (1.2 if nv == 1 else 1), 8) / 2 + 0.1
+    step = max(mr * (nv - half / 2), (mr + nv) * (1.2 if nv == 1 else 1), 8) / 2 + 0.1
     if is_paired(target):
         # Two multiplications and two additions for every vector of sums keep all units busy, whatever the tile; weights
         # are widened in every step, rows four steps at a time.
         step = max(mr * nv + nv / 2 + mr / 8, 2)
-    return steps * step + mr * nv * (2.0, 1.2, 1.4, 1.0)[min(nv, 4) - 1] + 15
+    return steps * step + mr * nv * (2.0, 1.2, 1.4, 1.0)[min(nv, 4) - 1] + 6
 
 
 @cache
@@ -81,6 +86,14 @@ def winograd_group(target: Target, planes: int, tiles: int, depth: int, channels
     what is between the transformations stays in the second-level cache, beside the weights of a plane."""
     most = min(tiles, max(1, WINOGRAD_BYTES // (4 * planes * (depth + channels))))
     return _group(target, range(1, most + 1), tiles, depth, channels, 4 * depth, 1.02)
+
+
+@cache
+def quantized_winograd_group(tiles: int, tile_bytes: int) -> int:
+    """How many tiles of a Winograd convolution of bytes are transformed at a time, as evenly as may be: ``tile_bytes``
+    of each are between the transformations."""
+    groups = -(-tiles // max(1, QUANTIZED_WINOGRAD_BYTES // tile_bytes))
+    return -(-tiles // groups)
 
 
 @cache

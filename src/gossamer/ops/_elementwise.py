@@ -146,7 +146,7 @@ def table_of(graph: Lowering) -> Array:
 def refuse_quantized(graph: Lowering) -> None:
     """Refuse integers that stand for real numbers: those that prepare returned data for."""
     if graph.data is not None:
-        graph.refuse(f"quantized {type_name(graph.input(0).type)} runs on the reference kernel")
+        graph.refuse(f"there is no arithmetic of quantized {type_name(graph.input(0).type)}")
 
 
 def nonzero_divisor(graph: Lowering) -> View:

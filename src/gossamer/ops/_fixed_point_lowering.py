@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from gossamer.ops._fixed_point import SIGMOID
@@ -90,8 +92,18 @@ def pairs(graph: Lowering, table: Array) -> View:
     return graph.array(((low[:-1] & 0xFFFF) | (steps << 16)).astype(np.int32))
 
 
-def lower_sigmoid(graph: Lowering, function: str, to: Multiplier) -> None:
-    """State ``sigmoid16`` or ``tanh16``; a multiplier and a right shift to the steps of the table."""
+def lower_sigmoid(graph: Lowering, function: Literal["sigmoid16", "tanh16"], to: Multiplier) -> None:
+    """State a sigmoid of int16; ``to``: a multiplier and a right shift to the steps of the table.
+
+    Scales that TFLite meets without rounding, 2^-12 and of tanh 2^-11, are those of its optimized kernels, which
+    compute in fixed point (gemmlowp) instead of looking up.
+    """
+    multiplier, shift = to
+    if shift == 0 and multiplier in (3, 6):
+        level = FIRST if multiplier == 3 else ("saturate16", ("add", FIRST, FIRST))
+        fixed = {"sigmoid16": "fixedlogistic", "tanh16": "fixedtanh3"}[function]
+        graph.result(graph.map((fixed, level), graph.value(0), type=TensorType.INT16))
+        return
     pairs = SIGMOID[:-1] | (SIGMOID[1:] << 16)
     words = np.concatenate([np.array(to, np.uint32), pairs.astype(np.uint32)]).view(np.int32)
     graph.result(graph.map((function, FIRST, 1), graph.value(0), graph.array(words), type=TensorType.INT16))
@@ -103,3 +115,10 @@ def not_negative(graph: Lowering, x: View) -> View:
     raised = graph.map(("relu", ("add", FIRST, 1)), x, one, type=TensorType.INT32)
     checked = graph.kernel("nonzero", raised, shape=x.shape, type=TensorType.INT32)
     return graph.map("sub", checked, one)
+
+
+def checked_levels(graph: Lowering, x: View, zero_point: int) -> View:
+    """Levels of int8, none of which stands for a negative number: else it is as with `not_negative`."""
+    zero = graph.array(np.array(zero_point, np.int32))
+    centred = graph.map(("sub", FIRST, 1), x, zero, type=TensorType.INT16)
+    return graph.map("add", not_negative(graph, centred), zero, type=x.type)

@@ -16,9 +16,13 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.ops import _int16, _qd8
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
+from gossamer.ops.lowering import Lowering
 from gossamer.records import record
+from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 Floats = NDArray[np.float32]
 Ints = NDArray[Any]
@@ -59,3 +63,33 @@ def accumulate(result: Floats, rows: Rows, weights: Ints, scale: float | Floats)
         scales = (rows.scales * np.float32(scale))[:, None]
     total: Floats = result + dot(rows, weights).astype(np.float32) * scales
     return total
+
+
+@record(frozen=True, eq=False)
+class LoweredRows:
+    """Quantized rows in the kernel graph: ``levels`` int16 [n, k], less zero points, and ``scales`` float32 [n, 1]."""
+
+    levels: View
+    scales: View
+
+
+def lower_rows(graph: Lowering, x: View, asymmetric: bool) -> LoweredRows:
+    """Quantize each row of [n, k] by its own range."""
+    count, size = x.shape
+    if asymmetric:
+        levels, headers = _qd8.images(graph, graph.reshape(x, (count, 1, 1, size)), "builtin")
+        scales = graph.kernel("bitcast", headers.slice(1, 0, 4), shape=(count,), type=TensorType.FLOAT32)
+        levels = graph.cast(graph.reshape(levels, x.shape), TensorType.INT16)
+        return LoweredRows(levels, graph.reshape(scales, (count, 1)))
+    extent = graph.reduce("max", graph.map("abs", x), (1,))
+    greatest, zero = graph.scalar(127, x), graph.scalar(0, x)
+    extent = graph.map(("select", ("equal", 0, 1), 2, 0), extent, zero, greatest)
+    levels = graph.map(("roundaway", ("mul", 0, ("div", 2, 1))), x, extent, greatest, type=TensorType.INT16)
+    return LoweredRows(levels, graph.map("div", extent, greatest))
+
+
+def lower_accumulate(graph: Lowering, result: View, rows: LoweredRows, weights: View, scales: View) -> View:
+    """``result`` + rows x weights, int8 as `gossamer.ops._int16.matrix` has them, with ``scales`` [units]."""
+    sums = _int16.products_of_levels(graph, rows.levels, weights)
+    total = ("add", 0, ("mul", ("tof32", 1), ("mul", 3, 2)))
+    return graph.map(total, result, sums, rows.scales, scales)

@@ -79,9 +79,14 @@ def matrix(graph: Lowering, weights: Array) -> View:
 
 def products(graph: Lowering, x: View, weights: View, zero_point: int) -> View:
     """The int32 sums [..., N], which wrap, of [..., K] of int8, less its zero point, with a `matrix` [N, K]."""
-    units, rows, depth = weights.shape[0], prod(x.shape[:-1]), x.shape[-1]
     zero = graph.array(np.array(zero_point, np.int32))
-    image = graph.reshape(graph.map(("sub", ("toi32", 0), 1), x, zero, type=I16), (1, 1, rows, depth))
+    return products_of_levels(graph, graph.map(("sub", ("toi32", 0), 1), x, zero, type=I16), weights)
+
+
+def products_of_levels(graph: Lowering, x: View, weights: View) -> View:
+    """The same of [..., K] of int16."""
+    units, rows, depth = weights.shape[0], prod(x.shape[:-1]), x.shape[-1]
+    image = graph.reshape(x, (1, 1, rows, depth))
     sums = _sums(graph, image, weights, units, replace(POINTWISE, output=(1, rows)), False)
     return graph.reshape(sums, (*x.shape[:-1], units))
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Shape
 from gossamer.records import record
+from gossamer.views import View
 
 
 @record(frozen=True)
@@ -37,6 +39,18 @@ class InteriorPadding:
             places.append(slice(start, start + count * step, step) if count else slice(0, 0))
         output[tuple(places)] = value[tuple(taken)]
         return output
+
+    def lower(self, graph: Lowering, x: View, fill: View) -> View:
+        """The same in terms of the kernel graph."""
+        if not any((*self.low, *self.high, *self.interior)):
+            return x
+        result = graph.copy(graph.reshape(fill, ()).broadcast(self.shape(x.shape)))
+        taken, places = x, result
+        for axis, (first, count, start, step) in enumerate(self.moves(x.shape)):
+            taken, places = taken.slice(axis, first, count), places.slice(axis, start, count, step)
+        if taken.size:
+            graph.copy(taken, places)
+        return result
 
     def moves(self, shape: Shape) -> list[tuple[int, int, int, int]]:
         """For each dimension, the first element that is left, how many are, where that one goes, and how far apart."""

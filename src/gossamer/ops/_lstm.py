@@ -24,26 +24,29 @@ c' to the buffer that they multiply with o, which still holds g: so h' = o * g t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.dtypes import type_name
-from gossamer.ops._hybrid_product import signed
+from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import (
     WEIGHT_TYPES,
+    LoweredVectors,
     Matrix,
     Vectors,
     check_scale,
     check_steps,
+    dequantized,
+    flat_vectors,
+    joined,
+    lowered_matrix,
     matrix,
     read_state,
     require_variable,
     sequence_of,
     step_of,
-    times,
     write_state,
 )
 from gossamer.ops._vector_activation import activate, logistic, lower_activation
@@ -370,10 +373,7 @@ def real_cell(ctx: InvokeContext, cell: Cell) -> RealCell:
 
 def _peephole(ctx: InvokeContext, position: int) -> Floats:
     values = ctx.value(position)
-    if values.dtype == np.float32:
-        return values
-    scaled: Floats = signed(values).astype(np.float32) * np.float32(ctx.input(position).quantization.scale)
-    return scaled
+    return values if values.dtype == np.float32 else dequantized(values, ctx.input(position))
 
 
 def states(ctx: InvokeContext, cell: Cell) -> tuple[Array, Array]:
@@ -410,7 +410,7 @@ JOINED = 1 << 20
 def lower_sequence(
     graph: Lowering, cell: Cell, x: View, axis: int, *, aux: View | None = None, reverse: bool = False
 ) -> View:
-    """A float cell over a sequence, whose time is ``axis`` 0 or 1; it has the layout of ``x``."""
+    """A float or hybrid cell over a sequence, whose time is ``axis`` 0 or 1; it has the layout of ``x``."""
     return _Lowered(graph, cell).sequence(x, axis, aux, reverse)
 
 
@@ -422,59 +422,53 @@ class _Lowered:
         self.cell = cell
         self.activation = graph.options.fused_activation_function
         kinds = ("input_to", "recurrent_to", *["aux_input_to"] * cell.aux)
-        self.weights = {kind: self.of_gates(f"{kind}_{{}}_weights") for kind in kinds}
-        self.biases = self.of_gates("{}_gate_bias")
-        operands = [view for several in self.weights.values() for view in several]
-        size = 4 * sum(view.size for view in operands)
+        places = {kind: self.of_gates(f"{kind}_{{}}_weights") for kind in kinds}
+        operands = [graph.input(place) for several in places.values() for place in several]
+        biases = list(graph.floats(*self.of_gates("{}_gate_bias")))
+        size = sum(math.prod(operand.shape) * numpy_dtype(operand.type).itemsize for operand in operands)
         self.is_joined = (
             size <= JOINED
-            and all(view.is_constant and len(view.shape) == 2 for view in operands)
-            and all(view.is_constant for view in self.biases)
+            and all(operand.is_constant and len(operand.shape) == 2 for operand in operands)
+            and all(view.is_constant for view in biases)
         )
         if self.is_joined:
-            self.weights = {kind: [self.joined(views)] for kind, views in self.weights.items()}
-            self.biases = [self.joined(self.biases)]
+            self.weights = {kind: [lowered_matrix(graph, *several)] for kind, several in places.items()}
+            self.biases = [joined(graph, biases)]
+        else:
+            self.weights = {
+                kind: [lowered_matrix(graph, place) for place in several] for kind, several in places.items()
+            }
+            self.biases = biases
 
-    def of_gates(self, name: str) -> list[View]:
-        """An operand of each gate."""
-        return list(self.graph.floats(*[self.cell.places[name.format(gate)] for gate in self.cell.gates]))
-
-    def joined(self, constants: list[View]) -> View:
-        """One after the other."""
-        return self.graph.array(
-            np.concatenate([view.buffer.array for view in constants if view.buffer.array is not None])
-        )
+    def of_gates(self, name: str) -> list[int]:
+        """Where an operand of each gate is."""
+        return [self.cell.places[name.format(gate)] for gate in self.cell.gates]
 
     def sequence(self, x: View, axis: int, aux: View | None, reverse: bool) -> View:
         """See `lower_sequence`."""
         graph, cell, places = self.graph, self.cell, self.cell.places
-        driven = self.products("input_to", x, biased=not cell.norm)
+        nothing: list[View | None] = [None] * len(self.biases)
+        driven = self.products("input_to", flat_vectors(graph, x), nothing if cell.norm else self.biases)
         if aux is not None:
-            driven = self.sums(driven, self.products("aux_input_to", aux))
+            driven = self.products("aux_input_to", flat_vectors(graph, aux), driven)
+        driven = [graph.reshape(each, (*x.shape[:2], each.shape[1])) for each in driven]
         output_state = read_state(graph, places["output_state"], cell.batch)
         cell_state = read_state(graph, places["cell_state"], cell.batch)
         steps = list(check_steps(graph, x.shape[axis]))
         outputs = [output_state] * len(steps)
         for step in reversed(steps) if reverse else steps:
             now = [step_of(each, axis, step) for each in driven]
-            totals = self.by_gate(self.sums(self.products("recurrent_to", output_state), now))
+            totals = self.by_gate(self.products("recurrent_to", LoweredVectors(graph, output_state), now))
             output_state, cell_state = self.step(totals, cell_state)
             outputs[step] = output_state
         write_state(graph, places["output_state"], output_state)
         write_state(graph, places["cell_state"], cell_state)
         return sequence_of(graph, outputs, axis)
 
-    def products(self, kind: str, x: View, *, biased: bool = False) -> list[View]:
-        """x times the weights of all gates, plus their biases."""
-        weights = self.weights[kind]
-        if len(weights[0].shape) == 1:
-            return [self.graph.map("mul", x, diagonal) for diagonal in weights]
-        biases = self.biases if biased else [None] * len(weights)
-        return [times(self.graph, x, matrix, bias) for matrix, bias in zip(weights, biases, strict=True)]
-
-    def sums(self, x: list[View], y: list[View]) -> list[View]:
-        """Of the vectors of all gates."""
-        return [self.graph.map("add", a, b) for a, b in zip(x, y, strict=True)]
+    def products(self, kind: str, x: LoweredVectors, results: Sequence[View | None]) -> list[View]:
+        """Something + x times the weights, of each gate."""
+        pairs = zip(self.weights[kind], results, strict=True)
+        return [weights.accumulate(self.graph, result, x) for weights, result in pairs]
 
     def by_gate(self, totals: list[View]) -> dict[str, View]:
         """The vectors [batch, cells] by the names of the gates."""
@@ -500,8 +494,9 @@ class _Lowered:
             shown = lower_activation(graph, cell_state, self.activation)
         hidden = graph.map("mul", released, shown)
         if cell.projection:
-            (weights,) = graph.floats(cell.places["projection_weights"])
-            hidden = self.clipped(times(graph, hidden, weights, self.vector("projection_bias")), options.proj_clip)
+            weights = lowered_matrix(graph, cell.places["projection_weights"])
+            hidden = weights.accumulate(graph, self.vector("projection_bias"), LoweredVectors(graph, hidden))
+            hidden = self.clipped(hidden, options.proj_clip)
         return hidden, cell_state
 
     def total(self, gate: str, totals: Mapping[str, View], cell_state: View) -> View:
@@ -527,5 +522,11 @@ class _Lowered:
         return graph.map(("min", 1, ("max", 2, 0)), x, graph.scalar(limit, x), graph.scalar(-limit, x))
 
     def vector(self, name: str) -> View | None:
-        """An operand that may be missing."""
-        return self.graph.optional_value(self.cell.places[name]) if name in self.cell.places else None
+        """An operand that may be missing, dequantized."""
+        place = self.cell.places.get(name)
+        tensor = None if place is None else self.graph.optional(place)
+        if place is None or tensor is None:
+            return None
+        if tensor.type == TensorType.FLOAT32:
+            return self.graph.value(place)
+        return self.graph.array(dequantized(self.graph.known(place), tensor))

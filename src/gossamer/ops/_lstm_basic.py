@@ -124,7 +124,7 @@ def _product(a: Array, b: Array) -> Array:
 def lower(graph: Lowering, data: Data) -> None:
     """One step of a cell."""
     if graph.input(0).type not in (F32, U8):
-        graph.refuse(f"{type_name(graph.input(0).type)} runs on the reference kernel")
+        graph.refuse(f"its machine code is for float32 and uint8, not {type_name(graph.input(0).type)}")
     x = graph.value(0)
     before, state = (
         graph.variable(position) if graph.input(position).is_variable else graph.value(position) for position in (1, 4)

@@ -330,7 +330,7 @@ class _Lowered:
 
     def __init__(self, graph: Lowering, cell: Cell, scales: Scales) -> None:
         if cell.norm:
-            graph.refuse("layer normalization of int8 runs on the reference kernel")
+            graph.refuse("there is no layer normalization of integers")
         if cell.peephole and cell.outputs != cell.cells:
             graph.refuse("peepholes need as many outputs as cells")
         self.graph = graph

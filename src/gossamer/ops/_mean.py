@@ -82,9 +82,7 @@ def lower_quantized_sum(graph: Lowering, *, mean: bool) -> None:
     count = reduced_elements(x.shape, axes)
     wide = x.type == TensorType.INT16
     if not axes or (len(x.shape) > _MOST_DIMENSIONS and not wide):
-        graph.refuse("it is not XNNPACK's, and runs on the reference kernel")
-    if wide and not mean:
-        graph.refuse("sums of int16 run on the reference kernel")
+        graph.refuse("XNNPACK does not take it")
     if count > MOST and not wide:
         graph.refuse(f"there are more than {MOST} elements in a sum")
     view, axes = grouped_axes(graph, graph.value(0), axes)
@@ -93,7 +91,11 @@ def lower_quantized_sum(graph: Lowering, *, mean: bool) -> None:
     def total(type: TensorType, *rescaling: View) -> View:
         return graph.kernel("quantized_reduce", view, *rescaling, shape=shape, type=type, reduction="sum", axes=axes)
 
-    if wide:
+    if wide and not mean:  # TFLite's optimized kernel, halves away from zero
+        ratio = np.float32(x.quantization.scale) / np.float32(output.quantization.scale)
+        operands = total(TensorType.INT32), graph.array(np.array(ratio, np.float32))
+        y = graph.map(("roundaway", ("mul", ("tof32", 0), 1)), *operands, type=TensorType.INT16)
+    elif wide:
         rescaling: Rescaling = graph.data.divided(count)
         low, high = integer_range(TensorType.INT16)
         shift = rescaling.shift

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.ops._hybrid_product import Rows, accumulate, quantize_rows, signed
+from gossamer.ops import _int16
+from gossamer.ops._hybrid_product import (
+    LoweredRows,
+    Rows,
+    accumulate,
+    lower_accumulate,
+    lower_rows,
+    quantize_rows,
+    signed,
+)
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Context, InvokeContext, TensorInfo
 from gossamer.records import record
@@ -58,6 +67,12 @@ def matrix(ctx: InvokeContext, position: int) -> Matrix:
     return Matrix(signed(ctx.value(position)), 0.0 if tensor.type == TensorType.FLOAT32 else tensor.quantization.scale)
 
 
+def dequantized(values: NDArray[Any], tensor: TensorInfo) -> Floats:
+    """A vector or a matrix of bytes that hybrid kernels make floats."""
+    scaled: Floats = signed(values).astype(np.float32) * np.float32(tensor.quantization.scale)
+    return scaled
+
+
 def check_scale(ctx: Context, name: str, weights: TensorInfo) -> None:
     """Raise for quantized weights without exactly one scale."""
     if weights.type != TensorType.FLOAT32:
@@ -79,8 +94,70 @@ def check_steps(graph: Lowering, steps: int) -> range:
     return range(steps)
 
 
+@record(frozen=True, eq=False)
+class LoweredMatrix:
+    """Weights [units, k] in the kernel graph: float ones, or bytes and their ``scales`` [units]. A vector stands for a
+    diagonal matrix."""
+
+    values: View
+    scales: View | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether a model stores them."""
+        return self.values.is_constant
+
+    def accumulate(self, graph: Lowering, result: View | None, x: LoweredVectors) -> View:
+        """``result`` [units], [n, units] or nothing + x [n, k] times the transposed weights."""
+        if self.scales is not None:
+            result = graph.scalar(0, x.values) if result is None else result
+            return lower_accumulate(graph, result, x.rows, self.values, self.scales)
+        if len(self.values.shape) == 1:
+            product = graph.map("mul", x.values, self.values)
+        elif result is None or len(result.shape) == 1:
+            return times(graph, x.values, self.values, result)
+        else:
+            product = times(graph, x.values, self.values)
+        return product if result is None else graph.map("add", product, result)
+
+
+class LoweredVectors:
+    """`Vectors` in the kernel graph."""
+
+    def __init__(self, graph: Lowering, values: View) -> None:
+        self.graph = graph
+        self.values = values
+
+    @cached_property
+    def rows(self) -> LoweredRows:
+        """The vectors quantized."""
+        return lower_rows(self.graph, self.values, self.graph.options.asymmetric_quantize_inputs)
+
+
+def flat_vectors(graph: Lowering, sequence: View) -> LoweredVectors:
+    """All vectors [n, k] of a sequence of three dimensions."""
+    first, second, size = sequence.shape
+    return LoweredVectors(graph, graph.reshape(sequence, (first * second, size)))
+
+
+def lowered_matrix(graph: Lowering, *positions: int) -> LoweredMatrix:
+    """Weights among the inputs; of several, one below the other. Those have to be constant."""
+    if graph.input(positions[0]).type == TensorType.FLOAT32:
+        views = graph.floats(*positions)
+        return LoweredMatrix(views[0] if len(views) == 1 else joined(graph, views))
+    several = [signed(graph.known(position)) for position in positions]
+    each = [graph.input(position).quantization.scale for position in positions]
+    scales = np.repeat(np.array(each, np.float32), [len(values) for values in several])
+    return LoweredMatrix(_int16.matrix(graph, np.concatenate(several)), graph.array(scales))
+
+
+def joined(graph: Lowering, constants: Sequence[View]) -> View:
+    """One after the other."""
+    return graph.array(np.concatenate([view.buffer.array for view in constants if view.buffer.array is not None]))
+
+
 def times(graph: Lowering, x: View, weights: View, bias: View | None = None) -> View:
-    """x [..., k] times the transpose of weights [units, k], plus bias [units]."""
+    """x [..., k] times the transpose of float weights [units, k], plus bias [units]."""
     return graph.matmul(x, weights.permute((1, 0)), bias)
 
 

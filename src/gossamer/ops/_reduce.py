@@ -96,7 +96,7 @@ def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -
     """
     x = graph.input(0)
     if x.type not in types or (x.type in BYTES and x.quantization and reduction in ("sum", "prod")):
-        graph.refuse(f"{type_name(x.type)} runs on the reference kernel")
+        graph.refuse(f"there is no {_FUNCTIONS[reduction]} of quantized {type_name(x.type)}")
     axes, y = resolved_axes(graph, graph.known(1), len(x.shape)), graph.value(0)
     if x.type in BYTES and reduction in ("max", "min") and axes:
         y, axes = grouped_axes(graph, y, axes)
@@ -109,7 +109,7 @@ def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -
         if reduction == "mean":
             y = graph.cast(y, TensorType.INT64)
         for axis in axes:
-            y = _folded(graph, _FUNCTIONS[reduction], y, axis)
+            y = folded(graph, _FUNCTIONS[reduction], y, axis)
         if reduction == "mean":
             y = graph.map("div", y, graph.scalar(reduced_elements(x.shape, axes), y))
         y = graph.cast(y, x.type)
@@ -127,7 +127,7 @@ def grouped_axes(graph: Lowering, x: View, axes: Sequence[int]) -> tuple[View, t
     return moved, tuple(range(len(kept), len(x.shape)))
 
 
-def _folded(graph: Lowering, function: str, x: View, axis: int) -> View:
+def folded(graph: Lowering, function: str, x: View, axis: int) -> View:
     """Integers along an axis, in any order: the halves of what there is with each other, until it is one."""
     odd = []
     while (size := x.shape[axis]) > 1:

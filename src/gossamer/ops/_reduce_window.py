@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
+from gossamer.dtypes import type_name
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Shape
 from gossamer.records import record
 from gossamer.schema.enums import ReduceWindowFunction, TensorType
+from gossamer.views import View
 
 TYPES = (
     TensorType.BOOL,
@@ -40,6 +44,18 @@ _STEPS: dict[ReduceWindowFunction, Callable[[Array, Array], Array]] = {
     ReduceWindowFunction.ALL: np.logical_and,
     ReduceWindowFunction.ANY: np.logical_or,
 }
+
+_FUNCTIONS = {
+    ReduceWindowFunction.ADD: "add",
+    ReduceWindowFunction.MUL: "mul",
+    ReduceWindowFunction.MINIMUM: "min",
+    ReduceWindowFunction.MAXIMUM: "max",
+    ReduceWindowFunction.ALL: "and",
+    ReduceWindowFunction.ANY: "or",
+}
+
+MOST_ELEMENTS = 64
+"""Of a window that machine code goes through, one after the other."""
 
 
 @record(frozen=True)
@@ -76,3 +92,19 @@ class Window:
             ]
             result = step(result, seen).astype(wide.dtype, copy=False)
         return result.astype(value.dtype, copy=False)
+
+    def lower(self, graph: Lowering, x: View, start: View, function: ReduceWindowFunction) -> View:
+        """The same in terms of the kernel graph. Refused for large windows, and functions that need another type."""
+        logic = function in (ReduceWindowFunction.ALL, ReduceWindowFunction.ANY)
+        if logic != (x.type == TensorType.BOOL):
+            graph.refuse(f"there is no {function.name} of {type_name(x.type)}")
+        if prod(self.shape) > MOST_ELEMENTS:
+            graph.refuse(f"the window has more than {MOST_ELEMENTS} elements")
+        places = self.output_shape(x.shape)
+        result = graph.reshape(start, ()).broadcast(places)
+        for offset in itertools.product(*map(range, self.shape)):
+            seen = x
+            for axis, at in enumerate(offset):
+                seen = seen.slice(axis, at * self.dilations[axis], places[axis], self.strides[axis])
+            result = graph.map(_FUNCTIONS[function], result, seen)
+        return result

@@ -13,15 +13,17 @@ from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import (
+    LoweredVectors,
     Matrix,
     Vectors,
     check_scale,
     check_steps,
+    flat_vectors,
+    lowered_matrix,
     read_state,
     require_variable,
     sequence_of,
     step_of,
-    times,
     write_state,
 )
 from gossamer.ops._vector_activation import activate, lower_activation
@@ -119,16 +121,17 @@ def lower_sequence(
 
     ``first`` is the position of the weights, which recurrent weights, bias and state follow.
     """
-    weights, recurrent, bias = graph.floats(first, first + 1, first + 2)
-    driven = times(graph, x, weights, bias)
+    weights, recurrent = lowered_matrix(graph, first), lowered_matrix(graph, first + 1)
+    (bias,) = graph.floats(first + 2)
+    driven = weights.accumulate(graph, bias, flat_vectors(graph, x))
     if aux is not None:
-        (of_aux,) = graph.floats(aux_weights)
-        driven = graph.map("add", driven, times(graph, aux, of_aux))
+        driven = lowered_matrix(graph, aux_weights).accumulate(graph, driven, flat_vectors(graph, aux))
+    driven = graph.reshape(driven, (*x.shape[:2], bias.shape[0]))
     state = read_state(graph, first + 3, x.shape[1 - axis])
     steps = list(check_steps(graph, x.shape[axis]))
     outputs = [state] * len(steps)
     for step in reversed(steps) if reverse else steps:
-        total = graph.map("add", times(graph, state, recurrent), step_of(driven, axis, step))
+        total = recurrent.accumulate(graph, step_of(driven, axis, step), LoweredVectors(graph, state))
         state = outputs[step] = lower_activation(graph, total, graph.options.fused_activation_function)
     write_state(graph, first + 3, state)
     return sequence_of(graph, outputs, axis)

@@ -71,7 +71,7 @@ def activate(x: Floats, activation: int) -> Floats:
 def lower_activation(graph: Lowering, x: View, activation: ActivationFunctionType) -> View:
     """A fused activation of machine code, which has a tanh of its own."""
     if activation == ActivationFunctionType.SIGN_BIT:
-        graph.refuse("the activation SIGN_BIT runs on the reference kernel")
+        graph.refuse("there is no activation SIGN_BIT")
     return graph.map("tanh", x) if activation == ActivationFunctionType.TANH else graph.activation(x, activation)
 
 

@@ -14,6 +14,7 @@ op = OpDef(
     types={"handle": HANDLE_TYPES},
     options=AssignVariableOptions,
     side_effects=True,
+    reference_only="variables belong to all subgraphs and live in Python",
 )
 
 

@@ -31,7 +31,7 @@ from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import quantize_rows
 from gossamer.ops._layout import require_rank
-from gossamer.ops._requantizing import requantizing
+from gossamer.ops._requantizing import requantizing, rounded_once
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, operand_types, option
@@ -225,7 +225,10 @@ def _lower_int16(graph: Lowering) -> None:
 
 
 def _lower_bytes(graph: Lowering) -> None:
-    """XNNPACK multiplies by matrices whose zero point is 0, and per-tensor ones; TFLite's kernel by the others."""
+    """XNNPACK multiplies by matrices whose zero point is 0, and per-tensor ones; TFLite's kernel by the others.
+
+    That one rounds twice, for which the product itself has floats that do the same, if they are found (`rounded_once`).
+    """
     lhs, rhs = _transposed(graph.value(0), graph.options.adj_x), _transposed(graph.value(1), graph.options.adj_y)
     data: Data = graph.data
     if graph.output().type == I32:  # which takes no account of zero points
@@ -234,6 +237,10 @@ def _lower_bytes(graph: Lowering) -> None:
     numbers = requantizing(graph, ActivationFunctionType.NONE)
     if numbers.weight_zero == 0 and numbers.scales.size == 1:
         graph.result(graph.quantized_matmul(lhs, rhs, numbers))
+        return
+    once = rounded_once(data.multiplier, data.shift, numbers)
+    if once is not None:
+        graph.result(graph.quantized_matmul(lhs, rhs, once))
         return
     sums = graph.quantized_matmul(lhs, rhs, numbers, I32)
     words = (data.multiplier, max(data.shift, 0), max(-data.shift, 0), numbers.zero_point, numbers.low, numbers.high)

@@ -162,6 +162,8 @@ def lower(graph: Lowering) -> None:
     options = graph.options
     (x,), aux = graph.floats(0), graph.optional_value(AUX_INPUT)
     axis = 0 if options.time_major else 1
+    if options.time_major and graph.input(1).type != TensorType.FLOAT32 and x.shape[0] > 1:
+        graph.refuse("LiteRT runs hybrid cells of time-major sequences once for each step")
     crossed = aux if graph.optional(FW_AUX_WEIGHTS) is not None else None
     backward = aux if aux is not None and crossed is None and options.time_major else x
     outputs = [

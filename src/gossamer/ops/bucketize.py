@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops._reduce import folded
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BucketizeOptions
+
+MOST_COMPARISONS = 1 << 20
+"""Of all elements with all boundaries."""
 
 op = OpDef(
     "BUCKETIZE",
@@ -39,3 +45,15 @@ def reference(ctx: InvokeContext) -> Array:
     compared = np.float64 if x.dtype == np.float64 else np.float32
     buckets = np.searchsorted(ctx.options.boundaries.astype(compared), x.astype(compared), side="right")
     return np.asarray(buckets).astype(np.int32)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, boundaries = graph.value(0), graph.options.boundaries
+    if not boundaries.size or x.size * boundaries.size > MOST_COMPARISONS:
+        graph.refuse("there are no boundaries, or too many")
+    compared = TensorType.FLOAT64 if x.type == TensorType.FLOAT64 else TensorType.FLOAT32
+    x = graph.reshape(graph.cast(x, compared), (*x.shape, 1))
+    limits = graph.array(boundaries.astype(numpy_dtype(compared)))
+    is_above = graph.map(("toi32", ("not", ("less", 0, 1))), x, limits, type=TensorType.INT32)
+    graph.result(graph.reshape(folded(graph, "add", is_above, len(x.shape) - 1), graph.output().shape))

@@ -35,14 +35,14 @@ from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16
 from gossamer.ops._convolution import convolve_depthwise, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
-from gossamer.ops._requantizing import requantizing
+from gossamer.ops._requantizing import requantized_in_vectors, requantizing
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import operand_types, option, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DepthwiseConv2DOptions
-from gossamer.views import View
+from gossamer.views import Requantizing, View
 
 FILTER_TYPES = {
     TensorType.FLOAT32: (TensorType.FLOAT32, TensorType.INT8),
@@ -191,10 +191,10 @@ def _lower_hybrid(graph: Lowering) -> View:
 
 def _lower_bytes(graph: Lowering) -> View:
     x, filter, bias = graph.value(0), graph.input(1), graph.optional_value(2)
-    if filter.type == TensorType.INT4:
-        graph.refuse("LiteRT's int4 filters run on its own kernels, and here on the reference kernel")
-    if filter.type == TensorType.INT8 and filter.quantization.zero_points.any():
+    if filter.type != TensorType.UINT8 and filter.quantization.zero_points.any():
         graph.refuse("its filter has zero points, which the reference kernel ignores")
+    if filter.type == TensorType.INT4:
+        return _lower_builtin(graph, x, bias)
     if bias is None:
         graph.refuse("XNNPACK does not take depthwise convolutions without a bias")
     graph.known(1), graph.known(2)
@@ -205,3 +205,15 @@ def _lower_bytes(graph: Lowering) -> View:
         filters = graph.reshape(weights.permute((2, 0, 1)), (weights.shape[2], *weights.shape[:2], 1))
         return graph.quantized_convolution(x, filters, bias, windows, to)
     return graph.quantized_depthwise(x, weights, bias, windows, to)
+
+
+def _lower_builtin(graph: Lowering, x: View, bias: View | None) -> View:
+    """int8 with int4, which XNNPACK does not take, as TFLite's optimized kernel has it."""
+    to: Requantization = graph.data.requantize
+    zero = graph.array(np.array(to.input_zero, np.int32))
+    centred = graph.map(("sub", ("toi32", 0), 1), x, zero, type=TensorType.INT16)
+    sums = _int16.depthwise(graph, centred, _int16.weights_of(graph, 1)[0], geometry(graph.data.windows))
+    if bias is not None:
+        sums = graph.map("add", sums, bias)
+    numbers = Requantizing(to.input_zero, 0, np.ones(1, np.float32), to.output_zero, to.low, to.high)
+    return requantized_in_vectors(graph, sums, to.multipliers, to.shifts, numbers, x.type)

@@ -30,17 +30,20 @@ from gossamer.ops._elementwise import (
     require_scale,
 )
 from gossamer.ops._fixed_point import count_leading_zeros, reciprocal
+from gossamer.ops._gather import slices
 from gossamer.ops._rescale import divide_by_any_pot
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import broadcasts_above
 from gossamer.quantization import (
+    integer_range,
     quantize_multiplier,
     saturating_rounding_doubling_high_mul,
 )
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DivOptions
+from gossamer.views import View
 
 _QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 _TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT32, *_QUANTIZED)
@@ -125,9 +128,29 @@ def _leading_sign_bits(x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.output().type in (TensorType.INT8, TensorType.UINT8):
+        graph.result(_lower_bytes(graph, graph.data))
+        return
     refuse_quantized(graph)
     is_integer = graph.output().type == TensorType.INT32
     quotient = graph.map("div", graph.value(0), nonzero_divisor(graph) if is_integer else graph.value(1))
     if graph.output().type == TensorType.FLOAT32:
         quotient = graph.map("finite", quotient)
     graph.result(graph.activation(quotient, graph.options.fused_activation_function))
+
+
+def _lower_bytes(graph: Lowering, quantized: _Quantized) -> View:
+    """All quotients that there are, looked up."""
+    x, y, zero = graph.value(0), graph.value(1), quantized.zero_points[1]
+    least, greatest = integer_range(x.type)
+    known = graph.constant(1)
+    if known is not None and (known == zero).any():
+        graph.refuse("y has zeros")
+    levels = np.arange(least, greatest + 1)
+    quotients = _divide_quantized(levels[:, None], np.where(levels == zero, zero + 1, levels), quantized)
+    start, size = (graph.array(np.array(n, np.int32)) for n in (zero - least - levels.size * least, levels.size))
+    divisor = graph.map(("sub", ("toi32", 0), 1), y, graph.array(np.array(zero, np.int32)), type=TensorType.INT32)
+    divisor = graph.kernel("nonzero", divisor, shape=y.shape, type=TensorType.INT32)
+    place = ("add", ("add", ("mul", ("toi32", 0), 2), 1), 3)
+    places = graph.map(place, x, divisor, size, start, type=TensorType.INT32)
+    return slices(graph, graph.array(quotients.reshape(-1), x.type), places, 0)

@@ -12,7 +12,7 @@ Types (input / weights / bias / output):
   ``asymmetric_quantize_inputs``, and multiplied as in `_hybrid_product`; one weight scale, or one for each unit. Takes
   every activation, in the form of `_vector_activation`; the other kernels take only those that clamp. An input of zeros
   throughout leaves the bias. Sparse 8-bit weights must be stored in blocks of 1 x 16; the zero points are then
-  subtracted first: ``(bias - scale * point * row sum) + dot * scale``.
+  subtracted first: ``(bias - scale * point * row sum) + dot * scale``. Blockwise scales are not supported.
 - uint8 / uint8 / int32 / uint8 or int16; int8 / int8, int4, int2 / int32 / int8; int16 / int8, int4, int2 / int32 or
   int64 / int16. With ``acc`` the exact sum of (input - zero point) * (weight - zero point) + bias,
   ``output = clamp(round(acc * (input scale * weight scale / output scale)) + output zero point)``: TFLite's reference
@@ -43,10 +43,10 @@ from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops import _int16, _qd8, _sparse_weights
 from gossamer.ops._activation import clamp
 from gossamer.ops._gemm import integer_matmul
-from gossamer.ops._hybrid_product import accumulate, dot, quantize_rows, signed
+from gossamer.ops._hybrid_product import accumulate, dot, lower_accumulate, lower_rows, quantize_rows, signed
 from gossamer.ops._layout import require_rank
 from gossamer.ops._requantizing import byte_weights, requantized_twice, requantizing
-from gossamer.ops._vector_activation import activate, check_activation
+from gossamer.ops._vector_activation import activate, check_activation, lower_activation
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, input_count, input_type, operand_types, option, per_channel, sparse
@@ -64,7 +64,7 @@ from gossamer.quantization import (
 from gossamer.records import record, replace
 from gossamer.schema.enums import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
 from gossamer.schema.options import FullyConnectedOptions
-from gossamer.views import POINTWISE
+from gossamer.views import POINTWISE, View
 
 F32, U8, I8, I16 = TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16
 SMALL = (TensorType.INT4, TensorType.INT2)
@@ -279,6 +279,7 @@ def _weight_scales(ctx: PrepareContext, weights: TensorInfo, units: int) -> NDAr
 
 
 def _hybrid_scale(ctx: PrepareContext, weights: TensorInfo, units: int) -> Scale:
+    ctx.require(weights.quantization.details is None, "weights with blockwise quantization are not supported")
     # As in TFLite, weights without any scale are scaled by 0.
     scales = _weight_scales(ctx, weights, units) if weights.quantization else np.zeros(1, np.float32)
     return scales if scales.size > 1 else float(scales[0])
@@ -452,6 +453,15 @@ def _double(
     return requantization.rounded(requantization.accumulators(_sums(ctx, rows, weights), bias))
 
 
+def rounded_twice(data: Data, *, wide: bool) -> Data:
+    """The same, in the fixed-point multiplication of gemmlowp where TFLite's reference kernels round once, with
+    accumulators of 64 bits if ``wide``."""
+    kernel = data.kernel
+    if isinstance(kernel, partial) and kernel.func is _double:
+        return replace(data, kernel=partial(_fixed_point, replace(kernel.args[0], wide=wide)))
+    return data
+
+
 def _fixed_point(
     requantization: Requantization, ctx: InvokeContext, rows: Array, weights: Array, bias: Array | None
 ) -> Array:
@@ -493,7 +503,7 @@ def lower(graph: Lowering) -> None:
     if graph.input(0).type in (U8, I8):
         _lower_bytes(graph)
         return
-    if graph.input(1).type in (I8, *SMALL):
+    if graph.input(1).type != F32:
         _lower_hybrid(graph)
         return
     x, weights = graph.floats(0, 1)
@@ -552,13 +562,27 @@ def _lower_bytes(graph: Lowering) -> None:
 
 
 def _lower_hybrid(graph: Lowering) -> None:
-    """XNNPACK takes int4 weights with an even depth, and int2 ones with a depth of fours and a scale for each unit."""
-    weights = graph.input(1)
+    """XNNPACK takes int8 weights, int4 ones with an even depth, and int2 ones with a depth of fours and a scale for
+    each unit, with activations that clamp; LiteRT's own kernel the others."""
+    weights, activation = graph.input(1), graph.options.fused_activation_function
     units, depth = weights.shape
-    odd = depth % 2 if weights.type == TensorType.INT4 else depth % 4 or weights.quantization.scales.size != units
-    if weights.type != I8 and odd:
-        graph.refuse("LiteRT leaves such weights to its own hybrid kernel")
     x = graph.reshape(graph.value(0), (math.prod(graph.input(0).shape) // depth, depth))
-    y = _qd8.fully_connected(graph, x, _qd8.weights_of(graph, 1), _qd8.scales_of(graph, 1), _qd8.bias_of(graph, 2))
-    y = _qd8.clamped(graph, y, graph.options.fused_activation_function)
+    odd = depth % 2 if weights.type == TensorType.INT4 else depth % 4 or weights.quantization.scales.size != units
+    if weights.type == U8 or (weights.type != I8 and odd) or activation not in CLAMPS:
+        y = _lower_builtin_hybrid(graph, x)
+    else:
+        scales, bias = _qd8.scales_of(graph, 1), _qd8.bias_of(graph, 2)
+        y = _qd8.fully_connected(graph, x, _qd8.weights_of(graph, 1), scales, bias)
+        y = _qd8.clamped(graph, y, activation)
     graph.result(graph.reshape(y, graph.output().shape))
+
+
+def _lower_builtin_hybrid(graph: Lowering, x: View) -> View:
+    """[rows, depth] as `gossamer.ops._hybrid_product` has it: [rows, units]."""
+    values, scales, bias = signed(graph.known(1)), graph.input(1).quantization.scales, graph.optional_value(2)
+    units = len(values)
+    result = graph.scalar(0, x) if bias is None else graph.reshape(bias, (units,))
+    each = np.broadcast_to(scales.astype(np.float32) if scales.size else np.float32(0), units)
+    rows = lower_rows(graph, x, graph.options.asymmetric_quantize_inputs)
+    y = lower_accumulate(graph, result, rows, _int16.matrix(graph, values), graph.array(each))
+    return lower_activation(graph, y, graph.options.fused_activation_function)

@@ -23,6 +23,7 @@ op = OpDef(
     options=HashtableOptions,
     reference_version=0,
     side_effects=True,
+    reference_only="hash tables live in Python",
 )
 
 

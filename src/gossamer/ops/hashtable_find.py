@@ -29,6 +29,7 @@ op = OpDef(
     options=HashtableFindOptions,
     reference_version=0,
     side_effects=True,
+    reference_only="hash tables live in Python",
 )
 
 

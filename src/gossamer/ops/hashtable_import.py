@@ -26,6 +26,7 @@ op = OpDef(
     options=HashtableImportOptions,
     reference_version=0,
     side_effects=True,
+    reference_only="hash tables live in Python",
 )
 
 

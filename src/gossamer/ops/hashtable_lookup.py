@@ -29,6 +29,7 @@ op = OpDef(
         "output": VALUES,
         "hits": (TensorType.UINT8,),
     },
+    reference_only="rare: there is no kernel that searches",
 )
 
 

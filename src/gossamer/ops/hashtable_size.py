@@ -18,6 +18,7 @@ op = OpDef(
     options=HashtableSizeOptions,
     reference_version=0,
     side_effects=True,
+    reference_only="hash tables live in Python",
 )
 
 

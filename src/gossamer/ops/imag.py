@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._complex import parts
 from gossamer.ops._elementwise import prepare_complex_part
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 
@@ -28,3 +30,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.imag(ctx.value(0))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(parts(graph, 0)[1])

@@ -1,7 +1,8 @@
 """LOCAL_RESPONSE_NORMALIZATION: x * (bias + alpha * sum of squares of neighbours) ** -beta along the last axis.
 
 float32 with four dimensions. The neighbours of channel c are channels c - radius to c + radius - 1 as far as they
-exist: TFLite leaves out the last one that TensorFlow counts.
+exist: TFLite's reference kernel leaves out the last one that TensorFlow counts. Its optimized kernel, which is LiteRT's
+default and machine code here, counts it.
 """
 
 from __future__ import annotations
@@ -50,5 +51,7 @@ def reference(ctx: InvokeContext) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     x, options = graph.value(0), graph.options
+    if options.radius < 0:
+        graph.refuse("the radius is negative")
     factors = {name: getattr(options, name) for name in ("radius", "bias", "alpha", "beta")}
     graph.result(graph.kernel("localresponse", x, shape=x.shape, type=x.type, **factors))

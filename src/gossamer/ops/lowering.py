@@ -79,7 +79,7 @@ class Lowering(Context, ABC):
         for position in positions:
             got = self.input(position).type
             if got != TensorType.FLOAT32:
-                self.refuse(f"{type_name(got)} runs on the reference kernel")
+                self.refuse(f"its machine code is for float32, not {type_name(got)}")
         return tuple([self.value(position) for position in positions])
 
     @abstractmethod
@@ -261,6 +261,20 @@ class Lowering(Context, ABC):
     @abstractmethod
     def softmax(self, x: View, beta: float = 1.0, *, log: bool = False) -> View:
         """Along the last dimension: exp(beta x) / sum, or its logarithm."""
+
+    # Other subgraphs
+
+    @abstractmethod
+    def call(self, subgraph: int, operands: Sequence[View]) -> Sequence[View]:
+        """Another subgraph as a part of this one: its outputs for these inputs. Refused if one of its nodes is."""
+
+    @abstractmethod
+    def branch(self, flags: Sequence[View], subgraphs: Sequence[int], operands: Sequence[View]) -> Sequence[View]:
+        """The outputs of the first subgraph whose flag, a bool, is set; the last one has none, and runs otherwise."""
+
+    @abstractmethod
+    def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
+        """Loop variables after the last turn: as long as the condition holds of them, the body makes the next."""
 
     @abstractmethod
     def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:

@@ -33,6 +33,7 @@ op = OpDef(
         "output": (TensorType.INT32,),
     },
     options=LSHProjectionOptions,
+    reference_only="rare: there is no kernel that hashes",
 )
 
 

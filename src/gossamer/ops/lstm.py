@@ -126,6 +126,8 @@ def lower(graph: Lowering) -> None:
     if isinstance(data, _lstm_basic.Data):
         _lstm_basic.lower(graph, data)
         return
+    if data.scales is not None:
+        graph.refuse("there is no cell with 12 intermediate tensors")
     (x,) = graph.floats(0)
     sequence = _lstm.lower_sequence(graph, graph.data.cell, graph.reshape(x, (1, *x.shape)), 0)
     graph.result(graph.reshape(sequence, graph.output().shape))

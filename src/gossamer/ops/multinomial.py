@@ -32,6 +32,7 @@ op = OpDef(
     },
     options=RandomOptions,
     side_effects=True,
+    reference_only="random numbers are drawn one after the other",
 )
 
 

@@ -21,6 +21,7 @@ op = OpDef(
     versions=versions("2.1.0"),
     types=SUPPRESSION_TYPES,
     options=NonMaxSuppressionV4Options,
+    reference_only="boxes are chosen one after the other",
 )
 
 

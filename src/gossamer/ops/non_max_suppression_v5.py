@@ -18,6 +18,7 @@ op = OpDef(
     versions=versions("2.1.0"),
     types=SUPPRESSION_TYPES,
     options=NonMaxSuppressionV5Options,
+    reference_only="boxes are chosen one after the other",
 )
 
 

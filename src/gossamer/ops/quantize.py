@@ -158,7 +158,7 @@ def lower(graph: Lowering) -> None:
         _lower_rescaling(graph, graph.data)
         return
     if name is None:
-        graph.refuse(f"{type_name(output.type)} runs on the reference kernel")
+        graph.refuse(f"there is no kernel that packs {type_name(output.type)}")
     expression: Expression = (f"quantize{name}", 0, 1, 2)
     scales, points = along_dimension(output.quantization, len(output.shape))
     if not output.quantization.per_channel:
@@ -202,7 +202,7 @@ def _lower_rescaling(graph: Lowering, data: Rescaling) -> None:
     """Integers to integers."""
     output = graph.output()
     if output.type == TensorType.INT32 and output.quantization.zero_point:
-        graph.refuse("int32 with a zero point runs on the reference kernel")
+        graph.refuse("int32 has a zero point")
     zero = graph.array(np.array(graph.input(0).quantization.zero_point, np.int32))
     to, limits = (data.multiplier, data.shift), integer_range(output.type)
     rescaled(graph, ("sub", FIRST, 1), to, *limits, graph.value(0), zero)

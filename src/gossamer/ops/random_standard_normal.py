@@ -24,6 +24,7 @@ op = OpDef(
     types={"shape": (TensorType.INT32,), "output": (TensorType.FLOAT32,)},
     options=RandomOptions,
     side_effects=True,
+    reference_only="random numbers are drawn one after the other",
 )
 
 

@@ -21,6 +21,7 @@ op = OpDef(
     types={"handle": HANDLE_TYPES},
     options=ReadVariableOptions,
     side_effects=True,
+    reference_only="variables belong to all subgraphs and live in Python",
 )
 
 

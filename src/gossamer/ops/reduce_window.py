@@ -18,6 +18,7 @@ from gossamer.ops._layout import (
     require_type,
 )
 from gossamer.ops._reduce_window import MAX_RANK, TYPES, Window
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import ReduceWindowFunction, TensorType
 from gossamer.schema.options import ReduceWindowOptions
@@ -72,3 +73,9 @@ def _sizes(ctx: PrepareContext, position: int, rank: int) -> tuple[int, ...]:
 def reference(ctx: InvokeContext) -> Array:
     window: Window = ctx.data
     return window.reduce(ctx.value(0), ctx.value(1).reshape(-1)[0], ctx.options.reduce_function)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    window: Window = graph.data
+    graph.result(window.lower(graph, graph.value(0), graph.value(1), graph.options.reduce_function))

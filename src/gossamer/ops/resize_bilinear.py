@@ -132,7 +132,7 @@ def lower(graph: Lowering) -> None:
         if not x.quantization or x.quantization != graph.output().quantization:
             graph.refuse("XNNPACK resizes images of one quantization only")
     elif x.type != TensorType.FLOAT32:
-        graph.refuse(f"{type_name(x.type)} runs on the reference kernel")
+        graph.refuse(f"there is no interpolation of {type_name(x.type)}")
     shape = resized_shape(graph, graph.known(1), 1)
     aligned, centred = graph.options.align_corners, graph.options.half_pixel_centers
     rows, columns = (

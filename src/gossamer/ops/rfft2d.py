@@ -28,6 +28,7 @@ op = OpDef(
     },
     options=Rfft2dOptions,
     reserved_tensors=(0, 4),
+    reference_only="rare: there is no kernel for Fourier transforms",
 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._fixed_point import inverse_sqrt_multiplier
-from gossamer.ops._fixed_point_lowering import not_negative, pairs
+from gossamer.ops._fixed_point_lowering import checked_levels, not_negative, pairs
 from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -78,7 +78,11 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if graph.data is not None and graph.input(0).type == TensorType.INT16:
+    if graph.data is not None and graph.input(0).type == TensorType.INT8:
+        levels = checked_levels(graph, graph.value(0), graph.input(0).quantization.zero_point)
+        graph.result(graph.lookup(levels, graph.data))
+        return
+    if graph.data is not None:
         checked = not_negative(graph, graph.value(0))
         graph.result(graph.map(("interpolate", 0, 1), checked, pairs(graph, graph.data), type=TensorType.INT16))
         return

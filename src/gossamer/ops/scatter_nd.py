@@ -13,11 +13,14 @@ import numpy as np
 from gossamer.ops._layout import (
     add_at,
     checked_shape,
+    elements,
     integers,
     require_indices_in_range,
     require_rank,
     require_type,
 )
+from gossamer.ops._places import combined, flat_places
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ScatterNdOptions
@@ -67,6 +70,17 @@ def reference(ctx: InvokeContext) -> Array:
         for update in updates.reshape((-1, *shape)) if updates.size else ():
             add_at(result, ..., update)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    indices, updates, shape = graph.known(0), graph.value(1), graph.output().shape
+    indices = indices.reshape(-1, indices.shape[-1])
+    depth = indices.shape[1]
+    rows = graph.reshape(updates, (len(indices), elements(shape[depth:])))
+    function = "or" if updates.type == TensorType.BOOL else "add"
+    places = flat_places(graph, indices, shape[:depth])
+    graph.result(graph.reshape(combined(graph, rows, places, elements(shape[:depth]), function, 0), shape))
 
 
 def _checked(ctx: Context, values: Array) -> Shape:

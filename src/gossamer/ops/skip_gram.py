@@ -32,6 +32,7 @@ op = OpDef(
     versions=versions("1.5.0"),
     types={"input": (TensorType.STRING,), "output": (TensorType.STRING,)},
     options=SkipGramOptions,
+    reference_only="strings live in Python",
 )
 
 

@@ -20,6 +20,8 @@ from gossamer.ops._layout import (
     require_single,
     require_type,
 )
+from gossamer.ops._places import at_rows, flat_places
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -86,3 +88,14 @@ def reference(ctx: InvokeContext) -> Array:
     elif indices.shape[0]:
         result[...] = values.reshape(-1)[-1]
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    indices, values, shape = graph.known(0), graph.value(2), graph.output().shape
+    indices = indices.reshape(-1, len(shape))
+    rows = graph.reshape(values.broadcast((len(indices),)), (len(indices), 1))
+    table = np.full(elements(shape), len(indices), np.int32)
+    places, last = np.unique(flat_places(graph, indices, shape)[::-1], return_index=True)
+    table[places] = len(indices) - 1 - last
+    graph.result(graph.reshape(at_rows(graph, rows, table, graph.value(3)), shape))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import lower_elementwise
-from gossamer.ops._fixed_point_lowering import not_negative
+from gossamer.ops._fixed_point_lowering import checked_levels, not_negative
 from gossamer.ops._function_table import prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type
-from gossamer.quantization import dequantize
+from gossamer.quantization import dequantize, integer_range
 from gossamer.schema.enums import TensorType
 
 _TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT8, TensorType.INT16)
@@ -45,15 +46,25 @@ def reference(ctx: InvokeContext) -> Array:
     real = dequantize(x, ctx.input(0).quantization)
     if np.any(real < 0):
         ctx.fail(f"is only defined for values of at least 0, got {np.min(real)}")
-    target = ctx.output().quantization
-    info = np.iinfo(x.dtype)
+    return _roots(real, ctx.output())
+
+
+def _roots(real: Array, output: TensorInfo) -> Array:
+    """The levels of the roots of real numbers."""
+    target, (least, greatest) = output.quantization, integer_range(output.type)
     level = np.trunc(np.sqrt(real) / np.float32(target.scale)).astype(np.float64)
-    result: Array = np.clip(level + target.zero_point, info.min, info.max).astype(x.dtype)
+    result: Array = np.clip(level + target.zero_point, least, greatest).astype(numpy_dtype(output.type))
     return result
 
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    source = graph.input(0).quantization
+    if graph.input(0).type == TensorType.INT8:
+        every = np.arange(256, dtype=np.uint8).view(np.int8)
+        table = _roots(np.maximum(dequantize(every, source), 0), graph.output())
+        graph.result(graph.lookup(checked_levels(graph, graph.value(0), source.zero_point), table))
+        return
     if graph.input(0).type == TensorType.INT16 and graph.input(0).quantization:
         scales = [graph.array(np.array(t.quantization.scale, np.float32)) for t in (graph.input(0), graph.output())]
         level = ("toi32", ("div", ("sqrt", ("mul", ("tof32", 0), 1)), 2))

@@ -71,10 +71,5 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    result = graph.copy(graph.reshape(graph.value(1), ()).broadcast(graph.output().shape))
-    taken, places = graph.value(0), result
-    for axis, (first, count, start, step) in enumerate(graph.data.moves(taken.shape)):
-        taken, places = taken.slice(axis, first, count), places.slice(axis, start, count, step)
-    if taken.size:
-        graph.copy(taken, places)
-    graph.result(result)
+    padding: InteriorPadding = graph.data
+    graph.result(padding.lower(graph, graph.value(0), graph.value(1)))

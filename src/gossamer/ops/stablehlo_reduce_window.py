@@ -18,6 +18,7 @@ from __future__ import annotations
 from gossamer.ops._interior_pad import InteriorPadding
 from gossamer.ops._layout import checked_shape, require_output_type, require_rank, require_single, require_type
 from gossamer.ops._reduce_window import MAX_RANK, TYPES, Window
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.records import record
 from gossamer.schema.enums import BuiltinOperator, ReduceWindowFunction
@@ -111,3 +112,11 @@ def reference(ctx: InvokeContext) -> Array:
     reduction: Reduction = ctx.data
     start = ctx.value(1).reshape(-1)[0]
     return reduction.window.reduce(reduction.padding.apply(ctx.value(0), start), start, reduction.function)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    reduction: Reduction = graph.data
+    start = graph.value(1)
+    padded = reduction.padding.lower(graph, graph.value(0), start)
+    graph.result(reduction.window.lower(graph, padded, start, reduction.function))

@@ -31,6 +31,7 @@ op = OpDef(
         "output": (TensorType.INT32, TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
     },
     options=StablehloRngBitGeneratorOptions,
+    reference_only="random numbers are drawn one after the other",
 )
 
 

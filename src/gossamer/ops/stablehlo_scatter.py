@@ -44,6 +44,7 @@ op = OpDef(
         "output": NUMBERS_AND_BOOL,
     },
     options=StablehloScatterOptions,
+    reference_only="there is no kernel that scatters",
 )
 
 

@@ -30,9 +30,16 @@ from gossamer.dtypes import type_name
 from gossamer.ops import _int16
 from gossamer.ops._fixed_point_lowering import rescaled, result
 from gossamer.ops._gemm import integer_matmul
-from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import require_rank, require_shape
-from gossamer.ops._recurrent import Vectors, check_scale, matrix, require_variable, times
+from gossamer.ops._recurrent import (
+    LoweredVectors,
+    Vectors,
+    check_scale,
+    dequantized,
+    lowered_matrix,
+    matrix,
+    require_variable,
+)
 from gossamer.ops._vector_activation import activate, check_activation, lower_activation
 from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
@@ -179,7 +186,7 @@ def reference(ctx: InvokeContext) -> Array:
     nothing = np.zeros((len(x), filters), np.float32)
     history[:, :, -1] = matrix(ctx, 1).accumulate(nothing, Vectors(x, ctx.options.asymmetric_quantize_inputs))
     if time.dtype != np.float32:
-        time = signed(time).astype(np.float32) * np.float32(ctx.input(2).quantization.scale)
+        time = dequantized(time, ctx.input(2))
     sums = _by_unit(ctx, np.sum(history * time, axis=2))
     bias = ctx.optional_value(3)
     return activate(sums if bias is None else sums + bias, ctx.options.fused_activation_function)
@@ -217,11 +224,15 @@ def lower(graph: Lowering) -> None:
     if graph.input(0).type == I8:
         _lower_integers(graph)
         return
-    x, feature, time = graph.floats(0, 1, 2)
-    bias = graph.optional_value(3)
+    (x,), bias = graph.floats(0), graph.optional_value(3)
+    feature, kind = lowered_matrix(graph, 1), graph.input(2).type
+    if kind == TensorType.FLOAT32:
+        time = graph.value(2)
+    else:
+        time = graph.array(dequantized(graph.known(2), graph.input(2)))
     (batch, _), (filters, memory) = x.shape, time.shape
     units = filters // graph.options.rank
-    newest = graph.reshape(times(graph, x, feature), (batch, filters, 1))
+    newest = graph.reshape(feature.accumulate(graph, None, LoweredVectors(graph, x)), (batch, filters, 1))
     history = graph.reshape(graph.variable(4), (batch, filters, memory))
     if memory > 1:
         newest = graph.concat([history.slice(2, 1, memory - 1), newest], 2)

@@ -7,10 +7,14 @@ are known in prepare if ``k`` is constant and no dimension of ``x`` is open in i
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._elementwise import require_output_type
+from gossamer.ops._gather import slices
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, output_type
 from gossamer.schema.enums import TensorType
@@ -78,3 +82,14 @@ def _checked_k(ctx: Context, k: Array, shape: tuple[int, ...]) -> int:
     if count > shape[-1]:
         ctx.fail(f"k is {count}, but the last dimension of x {list(shape)} is {shape[-1]}")
     return count
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, shape = graph.value(0), graph.output().shape
+    if x.shape[-1] > np.iinfo(numpy_dtype(graph.output(1).type)).max:
+        graph.refuse(f"indices do not fit {type_name(graph.output(1).type)}")
+    indices = graph.kernel("topk", x, shape=shape, type=TensorType.INT32)
+    rows, places = (graph.reshape(view, (math.prod(shape[:-1]), view.shape[-1])) for view in (x, indices))
+    graph.result(graph.reshape(slices(graph, rows, places, 1, batch_dims=1), shape))
+    graph.result(graph.cast(indices, graph.output(1).type), 1)

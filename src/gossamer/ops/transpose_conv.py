@@ -22,7 +22,6 @@ Types (input and output alike / filter / bias):
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16
 from gossamer.ops._convolution import convolve_transposed, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
-from gossamer.ops._requantizing import byte_weights, requantized, requantized_twice, requantizing
+from gossamer.ops._requantizing import byte_weights, requantized, requantized_in_vectors, requantizing
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, given, input_type, operand_types, option
@@ -221,7 +220,5 @@ def _lower_bytes(graph: Lowering) -> None:
         graph.copy(found, place)
     if not claimed:
         to = graph.data.requantize
-        # Eight channels at a time are rounded upwards, what is left over away from 0, which is the same but for ties.
-        rounding: Literal["requant", "requantup"] = "requantup" if filter.shape[0] >= 8 else "requant"
-        y = requantized_twice(graph, rounding, y, to.multipliers, to.shifts, numbers, x.type)
+        y = requantized_in_vectors(graph, y, to.multipliers, to.shifts, numbers, x.type)
     graph.result(y)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops._segments import TYPES, prepare_segments, reduced
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops._segments import TYPES, lower_segments, prepare_segments, reduced
+from gossamer.ops.lowering import Lowering
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import UnsortedSegmentMaxOptions
 
 op = OpDef(
@@ -31,6 +32,15 @@ def prepare(ctx: PrepareContext) -> None:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
+    return reduced(ctx, np.maximum, _initial(ctx))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_segments(graph, "max", _initial(graph))
+
+
+def _initial(ctx: Context) -> float:
     dtype = numpy_dtype(ctx.input(0).type)
     limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    return reduced(ctx, np.maximum, limits.min)
+    return limits.min

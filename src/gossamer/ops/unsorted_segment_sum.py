@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._segments import TYPES, prepare_segments, reduced
+from gossamer.ops._segments import TYPES, lower_segments, prepare_segments, reduced
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import UnsortedSegmentSumOptions
 
@@ -31,3 +32,8 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return reduced(ctx, np.add, 0)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    lower_segments(graph, "add", 0)

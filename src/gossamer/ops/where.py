@@ -35,6 +35,7 @@ op = OpDef(
         "output": (TensorType.INT64,),
     },
     options=WhereOptions,
+    reference_only="the shape of its output depends on values",
 )
 
 

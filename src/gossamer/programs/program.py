@@ -16,7 +16,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.errors import CompileError, InvokeError
 from gossamer.programs import host
-from gossamer.programs.team import CALL_SIZE, Call, run_together, walker_at
+from gossamer.programs.team import CALL_SIZE, JUMP, Call, Jump, Walker, run_together, walker_at
 from gossamer.programs.throttle import Throttle
 from gossamer.records import record
 from gossamer.targets import Target
@@ -42,6 +42,9 @@ RELEASE_STEP = 4 << 20
 _ALIGNMENT = 64
 _COMMAND_SIZE = 24
 
+_NO_KERNEL = -1
+"""In the place of a kernel's number: the command is a jump."""
+
 _FEW = 16
 """Up to so many words are written faster one by one than by NumPy."""
 
@@ -65,10 +68,12 @@ class IndexFault(InvokeError):
 
 
 class CommandTime(NamedTuple):
-    """The time that a command took, until every thread had done its share if a barrier follows."""
+    """The time that a command took in a run, until every thread had done its share if a barrier follows: the sum of all
+    the times that it ran. A jump has no kernel, but a time."""
 
     kernel: str
     ns: int
+    runs: int = 1
 
 
 class Kernels(Protocol):
@@ -95,7 +100,7 @@ class ProgramPlan:
     """For each of them, what it reads of the model file and nobody reads again: offset, bytes."""
 
     commands: NDArray[np.int64]
-    """The commands of a run."""
+    """The commands of a run. A jump has -1 for a kernel, and its block the words of `JUMP`."""
 
     sizes: Mapping[str, int]
     """Bytes of each memory that the program owns; of ``scratch``, for one thread."""
@@ -104,6 +109,12 @@ class ProgramPlan:
     def bases(self) -> tuple[str, ...]:
         """What must be bound before a run, beyond what the program owns."""
         return tuple(base for base in self.relocations if base not in (*self.sizes, KERNELS, BLOCKS))
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether a jump goes back, so that nobody can say how long a run takes."""
+        jumps = self.commands[self.commands[:, 0] == _NO_KERNEL, 1] // 8
+        return bool(self.words[jumps + list(JUMP).index("cost")].any())
 
 
 class ProgramBuilder:
@@ -134,6 +145,33 @@ class ProgramBuilder:
     def command(self, kernel: str, block: Address, *, barrier: bool = True) -> None:
         """Run a kernel. Without a barrier, the next may begin in one thread while this still runs in another."""
         self._commands.append(self._command(kernel, block, barrier))
+
+    @property
+    def next_command(self) -> int:
+        """The number of the next command."""
+        return len(self._commands)
+
+    def jump(self, kind: Jump, flag: Address | None = None, *, target: int = -1, cost: int = 0) -> int:
+        """Go on at another command, as the kind says.
+
+        Without a ``target`` it goes where `land` is called with the number that this returns. ``flag``: a byte, for
+        kinds that ask. All threads meet there, so what comes before needs no barrier; each turn of a loop needs one
+        more. ``cost``: a guess how many ns a turn of the loop takes that goes back here, without loops inside.
+        """
+        asks, goes_back = kind >= Jump.IF, kind is Jump.BACK
+        if asks != (flag is not None) or goes_back != (target >= 0) or goes_back != (cost > 0):
+            raise CompileError(f"A jump of the kind {kind.name} has no such arguments.")
+        if asks and self._commands and self._commands[-1][0] != _NO_KERNEL:
+            kernel, block, _ = self._commands[-1]
+            self._commands[-1] = (kernel, block, 0)
+        fault = Address(FAULT) if goes_back and FAULT in self._relocations else 0
+        words = self.block((int(kind), target, flag or 0, cost, fault))
+        self._commands.append((_NO_KERNEL, words.offset, 0))
+        return len(self._commands) - 1
+
+    def land(self, jump: int) -> None:
+        """Let a jump that has no target go to the next command."""
+        self._words[self._commands[jump][1] // 8 + list(JUMP).index("target")] = len(self._commands)
 
     def pack(
         self, kernel: str, block: Address, *, barrier: bool = False, reads: tuple[Address, int] | None = None
@@ -197,7 +235,7 @@ class Program:
         everything = np.frombuffer(self._word, np.int64)
         self._words = everything[: plan.words.size]
         self._words[:] = plan.words
-        numbers = np.array(addresses, np.int64)
+        numbers = np.array([*addresses, 0], np.int64)  # the last for jumps
         calls = plan.relocations.get(KERNELS)
         if calls is not None:
             self._words[calls] = numbers[plan.words[calls]]
@@ -205,6 +243,7 @@ class Program:
         tables[:] = np.concatenate((plan.packing, plan.commands))
         tables[:, 0] = numbers[tables[:, 0]]
         tables[:, 1] += self._blocks.address
+        self._loops = plan.has_loops
         # The call of a thread that runs them alone; it has no team.
         count = len(plan.commands)
         self._alone = Call(self._commands + plan.commands.nbytes, 0, self._commands, count, 0, 1).pointer
@@ -243,23 +282,36 @@ class Program:
                     for offset, size in _joined(packed[step.start : step.stop]):
                         host.release_pages(self._places[MODEL] + offset, size)
 
-    def run(self, num_threads: int = 1, places: Mapping[str, host.Memory | int] | None = None) -> None:
+    def run(
+        self,
+        num_threads: int = 1,
+        places: Mapping[str, host.Memory | int] | None = None,
+        poll: Callable[[], object] | None = None,
+    ) -> None:
         """Run all commands with so many threads, or fewer where these are quicker. Other Python threads run meanwhile.
 
-        ``places`` are bound before, and stay for this run whatever others bind. Raises `IndexFault`.
+        ``places`` are bound before, and stay for this run whatever others bind. ``poll`` is called every few
+        milliseconds that a loop takes, and may raise: the run is not over then, and nothing that it has written is of
+        use. Raises `IndexFault`.
         """
         with self._lock:
             self._bind_all(places)
             self._prepare(num_threads, self._unbound)
             if num_threads == 1:
-                self._walker(self._alone)
+                if self._loops:
+                    self._run_loops(1, poll)
+                else:
+                    self._walker(self._alone)
                 self._check_indices()
                 return
             throttle = self._throttles.get(num_threads)
             if throttle is None:
                 throttle = self._throttles[num_threads] = Throttle(min(num_threads, host.usable_cpus()))
             start = time.perf_counter_ns()
-            waited = run_together(throttle.threads, self._walker, self._commands, len(self.plan.commands))
+            if self._loops:
+                waited = self._run_loops(throttle.threads, poll)
+            else:
+                waited = run_together(throttle.threads, self._walker, self._commands, len(self.plan.commands)).waited
             throttle.ran(time.perf_counter_ns() - start, waited)
             self._check_indices()
 
@@ -267,25 +319,53 @@ class Program:
         """What does what `run` would do now, in the least time, for as long as nothing is bound anew and nobody else
         runs the program; ``None`` if there is no such thing, because something is not bound or an index may be wrong.
         """
-        if self._unbound or self._fault is not None:
+        if self._unbound or self._fault is not None or self._loops:
             return None
         return partial(self.run, num_threads) if num_threads > 1 else partial(self._walker, self._alone)
 
-    def profile(self, num_threads: int = 1, places: Mapping[str, host.Memory | int] | None = None) -> list[CommandTime]:
+    def profile(
+        self,
+        num_threads: int = 1,
+        places: Mapping[str, host.Memory | int] | None = None,
+        poll: Callable[[], object] | None = None,
+    ) -> list[CommandTime]:
         """Run all commands with exactly so many threads, and say what each took: the times of the first thread.
 
-        Needs the walker's timed form among the kernels. Raises `IndexFault`.
+        ``poll`` is that of `run`. Needs the walker's timed form among the kernels. Raises `IndexFault`.
         """
         with self._lock:
             self._bind_all(places)
             self._prepare(num_threads, self._unbound)
             (walker,) = _find(self._kernels, walker_name(self._target, timed=True))
-            times = np.zeros(len(self.plan.commands) + 1, np.int64)
-            run_together(num_threads, walker_at(walker), self._commands, len(times) - 1, times.ctypes.data)
+            times = np.zeros(1 + 2 * len(self.plan.commands), np.int64)
+            self._run_loops(num_threads, poll, walker_at(walker), times.ctypes.data)
             self._check_indices()
-        names = (self.plan.kernels[number] for number in self.plan.commands[:, 0])
-        clock = host.clock()
-        return [CommandTime(name, clock.ns(ticks)) for name, ticks in zip(names, np.diff(times).tolist(), strict=True)]
+        kernels, clock = (*self.plan.kernels, ""), host.clock()  # the last for jumps
+        return [
+            CommandTime(kernels[number], clock.ns(ticks), runs)
+            for number, (ticks, runs) in zip(self.plan.commands[:, 0], times[1:].reshape(-1, 2).tolist(), strict=True)
+        ]
+
+    def _run_loops(
+        self, threads: int, poll: Callable[[], object] | None, walker: Walker | None = None, times: int = 0
+    ) -> int:
+        """Run until it is over, with a look around whenever the walker lets us; how long threads waited, in ns."""
+        waited = first = 0
+        alone = False
+        if self._fault is not None:
+            self._fault[0] = 0  # of a run that was given up
+        while True:
+            # A loop that one thread runs goes on so, until it joins the others.
+            ran = run_together(
+                1 if alone else threads,
+                walker or self._walker,
+                *(self._commands, len(self.plan.commands), times, first, alone),
+            )
+            waited, first, alone = waited + ran.waited, ran.next, ran.alone
+            if not first:
+                return waited
+            if poll is not None:
+                poll()
 
     def _check_indices(self) -> None:
         if self._fault is not None and self._fault[0]:

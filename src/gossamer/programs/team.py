@@ -7,23 +7,52 @@ import ctypes
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Literal, NamedTuple
 from weakref import WeakSet
 
 from gossamer.programs import host
 
 # The words that a team shares with the walker (codegen/kernels/walk.py), by their offsets in bytes. What is written at
 # different times lies two cache lines apart, because the prefetcher takes pairs: the announcement of a run, the count
-# of a barrier, its generation, the time that threads waited, and what stays as it is during a run.
-TICKET, COMMANDS, COUNT = 0, 8, 16
+# of a barrier, its generation, the time that threads waited, what stays as it is during a run, why one that loops ends
+# early, and what thread 0 alone counts: when it looks at the clock again, since when it runs, and where it goes on.
+TICKET, COMMANDS, COUNT, FIRST = 0, 8, 16, 24
 ARRIVED = 128
 GENERATION = 256
 WAITED = 384
-YIELD, CLOCK, WHICH_CLOCK, TIMES = 512, 520, 528, 536
-TEAM_SIZE = 640
+YIELD, CLOCK, WHICH_CLOCK, TIMES, SLICE = 512, 520, 528, 536, 544
+ENDED = 640
+CREDIT, SINCE, NEXT, ALONE = 768, 776, 784, 792
+TEAM_SIZE = 896
 
-CALL = {"team": "ptr", "commands": "ptr", "count": "i64", "tid": "i64", "nt": "i64", "ticket": "i64", "patience": "i64"}
+CALL: Mapping[str, str] = {
+    "team": "ptr",
+    "commands": "ptr",
+    "count": "i64",
+    "tid": "i64",
+    "nt": "i64",
+    "ticket": "i64",
+    "patience": "i64",
+    "first": "i64",
+}
 """The words of a call of the walker, with their LLVM types."""
+
+JUMP: Mapping[str, Literal["ptr", "i64"]] = {
+    "kind": "i64",
+    "target": "i64",
+    "flag": "ptr",
+    "cost": "i64",
+    "fault": "ptr",
+}
+"""What the walker (codegen/kernels/walk.py) reads of a jump, with LLVM types; see `ProgramBuilder.jump`."""
+
+PAUSED, FAULTY = 1, 2
+"""Why a run that loops has ended early: its time is up, or a kernel has met a fault."""
+
+SLICES = 100
+"""Of a second: how long a run that loops goes on until Python may look around."""
 
 CALL_SIZE = 128
 """Bytes from the call of a thread to that of the next. They lie behind the words of the team."""
@@ -34,7 +63,32 @@ PATIENCE = 400
 IMPATIENCE = 16
 """The same where there are more threads than CPUs."""
 
+
+class Jump(IntEnum):
+    """Where a run goes on: elsewhere, always (``GO``), or by a flag (``IF`` it is not 0, ``UNLESS`` it is, or ``BACK``,
+    which is an ``IF`` that may end the run early). ``PART``: thread 0 goes on as if it were alone, the others at the
+    target. ``JOIN``: all are together again.
+    """
+
+    GO = 0
+    PART = 1
+    JOIN = 2
+    IF = 3
+    UNLESS = 4
+    BACK = 5
+
+
 Walker = Callable[[ctypes.c_void_p], int]
+
+
+class Ran(NamedTuple):
+    """Nanoseconds that threads stood at barriers, the command where the run goes on, 0 if it is over, and whether one
+    thread goes on as if it were alone."""
+
+    waited: int
+    next: int
+    alone: bool = False
+
 
 _WALKER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
@@ -67,6 +121,7 @@ class Team:
         self._words = words = (ctypes.c_int64 * (TEAM_SIZE // 8)).from_address(self._memory.address)
         words[YIELD // 8] = host.yield_address()
         words[CLOCK // 8], words[WHICH_CLOCK // 8] = clock.address, clock.which
+        words[SLICE // 8] = clock.frequency // SLICES
         self._walker: Walker | None = None
         self._ticket = 0
         self._stopping = False
@@ -86,15 +141,21 @@ class Team:
         _workers.update(self._threads)
         _teams.add(self)
 
-    def run(self, walker: Walker, commands: int, count: int, times: int = 0) -> int:
-        """Run the commands at an address, all threads together, and say for how many ns they stood at barriers.
+    def run(
+        self, walker: Walker, commands: int, count: int, times: int = 0, first: int = 0, alone: bool = False
+    ) -> Ran:
+        """Run the commands at an address, from number ``first`` on, all threads together. One run at a time.
 
-        Waits of a few microseconds do not count. ``times`` is an address, if wanted, for the ``count + 1`` ticks of the
-        clock at which thread 0 began and was done with each command. One run at a time.
+        Waits of a few microseconds do not count. Where there are loops, the run may end before it is over; with
+        ``alone``, which is for a team of one, also where others would join. ``times`` is an address, if wanted, of a
+        word for the walker and two for each command: to the first it adds the ticks of the clock that the command took,
+        in thread 0, to the other how often it ran.
         """
         if count == 0:
-            return 0  # it would have no barrier, and a thread might come for it when the next has begun
+            return Ran(0, 0)  # it would have no barrier, and a thread might come for it when the next has begun
         self._words[TIMES // 8] = times
+        if alone:
+            self._words[ALONE // 8] = 1
         waited = self._words[WAITED // 8]
         self._walker = walker
         self._ticket += 1
@@ -102,9 +163,16 @@ class Team:
             for tid in tuple(self._asleep):
                 self._wake(tid)
         call = self._calls[0]
-        call.set(self._memory.address, commands, count, 0, self.size, self._ticket, 0)
+        call.set(self._memory.address, commands, count, 0, self.size, self._ticket, 0, first)
         walker(call.pointer)
-        return self._clock.ns(self._words[WAITED // 8] - waited)
+        words = self._words
+        waited = self._clock.ns(words[WAITED // 8] - waited)
+        if words[ENDED // 8] == words[SINCE // 8] == 0 and not alone:  # it never went back
+            return Ran(waited, 0)
+        following, goes_alone = words[NEXT // 8], words[ALONE // 8] != 0
+        is_over = words[ENDED // 8] != PAUSED or following >= count
+        words[SINCE // 8] = words[CREDIT // 8] = words[ENDED // 8] = words[ALONE // 8] = 0
+        return Ran(waited, 0) if is_over else Ran(waited, following, goes_alone)
 
     def stop(self) -> None:
         """Let the threads end, at the latest when they lose patience."""
@@ -146,7 +214,9 @@ _teams: WeakSet[Team] = WeakSet()
 _workers: WeakSet[threading.Thread] = WeakSet()
 
 
-def run_together(num_threads: int, walker: Walker, commands: int, count: int, times: int = 0) -> int:
+def run_together(
+    num_threads: int, walker: Walker, commands: int, count: int, times: int = 0, first: int = 0, alone: bool = False
+) -> Ran:
     """`Team.run` with a team of ``num_threads``, which nobody else has meanwhile."""
     idle = _idle[num_threads]
     try:
@@ -154,12 +224,12 @@ def run_together(num_threads: int, walker: Walker, commands: int, count: int, ti
     except IndexError:
         team = Team(num_threads)
     try:
-        waited = team.run(walker, commands, count, times)
+        ran = team.run(walker, commands, count, times, first, alone)
     except BaseException:  # interrupted between the announcement and the run
         team.stop()
         raise
     idle.append(team)
-    return waited
+    return ran
 
 
 def worker_threads() -> int:

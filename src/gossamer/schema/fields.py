@@ -156,6 +156,8 @@ class _Declared:
         self.name = name
 
     def __get__(self, instance: Table | None, owner: type[Table]) -> Any:
+        if owner is Table:  # to declare it would hide this from all others
+            return () if self.name == "FIELDS" else {}
         _declare(owner)
         return vars(owner)[self.name]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gossamer import Interpreter
 from gossamer.delegates.jit.delegate import JitKernel
+from gossamer.programs import team
 from gossamer.tools._command import plural
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ Table = tuple[Sequence[str], Rows]
 
 _SHOWN = 12
 """Numbers of nodes up to which they are all printed."""
+
+JUMP = "jump"
+"""In the place of the kernel of a command that has none."""
 
 PROGRAM_COLUMNS = (">program", "nodes", "operators", ">commands", ">kernels")
 REFUSAL_COLUMNS = (">count", "left to the reference kernel", "because", "nodes")
@@ -108,7 +112,7 @@ def describe_programs(interpreter: Interpreter, target: Target | None = None) ->
                 "total": total(command.work for command in commands)._asdict(),
                 "commands": [
                     {
-                        "kernel": command.kernel,
+                        "kernel": command.kernel or JUMP,
                         "calls": list(command.calls),
                         "kind": command.kind,
                         "operators": list(command.operators),
@@ -167,9 +171,24 @@ def numbered_commands(programs: Sequence[dict[str, Any]]) -> Iterator[tuple[tupl
     for program in programs:
         prefix = f"{program['program']}." if len(programs) > 1 else ""
         for number, command in enumerate(program["commands"]):
-            kernels = ", ".join((command["kernel"], *command["calls"]))
+            kernels = _jump(command["arguments"]) or ", ".join((command["kernel"], *command["calls"]))
             shape = "x".join(map(str, command["shape"])) or "1"
             yield (f"{prefix}{number}", kernels, ", ".join(command["operators"]), shape), command
+
+
+def _jump(arguments: dict[str, Any]) -> str:
+    """Where a jump goes, in words; none for a kernel."""
+    if arguments.keys() != team.JUMP.keys():
+        return ""
+    target = arguments["target"]
+    return {
+        team.Jump.GO: f"go on at {target}",
+        team.Jump.PART: f"one thread alone, the others wait at {target}",
+        team.Jump.JOIN: "all threads together",
+        team.Jump.IF: f"if set, go on at {target}",
+        team.Jump.UNLESS: f"if not set, go on at {target}",
+        team.Jump.BACK: f"if set, back to {target}",
+    }[arguments["kind"]]
 
 
 def _figures(work: dict[str, Any]) -> tuple[str, str, str]:

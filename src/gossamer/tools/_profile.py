@@ -23,14 +23,15 @@ from gossamer.tools._machine_code import (
 if TYPE_CHECKING:
     from gossamer.programs.program import CommandTime
 
-_SUMMED = ("us", "flops", "read", "written")
+_COUNTED = ("flops", "read", "written")
 _FIGURES = (">us", ">share", ">GFLOP/s", ">of peak", ">GB/s", ">of memory")
 
 
 def profile(interpreter: Interpreter, call: Callable[[], object], runs: int, num_threads: int) -> dict[str, Any] | None:
     """Time every command of the programs that a call runs: the median of some runs. ``None`` without any program.
 
-    ``us`` is per call, also for programs that run several times in one. Every other call runs without the clock: what
+    ``us`` and ``runs``, how often a command ran, are per call, also for programs that run several times in one. Every
+    other call runs without the clock: what
     it takes longer than the commands is outside the programs, operators on reference kernels and the way through
     Python. Shares are of commands and outside together.
     """
@@ -51,7 +52,8 @@ def profile(interpreter: Interpreter, call: Callable[[], object], runs: int, num
         per_call = len(times) / runs
         for number, command in enumerate(programs[part.subgraph, part.number]["commands"]):
             command["us"] = median(run[number].ns for run in times) * per_call / 1e3 if times else 0.0
-            command["flops_per_s"], command["bytes_per_s"] = _rates(command, per_call)
+            command["runs"] = median(run[number].runs for run in times) * per_call if times else 0
+            command["flops_per_s"], command["bytes_per_s"] = _rates(command, command["runs"])
             whole += command["us"]
     for program in programs.values():
         for command in program["commands"]:
@@ -84,7 +86,10 @@ def _observed(call: Callable[[], object], found: Sequence[Running], taken: list[
 def profile_tables(report: dict[str, Any]) -> list[tuple[str, Table]]:
     """Titles and tables: the commands in their order, and the kernels by their time."""
     peak, programs = report["peak"], report["programs"]
-    rows: Rows = [(*cells, *_cells(command, peak)) for cells, command in numbered_commands(programs)]
+    rows: Rows = [
+        (cells[0] + _times(command["runs"]), *cells[1:], *_cells(command, peak))
+        for cells, command in numbered_commands(programs)
+    ]
     outside = report["outside_us"]
     rows.append(("", "outside the programs", "", "", f"{outside:,.1f}", f"{outside / report['us']:.1%}", *[""] * 4))
     kernels: Rows = [
@@ -95,6 +100,11 @@ def profile_tables(report: dict[str, Any]) -> list[tuple[str, Table]]:
         (title, ((*COMMAND_COLUMNS, *_FIGURES), rows)),
         ("Kernels by time", ((">commands", COMMAND_COLUMNS[1], *_FIGURES), kernels)),
     ]
+
+
+def _times(runs: float) -> str:
+    """How often a command ran in a call, if not once: in loops and branches."""
+    return "" if runs == 1 else f" x{runs:,.0f}"
 
 
 def peak_line(peak: dict[str, float] | None) -> str:
@@ -130,10 +140,13 @@ def _by_kernel(programs: Any, whole: float) -> list[dict[str, Any]]:
     for program in programs:
         for command in program["commands"]:
             names = (command["kernel"], *command["calls"])
-            known = sums.setdefault(names, {"kernels": list(names), "commands": 0, **dict.fromkeys(_SUMMED, 0)})
+            known = sums.setdefault(
+                names, {"kernels": list(names), "commands": 0, "us": 0, **dict.fromkeys(_COUNTED, 0)}
+            )
             known["commands"] += 1
-            for name in _SUMMED:
-                known[name] += command[name]
+            known["us"] += command["us"]
+            for name in _COUNTED:
+                known[name] += command[name] * command["runs"]
     for kernel in sums.values():
         kernel["share"] = kernel["us"] / whole
         kernel["flops_per_s"], kernel["bytes_per_s"] = _rates(kernel)

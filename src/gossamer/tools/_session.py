@@ -140,6 +140,7 @@ class Session:
         self.subgraph = 0
         self._runner: SignatureRunner | None = None
         self._ready = False
+        self.timeout: float | None = None
         if signature is None:
             inputs, outputs = self.interpreter.get_input_details(), self.interpreter.get_output_details()
             aliases = _aliases(self.model)
@@ -176,7 +177,7 @@ class Session:
 
     def invoke(self) -> None:
         """Run the first subgraph on the inputs that are set."""
-        self.interpreter.invoke()
+        self.interpreter.invoke(timeout=self.timeout)
 
     def get_outputs(self) -> list[Array]:
         """Copies of the outputs of the last `invoke`."""
@@ -185,7 +186,8 @@ class Session:
     def call(self, values: Sequence[Array]) -> list[Array]:
         """The outputs for these inputs, by the signature if one was chosen."""
         if self._runner is not None:
-            results = self._runner(**{port.name: value for port, value in zip(self.inputs, values, strict=True)})
+            named = {port.name: value for port, value in zip(self.inputs, values, strict=True)}
+            results = self._runner.run(named, timeout=self.timeout)
             self._ready = True
             return [np.asarray(results[port.name]) for port in self.outputs]
         self.set_inputs(values)

@@ -148,7 +148,7 @@ def describe(path: str) -> dict[str, Any]:
         "sizes": {"file": size, "constants": stored, "rest": size - stored, "by_type": dict(by_type.most_common())},
         "constants": constants,
         "faults": [{"subgraph": fault.subgraph, "place": fault.place, "message": fault.message} for fault in faults],
-        "memory": _memory(path, model),
+        **_memory(path, model),
     }
 
 
@@ -278,13 +278,13 @@ def _file_size(model: Model, name: str) -> dict[str, Any]:
         return {"bytes": None, "error": str(error)}
 
 
-def _memory(path: str, model: Model) -> list[dict[str, Any]]:
+def _memory(path: str, model: Model) -> dict[str, list[dict[str, Any]]]:
     try:
         # The plan of TFLite: delegates take tensors out of it.
         interpreter = Interpreter(path, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
         interpreter.allocate_tensors()
     except GossamerError as error:
-        return [{"subgraph": 0, "error": " ".join(str(error).split())}]
+        return {"memory": [{"subgraph": 0, "error": " ".join(str(error).split())}], "shared_memory": []}
     rows = []
     for number, subgraph in enumerate(model.subgraphs):
         try:
@@ -302,7 +302,17 @@ def _memory(path: str, model: Model) -> list[dict[str, Any]]:
                 "peak": _peak(plan, model, subgraph),
             }
         )
-    return rows
+    report = interpreter.memory_report()
+    shared = [
+        {
+            "subgraphs": list(block.subgraphs),
+            "bytes": block.bytes,
+            "saved": sum(report.arenas[index] for index in block.subgraphs) - block.bytes,
+        }
+        for block in report.shared
+        if len(block.subgraphs) > 1
+    ]
+    return {"memory": rows, "shared_memory": shared}
 
 
 def _peak(plan: Plan, model: Model, subgraph: SubGraph) -> dict[str, Any] | None:
@@ -365,6 +375,9 @@ def _lines(report: dict[str, Any]) -> Iterator[tuple[str, object]]:
     yield "size", f"{plural(sizes['file'], 'byte')}: {constants}, {sizes['rest']:,} of all else"
     for row in report["memory"]:
         yield "memory" if len(report["memory"]) == 1 else f"memory [{row['subgraph']}]", _memory_line(row)
+    for block in report["shared_memory"]:
+        names = ", ".join(map(str, block["subgraphs"]))
+        yield "shared", f"subgraphs {names} take turns in {plural(block['bytes'], 'byte')}, {block['saved']:,} saved"
     for key in ("name", "version", "author", "license", "error"):
         if metadata.get(key):
             yield f"meta {key}", metadata[key]

@@ -116,6 +116,12 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 @click.option(
     "--save", callback=_array_file, metavar="OUT.npz", help="Write the outputs as they are: .npz all, .npy the first."
 )
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Give a run up after this: when a node, or an iteration of a loop, is done.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Number of threads.")
 @click.option("--reference", is_flag=True, help="Use the reference kernels only.")
 @json_option
@@ -135,12 +141,14 @@ def command(
     hop: float | None,
     drawing: str | None,
     save: str | None,
+    timeout: float | None,
     threads: int | None,
     reference: bool,
     as_json: bool,
 ) -> None:
     """See ``_HELP``, which click shows."""
     session = Session(model, signature, threads, reference)
+    session.timeout = timeout
     facts = read_facts(session)
     asked = None if mean is None and std is None else (mean or [0.0], std or [1.0])
     options = _inputs.Options(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import kernel_text
-from gossamer.codegen.dots import Byte, offset, order
+from gossamer.codegen.dots import Byte, has_halves, offset, order
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import ContractTiles, panels_of
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, panel_bytes
@@ -35,10 +35,13 @@ class Product:
         by_depth: bool = False,
         bounds: tuple[int, int] | None = None,
         scale: float = 0.01,
+        w_zero: int | None = None,
+        nudge: float = 0.0,
         epilogue: Expression = IDENTITY,
         residual: bool = False,
         parameters: tuple[np.ndarray, ...] = (),
         sums: bool = False,
+        half: bool = False,
         threads: int = 1,
     ) -> None:
         rng = np.random.default_rng(rows * channels + depth)
@@ -54,7 +57,8 @@ class Product:
         self.weights = weights
         self.residual = bytes(rows, channels) if residual else None
         self.x_zero, self.y_zero = (int(rng.integers(low, high)) for _ in range(2))
-        self.w_zero = int(rng.integers(low, high)) if type == "u8" else 0
+        self.w_zero = w_zero if w_zero is not None else int(rng.integers(low, high)) if type == "u8" else 0
+        self.nudge = np.float32(nudge)
         self.bias = guarded(rng.integers(-5000, 5000, channels).astype(np.int32))
         self.scales = guarded((rng.random(channels) * scale / np.sqrt(depth * taps)).astype(np.float32))
         if by_depth:
@@ -62,14 +66,15 @@ class Product:
         signed_zero = self.w_zero - 128 * (type == "u8")
         lanes = target.lanes()
         panels = panels_of(channels, nv, lanes)
+        half = half and has_halves(target) and 0 < channels % lanes <= lanes // 2
         steps = taps * -(-depth // STEP)
         packed = guarded(np.full(panel_bytes(lanes, panels.vectors, steps), 77, np.uint8))
 
-        def order_of(vectors: int) -> np.ndarray:
-            pairs = [(lanes * v, 4) for v in range(vectors)] if sums else order(lanes, vectors)
+        def order_of(vectors: int, half: bool) -> np.ndarray:
+            pairs = [(lanes * v, 4) for v in range(vectors)] if sums else order(lanes, vectors, half)
             return np.array(pairs, np.int64)
 
-        orders = order_of(nv), order_of(panels.rest_nv)
+        orders = order_of(nv, False), order_of(panels.rest_nv, half)
         arguments = block(
             QuantizedPack.arguments,
             source=weights,
@@ -117,6 +122,7 @@ class Product:
             low=self.bounds[0],
             high=self.bounds[1],
             weight_zero=signed_zero,
+            nudge=int(self.nudge.view(np.int32)),
             parameters=addresses if parameters else 0,
         )
 
@@ -133,7 +139,9 @@ class Product:
                 clamps=bounds is not None,
                 large=scale >= 1,
                 shifted=signed_zero != 0,
+                nudged=nudge != 0,
                 sums=sums,
+                half=ragged and half,
             )
 
         driver = ContractTiles(target.plain.name)
@@ -177,7 +185,9 @@ class Product:
     def levels(self) -> np.ndarray:
         """What they become."""
         low, high = self.bounds
-        scaled = np.minimum(self.sums.astype(np.float32) * self.scales, np.float32(high - self.y_zero))
+        sums = self.sums.astype(np.float32)
+        exact = sums.astype(np.float64) * self.scales + np.copysign(self.nudge, sums)
+        scaled = np.minimum(exact.astype(np.float32), np.float32(high - self.y_zero))
         return np.clip(np.rint(scaled) + self.y_zero, low, high).astype(self.y.dtype)
 
 
@@ -199,7 +209,11 @@ FORMS: dict[str, dict[str, Any]] = {
     "clamped": {"type": "u8", "bounds": (20, 200)},
     "by_depth": {"by_depth": True},
     "large": {"scale": 1000.0},
+    "shifted": {"w_zero": -7},
+    "nudged": {"w_zero": 5, "nudge": 0.01},
     "sums": {"sums": True},
+    "half": {"half": True},
+    "half clamped": {"half": True, "bounds": (-100, 90)},
     "threads": {"threads": 3},
 }
 
@@ -220,11 +234,21 @@ def test_residuals_and_tables(target: Target, type: Byte) -> None:
     table = np.random.default_rng(0).integers(low, high, 256, TYPES[type], endpoint=True)
     epilogue = ("lookup", ("qadd", 0, 1, 2), 3)
     for shape in SHAPES:
-        product = Product(target, (3, 3), *shape, type, epilogue=epilogue, residual=True, parameters=(numbers, table))
-        assert product.residual is not None
-        terms = product.levels.astype(np.int64) * numbers[0] + product.residual.astype(np.int64) * numbers[1]
-        total = np.clip(((terms + numbers[2]) >> numbers[3]) + numbers[4], numbers[5], numbers[6])
-        np.testing.assert_array_equal(product.y, table[total.astype(np.int64) & 0xFF], str(shape))
+        for half in {False, type == "i8"}:
+            product = Product(
+                target,
+                (3, 3),
+                *shape,
+                type,
+                epilogue=epilogue,
+                residual=True,
+                parameters=(numbers, table),
+                half=half,
+            )
+            assert product.residual is not None
+            terms = product.levels.astype(np.int64) * numbers[0] + product.residual.astype(np.int64) * numbers[1]
+            total = np.clip(((terms + numbers[2]) >> numbers[3]) + numbers[4], numbers[5], numbers[6])
+            np.testing.assert_array_equal(product.y, table[total.astype(np.int64) & 0xFF], str(shape))
 
 
 def test_extremes_of_bytes_do_not_saturate() -> None:
@@ -247,9 +271,12 @@ def test_emits_for_every_target(isa: str) -> None:
         ({"short": 2}, "short steps have 1 to 3 bytes and a table"),
         ({"epilogue": ("add", ("add", 0, 1), 2)}, "one operand beside the sum"),
         ({"sums": True, "epilogue": ("lookup", 0, 1)}, "sums have no epilogue"),
+        ({"half": True}, "half a vector is the last of a ragged kernel"),
+        ({"half": True, "ragged": True, "shifted": True}, "neither shifted, large nor nudged"),
+        ({"half": True, "ragged": True, "isa": "neon"}, "neon has no halves"),
     ],
 )
 def test_refuses(form: dict[str, Any], message: str) -> None:
-    target = all_targets()["avx512vnni"]
+    target = all_targets()[form.get("isa", "avx512vnni")]
     with pytest.raises(CompileError, match=message):
         QuantizedGemm(**{"isa": target.name, "mr": 2, "nv": 2, **form}).emit(target)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
-from gossamer.codegen.kernels.quantized_softmax import PIECE, ROWS, QuantizedSoftmax
+from gossamer.codegen.kernels.quantized_softmax import LANES, MOST, PIECE, ROWS, QuantizedSoftmax
 from gossamer.errors import CompileError
 from gossamer.ops._libm import expf
 from gossamer.quantization import round_half_away
 from gossamer.targets import Target, all_targets
-from tests.codegen.kernels.harness import PLAIN, block, guarded, on_every_target, run
+from tests.codegen.kernels.harness import block, guarded, on_every_extension, on_every_target, run
 from tests.codegen.kernels.test_quantized_reduce import DTYPES, numbers
 
 FORMS = [(type, result) for type in ("i8", "u8") for result in (type, "i16")]
@@ -46,11 +46,11 @@ def powers(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return exps, total
 
 
-@on_every_target
+@on_every_extension
 @pytest.mark.parametrize(("type", "result"), FORMS)
-@pytest.mark.parametrize("count", [1, 2, 12, 33, 128, PIECE, PIECE + 1, 2 * PIECE + 7])
+@pytest.mark.parametrize("count", [1, 2, 16, 33, 128, MOST, MOST + LANES, PIECE, PIECE + 1, 2 * PIECE + 7])
 def test_softmax(target: Target, type: str, result: str, count: int) -> None:
-    x = numbers(type, ROWS + 3, count)
+    x = numbers(type, 2 * LANES + ROWS + 3, count)
     limits = np.iinfo(DTYPES[result])
     scale, zero_point = (2.0**-16, -(1 << 15)) if result == "i16" else (2.0**-8, limits.min)
     exps, total = powers(x)
@@ -88,7 +88,7 @@ def test_names_and_refusals() -> None:
         QuantizedSoftmax("avx2", "i8", "u8").emit(all_targets()["avx2"])
 
 
-@pytest.mark.parametrize("target", PLAIN, ids=lambda target: target.name)
+@pytest.mark.parametrize("target", all_targets().values(), ids=all_targets())
 def test_it_compiles(target: Target) -> None:
     for type, result in FORMS:
         assembly(QuantizedSoftmax(target.name, type, result), target)

@@ -135,6 +135,7 @@ class Product:
             low=self.bounds[0],
             high=self.bounds[1],
             weight_zero=0,
+            nudge=0,
             parameters=addresses if parameters else 0,
             rows=tile.rows,
             a_tile=row if tile.across else tile.rows * pixel,

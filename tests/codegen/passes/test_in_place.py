@@ -207,3 +207,45 @@ def test_kinds_that_write_rows_one_after_the_other() -> None:
     graph.kernels.append(Kernel("sort", [x], new(4, 16)))
     concat(graph, graph.kernels[0].y, new(4, 16))
     assert kinds(graph) == ["sort", "copy", "copy"]
+
+
+def updated(expression: object, *reads: str) -> KernelGraph:
+    """What a map makes of a state, and perhaps of its first element, is copied to the state."""
+    graph, state = KernelGraph(), new(8)
+    views = {"all": state, "first": state.slice(0, 0, 1).broadcast((8,)), "back": state.slice(0, 7, 8, -1)}
+    made = graph.add("map", [views[name] for name in reads], (8,), F32, epilogue=expression, arity=1)
+    graph.copy(made, state)
+    return graph
+
+
+def test_a_map_may_read_what_it_overwrites_element_by_element() -> None:
+    assert kinds(updated(("neg", 0), "all")) == ["map"]
+    assert kinds(updated(("add", 0, 1), "all", "all")) == ["map"]
+    assert kinds(updated(("add", 0, 1), "all", "first")) == ["map", "copy"]
+    assert kinds(updated(("neg", 0), "back")) == ["map", "copy"]
+
+
+def test_nobody_else_may_read_it_afterwards() -> None:
+    graph = updated(("neg", 0), "all")
+    made, copy = graph.kernels
+    late = mapped(graph, copy.y)
+    graph.kernels = [made, graph.kernels[-1], copy]
+    assert late.buffer is not copy.y.buffer
+    assert kinds(graph) == ["map", "map", "copy"]
+
+
+def test_other_kernels_may_not() -> None:
+    graph, state = KernelGraph(), new(4, 8)
+    graph.copy(graph.add("softmax", [state], (4, 8), F32, (1.0, False)), state)
+    assert kinds(graph) == ["softmax", "copy"]
+
+
+def test_a_loop_keeps_its_variables_where_they_are() -> None:
+    graph, x = KernelGraph(), new(4)
+    variable, flag = new(4), new(1)
+    graph.copy(mapped(graph, x), variable)
+    graph.kernels.append(Kernel("loop", [flag, variable], variable, regions=(KernelGraph(), KernelGraph())))
+    whole = concat(graph, variable)
+    assert kinds(graph) == ["map", "loop", "copy"]
+    assert graph.kernels[0].y.buffer is variable.buffer
+    assert whole.buffer is not variable.buffer

@@ -96,7 +96,7 @@ def test_types_may_change() -> None:
 
 def test_what_stays() -> None:
     graph = KernelGraph()
-    channels = constant(np.zeros(6, np.int8), I8).view().broadcast(SHAPE)
+    channels = constant(np.arange(6, dtype=np.int8), I8).view().broadcast(SHAPE)
     cases: list[tuple[Expression, tuple[View, ...], TensorType]] = [
         (LOOKUP, (image(), table()), I8),  # is one
         (("max", 0, 1), (image(), image(1)), I8),  # one function, and two tensors
@@ -125,6 +125,18 @@ def test_epilogues() -> None:
     assert (product.arity, len(product.operands)) == (3, 4)
     assert product.operands[3].buffer is filling.y.buffer
     assert product.y is y
+
+
+def test_epilogues_with_a_row_of_one_number() -> None:
+    for values, is_table in (([5] * 6, True), (list(range(6)), False)):
+        graph = KernelGraph()
+        graph.add("quantized_contract", [image(), table(), numbers()], SHAPE, I8, epilogue=0, arity=3)
+        (product,) = graph.kernels
+        product.operands += [constant(np.array(values, np.int8), I8).view().broadcast(SHAPE), numbers()]
+        product.epilogue = ("qmul", 0, 1, 2)
+        tables.run(graph)
+        assert [kernel.kind for kernel in graph.kernels] == ["map"] * is_table + ["quantized_contract"]
+        assert product.epilogue == (LOOKUP if is_table else ("qmul", 0, 1, 2))
 
 
 def test_parameters_are_not_fused_away() -> None:

@@ -14,7 +14,7 @@ from gossamer.delegates.jit import delegate
 from gossamer.programs import host, library, program, team
 from gossamer.programs.team import Walker
 from gossamer.programs.throttle import Throttle
-from gossamer.runtime import subgraph
+from gossamer.runtime import arenas
 from tests.codegen import emulator
 from tests.codegen.emulator import DOTPROD, EXECUTE, NEON, READ, THREADS, machine
 from tests.codegen.kernels import harness
@@ -72,7 +72,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(program, "walker_at", walker_at)
     monkeypatch.setattr(Throttle, "ran", lambda *_: None)
     monkeypatch.setattr(library, "_libraries", {})
-    monkeypatch.setattr(subgraph, "aligned_memory", lambda size: emulated.memory(size, to_the_end=False))
+    monkeypatch.setattr(arenas, "aligned_memory", lambda size: emulated.memory(size, to_the_end=False))
     idle: defaultdict[int, list[team.Team]] = defaultdict(list)
     monkeypatch.setattr(team, "_idle", idle)
     here, TARGETS[:] = TARGETS[:], [NEON, DOTPROD]

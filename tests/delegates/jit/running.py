@@ -60,7 +60,7 @@ def machine_code(model: bytes, num_threads: int = 1, target: Target | None = Non
     interpreter.allocate_tensors()
     (claims,) = interpreter.delegate_claims()
     assert not claims.refusals, dict(claims.refusals)
-    (kernel,) = delegate.made
+    (kernel,) = interpreter.delegate_kernels()
     assert kernel.program is not None
     return interpreter, kernel
 

@@ -10,6 +10,7 @@ import pytest
 
 from gossamer.codegen.graph import Kernel
 from gossamer.ops import batch_matmul, conv_2d, fully_connected, transpose_conv
+from gossamer.ops._requantizing import rounded_once
 from gossamer.ops.op_def import OpDef
 from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 from gossamer.schema import (
@@ -22,6 +23,7 @@ from gossamer.schema import (
     TransposeConvOptions,
 )
 from gossamer.targets import Target
+from gossamer.views import Requantizing
 from tests.delegates.jit.running import TARGETS, Array, machine_code, outputs
 from tests.ops.cases import Case, const, model_of, tensor
 
@@ -94,6 +96,10 @@ CONVOLUTIONS: list[tuple[tuple[int, int, int, int], tuple[int, int, int], dict[s
     ((3, 1, 1, 260), (130, 1, 1), {}),
     ((1, 20, 10, 1), (64, 10, 4), {"stride": 2}),
     ((1, 7, 7, 512), (1000, 1, 1), {}),
+    ((1, 8, 12, 16), (32, 3, 3), {}),
+    ((2, 7, 15, 32), (16, 3, 3), {"activation": RELU}),
+    ((1, 10, 14, 16), (16, 3, 3), {"padding": Padding.VALID}),
+    ((1, 8, 8, 64), (64, 3, 3), {"activation": RELU6}),
 ]
 
 
@@ -161,6 +167,51 @@ def test_int4_weights() -> None:
     check(fully_connected.op, Case("", inputs, [y], FullyConnectedOptions(), version=12))
 
 
+@pytest.mark.parametrize("depth", [64, 100, 300])
+def test_products_that_are_rounded_twice_round_once(depth: int) -> None:
+    """In one kernel, where a nudge is found that makes it exact; scales as small as this one have none."""
+    rng = np.random.default_rng(depth)
+    x, y = (rng.integers(-128, 128, sides, np.int8) for sides in ((5, depth), (depth, 40)))
+    sums = ((x.astype(np.int64) - 11) @ (y.astype(np.int64) + 7)).astype(np.int32)
+    for scale, kernels in ((0.15, ["nudged"]), (600.0, ["sums", "scaleout"])):
+        multiplier = quantize_multiplier(float(np.float32(0.02) * np.float32(0.03)) / np.float32(scale))
+        wanted = np.clip(multiply_by_quantized_multiplier(sums, *multiplier) - 3, -128, 127).astype(np.int8)
+        inputs = [
+            tensor(x, np.int8, scale=0.02, zero_point=11),
+            tensor(y, np.int8, scale=0.03, zero_point=-7),
+        ]
+        result = tensor(wanted, np.int8, scale=scale, zero_point=-3)
+        case = Case("", inputs, [result], BatchMatMulOptions(), version=3)
+        check(batch_matmul.op, case)
+        _, kernel = machine_code(model_of(batch_matmul.op, case))
+        assert kernel.program is not None
+        names = " ".join(kernel.program.plan.kernels)
+        assert all(name in names for name in kernels), names
+        assert ("scaleout" in names) == ("scaleout" in kernels)
+
+
+def test_what_is_rounded_once_is_what_is_rounded_twice() -> None:
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(300):
+        multiplier, shift = int(rng.integers(1 << 30, 1 << 31)), int(rng.integers(-12, 1))
+        zero_point = int(rng.integers(-128, 128))
+        numbers = Requantizing(3, 5, np.ones(1, np.float32), zero_point, -128, 127)
+        once = rounded_once(multiplier, shift, numbers)
+        if once is None:
+            continue
+        found += 1
+        (scale,) = once.scales.astype(np.float64)
+        # All of those that do not saturate, and some that do.
+        span = min(int(300 / scale), 1 << 20)
+        sums = np.arange(-span, span + 1)
+        nudged = (sums.astype(np.float64) * scale + np.copysign(once.nudge, sums)).astype(np.float32)
+        wanted = multiply_by_quantized_multiplier(sums, multiplier, shift)
+        got, wanted = (np.clip(levels + zero_point, -128, 127) for levels in (np.rint(nudged), wanted))
+        np.testing.assert_array_equal(got, wanted)
+    assert found > 200
+
+
 @pytest.mark.parametrize("zero_point", [0, -7])
 @pytest.mark.parametrize("transposed", [(False, False), (True, True)])
 @pytest.mark.parametrize("constant", [False, True])
@@ -226,3 +277,29 @@ def test_kernels_are_shared_between_layers() -> None:
         assert kernel.built is not None
         names.append({step.calls for step in kernel.built.steps if isinstance(step.node, Kernel)})
     assert names[0] == names[1]
+
+
+@pytest.mark.parametrize(("rows", "channels", "depth", "suits"), [
+    (8, 16, 16, True),
+    (7, 64, 32, True),
+    (8, 16, 224, True),
+    (8, 16, 240, False),  # sums may be too large
+    (8, 20, 16, False),  # channels are not whole vectors
+    (5, 16, 16, False),  # less than half of the pixels of tiles are there
+])  # fmt: skip
+def test_where_winograd_suits(rows: int, channels: int, depth: int, suits: bool) -> None:
+    rng = np.random.default_rng(0)
+    numbers = Numbers(rng, np.int8, channels, 9 * depth)
+    x, w = numbers.bytes(rng, 1, rows, rows, depth), numbers.bytes(rng, channels, 3, 3, depth)
+    case = Case(
+        "",
+        [numbers.x(x), numbers.w(w), numbers.b()],
+        [numbers.y(np.zeros((1, rows, rows, channels)))],
+        Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1),
+        version=3,
+    )
+    for target in TARGETS:
+        _, kernel = machine_code(model_of(conv_2d.op, case), 1, target)
+        assert kernel.built is not None
+        multiplies_bytes_quickly = target.dot == "signed" or target.tiles
+        assert ("x8_winograd__" + target.plain.name in kernel.built.specs) == (suits and not multiplies_bytes_quickly)

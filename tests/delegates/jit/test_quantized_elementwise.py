@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer
+from gossamer.codegen.kernels.scale import runs
 from gossamer.dtypes import numpy_dtype
 from gossamer.programs.program import WEIGHTS
 from gossamer.schema import (
@@ -102,6 +103,30 @@ def test_a_swish_is_one_table(type: TensorType, target: Any) -> None:
     logistic = np.clip(level, *limits(type)).astype(np.int32)
     product = (value.astype(np.int32) - (low + 131)) * (logistic - low)
     scale = np.float32(0.05) * np.float32(1 / 256) / np.float32(0.04)
+    wanted = np.clip(np.rint(product.astype(np.float32) * scale) + low + 20, *limits(type))
+    (got,) = outputs(interpreter, make.values)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@both
+@pytest.mark.parametrize("zero", [-128, 5])
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("shape", [(1, 9, 8, 16), (2, 5, 3, 67), (1, 3, 4, 640)])
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_images_times_factors(type: TensorType, target: Any, shape: tuple[int, ...], swapped: bool, zero: int) -> None:
+    low, _ = limits(type)
+    zero += low + 128
+    make = Maker()
+    x, factors = make.given(type, 0.05, low + 131, shape), make.given(type, 1 / 256, zero, (1, 1, 1, shape[-1]))
+    y = make.bytes(type, 0.025, low + 20, shape)
+    make.op("MUL", [factors, x] if swapped else [x, factors], [y], MulOptions(), version=2)
+    interpreter, kernel = machine_code(make.finish(y), target=target)
+    assert kernel.program is not None
+    is_scaled = any("_scale_rows_" in name for name in kernel.program.plan.kernels)
+    assert is_scaled == (runs(target) and type == I8 and zero == -128)
+
+    product = (make.values[x].astype(np.int32) - (low + 131)) * (make.values[factors].astype(np.int32) - zero)
+    scale = np.float32(0.05) * np.float32(1 / 256) / np.float32(0.025)
     wanted = np.clip(np.rint(product.astype(np.float32) * scale) + low + 20, *limits(type))
     (got,) = outputs(interpreter, make.values)
     np.testing.assert_array_equal(got, wanted)
@@ -210,15 +235,22 @@ def test_between_types_the_halves_of_whole_vectors_go_up(count: int, levels: lis
     assert (run(make, y)[0][:6].astype(int) - 128).tolist() == levels
 
 
-def test_bytes_that_are_errors_stay_with_the_reference_kernel() -> None:
+@pytest.mark.parametrize(("name", "zero"), [("RSQRT", -3), ("SQRT", 5)])
+def test_bytes_that_are_errors(name: str, zero: int) -> None:
+    """The reference kernel says so, and runs where there is such a byte."""
     make = Maker()
-    x = make.given(I8, 0.5, 0, (16,))
+    x = make.given(I8, 0.5, zero, (16,))
     y = make.bytes(I8, 0.5, 0, (16,))
-    make.op("RSQRT", [x], [y], version=2)
+    make.op(name, [x], [y], version=2)
     interpreter = gossamer.Interpreter(model_content=make.finish(y))
     interpreter.allocate_tensors()
     (claims,) = interpreter.delegate_claims()
-    assert list(claims.refusals) == [0]
+    assert not claims.refusals
+    interpreter.set_tensor(x, np.arange(zero, zero + 16).astype(np.int8))
+    interpreter.invoke()
+    interpreter.set_tensor(x, np.arange(zero - 1, zero + 15).astype(np.int8))
+    with pytest.raises(gossamer.InvokeError, match="is only defined for"):
+        interpreter.invoke()
 
 
 # Random scales, zero points and shapes against LiteRT.

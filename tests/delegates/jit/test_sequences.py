@@ -14,6 +14,7 @@ from gossamer.schema import (
     BidirectionalSequenceLSTMOptions,
     BidirectionalSequenceRNNOptions,
     LSTMOptions,
+    QuantizationParameters,
     SequenceRNNOptions,
     SVDFOptions,
     TensorType,
@@ -37,8 +38,10 @@ ACTIVATIONS = (ActivationFunctionType.TANH, ActivationFunctionType.RELU, Activat
 class Sequence:
     """A model of one recurrent operator of random sizes and features."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, hybrid: bool = False) -> None:
         choose = self.choose = random.Random(seed)
+        self.hybrid = random.Random(seed).choice([TensorType.INT8, TensorType.UINT8]) if hybrid else None
+        self.asymmetric = seed % 4 < 2
         self.make = ModelMaker()
         self.variables: list[int] = []
         self.fed: dict[int, tuple[int, ...]] = {}
@@ -58,6 +61,15 @@ class Sequence:
         value = np.random.default_rng(self.choose.getrandbits(32)).normal(size=shape) * 0.4
         return self.make.constant(value, np.float32, FLOAT)
 
+    def weights(self, *shape: int) -> int:
+        """A constant, of bytes if the operator is hybrid."""
+        if self.hybrid is None:
+            return self.constant(*shape)
+        value = np.random.default_rng(self.choose.getrandbits(32)).integers(-127, 128, shape).astype(np.int8)
+        scale = QuantizationParameters(scale=np.array([0.01], np.float32), zero_point=np.zeros(1, np.int64))
+        dtype = np.dtype(self.hybrid.name.lower())
+        return self.make.constant(value.view(dtype), dtype, self.hybrid, quantization=scale)
+
     def variable(self, *shape: int) -> int:
         self.variables.append(self.make.tensor(shape, is_variable=True))
         return self.variables[-1]
@@ -71,7 +83,9 @@ class Sequence:
         return (self.time, self.batch, size) if self.time_major else (self.batch, self.time, size)
 
     def check(self, *results: int) -> None:
+        """Where states are quantized, a difference in the last bit may become one of a level."""
         self.make.io(tuple(self.fed), results)
+        within = 1e-5 if self.hybrid is None else 0.02
         model = self.make.model()
         wanted = reference(model)
         wanted.allocate_tensors()
@@ -83,14 +97,14 @@ class Sequence:
             for interpreter in interpreters:
                 got = outputs(interpreter, inputs) + [interpreter.get_tensor(index) for index in self.variables]
                 for value, want in zip(got, expected, strict=True):
-                    np.testing.assert_allclose(value, want, rtol=0, atol=1e-5 * max(1, np.abs(want).max()))
+                    np.testing.assert_allclose(value, want, rtol=0, atol=within * max(1, np.abs(want).max()))
 
 
 class Lstm(Sequence):
     """The operands of LSTM cells."""
 
-    def __init__(self, seed: int, *, layer_norm: bool = True, diagonal: bool = True) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, *, layer_norm: bool = True, diagonal: bool = True, hybrid: bool = False) -> None:
+        super().__init__(seed, hybrid)
         self.cifg, self.peephole, self.projects = self.flip(), self.flip(), self.flip()
         self.norm = layer_norm and self.flip()
         self.is_diagonal = diagonal and not self.projects and self.flip(0.2)
@@ -116,16 +130,24 @@ class Lstm(Sequence):
         return (self.outputs,) if self.projects and self.flip() else None
 
     def operands(self, names: tuple[str, ...]) -> list[int]:
-        shapes = [self.shape(name.rstrip("?")) for name in names]
-        return [-1 if shape is None else self.constant(*shape) for shape in shapes]
+        return [self.operand(name.rstrip("?")) for name in names]
+
+    def operand(self, name: str) -> int:
+        """A constant, or -1."""
+        shape = self.shape(name)
+        if shape is None:
+            return -1
+        is_matrix = name.endswith("weights") and not (self.is_diagonal and name.startswith("recurrent"))
+        return self.weights(*shape) if is_matrix else self.constant(*shape)
 
     def states(self) -> list[int]:
         return [self.variable(self.batch, self.outputs), self.variable(self.batch, self.cells)]
 
 
+@pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize("seed", seeds(9, 24))
-def test_lstm(seed: int) -> None:
-    net = Lstm(seed)
+def test_lstm(seed: int, hybrid: bool) -> None:
+    net = Lstm(seed, hybrid=hybrid)
     x = net.input(*net.order(net.inputs))
     operands = [x, *net.operands(_lstm.WEIGHT_NAMES), *net.states()]
     if net.norm:
@@ -135,6 +157,7 @@ def test_lstm(seed: int) -> None:
         time_major=net.time_major,
         fused_activation_function=net.activation,
         diagonal_recurrent_tensors=net.is_diagonal,
+        asymmetric_quantize_inputs=net.asymmetric,
         **net.clips,
     )
     net.make.op("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, [y], options, version=4)
@@ -176,13 +199,18 @@ def test_bidirectional_lstm(seed: int, aux: str, merge: bool) -> None:
     net.check(*results)
 
 
+@pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_rnn(seed: int) -> None:
-    net = Sequence(seed)
+def test_rnn(seed: int, hybrid: bool) -> None:
+    net = Sequence(seed, hybrid)
     x = net.input(*net.order(net.inputs))
-    cell = [net.constant(net.cells, net.inputs), net.constant(net.cells, net.cells), net.constant(net.cells)]
+    cell = [net.weights(net.cells, net.inputs), net.weights(net.cells, net.cells), net.constant(net.cells)]
     y = net.make.tensor(net.order(net.cells))
-    options = SequenceRNNOptions(time_major=net.time_major, fused_activation_function=net.activation)
+    options = SequenceRNNOptions(
+        time_major=net.time_major,
+        fused_activation_function=net.activation,
+        asymmetric_quantize_inputs=net.asymmetric,
+    )
     net.make.op("UNIDIRECTIONAL_SEQUENCE_RNN", [x, *cell, net.variable(net.batch, net.cells)], [y], options)
     net.check(y)
 
@@ -210,16 +238,22 @@ def test_bidirectional_rnn(seed: int, aux: str, merge: bool) -> None:
     net.check(*results)
 
 
+@pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_svdf(seed: int) -> None:
-    net = Sequence(seed)
+def test_svdf(seed: int, hybrid: bool) -> None:
+    net = Sequence(seed, hybrid)
     rank, memory, units = net.choose.choice([1, 2, 3]), net.choose.choice([1, 2, 10]), net.cells
     filters = rank * units
-    operands = [net.input(net.batch, net.inputs), net.constant(filters, net.inputs), net.constant(filters, memory)]
+    operands = [net.input(net.batch, net.inputs), net.weights(filters, net.inputs), net.weights(filters, memory)]
     operands.append(net.constant(units) if net.flip() else -1)
     operands.append(net.variable(net.batch, filters * memory))
     y = net.make.tensor((net.batch, units))
-    net.make.op("SVDF", operands, [y], SVDFOptions(rank=rank, fused_activation_function=net.activation))
+    net.make.op(
+        "SVDF",
+        operands,
+        [y],
+        SVDFOptions(rank=rank, fused_activation_function=net.activation, asymmetric_quantize_inputs=net.asymmetric),
+    )
     net.check(y)
 
 

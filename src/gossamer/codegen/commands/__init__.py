@@ -29,6 +29,7 @@ from gossamer.programs.program import (
     ProgramPlan,
     Word,
 )
+from gossamer.programs.team import Jump
 from gossamer.targets import Target
 from gossamer.views import Buffer, View, dense_strides
 
@@ -44,7 +45,9 @@ _KNOWN = frozenset({MODEL, CONSTANTS, WEIGHTS, SCRATCH, KERNELS, BLOCKS})
 class Step(NamedTuple):
     """A command, for people: its kernel, those that this one calls, and the kernel of the graph that it is for.
 
-    What draws the border of an image is for none; its ``node`` is of the kind ``border``, the border its settings.
+    What draws the border of an image is for none; its ``node`` is of the kind ``border``, the border its settings. A
+    jump has no kernel; its ``node`` is of the kind ``jump``, a `Jump` its settings, and the flag its operand, if it has
+    one.
     """
 
     kernel: str
@@ -70,6 +73,9 @@ class Build:
         self.by_channel: set[Buffer] = set()
         """Images of which threads have written some channels each, not some rows. What one thread writes another should
         not read if it need not: a line that another has read takes 8 to 35 ns to write again (Zen 4), else 0.6."""
+
+        self.is_alone = False
+        """Whether commands are those of one thread, for which others wait."""
 
         self._model = model
         self._builder = ProgramBuilder()
@@ -219,8 +225,37 @@ class Build:
         """A float that kernels read."""
         return self.constant(np.array(value, np.float32))
 
+    @property
+    def next_command(self) -> int:
+        """The number of the next command."""
+        return self._builder.next_command
+
+    def jump(self, kind: Jump, flag: View | None = None, *, target: int = -1, cost: int = 0) -> int:
+        """See `ProgramBuilder.jump`."""
+        node = self._node
+        if node is not None:
+            y, operands = node.y, [] if flag is None else [flag]
+            self.steps.append(Step("", (), Kernel("jump", operands, y, kind, origin=node.origin)))
+        place = None if flag is None else self.address(flag)
+        return self._builder.jump(kind, place, target=target, cost=cost)
+
+    def land(self, jump: int) -> None:
+        """See `ProgramBuilder.land`."""
+        self._builder.land(jump)
+
     def emit(self, graph: KernelGraph) -> ProgramPlan:
         """The plan of all kernels in order."""
+        self.region(graph)
+        sizes = {ARENA: self.layout.arena_bytes + self._passing, WEIGHTS: self._weights}
+        if self._scratch:
+            sizes[SCRATCH] = self._scratch
+        if self._may_fault:
+            sizes[FAULT] = 8
+        return self._builder.plan(**sizes)
+
+    def region(self, graph: KernelGraph) -> None:
+        """The commands of a graph, or of a part of it."""
+        around = self._node
         drawn: set[int] = set()
         known = graph.known()
         for node in graph.kernels:
@@ -238,12 +273,7 @@ class Build:
                     self._draw_border(buffer, place)
             self._node = node
             import_module(f"gossamer.codegen.commands.{node.kind}").commands(node, self)
-        sizes = {ARENA: self.layout.arena_bytes + self._passing, WEIGHTS: self._weights}
-        if self._scratch:
-            sizes[SCRATCH] = self._scratch
-        if self._may_fault:
-            sizes[FAULT] = 8
-        return self._builder.plan(**sizes)
+        self._node, self._is_known = around, False
 
     def constants(self) -> NDArray[np.uint8]:
         """The bytes behind the base ``constants``."""

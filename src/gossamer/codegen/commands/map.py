@@ -6,15 +6,23 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.codegen.commands import Build, blocks_of
+from gossamer.codegen.commands.contract import moved
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import calls, parameters_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
+from gossamer.codegen.kernels.scale import ScaleRows, runs
 from gossamer.codegen.layout import item_bytes, merged
+from gossamer.schema.enums import TensorType
+
+ROWS = 8
+"""Rows from which on factors are prepared for them."""
 
 
 def commands(node: Kernel, build: Build) -> None:
     """One command: the kernel has loops over three dimensions, and is repeated over what broadcasting leaves beyond."""
+    if _scale_rows(node, build):
+        return
     views = (node.y, *node.operands)
     dimensions = merged(node.y.shape, *(build.strides(view) for view in views))
     sizes = [item_bytes(view.buffer) for view in views]
@@ -61,3 +69,39 @@ def commands(node: Kernel, build: Build) -> None:
         y_column=column[1],
         **operands,
     )
+
+
+def _scale_rows(node: Kernel, build: Build) -> bool:
+    """Make the command of `ScaleRows`, if that is what the map is."""
+    if node.epilogue != ("qmul", 0, 1, 2) or node.y.type != TensorType.INT8 or not runs(build.dots):
+        return False
+    numbers = node.operands[2].buffer.array
+    if numbers is None:
+        return False
+    strides = [build.strides(view) for view in (node.y, *node.operands[:2])]
+    dimensions = merged(node.y.shape, *strides)
+    if len(dimensions) != 2 or dimensions[1][1:] != (1, 1, 1):
+        return False
+    rows, y_row, *steps = dimensions[0]
+    if rows < ROWS or 0 not in steps:
+        return False
+    factors = steps.index(0)
+    zeros, words = numbers[:2].tolist(), numbers.tolist()
+    if zeros[factors] != -128:
+        return False
+    build.command(
+        ScaleRows(build.dots.name),
+        x=build.address(node.operands[1 - factors]),
+        factors=build.address(node.operands[factors]),
+        y=build.address(node.y),
+        rows=rows,
+        count=dimensions[1][0],
+        x_row=steps[1 - factors],
+        y_row=y_row,
+        zero=zeros[1 - factors],
+        scale=moved(build.address(node.operands[2]), 8),
+        zero_point=words[3],
+        low=words[4],
+        high=words[5],
+    )
+    return True

@@ -12,7 +12,7 @@ import numpy as np
 
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.contract import Matrix, Pixels, Tiled, matrix, moved, tap_offsets
-from gossamer.codegen.dots import Byte, offset, order
+from gossamer.codegen.dots import Byte, has_halves, offset, order
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel, Quantized
 from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, ContractPanels, ContractTiles, panels_of
@@ -31,8 +31,12 @@ STREAMED = 400 << 10
 
 def commands(node: Kernel, build: Build) -> None:
     """One command for each group of channels."""
+    from gossamer.codegen.commands import quantized_winograd
     from gossamer.codegen.commands.tile_contract import contraction  # which extends what is here
 
+    if quantized_winograd.suits(node, build):
+        quantized_winograd.commands(node, build)
+        return
     x, weights, bias = node.operands[:3]
     settings: Quantized = node.settings
     geometry = settings.geometry
@@ -127,7 +131,7 @@ class QuantizedContraction(Tiled):
         self.packed_bytes = self.matrices * panel_bytes(target.lanes(), self.panels.vectors, self.steps)
 
     def _tile(self) -> Tile:
-        return quantized_tile(self.build.dots, self.columns, self.weights.channels, self.steps)
+        return quantized_tile(self.build.dots, self.columns, self.weights.channels, self.steps, self._has_half)
 
     @property
     def is_ready(self) -> bool:
@@ -209,8 +213,10 @@ class QuantizedContraction(Tiled):
             walk=self.walk,
             short=self.short,
             shifted=self.weight_zero != 0,
+            nudged=not self.sums and self.requantizing.nudge != 0,
             prefetch=prefetch,
             sums=self.sums,
+            half=is_last and self._has_half,
             **self._forms(nv, is_last),
         )
 
@@ -222,6 +228,17 @@ class QuantizedContraction(Tiled):
             "clamps": not self.sums and (numbers.low, numbers.high) != (least, greatest),
             "large": not self.sums and bool(np.max(numbers.scales) >= 1),
         }
+
+    @property
+    def _has_half(self) -> bool:
+        """Whether the last vector of channels is at most half full, and this is made use of."""
+        lanes, numbers = self.build.dots.lanes(), self.requantizing
+        return (
+            has_halves(self.build.dots)
+            and self.columns > 1  # a single row waits for its weights
+            and 0 < self.weights.channels % lanes <= lanes // 2
+            and not (self.sums or self.weight_zero or numbers.nudge or np.max(numbers.scales) >= 1)
+        )
 
     def _shape(self) -> Address:
         return self.build.block(QuantizedGemm.arguments, **self._words())
@@ -240,6 +257,7 @@ class QuantizedContraction(Tiled):
             "low": numbers.low,
             "high": numbers.high,
             "weight_zero": self.weight_zero,
+            "nudge": int(np.float32(numbers.nudge).view(np.int32)),
             "parameters": 0 if self.parameters is None else self.parameters,
         }
 
@@ -277,8 +295,8 @@ class QuantizedContraction(Tiled):
             "nv": self.nv,
             "panels": self.panels.whole,
             "rest_nv": self.panels.rest_nv,
-            "order": self._order(self.nv),
-            "rest_order": self._order(self.panels.rest_nv),
+            "order": self._order(self.nv, False),
+            "rest_order": self._order(self.panels.rest_nv, self._has_half),
             "offset": self._zero,
             "weight_zero": self.weight_zero,
             "images": self.matrices,
@@ -286,8 +304,8 @@ class QuantizedContraction(Tiled):
             "destination_image": self.b_image,
         }
 
-    def _order(self, nv: int) -> Word:
+    def _order(self, nv: int, half: bool) -> Word:
         lanes = self.build.dots.lanes()
-        pairs = [(lanes * v, 4) for v in range(nv)] if self.sums else order(lanes, nv)
+        pairs = [(lanes * v, 4) for v in range(nv)] if self.sums else order(lanes, nv, half and nv > 0)
         words = [word for pair in pairs for word in pair]
         return self.build.table(words) if words else 0

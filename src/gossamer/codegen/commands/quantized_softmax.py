@@ -17,7 +17,7 @@ def commands(node: Kernel, build: Build) -> None:
     largest = max(range(len(outer)), key=lambda at: outer[at][0], default=0)
     rows, x_row, y_row = outer.pop(largest) if outer else (1, 0, 0)
     build.repeat(
-        QuantizedSoftmax(build.target.name, ELEMENT_OF[x.type], ELEMENT_OF[y.type], node.settings["log"]),
+        QuantizedSoftmax(build.dots.name, ELEMENT_OF[x.type], ELEMENT_OF[y.type], node.settings["log"]),
         outer,
         ("x", "y"),
         x=build.address(x),

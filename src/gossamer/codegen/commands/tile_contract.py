@@ -50,7 +50,7 @@ def contraction(*arguments: Any) -> QuantizedContraction:
 
 
 def _suits(product: QuantizedContraction) -> bool:
-    if product.sums or product.weight_zero or product.depth % STEP:
+    if product.sums or product.weight_zero or product.requantizing.nudge or product.depth % STEP:
         return False
     if product.weights.depth < LEAST_DEPTH or product.depth < LEAST_TAP:
         return False
@@ -101,6 +101,8 @@ def _cycles(mr: int, nv: int, rows: int, taps: int, depth: int) -> float:
 
 class TileContraction(QuantizedContraction):
     """The same product in tiles. All kernels of the command have as many rows, so the last ones overlap."""
+
+    _has_half = False
 
     def _tile(self) -> Tile:
         tile = self.tile = _tile_of(self)

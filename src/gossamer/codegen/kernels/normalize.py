@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from gossamer.codegen import floats
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
-from gossamer.codegen.ir import F32, Function, Module, Part, Type, Value
+from gossamer.codegen.ir import F32, Function, Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -115,11 +115,13 @@ class Normalize(KernelSpec):
 
 @record(frozen=True)
 class LocalResponse(KernelSpec):
-    """y[c] = x[c] (bias + alpha s)^power, s the sum of squares of x[c - radius] to x[c + radius - 1].
+    """y[c] = x[c] (bias + alpha s)^power, s the sum of squares of x[c - radius] to x[c + radius].
 
-    ``rows`` rows of ``count`` contiguous elements; neighbours that do not exist do not count. (So TFLite's kernel has
-    it; TensorFlow counts one neighbour more.) ``factors`` points to three floats: bias, alpha, power. Strides in bytes.
-    y does not overlap x. Threads share rows.
+    ``rows`` rows of ``count`` contiguous elements; neighbours that do not exist do not count. ``factors`` points to
+    three floats: bias, alpha, power. Strides in bytes. y does not overlap x. Threads share rows.
+
+    The sums slide along a row, as in TFLite's optimized kernel, whose roundings they have: the next square times alpha
+    is added, the last one taken away.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
@@ -135,25 +137,28 @@ class LocalResponse(KernelSpec):
         f = module.driver()
         a = f.arguments(self.arguments)
         bias, alpha, power = (f.load(F32, f.at(a.factors, at)) for at in range(3))
-        # From here to there, all neighbours of whole vectors exist.
-        inside = f.least(f.greatest(a.radius, 0), a.count)
-        room = f.greatest(a.count - inside - a.radius + 1, 0)
-        end = inside + f.least(room, a.count - inside) // f.lanes * f.lanes
+        radius = f.least(f.greatest(a.radius, 0), a.count)
+        zero = f.constant(F32, 0.0)
         with f.share(a.rows) as row:
             x, y = f.offset(a.x, row * a.x_row), f.offset(a.y, row * a.y_row)
 
-            def respond(type: Type, at: Value, first: Value, last: Value) -> None:
-                with f.loop(first, last, carry=[f.constant(type, 0.0)]) as neighbours:
-                    value = f.load(type, f.at(x, neighbours.index))
-                    neighbours.hand_on([f.fma(value, value, neighbours.values[0])])
-                bias_all, alpha_all, power_all = (f.splat(value, type.lanes) for value in (bias, alpha, power))
-                scale = floats.power(f, f.fma(alpha_all, neighbours.results[0], bias_all), power_all)
-                f.store(f.load(type, f.at(x, at)) * scale, f.at(y, at))
+            def weighted(at: Value) -> Value:
+                value = f.load(F32, f.at(x, at))
+                return value * value * alpha
 
-            with f.loop(inside, end, f.lanes) as channels:
-                respond(f.f32, channels.index, channels.index - a.radius, channels.index + a.radius)
-            for start, stop in ((f.integer(0), inside), (end, a.count)):
-                with f.loop(start, stop) as channels:
-                    first = f.greatest(channels.index - a.radius, 0)
-                    respond(F32, channels.index, first, f.least(channels.index + a.radius, a.count))
+            with f.loop(0, radius, carry=[zero]) as first:
+                first.hand_on([first.values[0] + weighted(first.index)])
+            with f.loop(0, a.count, carry=first.results) as channels:
+                ahead, behind = channels.index + radius, channels.index - radius
+                newest, oldest = weighted(f.least(ahead, a.count - 1)), weighted(f.greatest(behind, 0))
+                total = channels.values[0] + f.select(f.compare("slt", ahead, a.count), newest, zero)
+                f.store(bias + total, f.at(y, channels.index))
+                channels.hand_on([total - f.select(f.compare("sge", behind, 0), oldest, zero)])
+
+            def respond(at: Value, parts: list[Part], _: list[Value]) -> None:
+                (part,) = parts
+                scale = floats.power(f, part.load(f.offset(y, at), 1.0), part.splat(power))
+                part.store(part.load(f.offset(x, at)) * scale, f.offset(y, at))
+
+            f.vectors(a.count, respond)
         return module.text()

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from gossamer.codegen.dots import BLOCK, Byte, Dots, groups, is_paired, narrowed, rounded
+from gossamer.codegen.dots import BLOCK, Byte, Dots, groups, has_halves, is_paired, narrowed, rounded
 from gossamer.codegen.expression import (
     IDENTITY,
     Expression,
@@ -60,12 +60,13 @@ def panel_bytes(lanes: int, nv: int, steps: int) -> int:
 
 class Numbers(NamedTuple):
     """What all sums have in common, in vectors: the zero point of what they become, the bounds of bytes, the upper one
-    of floats, and the parameters of the epilogue by the number of their operand."""
+    of floats, what they are nudged by, and the parameters of the epilogue by the number of their operand."""
 
     zero_point: Value
     low: Value
     high: Value
     most: Value
+    nudge: Value | None
     parameters: Mapping[int, Any]
 
 
@@ -80,6 +81,7 @@ class QuantizedGemm(KernelSpec):
     - ``a_stride``, ``c_stride``, ``residual_stride``: bytes from row to row.
     - ``tail``: channels in the panel, if the kernel is ragged. It writes no others of c and reads none of residual.
     - ``zero_point``, ``low``, ``high``: of c. ``weight_zero``: the zero point of the signed weights.
+    - ``nudge``, if the kernel is ``nudged``: of `gossamer.views.Requantizing`, the bits of a float32.
     - ``parameters``: a table of the addresses of those that the epilogue takes, in the order of its operands.
 
     ``type``: that of a, c and the residual. ``walk``: how depth is walked through. "": there is one tap, at offset 0;
@@ -87,7 +89,9 @@ class QuantizedGemm(KernelSpec):
     bytes. ``shifted``: weights have a zero point that is not 0. ``clamps``: low and high are not those of the type.
     ``large``: scales may be 1 or more, so that a product may be too large for 32 bits. ``epilogue``: operand 0 is the
     requantized sum, another may be the residual, of bytes too; all others are parameters. ``prefetch`` as in `Gemm`.
-    ``sums``: c are the sums themselves, int32, and the channels of a panel are in their order.
+    ``sums``: c are the sums themselves, int32, and the channels of a panel are in their order. ``half``: of the last
+    vector only the first half of the channels is there, at most; such a kernel is ragged, and neither shifted, large
+    nor nudged.
     """
 
     mr: int
@@ -102,6 +106,8 @@ class QuantizedGemm(KernelSpec):
     shifted: bool = False
     prefetch: int = 0
     sums: bool = False
+    nudged: bool = False
+    half: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         depth="i64",
@@ -115,6 +121,7 @@ class QuantizedGemm(KernelSpec):
         low="i64",
         high="i64",
         weight_zero="i64",
+        nudge="i64",
         parameters="ptr",
     )
 
@@ -133,7 +140,9 @@ class QuantizedGemm(KernelSpec):
     def variant(self) -> str:
         forms = (
             "clamp" * self.clamps,
+            "half" * self.half,
             "large" * self.large,
+            "nudged" * self.nudged,
             "ragged" * self.ragged,
             "shifted" * self.shifted,
             f"p{self.prefetch}" * bool(self.prefetch),
@@ -148,9 +157,11 @@ class QuantizedGemm(KernelSpec):
         shape = f.arguments(self.arguments, shape_pointer)
         dots = Dots(f, self.type)
         size, vectors = 4 * f.lanes, self.mr * self.nv
-        bias = [f.load(dots.words, f.offset(b, size * v)) for v in range(self.nv)]
+        bias = [f.load(self._words(f, v), f.offset(b, size * v)) for v in range(self.nv)]
         sums = bias * self.mr
-        if self.shifted:
+        # Those of rows too, which are quicker to make from whole vectors where rows lie in one piece.
+        apart = self.shifted and self.walk == "" and not dots.widens
+        if self.shifted and not apart:
             sums += [f.constant(dots.words, 0)] * self.mr
         if self.residual:
             for row in rows_at(f, residual, shape.residual_stride, self.mr):
@@ -161,8 +172,9 @@ class QuantizedGemm(KernelSpec):
         totals = sums[:vectors]
         if self.shifted:
             zero = _splat(f, shape.weight_zero, "i32", f.lanes)
+            of_rows = self._row_sums(f, dots, shape, a) if apart else sums[vectors:]
             for i in range(self.mr):
-                of_row = f.wrapping("mul", sums[vectors + i], zero)
+                of_row = f.wrapping("mul", of_rows[i], zero)
                 for v in range(self.nv):
                     totals[i * self.nv + v] = f.wrapping("sub", totals[i * self.nv + v], of_row)
         if self.sums:
@@ -175,6 +187,10 @@ class QuantizedGemm(KernelSpec):
         else:
             self.finish(f, shape, self.numbers(f, shape), totals, f.offset(b, self.nv * size), c, residual)
         return module.text()
+
+    def _words(self, f: Function, v: int) -> Type:
+        """Sums of a vector of channels."""
+        return vector("i32", f.lanes // 2 if self.half and v == self.nv - 1 else f.lanes)
 
     def _sums(
         self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, following: Value, sums: list[Value]
@@ -193,6 +209,20 @@ class QuantizedGemm(KernelSpec):
                 carried = self._depth(f, dots, shape, tap, panel, fetch, taps.values)
             taps.hand_on(carried)
         return taps.results
+
+    def _row_sums(self, f: Function, dots: Dots, shape: Arguments, a: Value) -> list[Value]:
+        """The sums of the only tap of every row, in all lanes."""
+        ones, zeros = dots.ones(), [f.constant(dots.words, 0)] * self.mr
+        rows = rows_at(f, a, shape.a_stride, self.mr)
+        whole = shape.depth & -dots.bytes.lanes
+        with f.loop(0, whole, dots.bytes.lanes, carry=zeros) as blocks:
+            parts = [dots.activations(f.offset(row, blocks.index)) for row in rows]
+            blocks.hand_on([dots.add(sum, x, ones) for sum, x in zip(blocks.values, parts, strict=True)])
+        sums = [f.splat(f.fold(lambda a, b: f.wrapping("add", a, b), sum), f.lanes) for sum in blocks.results]
+        with f.loop(whole, shape.depth, dots.depth, carry=sums) as rest:
+            words = [dots.activation(self._word(f, f.offset(row, rest.index), 0, dots.depth)) for row in rows]
+            rest.hand_on([dots.add(sum, x, ones) for sum, x in zip(rest.values, words, strict=True)])
+        return rest.results
 
     def _depth(
         self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, following: Value, sums: list[Value]
@@ -256,13 +286,17 @@ class QuantizedGemm(KernelSpec):
         """The sums plus one step of depth: ``word(row, first byte)`` are activations."""
         sums = list(sums)
         for first in range(0, STEP, dots.depth):
-            weights = [dots.weights(f.offset(b, (STEP * v + first) * f.lanes)) for v in range(self.nv)]
+            whole = self.nv - self.half
+            weights = [dots.weights(f.offset(b, (STEP * v + first) * f.lanes)) for v in range(whole)]
+            if self.half:
+                weights.append(dots.half_weights(f.offset(b, (STEP * whole + first) * f.lanes)))
             for i in range(self.mr):
                 x = dots.activation(word(i, first))
                 for v in range(self.nv):
-                    sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], x, weights[v])
-                if self.shifted:
-                    row = self.mr * self.nv + i
+                    of_vector = x if v < whole else dots.half(x)
+                    sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], of_vector, weights[v])
+                row = self.mr * self.nv + i
+                if row < len(sums):
                     sums[row] = dots.add(sums[row], x, dots.ones())
         return sums
 
@@ -283,9 +317,12 @@ class QuantizedGemm(KernelSpec):
         zero_point = _splat(f, shape.zero_point, "i16", 2 * lanes)
         low, high = (_splat(f, bound, "i8", size) for bound in (shape.low, shape.high))
         most = f.splat(f.to_float(shape.high - shape.zero_point), lanes)
+        nudge = None
+        if self.nudged:
+            nudge = f.splat(f.bits(f.emit(I32, f"trunc {shape.nudge} to i32"), "float"), lanes)
         tables = sorted(parameters_of(self.epilogue))
         addresses = {number: f.load(PTR, f.offset(shape.parameters, 8 * at)) for at, number in enumerate(tables)}
-        return Numbers(zero_point, low, high, most, parameters(self.epilogue, f, addresses))
+        return Numbers(zero_point, low, high, most, nudge, parameters(self.epilogue, f, addresses))
 
     def finish(
         self,
@@ -299,15 +336,16 @@ class QuantizedGemm(KernelSpec):
     ) -> None:
         """Requantize, apply the epilogue and store."""
         lanes, size = f.lanes, 4 * f.lanes
-        zero_point, low, high, most, parameters = numbers
+        zero_point, low, high, most, nudge, parameters = numbers
         rows = rows_at(f, c, shape.c_stride, self.mr)
         read: dict[int, Any] = dict(parameters)
         types = [self.type] * operand_count(self.epilogue)
         has_residual = self.residual > 0
         residual_rows = rows_at(f, residual, shape.residual_stride, self.mr) if has_residual else []
-        found = groups(self.nv)
+        found = groups(self.nv, self.half)
         for first, count in found:
-            scale = [f.load(f.f32, f.offset(scales, size * (first + v))) for v in range(count)]
+            floats = [self._words(f, first + v).with_element("float") for v in range(count)]
+            scale = [f.load(type, f.offset(scales, size * (first + v))) for v, type in enumerate(floats)]
             # So many bytes of a row are together in a vector of those of several rows.
             run, start = count * lanes, first * lanes
             here = f.least(shape.tail - start, run) if self.ragged and (first, count) == found[-1] else None
@@ -317,8 +355,13 @@ class QuantizedGemm(KernelSpec):
                 for i in members:
                     for v in range(count):
                         total = totals[i * self.nv + first + v]
-                        scaled = f.emit(f.f32, f"sitofp {total} to {f.f32}") * scale[v]
-                        levels.append(rounded(f, f.minimum(scaled, most) if self.large else scaled))
+                        real = f.emit(floats[v], f"sitofp {total} to {floats[v]}")
+                        if nudge is None:
+                            scaled = real * scale[v]
+                        else:
+                            scaled = f.fma(real, scale[v], f.intrinsic("llvm.copysign", nudge, real))
+                        level = rounded(f, f.minimum(scaled, most) if self.large else scaled)
+                        levels.append(level if level.type.lanes == lanes else f.shuffle(level, level, _wider(lanes)))
                 bytes = narrowed(f, levels, zero_point, self.type)
                 bytes = f.shuffle(bytes, bytes, _by_rows(lanes, count))
                 if self.clamps:
@@ -338,6 +381,12 @@ class QuantizedGemm(KernelSpec):
             raise CompileError(f"{self.name}: mr must be 1 to {len(ROW_ADDRESS)}, got {self.mr}.")
         if not 0 <= self.short < STEP or (self.short and self.walk != "steps"):
             raise CompileError(f"{self.name}: short steps have 1 to {STEP - 1} bytes and a table.")
+        if self.half and not has_halves(target):
+            raise CompileError(f"{self.name}: {target.name} has no halves of vectors.")
+        if self.half and (not self.ragged or self.shifted or self.large or self.nudged):
+            raise CompileError(
+                f"{self.name}: half a vector is the last of a ragged kernel that is neither shifted, large nor nudged."
+            )
         if self.sums and self.epilogue != IDENTITY:
             raise CompileError(f"{self.name}: sums have no epilogue.")
         if operand_count(self.epilogue) - len(parameters_of(self.epilogue)) > 2:
@@ -347,6 +396,11 @@ class QuantizedGemm(KernelSpec):
 def _splat(f: Function, number: Value, element: str, lanes: int) -> Value:
     """The low bits of an i64 in every lane."""
     return f.splat(f.emit(vector(element, 1), f"trunc {number} to {element}"), lanes)
+
+
+def _wider(lanes: int) -> list[int]:
+    """Half a vector, and behind it what is easiest."""
+    return [*range(lanes // 2), *[-1] * (lanes // 2)]
 
 
 def _by_rows(lanes: int, count: int) -> list[int]:
@@ -502,7 +556,7 @@ class QuantizedPack(KernelSpec):
             with f.loop(blocks, fours, 4 * STEP, carry=loop.results) as four:
                 parts = [f.load(vector("i32", 4), f.offset(row, at + four.index)) for row in rows]
                 place, sums = f.offset(tap, (four.index // STEP) * stride), four.values[0]
-                for column in _columns_of_four(f, parts):
+                for column in columns_of_four(f, parts):
                     sums = self._store(f, column, place, sums)
                     place = f.offset(place, stride)
                 four.hand_on([sums])
@@ -559,13 +613,16 @@ class QuantizedPack(KernelSpec):
         if self.unsigned and not flipped:
             column = column ^ f.constant(column.type, TOP_BITS)
         f.store(_in_pairs(f, column) if is_paired(f.target) else column, to)
+        if f.target.dot:
+            dots = Dots(f, "i8")
+            return dots.add(sums, dots.ones(), f.emit(dots.bytes, f"bitcast {column} to {dots.bytes}"))
         for shift in (24, 16, 8, 0):
             high = f.wrapping("shl", column, shift) if shift else column
             sums = f.wrapping("add", sums, f.wrapping("ashr", high, 24))
         return sums
 
 
-def _columns_of_four(f: Function, rows: list[Value]) -> list[Value]:
+def columns_of_four(f: Function, rows: list[Value]) -> list[Value]:
     """The four columns of rows of four."""
     lanes = len(rows)
     # The rows whose numbers differ by multiples of four become one vector; then blocks of four by four are transposed.

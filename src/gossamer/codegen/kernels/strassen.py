@@ -25,7 +25,7 @@ from typing import ClassVar
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Module, Value
 from gossamer.codegen.kernels.groups import Groups
-from gossamer.codegen.kernels.pack import transpose
+from gossamer.codegen.kernels.pack import AHEAD, transpose
 from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -79,6 +79,9 @@ class StrassenWeights(KernelSpec):
                     right = f.offset(left, a.channels * a.source_row)
                     b11, b12 = f.load(f.f32, left), f.load(f.f32, right)
                     b21, b22 = (f.load(f.f32, f.offset(upper, a.depth * 4)) for upper in (left, right))
+                    for ahead in (f.offset(upper, AHEAD) for upper in (left, right)):
+                        f.prefetch(ahead)
+                        f.prefetch(f.offset(ahead, a.depth * 4))
                     for product, value in enumerate(_weights(b11, b12, b21, b22)):
                         f.store(value, f.at(square, channels.index * lanes + product * lanes * lanes))
                 with f.loop(0, PRODUCTS) as products:

@@ -76,9 +76,9 @@ def images(graph: KernelGraph) -> set[int]:
     """
     known: dict[int, bool] = {}
     for kernel in graph.kernels:
-        for position, view in enumerate((kernel.y, *kernel.operands), -1):
+        for position, view in enumerate((*kernel.also, kernel.y, *kernel.operands), -1 - len(kernel.also)):
             buffer = view.buffer
-            fits = len(buffer.shape) == 4 and not graph.is_boundary(buffer) and is_box(view)
+            fits = len(buffer.shape) == 4 and not graph.is_boundary(buffer) and is_box(view) and not kernel.regions
             is_weights = kernel.kind in ("contract", "quantized_contract") and position == 1
             known[id(buffer)] = known.get(id(buffer), True) and fits and not is_weights
     return {buffer for buffer, fits in known.items() if fits}

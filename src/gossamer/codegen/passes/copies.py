@@ -19,7 +19,7 @@ REDUCED = 2
 def run(graph: KernelGraph) -> None:
     """Let elements of the last dimension lie next to each other, or, where a kernel maps, be the same one."""
     kernels: list[Kernel] = []
-    changing = {id(buffer) for buffer, found in graph.writers().items() if len(found) > 1 or buffer.tensor >= 0}
+    changing = {id(buffer) for buffer, found in graph.writers().items() if len(found) > 1 or graph.is_boundary(buffer)}
     copies: dict[tuple[int, int, Shape, Shape], View] = {}
     for kernel in graph.kernels:
         for position, view in enumerate(kernel.operands):
@@ -40,6 +40,8 @@ def run(graph: KernelGraph) -> None:
 
 def is_readable(kernel: Kernel, position: int, view: View) -> bool:
     """Whether a kernel can read an operand as it lies."""
+    if kernel.regions:  # whose kernels are looked at themselves
+        return True
     if kernel.kind != "map" and position - kernel.arity + 1 in parameters_of(kernel.epilogue):
         return True
     # Weights of products are packed, from either side; constant ones that lie otherwise are copied when they are.

@@ -91,8 +91,9 @@ def _later_writes(graph: KernelGraph) -> dict[int, list[int]]:
     """By buffer that is written piece by piece, or is a variable, who writes it: no reader may pass them."""
     writes: dict[int, list[int]] = {}
     for at, kernel in enumerate(graph.kernels):
-        writes.setdefault(id(kernel.y.buffer), []).append(at)
-    variables = {id(buffer) for buffer in graph.inputs.values()}
+        for view in kernel.results:
+            writes.setdefault(id(view.buffer), []).append(at)
+    variables = {id(buffer) for buffer in graph.inputs.values()} | graph.outer.keys()
     return {buffer: found for buffer, found in writes.items() if len(found) > 1 or buffer in variables}
 
 

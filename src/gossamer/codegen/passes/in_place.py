@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.codegen.layout import is_box
 from gossamer.codegen.passes.borders import needs_border
 from gossamer.codegen.passes.copies import is_readable
@@ -68,7 +68,8 @@ class _InPlace:
             id(view.buffer) for k in graph.kernels for view in k.operands[:1] if needs_border(k, view.buffer)
         }
         for at, kernel in enumerate(graph.kernels):
-            self.writers.setdefault(kernel.y.buffer, set()).add(at)
+            for view in kernel.results:
+                self.writers.setdefault(view.buffer, set()).add(at)
             for view in kernel.operands:
                 self.readers.setdefault(view.buffer, set()).add(at)
 
@@ -93,16 +94,26 @@ class _InPlace:
         self.gone.add(at)
 
     def _is_free(self, at: int) -> bool:
-        """Whether nobody else uses the place, from the first write of the part until it was last read."""
+        """Whether nobody else uses the place, from the first write of the part until it was last read.
+
+        A map may be the last to read it, where it writes."""
         copy = self.graph.kernels[at]
         part, whole = copy.operands[0].buffer, copy.y.buffer
         first, last = min(self.writers[part]), max(self.readers[part])
         for number in self.readers.get(whole, ()):
-            views = self.graph.kernels[number].operands
-            if first <= number < at and any(view.buffer is whole and _overlap(view, copy.y) for view in views):
-                return False
+            kernel = self.graph.kernels[number]
+            views = [view for view in kernel.operands if view.buffer is whole and _overlap(view, copy.y)]
+            if first <= number < at and views:
+                place = copy.y.reshape(part.shape) if number == first and kernel.kind == "map" else None
+                y = moved(kernel.y, place) if place is not None else None
+                if y is None or not all(same(view, y) for view in views):
+                    return False
         others = (number for number in self.writers[whole] if first <= number <= last and number != at)
-        return not any(_overlap(self.graph.kernels[number].y, copy.y) for number in others)
+        return not any(
+            view.buffer is whole and _overlap(view, copy.y)
+            for number in others
+            for view in self.graph.kernels[number].results
+        )
 
     def _changes(self, at: int, place: View) -> list[tuple[Kernel, View, list[View]]] | None:
         """What all kernels write and read when the part is at its place; ``None`` if one of them cannot."""

@@ -18,7 +18,7 @@ KINDS = frozenset({"quantize", "range", "grid", "levels"})
 def run(graph: KernelGraph) -> None:
     """Keep the first of kernels that compute the same."""
     writers = graph.writers()
-    inputs = {id(buffer) for buffer in graph.inputs.values()}
+    inputs = {id(buffer) for buffer in graph.inputs.values()} | graph.outer.keys()
     kept: list[Kernel] = []
     known: dict[Hashable, Kernel] = {}
     for kernel in graph.kernels:

@@ -5,7 +5,7 @@ table behind another, and a float function between DEQUANTIZE and QUANTIZE. Fusi
 A table is filled by the kernel that would have computed the tensor, from all values that a byte may have: once, when
 the program is made, as all that it reads is known then (`KernelGraph.known`). Epilogues are treated alike.
 
-A lone function that is no table stays: it is as quick.
+A lone function that is no table stays: it is as quick, but for sums and products in an epilogue.
 
 In large maps, so do functions of one tensor that are part of an expression, and functions of a tensor and of one byte
 for each of its rows, as normalization has them: (x - mean)^2 is, for each mean, a table, and all means have a matrix.
@@ -32,6 +32,9 @@ from gossamer.views import Buffer, View
 
 OF_ELEMENT = {"i8": TensorType.INT8, "u8": TensorType.UINT8}
 BYTES = frozenset(OF_ELEMENT.values())
+
+SLOW = ("qadd", "qmul")
+"""Functions of bytes that are computed with wider numbers."""
 
 LEAST = TABLE * TABLE // 4
 """Elements from which tables of parts of a map are made: a matrix has four times as many entries, computed once."""
@@ -129,7 +132,7 @@ class _Parts:
                 leaves.append(argument)
 
     def _is_slow(self, call: tuple[Any, ...]) -> bool:
-        return call[0] in ("qadd", "qmul") or self._type(call) not in OF_ELEMENT
+        return call[0] in SLOW or self._type(call) not in OF_ELEMENT
 
     def _type(self, part: Expression) -> str:
         return type_of(part, [ELEMENT_OF[view.type] for view in self._operands])
@@ -165,7 +168,7 @@ def _table(kernel: Kernel, known: set[int]) -> tuple[Kernel, View] | None:
     found: View | None = None
     operands: list[View] = []
     for at, view in enumerate(views):
-        if at in tables or (id(view.buffer) in known and _is_single(view)):
+        if at in tables or (id(view.buffer) in known and (_is_single(view) or _is_repeated(view))):
             operands.append(View(view.buffer, (TABLE,), (0,), view.offset))
         elif found is None and view.type in BYTES:
             found = view
@@ -180,12 +183,12 @@ def _table(kernel: Kernel, known: set[int]) -> tuple[Kernel, View] | None:
 
 
 def _is_worth_it(kernel: Kernel) -> bool:
-    """Whether bytes are made by more than one function, or by one that computes other types."""
+    """Whether bytes are made by more than one function, or by one that computes with other types."""
     if kernel.y.type not in BYTES or kernel.epilogue == 0:
         return False
     found = list(calls(kernel.epilogue))
     if kernel.kind != "map":
-        return len(found) > 1
+        return len(found) > 1 or found[0][0] in SLOW
     types = [ELEMENT_OF[view.type] for view in kernel.operands]
     return len(found) > 1 or any(element(type_of(call, types)).bits > 8 for call in found)
 
@@ -193,3 +196,9 @@ def _is_worth_it(kernel: Kernel) -> bool:
 def _is_single(view: View) -> bool:
     """Whether it is one element, however often."""
     return not any(stride for stride, size in zip(view.strides, view.shape, strict=True) if size > 1)
+
+
+def _is_repeated(view: View) -> bool:
+    """Whether it is a constant row of one number, as epilogues have it where a map has one element."""
+    array = view.buffer.array
+    return array is not None and array.ndim == 1 and bool((array == array[0]).all())

@@ -42,9 +42,13 @@ from gossamer.targets import Target, host_target
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
     from gossamer.delegates.jit.compiling import Made
+    from gossamer.delegates.jit.lowering import Calls
 
 
 _warned: set[str] = set()
+
+MOST_SHAPES = 4
+"""For so many shapes of its inputs a kernel keeps programs, with the memory that these have: the last ones."""
 
 _weights: WeakValueDictionary[Any, host.Memory] = WeakValueDictionary()
 """Packed weights, as long as a program holds them."""
@@ -80,6 +84,16 @@ class Reviewed(NamedTuple):
     shapes: list[Shape]
 
 
+class Prepared(NamedTuple):
+    """A program for some shapes: what it is bound to, the shapes of the outputs, `DelegateKernel.is_known`."""
+
+    program: Program
+    tensors: list[tuple[TensorInfo, str, int]]
+    bound: list[NDArray[np.uint8] | None]
+    shapes: list[Shape]
+    is_known: bool
+
+
 class JitDelegate(Delegate):
     """Claims every node whose operator lowers to the kernel graph, and runs a partition as one program.
 
@@ -97,6 +111,7 @@ class JitDelegate(Delegate):
         self.num_threads = num_threads
         self._has_warned = False
         self._known: dict[str | None, Known] = {}
+        self._calls: Calls | None = None
         self._reviewed: WeakKeyDictionary[Partition, Reviewed] = WeakKeyDictionary()
 
     def is_node_supported(self, node: NodeInfo) -> bool | str:
@@ -104,10 +119,12 @@ class JitDelegate(Delegate):
         fingerprint = node.fingerprint
         known = self.known(fingerprint)
         if node.node_index not in known.refusals or fingerprint is None:
-            from gossamer.delegates.jit.lowering import refusal
+            from gossamer.delegates.jit.lowering import Calls, refusal
 
             node.propagate_shapes()
-            known.refusals[node.node_index] = refusal(node)
+            if self._calls is None:
+                self._calls = Calls()
+            known.refusals[node.node_index] = refusal(node, self._calls)
         return known.refusals[node.node_index] or True
 
     def review(self, partition: Partition) -> Mapping[int, str]:
@@ -180,7 +197,8 @@ class JitDelegate(Delegate):
 
 
 class JitKernel(DelegateKernel):
-    """The program of a partition, for the shapes that it is prepared for; without one, the reference kernels.
+    """The program of a partition, for the shapes that it is prepared for; without one, the reference kernels. Programs
+    for the shapes before are kept (`MOST_SHAPES`).
 
     ``built`` and ``program`` are ``None`` where the reference kernels run, for the reason in ``failure``.
     """
@@ -194,6 +212,7 @@ class JitKernel(DelegateKernel):
         self._observer: Callable[[list[CommandTime]], None] | None = None
         self._tensors: list[tuple[TensorInfo, str, int]] = []
         self._bound: list[NDArray[np.uint8] | None] = []
+        self._prepared: dict[Any, Prepared] = {}
 
     @property
     def target(self) -> Target:
@@ -225,13 +244,26 @@ class JitKernel(DelegateKernel):
         self._built = self.program = self.failure = self.again = None
         self.is_known = False
         self._partition = ctx
+        key = _key_for_shapes(ctx)
+        prepared = self._prepared.pop(key, None)
+        if prepared is not None:
+            self._set_shapes(ctx, prepared.shapes)
+            self.program, self._tensors, self._bound = prepared.program, prepared.tensors, prepared.bound
+            self.is_known = prepared.is_known
+            self._prepared[key] = prepared
+            return
         known = self._delegate.plan(ctx)
         if known is None:
             self._make(ctx)
-            return
-        self._set_shapes(ctx, known["shapes"])
-        self._start(ctx, plans.plan_of(known["plan"]), known["constants"], known["boundaries"])
-        self.is_known = True
+        else:
+            self._set_shapes(ctx, known["shapes"])
+            self._start(ctx, plans.plan_of(known["plan"]), known["constants"], known["boundaries"])
+            self.is_known = True
+        shapes = _shapes(ctx)
+        if key is not None and self.program is not None and shapes is not None:
+            self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, self.is_known)
+            if len(self._prepared) > MOST_SHAPES:
+                del self._prepared[next(iter(self._prepared))]
 
     def _set_shapes(self, ctx: PartitionPrepareContext, shapes: Iterable[Shape]) -> None:
         for tensor, shape in zip(ctx.outputs, shapes, strict=True):
@@ -311,10 +343,10 @@ class JitKernel(DelegateKernel):
                 self._bound[at] = memory
         try:
             if self._observer is None:
-                program.run(self._delegate.num_threads)
+                program.run(self._delegate.num_threads, poll=ctx.poll)
                 self.again = program.again(self._delegate.num_threads)
             else:
-                self._observer(program.profile(self._delegate.num_threads))
+                self._observer(program.profile(self._delegate.num_threads, poll=ctx.poll))
         except IndexFault:
             _run_reference(ctx)
 
@@ -333,12 +365,21 @@ class JitKernel(DelegateKernel):
     def free(self) -> None:
         """See `DelegateKernel.free`."""
         self.program = self._built = self._partition = self.again = None
+        self._prepared.clear()
 
 
 def key_of(partition: Partition) -> Any:
-    """What tells a program from others of the same graph: its nodes, and the shapes of what they read."""
+    """What tells a program from others of the same graph: its nodes, the shapes of what they read, and what it writes,
+    which may be only something in between."""
     shapes = [tensor.shape for tensor in partition.inputs if not tensor.is_constant]
-    return partition.node_numbers, tuple(shapes)
+    return partition.node_numbers, tuple(shapes), tuple([tensor.index for tensor in partition.outputs])
+
+
+def _key_for_shapes(partition: Partition) -> Any:
+    """What decides the program of a partition, among all shapes that its graph may have; ``None`` if more does."""
+    if partition.fingerprint is None and any(one.is_constant and not one.is_stored for one in partition.inputs):
+        return None  # a value that some operator has worked out, perhaps from shapes
+    return partition.fingerprint, key_of(partition)
 
 
 def _shapes(partition: Partition) -> list[Shape] | None:

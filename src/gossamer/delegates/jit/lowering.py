@@ -40,22 +40,55 @@ MOST_GROUPS = 1024
 """Of a convolution, each of which is a command."""
 
 
+MOST_CALLED, MOST_AGAIN = 100_000, 1_000
+"""Nodes that are lowered because others call their subgraphs: in all, and for one node of subgraphs called before."""
+
+
 class Refused(Exception):
     """A node that is left to its reference kernel, and why."""
 
 
+class Calls:
+    """How many nodes may still be lowered because others call their subgraphs. Each call is a copy, so a small file can
+    ask for more than there is time and memory for."""
+
+    def __init__(self) -> None:
+        self._left = MOST_CALLED
+        self.begin()
+
+    def begin(self) -> None:
+        """Another node of the graph itself."""
+        self._left_again = MOST_AGAIN
+        self._known: set[int] = set()
+
+    def take(self, subgraph: int, nodes: int) -> None:
+        """So many nodes are called. Raises `Refused` if that is too much."""
+        self._left -= nodes
+        self._left_again -= nodes if subgraph in self._known else 0
+        self._known.add(subgraph)
+        if min(self._left, self._left_again) < 0:
+            raise Refused("it calls too many nodes")
+
+
 @record(eq=False)
 class Lowered:
-    """A kernel graph in the making, and what the tensors of the nodes are in it."""
+    """A kernel graph in the making, and what the tensors of the nodes are in it.
+
+    ``subgraph``: which one the nodes are of, if that is called by another one, and all inputs are known.
+    """
 
     graph: KernelGraph = field(default_factory=KernelGraph)
     values: dict[int, View] = field(default_factory=dict)
+    subgraph: int | None = None
+    calls: Calls = field(default_factory=Calls)
 
     def value(self, tensor: TensorInfo, array: Array | None) -> View:
         """What a tensor is: computed in the graph, a constant, or an input of it."""
         known = self.values.get(tensor.index)
         if known is None:
             if array is None:
+                if self.subgraph is not None:
+                    raise Refused(f'"{tensor.name}" has no value when its subgraph is called')
                 buffer = Buffer(tensor.shape, tensor.type, tensor.index)
                 self.graph.inputs[tensor.index] = buffer
             else:
@@ -80,10 +113,10 @@ class Lowered:
         return graph
 
 
-def refusal(node: NodeInfo) -> str | None:
+def refusal(node: NodeInfo, calls: Calls) -> str | None:
     """Why a node cannot be lowered; ``None`` if it can."""
     try:
-        lower(node, Lowered())
+        lower(node, Lowered(calls=calls))
     except Refused as reason:
         return str(reason)
     except Exception as error:  # a contradiction that prepare lets through
@@ -93,12 +126,16 @@ def refusal(node: NodeInfo) -> str | None:
 
 def lower(node: NodeInfo, lowered: Lowered) -> None:
     """Add a node to the graph. Raises `Refused`, and leaves kernels that nobody reads."""
+    if lowered.subgraph is None:
+        lowered.calls.begin()
     function = node.op.lower_function
     is_computed = bool(node.outputs) and all(tensor.is_constant for tensor in node.outputs)
     if function is None and not is_computed:
-        raise Refused(f"{node.op.name} has no machine code yet")
+        raise Refused(node.op.reference_only or f"{node.op.name} has no machine code yet")
     operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None]
     for tensor in operands:
+        if tensor.type == TensorType.STRING:
+            raise Refused("strings live in Python")
         if tensor.is_dynamic:
             raise Refused(f'the shape of "{tensor.name}" is only known when the model runs')
         if tensor.type in QUANTIZED and not is_grid(tensor):
@@ -107,7 +144,8 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
         return  # prepare has done it
     builder = GraphLowering(node, lowered)
     for tensor in node.outputs:
-        builder.require_elements(tensor)
+        if tensor.index >= 0:
+            builder.require_elements(tensor)
     function(builder)
     for tensor in node.outputs:
         if tensor.index >= 0 and tensor.index not in lowered.values:
@@ -133,6 +171,8 @@ class GraphLowering(Lowering):
         self._lowered = lowered
         self._graph = lowered.graph
         self._origin = f"{node.op.name} {node.node_index}"
+        if lowered.subgraph is not None:
+            self._origin += f" of subgraph {lowered.subgraph}"
 
     def require_elements(self, tensor: TensorInfo) -> None:
         """Refuse a tensor without elements."""
@@ -169,6 +209,8 @@ class GraphLowering(Lowering):
 
     def result(self, view: View, position: int = 0) -> None:
         tensor = self.output(position)
+        if tensor.index < 0:
+            return  # left out
         if view.shape != tensor.shape or view.type != tensor.type:
             raise CompileError(
                 f"{self._origin} lowers output {position} to {type_name(view.type)} {list(view.shape)}, "
@@ -261,7 +303,8 @@ class GraphLowering(Lowering):
         try:
             type_of(expression, [ELEMENT_OF[view.type] for view in operands])
         except CompileError as error:
-            self.refuse(str(error))
+            reason = str(error).rstrip(".")
+            self.refuse(reason[:1].lower() + reason[1:])
         return self._graph.add("map", views, shape, element, epilogue=expression, arity=1, origin=self._origin)
 
     def cast(self, x: View, type: TensorType) -> View:
@@ -388,6 +431,21 @@ class GraphLowering(Lowering):
 
     def softmax(self, x: View, beta: float = 1.0, *, log: bool = False) -> View:
         return self._graph.add("softmax", [x], x.shape, x.type, (beta, log), origin=self._origin)
+
+    def call(self, subgraph: int, operands: Sequence[View]) -> Sequence[View]:
+        from gossamer.delegates.jit import control_flow
+
+        return control_flow.call(self._node, subgraph, operands, self._lowered)
+
+    def branch(self, flags: Sequence[View], subgraphs: Sequence[int], operands: Sequence[View]) -> Sequence[View]:
+        from gossamer.delegates.jit import control_flow
+
+        return control_flow.branch(self._node, flags, subgraphs, operands, self._lowered, self._origin)
+
+    def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
+        from gossamer.delegates.jit import control_flow
+
+        return control_flow.loop(self._node, condition, body, operands, self._lowered, self._origin)
 
     def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:
         return self._graph.add(kind, operands, shape, type, settings, origin=self._origin)

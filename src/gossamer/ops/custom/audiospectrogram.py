@@ -26,6 +26,7 @@ op = OpDef(
     versions=versions("1.9.0"),
     types={"input": FLOAT, "output": FLOAT},
     custom=True,
+    reference_only="rare: there is no kernel for Fourier transforms",
 )
 
 

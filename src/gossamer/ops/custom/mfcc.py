@@ -35,6 +35,7 @@ op = OpDef(
     versions=versions("1.9.0"),
     types={"spectrogram": FLOAT, "rate": (TensorType.INT32,), "output": FLOAT},
     custom=True,
+    reference_only="rare: it runs once for each slice of sound",
 )
 
 

@@ -34,6 +34,7 @@ op = OpDef(
         "output": (TensorType.FLOAT32,),
     },
     custom=True,
+    reference_only="it is for debugging",
 )
 
 

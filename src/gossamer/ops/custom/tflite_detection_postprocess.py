@@ -54,6 +54,7 @@ op = OpDef(
     },
     custom=True,
     reserved_tensors=(2, 0),
+    reference_only="boxes are chosen one after the other",
 )
 
 
@@ -105,7 +106,7 @@ def reference(ctx: InvokeContext) -> tuple[Array, Array, Array, Array]:
     scores = scores[:, scores.shape[1] - parameters.num_classes :]
     chosen = _regular(boxes, scores, parameters) if parameters.use_regular_nms else _fast(boxes, scores, parameters)
     places, rows, columns, detections = chosen
-    kept = ctx.output(1).shape[1]
+    kept = parameters.max_detections * parameters.max_classes_per_detection
     out_boxes = np.zeros((1, kept, 4), np.float32)
     out_classes, out_scores = np.zeros((1, kept), np.float32), np.zeros((1, kept), np.float32)
     out_boxes[0, places] = boxes[rows]

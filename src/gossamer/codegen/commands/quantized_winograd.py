@@ -1,0 +1,183 @@
+"""3x3 convolutions of bytes by Winograd's algorithm, where that is quicker.
+
+Measured on Zen 4, one thread, in us, directly and so: 32x32 with 16 channels 13.4 and 9.8, 16x16 with 32 10.4 and 7.5,
+8x8 with 64 10.3 and 6.3. ResNet-50 takes 0.93 of the time, with AVX2 alone 0.84.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.codegen.commands import Build
+from gossamer.codegen.commands.contract import moved
+from gossamer.codegen.commands.quantized_contract import byte_of, epilogue_operands
+from gossamer.codegen.graph import Kernel, Quantized
+from gossamer.codegen.kernels.groups import largest_group
+from gossamer.codegen.kernels.quantized_winograd import (
+    DEPTH,
+    HEADER,
+    PLANES,
+    SIDE,
+    SIZE,
+    QuantizedWinogradInput,
+    QuantizedWinogradOutput,
+    QuantizedWinogradProduct,
+    QuantizedWinogradWeights,
+    plane_bytes,
+)
+from gossamer.codegen.kernels.winograd import Winograd
+from gossamer.codegen.tiles import quantized_winograd_group
+from gossamer.programs.program import SCRATCH, Address
+from gossamer.schema.enums import TensorType
+from gossamer.targets import Target
+
+MULTIPLE = 16
+"""Of which input and output channels are: whole vectors of every target."""
+
+USED = 0.75
+"""The share of the pixels of tiles that are there from which tiles pay."""
+
+
+def suits(node: Kernel, build: Build) -> bool:
+    """Whether a convolution is one of these, and quicker so.
+
+    Where bytes are multiplied by signed dot products (AArch64) or in tiles, they are so four times as fast or more.
+    """
+    settings: Quantized = node.settings
+    geometry, numbers = settings.geometry, settings.requantizing
+    x, weights = node.operands[:2]
+    channels, _, _, depth = weights.shape
+    if build.dots.dot == "signed" or build.extended.tiles:
+        return False
+    plain = geometry.stride == geometry.dilation == (1, 1) and geometry.kernel == (3, 3) and x.shape[3] == depth
+    signed = weights.type == TensorType.INT8 and not numbers.weight_zero
+    if not (plain and signed and weights.is_constant and weights.is_dense):
+        return False
+    if numbers.nudge or node.y.type == TensorType.INT32:
+        return False
+    images, height, width = node.y.shape[:3]
+    tiles = images * -(-height // SIZE) * -(-width // SIZE)
+    enough = min(height, width) >= SIZE and tiles >= tiles_of(build.dots)
+    is_used = images * height * width >= USED * tiles * SIZE**2
+    return enough and is_used and channels % MULTIPLE == depth % MULTIPLE == 0 and depth <= DEPTH[byte_of(x)]
+
+
+def tiles_of(target: Target) -> int:
+    """How many tiles a microkernel does: six registers have the sums of each, and there are two more."""
+    return 4 if target.registers >= 32 else 2
+
+
+def commands(node: Kernel, build: Build) -> None:
+    """One command; weights are transformed once."""
+    settings: Quantized = node.settings
+    geometry, numbers, target = settings.geometry, settings.requantizing, build.dots
+    x, weights, bias = node.operands[:3]
+    type = byte_of(x)
+    residual, parameters = epilogue_operands(node, build)
+    images, height, width, channels = node.y.shape
+    depth, lanes = x.shape[3], target.lanes()
+    x_strides, y_strides = build.strides(x), build.strides(node.y)
+    r_strides = build.strides(residual) if residual is not None else (0, 0, 0, 0)
+    rows, columns = -(-height // SIZE), -(-width // SIZE)
+    tiles = images * rows * columns
+    group = quantized_winograd_group(tiles, 2 * PLANES * depth + 4 * SIDE * SIZE * channels)
+    mr = tiles_of(target)
+    groups = -(-tiles // group)
+    group = largest_group(tiles, mr, groups)
+    panel = 4 * lanes * SIDE * (depth // 2)
+    panels = channels // lanes
+    header_bytes = 4 * HEADER * channels
+    packed = build.weights(header_bytes + SIDE * panels * panel)
+    build.pack(
+        QuantizedWinogradWeights(target.name),
+        reads=weights.size,
+        source=build.address(weights),
+        header=packed,
+        destination=moved(packed, header_bytes),
+        bias=build.address(bias),
+        scales=build.constant(numbers.scales),
+        scale_step=4 * (numbers.scales.size > 1),
+        zero_point=numbers.x_zero,
+        channels=channels,
+        depth=depth,
+    )
+    least, greatest = (-128, 127) if type == "i8" else (0, 255)
+    into = QuantizedWinogradInput(target.name, type)
+    product = QuantizedWinogradProduct(target.name, mr)
+    out = QuantizedWinogradOutput(
+        target.name,
+        type,
+        node.epilogue,
+        clamps=(numbers.low, numbers.high) != (least, greatest),
+        large=bool(np.max(numbers.scales) >= 1),
+    )
+    v_plane, m_plane = plane_bytes(group, depth, 2), plane_bytes(group, channels, 4)
+    top, left = geometry.before
+    build.command(
+        Winograd(build.target.name),
+        input=build.kernel(into),
+        input_shape=build.block(
+            into.arguments, channels=depth, x_row=x_strides[1], x_column=x_strides[2], v_plane=v_plane
+        ),
+        kernel=build.kernel(product),
+        shape=build.block(
+            product.arguments,
+            depth=depth,
+            v_tile=2 * depth,
+            v_plane=v_plane,
+            m_tile=4 * channels,
+            m_plane=m_plane,
+        ),
+        ragged_kernel=0,
+        ragged_shape=0,
+        output=build.kernel(out),
+        output_shape=build.block(
+            out.arguments,
+            channels=channels,
+            m_plane=m_plane,
+            y_row=y_strides[1],
+            c_stride=y_strides[2],
+            residual_row=r_strides[1],
+            residual_stride=r_strides[2],
+            zero_point=numbers.zero_point,
+            low=numbers.low,
+            high=numbers.high,
+            parameters=0 if parameters is None else parameters,
+        ),
+        x=moved(build.address(x), -top * x_strides[1] - left * x_strides[2]),
+        b=moved(packed, header_bytes),
+        zeros=0,
+        bias=packed,
+        y=build.address(node.y),
+        residual=build.address(residual) if residual is not None else 0,
+        scratch=Address(SCRATCH),
+        scratch_thread=build.scratch(PLANES * v_plane + SIDE * SIZE * m_plane),
+        m_offset=PLANES * v_plane,
+        images=images,
+        tile_rows=rows,
+        tile_columns=columns,
+        size=SIZE,
+        last_row=height - SIZE,
+        last_column=width - SIZE,
+        groups=groups,
+        x_image=x_strides[0],
+        x_row=x_strides[1],
+        x_column=x_strides[2],
+        y_image=y_strides[0],
+        y_row=y_strides[1],
+        y_column=y_strides[2],
+        residual_image=r_strides[0],
+        residual_row=r_strides[1],
+        residual_column=r_strides[2],
+        planes=SIDE,
+        v_plane=SIDE * v_plane,
+        v_tile=2 * depth,
+        m_plane=SIZE * m_plane,
+        m_tile=4 * channels,
+        b_plane=panels * panel,
+        kernel_tiles=mr,
+        next_stride=0,
+        panels=panels,
+        panel_bytes=panel,
+        panel_channels=4 * lanes,
+    )

@@ -1,0 +1,385 @@
+"""`quantized_winograd`: 3x3 convolutions of bytes with a quarter of the multiplications, and exact sums.
+
+Winograd's F(4x4, 3x3) (`gossamer.codegen.kernels.winograd`) at the points 0, 1, -1, 2, -2 and infinity has integers in
+its matrices but for quarters, sixths and 24ths in that of the weights. Here the rows of the points 2 and -2 are
+multiplied by 24, all others by 12; what comes out in each direction is the sum times 24 or, where that can be halved on
+the way, 12, and in all the sum times 9 x 2^4, 2^5 or 2^6. Everything is computed modulo 2^32, where 9 has an inverse:
+as long as 64 times a sum is less than 2^31, a shift brings back the sum itself.
+
+Pixels times 100 and weights times 144 fit 16 bits. An instruction multiplies half as many of these as of bytes, so half
+of the time of the products remains.
+
+The driver is that of floats, with a row of 6 planes where that has a plane. A group of tiles passes
+`QuantizedWinogradInput`; for every row of planes `QuantizedWinogradProduct`, which multiplies and transforms along the
+row; and `QuantizedWinogradOutput`, which transforms along columns and requantizes. `QuantizedWinogradWeights`
+transforms and packs weights, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from gossamer.codegen.dots import Byte
+from gossamer.codegen.expression import IDENTITY, Expression, name_of
+from gossamer.codegen.ir import I32, I64, PTR, Function, Module, Value, vector
+from gossamer.codegen.kernels.contract import LINE, rows_at
+from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, columns_of_four
+from gossamer.codegen.kernels.winograd import Transform
+from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
+from gossamer.records import record
+from gossamer.targets import Target
+
+SIZE = 4
+"""Output pixels of a tile, in each direction."""
+
+SIDE = SIZE + 2
+"""Input pixels of a tile in each direction, and planes in a row of them."""
+
+PLANES = SIDE * SIDE
+
+BLOCK = 8
+"""Steps of depth whose weights are transformed at a time: the depth is a multiple."""
+
+DEPTH: Mapping[Byte, int] = {"i8": 224, "u8": 112}
+"""The largest depth: 9 x 128 x 128 x 224 x 64 is less than 2^31, and so is 9 x 255 x 128 x 112 x 64."""
+
+HEADER = 2
+"""Vectors in front of the packed weights for every vector of channels: the bias (int32) and scales (float32)."""
+
+_NINTH = 0x38E38E39
+"""The inverse of 9, modulo 2^32."""
+
+
+def plane_bytes(rows: int, channels: int, item: int) -> int:
+    """Bytes from plane to plane of ``rows`` x ``channels`` elements: an odd number of whole lines."""
+    lines = -(-item * rows * channels // LINE)
+    return LINE * (lines + 1 - lines % 2)
+
+
+@record(frozen=True)
+class QuantizedWinogradWeights(KernelSpec):
+    """Weights [channels, 3, 3, depth], int8, transformed and packed, and what else belongs to the channels.
+
+    At ``header`` are the bias and the scales of each vector of channels, at ``destination`` int16: for each row of
+    planes panels [vector of channels][pair of depth][6 planes][lanes][2]. ``bias`` are int32, ``scales`` float32,
+    ``scale_step`` bytes apart (0: one for all channels); ``zero_point`` is that of the pixels, for which the bias makes
+    up. Channels are whole vectors. Threads share vectors of channels.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        source="ptr",
+        header="ptr",
+        destination="ptr",
+        bias="ptr",
+        scales="ptr",
+        scale_step="i64",
+        zero_point="i64",
+        channels="i64",
+        depth="i64",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("i8", "winograd", "weights")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        a = f.arguments(self.arguments)
+        lanes, size = f.lanes, 4 * f.lanes
+        row = 2 * BLOCK  # bytes of a block of depth, of one channel
+        square = f.stack(vector("i16", 1), PLANES * lanes * BLOCK, 16)  # [plane][channel][depth]
+        sums = f.stack(I32, lanes, 4)
+        with f.share(a.channels // lanes) as number:
+            destination = f.offset(a.destination, number * (a.depth // 2) * (SIDE * size))
+            row_bytes = (a.channels // lanes) * (a.depth // 2) * (SIDE * size)
+            first = f.offset(a.source, number * lanes * 9 * a.depth)
+            self._sum(f, first, 9 * a.depth, sums)
+            with f.loop(0, a.depth, BLOCK) as blocks:
+                with f.loop(0, lanes) as channels:
+                    taps = f.offset(first, channels.index * 9 * a.depth + blocks.index)
+                    filter = []
+                    for tap in range(9):
+                        bytes = f.load(vector("i8", BLOCK), f.offset(taps, a.depth * tap))
+                        filter.append(f.emit(vector("i16", BLOCK), f"sext {bytes} to {vector('i16', BLOCK)}"))
+                    rows = [filter[:3], filter[3:6], filter[6:]]
+                    for plane, value in enumerate(_transformed(f, _weights, rows)):
+                        f.store(value, f.offset(square, channels.index * row + plane * lanes * row))
+                with f.loop(0, PLANES) as planes:
+                    here = f.offset(square, planes.index * (lanes * row))
+                    down = planes.index // SIDE
+                    to = f.offset(destination, down * row_bytes + (planes.index - down * SIDE) * size)
+                    to = f.offset(to, (blocks.index // 2) * (SIDE * size))
+                    parts = [f.load(vector("i32", 4), f.offset(here, lane * row)) for lane in range(lanes)]
+                    for column in columns_of_four(f, parts):
+                        f.store(column, to)
+                        to = f.offset(to, SIDE * size)
+            header = f.offset(a.header, number * (HEADER * size))
+            words = vector("i32", lanes)
+            zero = f.splat(f.emit(I32, f"trunc {a.zero_point} to i32"))
+            bias = f.load(words, f.offset(a.bias, number * size))
+            f.store(f.wrapping("sub", bias, f.wrapping("mul", f.load(words, sums), zero)), header)
+            scales = [f.offset(a.scales, (number * lanes + lane) * a.scale_step) for lane in range(lanes)]
+            f.store(f.gathered(f.f32.scalar, scales), f.offset(header, size))
+        return module.text()
+
+    def _sum(self, f: Function, first: Value, bytes: Value, to: Value) -> None:
+        """Write the sums of so many bytes of every channel."""
+        wide = vector("i32", BLOCK)
+        with f.loop(0, f.lanes) as channels:
+            row = f.offset(first, channels.index * bytes)
+            with f.loop(0, bytes, BLOCK, carry=[f.constant(wide, 0)]) as loop:
+                x = f.load(vector("i8", BLOCK), f.offset(row, loop.index))
+                loop.hand_on([f.wrapping("add", loop.values[0], f.emit(wide, f"sext {x} to {wide}"))])
+            sum = f.fold(lambda a, b: f.wrapping("add", a, b), loop.results[0])
+            f.store(sum, f.offset(to, channels.index * 4))
+
+
+@record(frozen=True)
+class QuantizedWinogradInput(KernelSpec):
+    """A microkernel: the planes, of int16, of a tile of input pixels. ``void k(ptr x, ptr v, ptr shape)``.
+
+    ``shape`` is the argument block: ``channels``, whole vectors; ``x_row`` and ``x_column``, bytes between pixels of x;
+    ``v_plane``, bytes between planes of v.
+    """
+
+    type: Byte
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(channels="i64", x_row="i64", x_column="i64", v_plane="i64")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.type, "winograd", "input")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.microkernel("x", "v", "shape")
+        x, v, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        bytes, wide = (vector(element, f.lanes) for element in ("i8", "i16"))
+        extend = "sext" if self.type == "i8" else "zext"
+        with f.loop(0, shape.channels, f.lanes) as loop:
+            pixels: list[list[Value]] = []
+            for row in range(SIDE):
+                at = f.offset(x, loop.index + shape.x_row * row)
+                pixels.append([])
+                for column in range(SIDE):
+                    value = f.load(bytes, f.offset(at, shape.x_column * column))
+                    pixels[-1].append(f.emit(wide, f"{extend} {value} to {wide}"))
+            to = f.offset(v, loop.index * 2)
+            for value in _transformed(f, _input, pixels):
+                f.store(value, to)
+                to = f.offset(to, shape.v_plane)
+        return module.text()
+
+
+@record(frozen=True)
+class QuantizedWinogradProduct(KernelSpec):
+    """A microkernel: of a row of 6 planes, the products of ``mr`` tiles with a vector of channels, transformed to 4.
+
+    ``void k(ptr v, ptr b, ptr, ptr m, ptr, ptr next, ptr shape)``; b is a panel, [pair of depth][6][lanes][2]. What is
+    written are 4 planes of sums, modulo 2^32. ``shape`` is the argument block: ``depth``, even; ``v_tile`` and
+    ``v_plane``, ``m_tile`` and ``m_plane``, bytes from tile to tile and from plane to plane.
+    """
+
+    mr: int
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        depth="i64", v_tile="i64", v_plane="i64", m_tile="i64", m_plane="i64"
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("i16", "winograd", "product", str(self.mr))
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.microkernel("v", "b", "bias", "m", "residual", "next", "shape")
+        v, b, _, m, _, _, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        size, words = 4 * f.lanes, vector("i32", f.lanes)
+        pairs = Pairs(f)
+        planes = [shape.v_plane * plane for plane in range(SIDE)]
+        tiles = rows_at(f, v, shape.v_tile, self.mr)
+        # A step at a time: LLVM takes the sums of several apart, into products and additions.
+        with f.loop(0, shape.depth // 2, carry=[f.constant(words, 0)] * (self.mr * SIDE)) as loop:
+            sums = list(loop.values)
+            panel = f.offset(b, loop.index * (SIDE * size))
+            starts = [f.offset(tile, loop.index * 4) for tile in tiles]
+            for plane, offset in enumerate(planes):
+                weights = pairs.weights(f.offset(panel, plane * size))
+                for i, start in enumerate(starts):
+                    at = i * SIDE + plane
+                    sums[at] = pairs.add(sums[at], pairs.activation(f.offset(start, offset)), weights)
+            loop.hand_on(sums)
+        for i, to in enumerate(rows_at(f, m, shape.m_tile, self.mr)):
+            values = _output(f, loop.results[i * SIDE : (i + 1) * SIDE])
+            for value, place in zip(values, rows_at(f, to, shape.m_plane, SIZE), strict=True):
+                f.store(value, place)
+        return module.text()
+
+
+class Pairs:
+    """Dot products of two int16 with as many weights of every channel of a vector."""
+
+    def __init__(self, f: Function) -> None:
+        self.f = f
+        self.words = vector("i32", f.lanes)
+        self.type = vector("i16", 2 * f.lanes)
+
+    def weights(self, pointer: Value) -> Value:
+        """Weights of a vector of channels."""
+        return self.f.load(self.type, pointer)
+
+    def activation(self, pointer: Value) -> Value:
+        """Two activations for every channel."""
+        f = self.f
+        both = f.splat(f.emit(I32, f"load i32, {pointer}, align 2"))
+        return f.emit(self.type, f"bitcast {both} to {self.type}")
+
+    def add(self, sum: Value, x: Value, weights: Value) -> Value:
+        """The sum and two more products of every channel."""
+        f, words, type = self.f, self.words, self.type
+        if f.target.dot == "unsigned":
+            name = f"llvm.x86.avx512.vpdpwssd.{f.target.vector_bits}"
+            f.module.declare(f"declare {words} @{name}({words}, {type}, {type})")
+            return f.emit(words, f"call {words} @{name}({sum}, {weights}, {x})")
+        if f.target.triple.startswith("x86_64"):
+            name = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd"}[f.lanes]
+            f.module.declare(f"declare {words} @{name}({type}, {type})")
+            return f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({weights}, {x})"))
+        for first in range(2):
+            a, b = (f.shuffle(value, value, range(first, type.lanes, 2)) for value in (weights, x))
+            wide = [f.emit(words, f"sext {value} to {words}") for value in (a, b)]
+            sum = f.wrapping("add", sum, f.wrapping("mul", *wide))
+        return sum
+
+
+@record(frozen=True)
+class QuantizedWinogradOutput(KernelSpec):
+    """A microkernel: a tile of output pixels from their planes, which are int32.
+
+    ``void k(ptr m, ptr header, ptr y, ptr residual, ptr shape, i64 rows, i64 columns)``; all pixels are written, also
+    those that another tile writes: sums are exact, so they are the same.
+
+    ``shape`` is the argument block: ``channels``, whole vectors; ``m_plane``, bytes between planes of m; the bytes
+    between pixels of y and of the residual; the others, and the fields, are those of `QuantizedGemm`.
+    """
+
+    type: Byte = "i8"
+    epilogue: Expression = IDENTITY
+    clamps: bool = False
+    large: bool = False
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        channels="i64",
+        m_plane="i64",
+        y_row="i64",
+        c_stride="i64",
+        residual_row="i64",
+        residual_stride="i64",
+        zero_point="i64",
+        low="i64",
+        high="i64",
+        parameters="ptr",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.type, "winograd", "output", name_of(self.epilogue))
+
+    @property
+    def variant(self) -> str:
+        return "_".join(filter(None, ("clamp" * self.clamps, "large" * self.large)))
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        pointers = [(PTR, name) for name in ("m", "header", "y", "residual", "shape")]
+        f = module.function(ENTRY, *pointers, (I64, "rows"), (I64, "columns"))
+        m, header, y, residual, shape_pointer, _, _ = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        size, words = 4 * f.lanes, vector("i32", f.lanes)
+        row_of_pixels = QuantizedGemm(self.isa, SIZE, 1, self.type, self.epilogue, clamps=self.clamps, large=self.large)
+        numbers = row_of_pixels.numbers(f, shape)
+        with f.loop(0, shape.channels, f.lanes) as loop:
+            columns = []
+            for column in range(SIZE):
+                at = f.offset(m, loop.index * 4 + shape.m_plane * column)
+                columns.append(_output(f, [f.load(words, row) for row in rows_at(f, at, shape.m_plane * SIZE, SIDE)]))
+            known = f.offset(header, loop.index * (4 * HEADER))
+            bias, scales = f.load(words, known), f.offset(known, size)
+            for row in range(SIZE):
+                totals = []
+                for column in range(SIZE):
+                    value = f.wrapping("mul", columns[column][row], _NINTH)
+                    value = f.wrapping("ashr", value, 4 + (row == 0) + (column == 0))
+                    totals.append(f.wrapping("add", value, bias))
+                to = f.offset(y, loop.index + shape.y_row * row)
+                other = f.offset(residual, loop.index + shape.residual_row * row)
+                row_of_pixels.finish(f, shape, numbers, totals, scales, to, other)
+        return module.text()
+
+
+def _transformed(f: Function, transform: Transform, grid: Sequence[Sequence[Value]]) -> list[Value]:
+    """The matrix from both sides of a grid, row by row."""
+    columns = [transform(f, [row[column] for row in grid]) for column in range(len(grid[0]))]
+    return [value for row in zip(*columns, strict=True) for value in transform(f, row)]
+
+
+# The matrices B^T, 12 or 24 times G, and 12 or 24 times A^T, by what their rows share. Where doubling is an addition,
+# twice as many are done in a cycle as shifts.
+
+
+def _input(f: Function, d: Sequence[Value]) -> list[Value]:
+    even, odd = _minus(f, d[4], d[2]), _minus(f, d[3], d[1])
+    near = _minus(f, d[4], _times_4(f, d[2]))
+    near_odd = _minus(f, d[3], _times_4(f, d[1]))
+    far_odd = _plus(f, odd, odd)
+    return [
+        _plus(f, _times_4(f, _minus(f, d[0], d[2])), even),
+        _plus(f, near, near_odd),
+        _minus(f, near, near_odd),
+        _plus(f, even, far_odd),
+        _minus(f, even, far_odd),
+        _minus(f, _minus(f, d[5], d[3]), _plus(f, far_odd, far_odd)),
+    ]
+
+
+def _weights(f: Function, g: Sequence[Value]) -> list[Value]:
+    near, twice = _plus(f, g[0], g[2]), _plus(f, g[1], g[1])
+    near = _plus(f, near, near)
+    far = _plus(f, g[0], _times_4(f, g[2]))
+    none = f.constant(g[0].type, 0)
+    return [
+        f.wrapping("mul", g[0], 3),
+        _minus(f, none, _plus(f, near, twice)),
+        _minus(f, twice, near),
+        _plus(f, far, twice),
+        _minus(f, far, twice),
+        f.wrapping("mul", g[2], 12),
+    ]
+
+
+def _output(f: Function, m: Sequence[Value]) -> list[Value]:
+    near, near_odd = _plus(f, m[1], m[2]), _minus(f, m[1], m[2])
+    far, far_odd = _plus(f, m[3], m[4]), _minus(f, m[3], m[4])
+    first = _plus(f, m[0], near)
+    return [
+        _plus(f, _plus(f, first, first), far),
+        _plus(f, near_odd, far_odd),
+        _plus(f, near, _plus(f, far, far)),
+        _plus(f, _plus(f, near_odd, m[5]), _times_4(f, far_odd)),
+    ]
+
+
+def _plus(f: Function, a: Value, b: Value) -> Value:
+    return f.wrapping("add", a, b)
+
+
+def _minus(f: Function, a: Value, b: Value) -> Value:
+    return f.wrapping("sub", a, b)
+
+
+def _times_4(f: Function, x: Value) -> Value:
+    return f.wrapping("shl", x, 2)

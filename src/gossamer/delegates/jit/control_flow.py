@@ -1,0 +1,151 @@
+"""Nodes that call subgraphs into the kernel graph: what is called becomes a part of it, or regions of a kernel.
+
+A region reads what lies outside where it lies. Results of a branch, and variables of a loop that change, have buffers
+outside, which the regions write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer.codegen.graph import Kernel, KernelGraph, same
+from gossamer.delegates.delegate import CalleeInfo, NodeInfo
+from gossamer.delegates.jit.lowering import Lowered, Refused, lower
+from gossamer.errors import CompileError
+from gossamer.views import Buffer, Shape, View
+
+
+def call(node: NodeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered) -> list[View]:
+    """Lower a subgraph for these inputs: its outputs. Raises `Refused`."""
+    return _lower(_callee(node, subgraph, operands), subgraph, operands, lowered)
+
+
+def branch(
+    node: NodeInfo,
+    flags: Sequence[View],
+    subgraphs: Sequence[int],
+    operands: Sequence[View],
+    lowered: Lowered,
+    origin: str,
+) -> list[View]:
+    """See `Lowering.branch`. Raises `Refused`."""
+    if not flags:
+        return call(node, subgraphs[0], operands, lowered)
+    first, second = _region(lowered), _region(lowered)
+    either = call(node, subgraphs[0], operands, first)
+    other = branch(node, flags[1:], subgraphs[1:], operands, second, origin)
+    if not either:
+        raise Refused("it has no results")
+    results = [Buffer(view.shape, view.type).view() for view in either]
+    for region, views in ((first, either), (second, other)):
+        for view, result in zip(views, results, strict=True):
+            region.graph.copy(_reshaped(view, result.shape), result, origin)
+    _add(lowered.graph, "branch", flags[0], [first.graph, second.graph], results, origin)
+    return results
+
+
+def loop(
+    node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, origin: str
+) -> list[View]:
+    """See `Lowering.loop`. What the body hands on as it is stays what it is outside; the others are variables. Raises
+    `Refused`."""
+    callee = _callee(node, body, operands)
+    kept = [given.index == taken.index for given, taken in zip(callee.outputs, callee.inputs, strict=True)]
+    if all(kept):
+        raise Refused("nothing changes in the loop")
+    values = [view if stays else _copy(view, lowered.graph, origin) for view, stays in zip(operands, kept, strict=True)]
+    variables = [view for view, stays in zip(values, kept, strict=True) if not stays]
+    turn, test = _region(lowered), _region(lowered)
+    following = _lower(callee, body, values, turn)
+    _update(variables, [view for view, stays in zip(following, kept, strict=True) if not stays], turn.graph, origin)
+    (flag,) = call(node, condition, values, test)
+    _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
+    return values
+
+
+def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeInfo:
+    callee = node.callee(subgraph, [view.shape for view in operands])
+    for tensor in (*callee.inputs, *callee.outputs):
+        if tensor.is_variable:
+            raise Refused(f'"{tensor.name}" of subgraph {subgraph} is a variable')
+    return callee
+
+
+def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered) -> list[View]:
+    lowered.calls.take(subgraph, len(callee.nodes))
+    inner = Lowered(lowered.graph, {}, subgraph, lowered.calls)
+    for tensor, view in zip(callee.inputs, operands, strict=True):
+        if tensor.index in inner.values:
+            raise Refused(f'"{tensor.name}" is more than one input of subgraph {subgraph}')
+        inner.values[tensor.index] = view
+    for node in callee.nodes:
+        _lower_node(node, subgraph, inner)
+    return [inner.value(tensor, callee.constant(tensor)) for tensor in callee.outputs]
+
+
+def _lower_node(node: NodeInfo, subgraph: int, lowered: Lowered) -> None:
+    try:
+        lower(node, lowered)
+    except Refused as reason:
+        raise Refused(f"{node.op.name} (node {node.node_index} of subgraph {subgraph}): {reason}") from None
+
+
+def _region(lowered: Lowered) -> Lowered:
+    return Lowered(KernelGraph(), {}, lowered.subgraph, lowered.calls)
+
+
+def _update(variables: Sequence[View], following: Sequence[View], body: KernelGraph, origin: str) -> None:
+    """Let variables become what follows. What is another variable now is taken before anything changes."""
+    changing = {id(view.buffer) for view in variables}
+    taken: list[Kernel] = []
+    updates = []
+    for variable, result in zip(variables, following, strict=True):
+        value = _reshaped(result, variable.shape)
+        if id(value.buffer) in changing and not same(value, variable):
+            before = Buffer(value.shape, value.type).view()
+            taken.append(Kernel("copy", [value], before, origin=(origin,)))
+            value = before
+        updates.append((value, variable))
+    body.kernels[:0] = taken
+    for value, variable in updates:
+        if not same(value, variable):
+            body.copy(value, variable, origin)
+
+
+def _add(
+    graph: KernelGraph, kind: str, flag: View, regions: Sequence[KernelGraph], results: Sequence[View], origin: str
+) -> None:
+    """A kernel with regions, once these are complete."""
+    written = {id(view.buffer) for view in results}
+    outside = {id(view.buffer): view.buffer for view in results}
+    flag = View(flag.buffer, (), (), flag.offset)
+    for region in regions:
+        inside = {id(view.buffer) for part in region.parts() for kernel in part.kernels for view in kernel.results}
+        read = [view.buffer for kernel in region.kernels for view in kernel.operands]
+        region.outer = {
+            id(buffer): buffer
+            for buffer in (*read, *(view.buffer for view in results), flag.buffer)
+            if not buffer.is_constant and (id(buffer) not in inside - written or buffer is flag.buffer)
+        }
+        region.remove_unread()
+        outside |= region.outer
+    outside.pop(id(flag.buffer), None)
+    operands = [flag, *(buffer.view() for buffer in outside.values())]
+    y, *also = results
+    graph.kernels.append(
+        Kernel(kind, operands, y, regions=tuple(regions), also=tuple(also), origin=(origin,) if origin else ())
+    )
+
+
+def _copy(view: View, graph: KernelGraph, origin: str) -> View:
+    copied = Buffer(view.shape, view.type).view()
+    graph.copy(view, copied, origin)
+    return copied
+
+
+def _reshaped(view: View, shape: Shape) -> View:
+    """The same elements under a shape that differs in dimensions of size 1 at most."""
+    reshaped = view.reshape(shape)
+    if reshaped is None:
+        raise CompileError(f"A subgraph gives {list(view.shape)} for {list(shape)}.")
+    return reshaped

@@ -1,0 +1,16 @@
+"""Complex numbers as pairs of real ones, in terms of the kernel graph."""
+
+from __future__ import annotations
+
+from gossamer.ops.lowering import Lowering
+from gossamer.schema.enums import TensorType
+from gossamer.views import View
+
+
+def parts(graph: Lowering, position: int) -> tuple[View, View]:
+    """The real and the imaginary part of an input of complex64. Refused for complex128."""
+    x = graph.value(position)
+    pairs = graph.kernel("bitcast", x, shape=(*x.shape, 2), type=TensorType.FLOAT32)
+    axis = len(x.shape)
+    real, imaginary = (graph.reshape(pairs.slice(axis, at, 1), x.shape) for at in range(2))
+    return real, imaginary
