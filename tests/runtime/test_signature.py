@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gossamer import Interpreter, SignatureRunner
-from tests.runtime.graphs import adder
+from gossamer.schema import TensorType
+from tests.runtime.graphs import ModelMaker, adder
 
 
 def test_runs_resizes_and_copies() -> None:
@@ -41,3 +42,16 @@ def test_errors() -> None:
         SignatureRunner()
     with pytest.raises(ValueError, match="None signature_key provided"):
         SignatureRunner(interpreter)
+
+
+def test_a_result_that_is_no_output_of_the_graph() -> None:
+    make = ModelMaker()
+    x, middle, y = make.tensor((2, 3), name="x"), make.tensor((2, 3)), make.tensor((2, 3))
+    one = make.constant([1.0], np.float32, TensorType.FLOAT32)
+    make.op("ADD", [x, one], [middle])
+    make.op("ADD", [middle, one], [y])
+    make.io([x], [y])
+    make.signature("add", {"x": x}, {"middle": middle})
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    results = Interpreter(model_content=make.model()).get_signature_runner("add")(x=values)
+    np.testing.assert_array_equal(results["middle"], values + 1)

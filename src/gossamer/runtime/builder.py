@@ -62,6 +62,12 @@ def build_subgraphs(
                 cancellation=cancellation,
                 taps=taps,
                 is_entry=index in entries,
+                promised=[
+                    output.tensor_index
+                    for signature in model.signatures.values()
+                    if signature.subgraph_index == index
+                    for output in signature.outputs
+                ],
                 shared_arena=shared.get(index),
                 source=model.source,
                 identity=identity,

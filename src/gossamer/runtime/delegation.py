@@ -212,7 +212,7 @@ class Delegation:
         return partition(
             plan,
             claimed,
-            subgraph.outputs,
+            (*subgraph.outputs, *subgraph.promised),
             clustering=self.clustering,
             fusion=self.fusion,
             control_edges=self._edges(),

@@ -46,7 +46,8 @@ class Subgraph:
     """Tensors and nodes of one subgraph, and the state of its memory.
 
     ``taps``: who is told values, of all subgraphs.
-    ``is_entry``: users run it, not only operators of other subgraphs.
+    ``is_entry``: users run it, not only operators of other subgraphs. ``promised``: tensors that signatures name as
+    results; delegates leave them, though they may be no outputs.
     ``shared_arena``: where its arena lies, if not in memory of its own.
     ``faults``: what is wrong with its operators, in words; such a subgraph is built but cannot be allocated.
     ``source``: the file, in which constants are stored; ``identity`` tells it from others, if that is known.
@@ -70,6 +71,7 @@ class Subgraph:
         cancellation: Cancellation | None = None,
         taps: Taps | None = None,
         is_entry: bool = True,
+        promised: Sequence[int] = (),
         shared_arena: SharedArena | None = None,
         faults: Sequence[str] = (),
         source: memoryview | None = None,
@@ -92,6 +94,7 @@ class Subgraph:
         self.cancellation = cancellation or Cancellation()
         self.taps = taps or Taps()
         self.is_entry = is_entry
+        self.promised = promised
         self.shared_arena = shared_arena
         self.faults = tuple(faults)
         self.source = source
