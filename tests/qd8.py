@@ -87,3 +87,22 @@ def depthwise(x: Floats, weights: NDArray[Any], scales: Floats, bias: Floats, wi
     rest = weights.shape[2] // 4 * 4
     y[..., rest:] = (sums * image_scales * scales)[..., rest:]
     return y + bias
+
+
+def blockwise(x: Floats, weights: NDArray[Any], scales: NDArray[np.float16], bias: Floats) -> Floats:
+    """[n, k] with int4 weights [units, k] and a scale for each of their blocks, [units, blocks], as XNNPACK's kernels
+    for AVX-512 with VNNI add them up: block after block, scales in bfloat16, levels from 0 to 255."""
+    levels, points, row_scales = quantize(x)
+    bits = scales.astype(F).view(np.uint32).astype(np.int64)
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
+    short = bits.astype(np.uint32).view(F)
+    size = weights.shape[1] // scales.shape[1]
+    of_weights = np.zeros(len(weights), F)
+    for at in range(0, weights.shape[1], 16):
+        of_weights -= weights[:, at : at + 16].sum(1, dtype=np.int64).astype(F) * short[:, at // size]
+    y: Floats = of_weights * (points + 128).astype(F)[:, None]
+    for block in range(scales.shape[1]):
+        part = slice(block * size, (block + 1) * size)
+        sums = (levels[:, part].astype(np.int64) + 128) @ weights[:, part].T.astype(np.int64)
+        y = fma(sums.astype(F), short[:, block], y)
+    return y * row_scales[:, None] + bias

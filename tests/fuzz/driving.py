@@ -156,7 +156,12 @@ def value_for(details: dict[str, Any], rng: random.Random, *, extreme: bool = Fa
     elements = 1
     for size in shape:
         elements *= size
-    if elements > CALL_SIZE or elements < 0 or math.prod(size or 1 for size in shape) > 1 << 58 or len(shape) > 32:
+    if (
+        elements > CALL_SIZE
+        or any(size < 0 for size in shape)
+        or math.prod(size or 1 for size in shape) > 1 << 58
+        or len(shape) > 32
+    ):
         return None  # no array of NumPy, even if it were empty
     if dtype.kind in "OSU":
         return np.full(shape, rng.choice((b"", b"a", b"a b c", b"\xff" * 9)), object)

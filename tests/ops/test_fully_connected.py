@@ -6,24 +6,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+import gossamer
 from gossamer.errors import PrepareError
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.ops.fully_connected import op
+from gossamer.programs.host import cpu_features
 from gossamer.schema import (
     ActivationFunctionType,
-    BlockwiseQuantization,
     Buffer,
     DimensionMetadata,
     DimensionType,
     FullyConnectedOptions,
     FullyConnectedOptionsWeightsFormat,
     Int32Vector,
-    QuantizationParameters,
     SparsityParameters,
     TensorType,
 )
+from tests import qd8
+from tests.ops.blocks import model_in_blocks, run_model
 from tests.ops.cases import Case, const, model_of, run_case, tensor
 from tests.ops.reference import REFERENCE, assert_refused
 
@@ -409,15 +412,104 @@ def test_refuses_sparse_int8_weights_in_other_blocks() -> None:
         interpreter.allocate_tensors()
 
 
-def test_refuses_blockwise_weights() -> None:
-    """Their scales are in another tensor: without them every product would be 0."""
-    model = read_model(
-        model_of(op, Case("", [tensor([[1, 2]]), w([[1, 2]], np.int8, type=TensorType.INT4)], [OUT], options(), 10))
+I4 = TensorType.INT4
+HALVES = np.array([[0.5, 2], [1, 0.25]], np.float16)
+
+
+def in_blocks(x: Any, weights: Any, *rest: Any, **fields: Any) -> Case:
+    values = np.asarray(weights, np.int8)
+    output = tensor(np.zeros((len(x), len(values)), np.float32))
+    inputs = [tensor(x), w(values, np.int8, type=I4), *(w(bias, np.float32) for bias in rest)]
+    return Case("", inputs, [output], options(**fields), version=10)
+
+
+SMALL_BLOCKS = in_blocks([[-128, 127, 1, 0]], [[1, 2, 3, 4], [-8, 7, -6, 5]], [10, 20])
+
+
+def test_a_scale_for_each_block() -> None:
+    """On a grid of whole numbers: (-128 + 254) / 2 + 3 * 2 + 10, and 1024 + 889 - 6 / 4 + 20."""
+    content = model_in_blocks(op, SMALL_BLOCKS, 2, HALVES)
+    x = SMALL_BLOCKS.inputs[0].value  # type: ignore[union-attr]
+    assert run_model(REFERENCE(model_content=content), x).tolist() == [[79, 1931.5]]
+    # Which XNNPACK leaves to TFLite, as blocks are not made of 32.
+    assert run_model(gossamer.Interpreter(model_content=content), x).tolist() == [[79, 1931.5]]
+
+
+def test_blocks_and_an_activation() -> None:
+    content = model_in_blocks(
+        op, in_blocks([[-128, 127]], [[1, 2], [-1, 0]], fused_activation_function=RELU6), 1, HALVES
     )
-    (graph,) = model.subgraphs
-    x, weights, output = graph.tensors
-    blocks = QuantizationParameters(details=BlockwiseQuantization(scales=0, zero_points=-1, block_size=32))
-    changed = graph.replace(tensors=(x, weights.replace(quantization=blocks), output))
-    interpreter = REFERENCE(model_content=write_model(model.replace(subgraphs=(changed,))))
-    with pytest.raises(PrepareError, match="weights with blockwise quantization are not supported"):
-        interpreter.allocate_tensors()
+    assert run_model(REFERENCE(model_content=content), [[-128, 127]]).tolist() == [[6, 6]]
+
+
+def random_blocks(seed: int, **fields: Any) -> tuple[Case, int, NDArray[np.float16]]:
+    draw = np.random.default_rng(seed)
+    size = int(draw.choice([32, 64, 96, 128]))
+    rows, units, blocks = (int(draw.integers(low, high)) for low, high in ((1, 20), (4, 40), (1, 6)))
+    x = draw.normal(draw.normal(), 2, (rows, size * blocks)).astype(np.float32)
+    weights = draw.integers(-8, 8, (units, size * blocks))
+    scales = draw.uniform(0.001, 0.1, (units, blocks)).astype(np.float16)
+    return in_blocks(x, weights, draw.normal(size=units), **fields), size, scales
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("activation", [0, RELU])
+def test_the_default_path_multiplies_blocks_as_xnnpack(seed: int, activation: int) -> None:
+    case, size, scales = random_blocks(seed, fused_activation_function=activation)
+    x, weights, bias = (operand.value for operand in case.inputs if operand is not None)
+    expected = qd8.blockwise(x, weights, scales, bias)
+    expected = np.maximum(expected, 0) if activation == RELU else expected
+    result = run_model(gossamer.Interpreter(model_content=model_in_blocks(op, case, size, scales)), x)
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("seed", range(6))
+def test_blocks_are_multiplied_as_by_litert(seed: int) -> None:
+    peer = pytest.importorskip("ai_edge_litert.interpreter")
+    case, size, scales = random_blocks(seed)
+    x, content = case.inputs[0].value, model_in_blocks(op, case, size, scales)  # type: ignore[union-attr]
+    builtin = peer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    theirs = peer.Interpreter(model_content=content, experimental_op_resolver_type=builtin)
+    ours = REFERENCE(model_content=content)
+    np.testing.assert_array_equal(run_model(ours, x), run_model(theirs, x))
+    assert str(ours.get_tensor_details()) == str(theirs.get_tensor_details()[: len(ours.get_tensor_details())])
+
+    result = run_model(gossamer.Interpreter(model_content=content), x)
+    default = run_model(peer.Interpreter(model_content=content), x)
+    if "avx512vnni" in cpu_features():
+        np.testing.assert_array_equal(result, default)
+    else:  # where XNNPACK adds up in another order
+        np.testing.assert_allclose(result, default, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("message", "fields"),
+    [
+        ("scales of blocks must be float16", {"scales": HALVES.astype(np.float32)}),
+        ("which are not made of whole blocks of 3", {"size": 3}),
+        ("which are not made of whole blocks of 0", {"size": 0}),
+        ("which are not made of whole blocks of -2", {"size": -2}),
+        ("must have 2 scales, one for each block, got 4", {"size": 4}),
+        ("zero points of blocks must be 0", {"zero_points": (0, 0, 0, 1)}),
+        ("must be stored in the model", {"stored": False}),
+        ("must be stored in the model", {"scales": np.empty(0, np.float16)}),
+        ("must have quantized_dimension 0, got 1", {"dimension": 1}),
+    ],
+)
+def test_refuses_blocks(message: str, fields: dict[str, Any]) -> None:
+    content = model_in_blocks(op, SMALL_BLOCKS, **({"size": 2, "scales": HALVES} | fields))
+    with pytest.raises(PrepareError, match=message):
+        REFERENCE(model_content=content).allocate_tensors()
+
+
+def test_zero_points_of_0_are_none() -> None:
+    content = model_in_blocks(op, SMALL_BLOCKS, 2, HALVES, (0, 0, 0, 0))
+    assert run_model(REFERENCE(model_content=content), [[-128, 127, 1, 0]]).tolist() == [[79, 1931.5]]
+
+
+def test_refuses_blocks_of_int8_weights() -> None:
+    case = Case("", [tensor([[1, 2]]), w([[1, 2]], np.int8), None], [OUT], options(), version=3)
+    content = model_in_blocks(op, case, 2, np.ones((1, 1), np.float16))
+    with pytest.raises(PrepareError, match="int8 weights must have scales for units, not blocks"):
+        REFERENCE(model_content=content).allocate_tensors()

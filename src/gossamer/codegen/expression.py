@@ -290,6 +290,7 @@ FUNCTIONS: dict[str, Function] = {
     "exp": _of_floats(1, floats.exp),
     "finite": _of_floats(1, lambda f, x: f.at_most(f.at_least(x, -floats.GREATEST), floats.GREATEST)),
     "floor": _of_floats(1, lambda f, x: f.intrinsic("llvm.floor", x)),
+    "fma": _of_floats(3, lambda f, x, y, z: f.fma(x, y, z)),
     "gelu": _of_floats(1, floats.gelu),
     "gelutanh": _of_floats(1, _gelu_tanh),
     "hardswish": _of_floats(1, _hard_swish),

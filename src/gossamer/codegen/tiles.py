@@ -89,10 +89,10 @@ def winograd_group(target: Target, planes: int, tiles: int, depth: int, channels
 
 
 @cache
-def quantized_winograd_group(tiles: int, tile_bytes: int) -> int:
+def quantized_winograd_group(tiles: int, tile_bytes: int, least: int = 1) -> int:
     """How many tiles of a Winograd convolution of bytes are transformed at a time, as evenly as may be: ``tile_bytes``
-    of each are between the transformations."""
-    groups = -(-tiles // max(1, QUANTIZED_WINOGRAD_BYTES // tile_bytes))
+    of each are between the transformations. ``least`` are worth reading the weights."""
+    groups = -(-tiles // max(least, QUANTIZED_WINOGRAD_BYTES // tile_bytes))
     return -(-tiles // groups)
 
 

@@ -89,10 +89,11 @@ def clamped(graph: Lowering, y: View, activation: ActivationFunctionType) -> Vie
     return graph.activation(y, activation)
 
 
-def rows(graph: Lowering, x: View) -> View:
-    """[..., depth] floats as quantized rows."""
+def rows(graph: Lowering, x: View, type: TensorType = TensorType.INT8) -> View:
+    """[..., depth] floats as quantized rows. They are for `product` alone, unless the type is UINT8: then they are
+    levels and zero points from 0 to 255."""
     shape = (*x.shape[:-1], HEADER + -(-x.shape[-1] // 4) * 4)
-    return graph.kernel("quantize", x, shape=shape, type=TensorType.INT8)
+    return graph.kernel("quantize", x, shape=shape, type=type)
 
 
 def product(graph: Lowering, levels: View, weights: View, scales: View, bias: View | None) -> View:

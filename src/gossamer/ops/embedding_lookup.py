@@ -9,7 +9,8 @@ scale * value`` in float32, rounded. Values of uint8 are read as int8, as early 
 int2 whose elements do not fill whole bytes begins, as in TFLite, at the byte in which its first element lies, at the
 lowest bits: with an odd number of int4 elements a row, every other row begins one element early.
 
-int4 and int2 with blockwise scales are not supported.
+A matrix of int4 or int2 may instead have a scale for each block of a row (`_blockwise`). Then all of this is true of
+its blocks: they are rows of a table with as many times more.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.dtypes import element_bits, is_packed, numpy_dtype, type_name
+from gossamer.ops._blockwise import blocks_of
 from gossamer.ops._gather import slices
 from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import NUMBER_TYPES, require_indices_in_range, require_rank
@@ -28,6 +30,7 @@ from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Ver
 from gossamer.ops.op_signature import input_type, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
+from gossamer.schema.tables import BlockwiseQuantization
 
 QUANTIZED = (TensorType.UINT8, TensorType.INT8, TensorType.INT4, TensorType.INT2)
 FLOATS = (TensorType.FLOAT32, TensorType.FLOAT16)
@@ -49,9 +52,10 @@ op = OpDef(
 
 @record(frozen=True, eq=False)
 class Data:
-    """``scales`` of a table that is dequantized: [1] or [rows]."""
+    """``scales`` of a table that is dequantized: [1] or [rows], or [rows, blocks] for blocks of a ``size``."""
 
     scales: NDArray[np.float32] | None
+    size: int
 
 
 @op.prepare
@@ -60,9 +64,16 @@ def prepare(ctx: PrepareContext) -> Data:
     require_rank(ctx, "ids", ids, 1)
     ctx.require(len(value.shape) >= 2, f"value must have 2 dimensions or more, got {list(value.shape)}")
     quantization = value.quantization
-    ctx.require(quantization.details is None, "value with blockwise quantization is not supported")
-    scales = None
-    if output.type != value.type:
+    scales, size = None, 0
+    if isinstance(quantization.details, BlockwiseQuantization):
+        require_rank(ctx, "value", value, 2)
+        ctx.require(
+            output.type in FLOATS and is_packed(value.type),
+            f"value in blocks must be int4 or int2, with an output of float32 or float16, got {type_name(value.type)} "
+            f"and {type_name(output.type)}",
+        )
+        size, scales = blocks_of(ctx, "value", value)
+    elif output.type != value.type:
         ctx.require(
             output.type in FLOATS and value.type in QUANTIZED,
             f"output must be {type_name(value.type)} like value"
@@ -81,7 +92,7 @@ def prepare(ctx: PrepareContext) -> Data:
     elif quantization.per_channel:
         ctx.fail(f"value with a scale a row needs a float output, got {type_name(output.type)}")
     ctx.set_shape(0, (ids.shape[0], *value.shape[1:]))
-    return Data(scales)
+    return Data(scales, size)
 
 
 @op.reference
@@ -91,11 +102,17 @@ def reference(ctx: InvokeContext) -> Array:
     scales = ctx.data.scales
     if scales is None:
         return value[ids]
+    shape = (len(ids), *value.shape[1:])
+    if ctx.data.size:
+        # Blocks are rows of a longer table.
+        blocks = scales.shape[1]
+        ids = (ids[:, None] * np.int64(blocks) + np.arange(blocks)).reshape(-1)
+        value, scales = value.reshape(-1, ctx.data.size), scales.reshape(-1)
     kind = ctx.input(1).type
     levels = _packed_rows(value, ids, 8 // element_bits(kind)) if is_packed(kind) else signed(value)[ids]
     per_row = scales if scales.size == 1 else scales[ids]
     real: Array = levels.astype(np.float32) * per_row.reshape(-1, *[1] * (value.ndim - 1))
-    return real.astype(numpy_dtype(ctx.output().type))
+    return real.astype(numpy_dtype(ctx.output().type)).reshape(shape)
 
 
 @op.lower

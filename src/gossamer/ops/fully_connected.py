@@ -12,7 +12,10 @@ Types (input / weights / bias / output):
   ``asymmetric_quantize_inputs``, and multiplied as in `_hybrid_product`; one weight scale, or one for each unit. Takes
   every activation, in the form of `_vector_activation`; the other kernels take only those that clamp. An input of zeros
   throughout leaves the bias. Sparse 8-bit weights must be stored in blocks of 1 x 16; the zero points are then
-  subtracted first: ``(bias - scale * point * row sum) + dot * scale``. Blockwise scales are not supported.
+  subtracted first: ``(bias - scale * point * row sum) + dot * scale``.
+- float32 / int4 with a scale for each block of a row / float32 / float32: as in `_blockwise`. TFLite's own kernel
+  ignores the activation, and gives zeros for less than 4 units or a depth below 32, or odd, and always in the reference
+  resolver. Here it is one function of all of them.
 - uint8 / uint8 / int32 / uint8 or int16; int8 / int8, int4, int2 / int32 / int8; int16 / int8, int4, int2 / int32 or
   int64 / int16. With ``acc`` the exact sum of (input - zero point) * (weight - zero point) + bias,
   ``output = clamp(round(acc * (input scale * weight scale / output scale)) + output zero point)``: TFLite's reference
@@ -40,7 +43,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype, type_name
-from gossamer.ops import _int16, _qd8, _sparse_weights
+from gossamer.ops import _blockwise, _int16, _qd8, _sparse_weights
 from gossamer.ops._activation import clamp
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import accumulate, dot, lower_accumulate, lower_rows, quantize_rows, signed
@@ -64,6 +67,7 @@ from gossamer.quantization import (
 from gossamer.records import record, replace
 from gossamer.schema.enums import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
 from gossamer.schema.options import FullyConnectedOptions
+from gossamer.schema.tables import BlockwiseQuantization
 from gossamer.views import POINTWISE, View
 
 F32, U8, I8, I16 = TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16
@@ -190,7 +194,7 @@ def prepare(ctx: PrepareContext) -> Data:
     elif depth:
         kernel = _float
         if hybrid:
-            kernel = partial(_hybrid if dense is None else _sparse_hybrid, _hybrid_scale(ctx, weights, units))
+            kernel = _hybrid_kernel(ctx, weights, units, dense)
             _request_temporaries(ctx, x.shape, weights)
     ctx.set_shape(0, shape)
     return Data(shape, kernel, dense)
@@ -278,8 +282,21 @@ def _weight_scales(ctx: PrepareContext, weights: TensorInfo, units: int) -> NDAr
     return quantization.scales
 
 
+def _hybrid_kernel(ctx: PrepareContext, weights: TensorInfo, units: int, dense: Array | None) -> Kernel:
+    if isinstance(weights.quantization.details, BlockwiseQuantization):
+        ctx.require(
+            weights.type == TensorType.INT4, f"{type_name(weights.type)} weights must have scales for units, not blocks"
+        )
+        ctx.require(
+            weights.quantization.dimension == 0,
+            f"weights in blocks must have quantized_dimension 0, got {weights.quantization.dimension}",
+        )
+        return partial(_of_blocks, *_blockwise.blocks_of(ctx, "weights", weights))
+    return partial(_hybrid if dense is None else _sparse_hybrid, _hybrid_scale(ctx, weights, units))
+
+
 def _hybrid_scale(ctx: PrepareContext, weights: TensorInfo, units: int) -> Scale:
-    ctx.require(weights.quantization.details is None, "weights with blockwise quantization are not supported")
+    ctx.require(weights.quantization.details is None, "weights with such quantization are not supported")
     # As in TFLite, weights without any scale are scaled by 0.
     scales = _weight_scales(ctx, weights, units) if weights.quantization else np.zeros(1, np.float32)
     return scales if scales.size > 1 else float(scales[0])
@@ -436,6 +453,13 @@ def _sparse_hybrid(scale: Scale, ctx: InvokeContext, rows: Array, weights: Array
     return activate(result, ctx.options.fused_activation_function)
 
 
+def _of_blocks(
+    size: int, scales: NDArray[np.float32], ctx: InvokeContext, rows: Array, weights: Array, bias: Array | None
+) -> Array:
+    result = _blockwise.product(rows, weights, size, scales)
+    return activate(result if bias is None else result + bias, ctx.options.fused_activation_function)
+
+
 def _broadcast_bias(bias: Array | None, rows: int, units: int) -> Array:
     return np.broadcast_to(np.zeros(units, np.float32) if bias is None else bias, (rows, units))
 
@@ -568,7 +592,12 @@ def _lower_hybrid(graph: Lowering) -> None:
     units, depth = weights.shape
     x = graph.reshape(graph.value(0), (math.prod(graph.input(0).shape) // depth, depth))
     odd = depth % 2 if weights.type == TensorType.INT4 else depth % 4 or weights.quantization.scales.size != units
-    if weights.type == U8 or (weights.type != I8 and odd) or activation not in CLAMPS:
+    if graph.data.kernel.func is _of_blocks:
+        size, scales = graph.data.kernel.args
+        bias = _qd8.bias_of(graph, 2)
+        y = _blockwise.lower_product(graph, x, graph.known(1), size, scales, bias)
+        y = _qd8.clamped(graph, y, activation)
+    elif weights.type == U8 or (weights.type != I8 and odd) or activation not in CLAMPS:
         y = _lower_builtin_hybrid(graph, x)
     else:
         scales, bias = _qd8.scales_of(graph, 1), _qd8.bias_of(graph, 2)

@@ -76,6 +76,19 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else "."
 
 
+class Group(click.Group):
+    """A group that answers an unknown command with the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, but an unknown name is answered with the nearest one."""
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            names = self.list_commands(ctx)
+            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], names)} The commands are {', '.join(names)}.")
+        return super().resolve_command(ctx, args)
+
+
 def existing_file(path: str, what: str, advice: str = "") -> str:
     """The path itself if it names a file. Raises `Failure` that suggests a neighbour of that name."""
     place = Path(path)

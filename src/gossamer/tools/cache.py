@@ -26,6 +26,7 @@ from gossamer.programs.kernel_file import KernelFile
 from gossamer.programs.library import kernel_library
 from gossamer.targets import all_targets, host_target
 from gossamer.tools._command import (
+    Group,
     Tool,
     console,
     existing_file,
@@ -48,7 +49,7 @@ _SIZE = re.compile(r"(\d+)([KMG]?)")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-class _Group(Tool, click.Group):
+class _Group(Tool, Group):
     """A tool with commands of its own."""
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import click
 
 from gossamer import __version__
-from gossamer.tools._command import BUG, EXIT_CODES, did_you_mean
+from gossamer.tools._command import BUG, EXIT_CODES, Group
 
 _FOLDER = Path(__file__).parent
 
 
-class Tools(click.Group):
+class Tools(Group):
     """A group whose commands are the modules of this folder."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -39,15 +39,6 @@ class Tools(click.Group):
         """List the tools with the first lines of their docstrings, importing none of them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, _summary(name)) for name in self.list_commands(ctx)])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, but an unknown name is answered with the nearest one."""
-        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
-            names = self.list_commands(ctx)
-            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], names)} The commands are {', '.join(names)}.")
-        return super().resolve_command(ctx, args)
 
 
 def _summary(name: str) -> str:

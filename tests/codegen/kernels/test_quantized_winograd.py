@@ -9,6 +9,7 @@ from gossamer.codegen.compiler import assembly
 from gossamer.codegen.dots import Byte
 from gossamer.codegen.expression import IDENTITY
 from gossamer.codegen.kernels.quantized_winograd import (
+    DEEPEST,
     DEPTH,
     HEADER,
     SIDE,
@@ -24,7 +25,7 @@ from tests.codegen.kernels.harness import address, block, call, guarded, on_ever
 TILES = 2
 TYPES = {"i8": np.int8, "u8": np.uint8}
 
-# B^T, and G and A^T as the kernels have them, for the points 0, 1, -1, 2, -2 and infinity.
+# B^T, and G and A^T as the kernels have them: for the points 0, 1, -1, 2, -2 and infinity, and with -1/2 for -2.
 INPUT = np.array(
     [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0], [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0],
      [0, 4, 0, -5, 0, 1]]
@@ -33,20 +34,34 @@ WEIGHTS = np.array([[3, 0, 0], [-2, -2, -2], [-2, 2, -2], [1, 2, 4], [1, -2, 4],
 OUTPUT = np.array([[2, 2, 2, 1, 1, 0], [0, 1, -1, 1, -1, 0], [0, 1, 1, 2, 2, 0], [0, 1, -1, 4, -4, 1]])
 FACTORS = np.array([24, 12, 12, 12])
 
+DEEP_INPUT = np.array(
+    [[2, 3, -4, -3, 2, 0], [0, -2, -5, -1, 2, 0], [0, 2, 1, -5, 2, 0], [0, -1, -2, 1, 2, 0], [0, 2, -1, -2, 1, 0],
+     [0, 2, 3, -4, -3, 2]]
+)  # fmt: skip
+DEEP_WEIGHTS = np.array([[15, 0, 0], [-5, -5, -5], [5, -5, 5], [1, 2, 4], [-4, 2, -1], [0, 0, 15]])
+DEEP_OUTPUT = np.array([[1, 1, 1, 1, 8, 0], [0, 1, -1, 2, -4, 0], [0, 1, 1, 4, 2, 0], [0, 1, -1, 8, -1, 1]])
+DEEP_FACTORS = np.full(SIZE, 30)
 
-def test_the_matrices_make_multiples_of_a_convolution() -> None:
+MATRICES = [(INPUT, WEIGHTS, OUTPUT, FACTORS), (DEEP_INPUT, DEEP_WEIGHTS, DEEP_OUTPUT, DEEP_FACTORS)]
+
+
+@pytest.mark.parametrize(("input", "weights", "output", "factors"), MATRICES, ids=["usual", "deep"])
+def test_the_matrices_make_multiples_of_a_convolution(
+    input: np.ndarray, weights: np.ndarray, output: np.ndarray, factors: np.ndarray
+) -> None:
     rng = np.random.default_rng(0)
     x, w = rng.integers(-128, 128, (SIDE, SIDE)), rng.integers(-128, 128, (3, 3))
-    planes = (INPUT @ x @ INPUT.T) * (WEIGHTS @ w @ WEIGHTS.T)
+    planes = (input @ x @ input.T) * (weights @ w @ weights.T)
     want = [[(x[i : i + 3, j : j + 3] * w).sum() for j in range(SIZE)] for i in range(SIZE)]
-    np.testing.assert_array_equal(OUTPUT @ planes @ OUTPUT.T, FACTORS[:, None] * FACTORS * want)
+    np.testing.assert_array_equal(output @ planes @ output.T, factors[:, None] * factors * want)
 
 
 def test_the_bounds_of_16_and_32_bits() -> None:
-    assert 255 * np.abs(INPUT).sum(1).max() ** 2 < 1 << 15
-    assert 128 * np.abs(WEIGHTS).sum(1).max() ** 2 < 1 << 15
-    assert 9 * 128 * 128 * DEPTH["i8"] * 64 < 1 << 31
-    assert 9 * 255 * 128 * DEPTH["u8"] * 64 < 1 << 31
+    for input, weights, _, _ in MATRICES:
+        assert 128 * np.abs(input).sum(1).max() ** 2 < 1 << 15
+        assert 128 * np.abs(weights).sum(1).max() ** 2 < 1 << 15
+    assert 9 * 128 * 128 * DEPTH * 64 < 1 << 31
+    assert 9 * 128 * 128 * DEEPEST * 4 < 1 << 31
 
 
 def convolved(
@@ -57,13 +72,14 @@ def convolved(
     bias: np.ndarray,
     scales: np.ndarray,
     zeros: tuple[int, int],
+    deep: bool,
 ) -> np.ndarray:
     """The outputs [tiles, 4, 4, channels] of tiles [tiles, 6, 6, depth], with these zero points of x and y."""
     channels, _, _, depth = w.shape
     panels, panel = channels // target.lanes(), 4 * target.lanes() * SIDE * (depth // 2)
     header = guarded(np.zeros((HEADER, channels), np.int32))
     b = guarded(np.zeros((SIDE, panels, panel), np.uint8))
-    pack = QuantizedWinogradWeights(target.name)
+    pack = QuantizedWinogradWeights(target.name, deep)
     sources = [guarded(array) for array in (w, bias, scales)]
     arguments = block(
         pack.arguments,
@@ -73,14 +89,14 @@ def convolved(
         bias=sources[1],
         scales=sources[2],
         scale_step=4 * (scales.size > 1),
-        zero_point=zeros[0],
+        zero_point=zeros[0] - 128 * (type == "u8"),
         channels=channels,
         depth=depth,
     )
     run(pack, arguments, threads=2)
 
     x, v = guarded(x), guarded(np.zeros((SIDE, SIDE, TILES, depth), np.int16))
-    into = QuantizedWinogradInput(target.name, type)
+    into = QuantizedWinogradInput(target.name, type, deep)
     shape = block(
         into.arguments, channels=depth, x_row=x.strides[1], x_column=x.strides[2], v_plane=v.strides[1]
     )  # fmt: skip
@@ -88,7 +104,7 @@ def convolved(
         call(address(into), place(x[tile]), place(v[0, 0, tile]), place(shape))
 
     m = guarded(np.zeros((SIDE, SIZE, TILES, channels), np.int32))
-    product = QuantizedWinogradProduct(target.name, TILES)
+    product = QuantizedWinogradProduct(target.name, TILES, deep)
     shape = block(
         product.arguments,
         depth=depth,
@@ -103,7 +119,7 @@ def convolved(
             call(address(product), place(v[row]), place(b[row, number]), 0, place(to), 0, 0, place(shape))
 
     y = guarded(np.zeros((TILES, SIZE, SIZE, channels), x.dtype))
-    out = QuantizedWinogradOutput(target.name, type, large=bool(scales.max() >= 1))
+    out = QuantizedWinogradOutput(target.name, type, large=bool(scales.max() >= 1), deep=deep)
     shape = block(
         out.arguments,
         channels=channels,
@@ -135,10 +151,11 @@ def expected(
     return np.clip(levels, info.min, info.max).astype(x.dtype)
 
 
+@pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("depth", [16, 48])
 @pytest.mark.parametrize("type", ["i8", "u8"])
 @on_every_extension
-def test_tiles(target: Target, type: Byte, depth: int) -> None:
+def test_tiles(target: Target, type: Byte, depth: int, deep: bool) -> None:
     rng = np.random.default_rng(depth)
     x = rng.integers(
         np.iinfo(TYPES[type]).min, np.iinfo(TYPES[type]).max, (TILES, SIDE, SIDE, depth), TYPES[type], True
@@ -147,15 +164,16 @@ def test_tiles(target: Target, type: Byte, depth: int) -> None:
     bias = rng.integers(-5000, 5000, 32).astype(np.int32)
     scales = (rng.random(32) / (200 * np.sqrt(9 * depth))).astype(np.float32)
     zeros = (int(x[0, 0, 0, 0]), int(x[0, 0, 0, 1]))
-    got = convolved(target, type, x, w, bias, scales, zeros)
+    got = convolved(target, type, x, w, bias, scales, zeros, deep)
     np.testing.assert_array_equal(got, expected(x, w, bias, scales, zeros))
 
 
+@pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("signs", ["same", "opposite", "alternating"])
 @pytest.mark.parametrize("type", ["i8", "u8"])
 @on_every_extension
-def test_the_largest_sums(target: Target, type: Byte, signs: str) -> None:
-    depth = DEPTH[type]
+def test_the_largest_sums(target: Target, type: Byte, signs: str, deep: bool) -> None:
+    depth = DEEPEST if deep else DEPTH
     info = np.iinfo(TYPES[type])
     x = np.full((TILES, SIDE, SIDE, depth), info.min if type == "i8" else info.max, TYPES[type])
     if signs == "alternating":
@@ -163,8 +181,8 @@ def test_the_largest_sums(target: Target, type: Byte, signs: str) -> None:
     w = np.full((16, 3, 3, depth), 127 if signs == "opposite" else -128, np.int8)
     w[1::2, ::2, 1] = w[1::2, 1, ::2] = -128 if signs == "opposite" else 127
     bias = np.arange(-8, 8, dtype=np.int32)
-    scales = np.full(1, 2.0**-18, np.float32)
-    got = convolved(target, type, x, w, bias, scales, (0, 3))
+    scales = np.full(1, 2.0**-22, np.float32)
+    got = convolved(target, type, x, w, bias, scales, (0, 3), deep)
     np.testing.assert_array_equal(got, expected(x, w, bias, scales, (0, 3)))
 
 
@@ -172,9 +190,13 @@ def test_the_largest_sums(target: Target, type: Byte, signs: str) -> None:
 def test_every_target_has_them(target: Target) -> None:
     for spec in (
         QuantizedWinogradWeights(target.name),
+        QuantizedWinogradWeights(target.name, deep=True),
         QuantizedWinogradInput(target.name, "u8"),
+        QuantizedWinogradInput(target.name, "u8", deep=True),
         QuantizedWinogradProduct(target.name, 2),
+        QuantizedWinogradProduct(target.name, 2, deep=True),
         QuantizedWinogradOutput(target.name, "i8", ("qadd", 0, 1, 2), clamps=True),
+        QuantizedWinogradOutput(target.name, "i8", ("qadd", 0, 1, 2), clamps=True, deep=True),
     ):
         assert assembly(spec, target)
 
@@ -195,6 +217,12 @@ def test_names_tell_specs_apart() -> None:
         QuantizedWinogradOutput("avx2", "i8", ("qadd", 0, 1, 2)),
         QuantizedWinogradProduct("avx2", 2),
         QuantizedWinogradProduct("avx2", 4),
+        QuantizedWinogradProduct("avx2", 4, deep=True),
+        QuantizedWinogradInput("avx2", "i8"),
+        QuantizedWinogradInput("avx2", "i8", deep=True),
+        QuantizedWinogradWeights("avx2"),
+        QuantizedWinogradWeights("avx2", deep=True),
+        QuantizedWinogradOutput("avx2", "i8", deep=True),
     ]
     assert len({spec.name for spec in specs}) == len(specs)
     assert QuantizedWinogradOutput("avx2", "i8", IDENTITY).name == "i8_winograd_output__avx2"

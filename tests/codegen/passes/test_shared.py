@@ -33,6 +33,12 @@ def test_settings_count() -> None:
     assert read(graph, *headers) == ["grid", "grid", "copy", "copy", "copy"]
 
 
+def test_types_count() -> None:
+    graph, x = KernelGraph(), Buffer((4, 32), F32).view()
+    rows = [graph.add("quantize", [x], (4, 48), type, {}) for type in (I8, TensorType.UINT8)]
+    assert read(graph, *rows) == ["quantize", "quantize", "copy", "copy"]
+
+
 def test_a_variable_may_change_between_them() -> None:
     graph, x = KernelGraph(), Buffer((4, 32), F32, 3).view()
     graph.inputs[3] = x.buffer

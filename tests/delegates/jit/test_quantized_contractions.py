@@ -283,7 +283,10 @@ def test_kernels_are_shared_between_layers() -> None:
     (8, 16, 16, True),
     (7, 64, 32, True),
     (8, 16, 224, True),
-    (8, 16, 240, False),  # sums may be too large
+    (8, 16, 240, True),
+    (16, 64, 256, True),
+    (8, 64, 256, False),  # weights are too large for so few tiles
+    (8, 16, 3648, False),  # sums may be too large
     (8, 20, 16, False),  # channels are not whole vectors
     (5, 16, 16, False),  # less than half of the pixels of tiles are there
 ])  # fmt: skip

@@ -24,7 +24,7 @@ def run(graph: KernelGraph) -> None:
     for kernel in graph.kernels:
         buffers = [view.buffer for view in kernel.operands]
         if kernel.kind in KINDS and all(_stays(buffer, writers, inputs) for buffer in buffers):
-            key = (kernel.kind, *kernel.settings.items(), *map(_key, kernel.operands))
+            key = (kernel.kind, kernel.y.type, *kernel.settings.items(), *map(_key, kernel.operands))
             first = known.setdefault(key, kernel)
             if first is not kernel:
                 graph.replace(kernel.y, first.y)
