@@ -232,19 +232,6 @@ class MicroInvokeContext(_NodeContext, InvokeContext):
             self.fail(f"input {position} is missing")
         return tensor.array()
 
-    def optional_value(self, position: int) -> Array | None:
-        """See `InvokeContext`."""
-        if position >= len(self.tensors_in) or self.tensors_in[position] is None:
-            return None
-        return self.value(position)
-
-    def variable(self, position: int) -> Array:
-        """See `InvokeContext`."""
-        tensor = self.tensors_in[position]
-        if tensor is None or not tensor.is_variable:
-            self.fail(f"input {position} must be a variable tensor")
-        return tensor.array()
-
     def store(self, results: Any) -> None:
         """Write what a kernel returned into the arena. Raises `InvokeError` if it does not fit the outputs."""
         if not isinstance(results, tuple | list):

@@ -398,17 +398,20 @@ class InvokeContext(Context, ABC):
         """An input as an array of its shape, not to be written to; strings are ``bytes`` objects, packed integers
         come unpacked as int8 or uint8."""
 
-    @abstractmethod
     def optional_value(self, position: int) -> Array | None:
         """The same, or ``None`` if the input was left out."""
+        return None if self.optional(position) is None else self.value(position)
 
     def out(self, position: int) -> Array | None:
         """Where an output is wanted, if it has such a place: an array that is returned need not be copied then."""
         return None
 
-    @abstractmethod
     def variable(self, position: int) -> Array:
         """A variable tensor among the inputs as a writable view."""
+        tensor = self.inputs[position]
+        if tensor is None or not tensor.is_variable:
+            self.fail(f"input {position} must be a variable tensor")
+        return self.value(position)
 
     @abstractmethod
     def subgraph(self, index: int) -> SubgraphCall:

@@ -36,15 +36,13 @@ from gossamer.resolver import (
 from gossamer.runtime.arenas import MemoryReport, called_subgraphs, memory_report
 from gossamer.runtime.builder import build_subgraphs
 from gossamer.runtime.cancellation import Cancellation
+from gossamer.runtime.details import Details, op_details, tensor_details
 from gossamer.runtime.known import Forgotten, KnownGraph, record_of
 from gossamer.runtime.signature import SignatureRunner
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.taps import Callback, Tap, Taps
 from gossamer.runtime.tensor import Tensor
-from gossamer.schema import BlockwiseQuantization, DimensionType, TensorType
-
-Details = dict[str, Any]
-
+from gossamer.schema import TensorType
 
 _PLAIN_SETTINGS = {
     "preserve_all_tensors": False,
@@ -688,51 +686,15 @@ class Interpreter:
         tensor = self._tensor(int(tensor_index), int(subgraph_index))
         if tensor.allocation_type == AllocationType.MEM_NONE:
             raise ValueError(f"Tensor with no type found: {tensor.index} is kept free for scratch memory.")
-        quantization = tensor.quantization
-        zero_points = quantization.zero_points
-        if self._compress_zero_points and zero_points.size > 1 and (zero_points == zero_points[0]).all():
-            zero_points = zero_points[:1]
-        parameters: Details = {
-            "scales": quantization.scales.copy(),
-            "zero_points": zero_points.copy(),
-            "quantized_dimension": int(quantization.dimension),
-            "block_size": 0,
-        }
-        details = quantization.details
-        if isinstance(details, BlockwiseQuantization):
-            subgraph = self._subgraph(int(subgraph_index))
-            parameters["scales"] = self._readable(subgraph.tensor(details.scales)).reshape(-1).copy()
-            if 0 <= details.zero_points < len(subgraph.tensors):
-                parameters["zero_points"] = self._readable(subgraph.tensor(details.zero_points)).reshape(-1).copy()
-            parameters["block_size"] = int(details.block_size)
-        return {
-            "name": tensor.name,
-            "index": tensor.index,
-            "shape": np.array(tensor.shape, np.int32),
-            "shape_signature": np.array(tensor.shape_signature, np.int32),
-            "dtype": _details_type(tensor),
-            "quantization": (quantization.scale, quantization.zero_point),
-            "quantization_parameters": parameters,
-            "sparsity_parameters": _sparsity_details(tensor.sparsity),
-        }
+        return tensor_details(
+            tensor, lambda: self._subgraph(int(subgraph_index)), self._readable, self._compress_zero_points
+        )
 
     def _get_op_details(self, op_index: int) -> Details:
         nodes = self._subgraphs[0].nodes
         if not 0 <= op_index < len(nodes):
             raise ValueError("Invalid node index")
-        node = nodes[op_index]
-        types = [
-            [_details_type(self._subgraphs[0].tensors[i]) for i in indices if i != -1]
-            for indices in (node.inputs, node.outputs)
-        ]
-        return {
-            "index": int(op_index),
-            "op_name": node.op.name,
-            "inputs": np.array(node.inputs, np.int32),
-            "outputs": np.array(node.outputs, np.int32),
-            "operand_types": types[0],
-            "result_types": types[1],
-        }
+        return op_details(nodes[op_index], self._subgraphs[0].tensors)
 
     def _get_ops_details(self) -> list[Details]:
         return [self._get_op_details(index) for index in range(len(self._subgraphs[0].nodes))]
@@ -836,14 +798,6 @@ def _with_custom_ops(resolver: OpResolver, custom_ops: Iterable[OpDef]) -> OpRes
     return own if custom_ops else resolver
 
 
-def _details_type(tensor: Tensor) -> type[np.generic]:
-    """The type that details give: not always that of the arrays."""
-    return _TYPE_IN_DETAILS.get(tensor.type) or tensor.dtype.type
-
-
-_TYPE_IN_DETAILS: dict[int, type[np.generic]] = {TensorType.STRING: np.bytes_, TensorType.RESOURCE: np.object_}
-
-
 def _returned(array: NDArray[Any]) -> NDArray[Any]:
     # As functions of NumPy and LiteRT do: an array without dimensions is returned as a scalar, unless it is a string.
     scalar: NDArray[Any] = array if array.dtype == np.object_ else array[()]
@@ -861,26 +815,3 @@ _TYPE_OF_KIND = {"O": "STRING", "S": "STRING", "U": "STRING", "b": "BOOL"}
 def _tflite_type_name(dtype: np.dtype[Any]) -> str:
     name = _TYPE_OF_KIND.get(dtype.kind, dtype.name.upper())
     return name if name in TensorType.__members__ else "NOTYPE"
-
-
-def _sparsity_details(sparsity: Any) -> Details:
-    if sparsity is None:
-        return {}
-    dimensions = []
-    for dimension in sparsity.dim_metadata:
-        entry: Details = {"format": int(dimension.format)}
-        if dimension.format == DimensionType.DENSE:
-            entry["dense_size"] = dimension.dense_size
-        else:
-            entry["array_segments"] = _index_vector(dimension.array_segments)
-            entry["array_indices"] = _index_vector(dimension.array_indices)
-        dimensions.append(entry)
-    return {
-        "traversal_order": np.array(sparsity.traversal_order, np.int32),
-        "block_map": np.array(sparsity.block_map, np.int32),
-        "dim_metadata": dimensions,
-    }
-
-
-def _index_vector(stored: Any) -> NDArray[np.int32]:
-    return np.array(stored.values if stored is not None else (), np.int32)

@@ -287,17 +287,6 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         except ValueError as error:
             self.fail(str(error))
 
-    def optional_value(self, position: int) -> Array | None:
-        if position >= len(self.tensors_in) or self.tensors_in[position] is None:
-            return None
-        return self.value(position)
-
-    def variable(self, position: int) -> Array:
-        tensor = self.tensors_in[position]
-        if tensor is None or not tensor.is_variable:
-            self.fail(f"input {position} must be a variable tensor")
-        return tensor.array()
-
     def out(self, position: int) -> Array | None:
         tensor = self.tensors_out[position]
         if tensor.buffer is None or tensor.is_dynamic or tensor.is_constant or is_packed(tensor.type):

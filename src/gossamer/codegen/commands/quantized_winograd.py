@@ -11,6 +11,7 @@ import numpy as np
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.contract import moved
 from gossamer.codegen.commands.quantized_contract import byte_of, epilogue_operands
+from gossamer.codegen.commands.winograd import grid
 from gossamer.codegen.graph import Kernel, Quantized
 from gossamer.codegen.kernels.contract import LINE
 from gossamer.codegen.kernels.groups import largest_group
@@ -171,22 +172,8 @@ def commands(node: Kernel, build: Build) -> None:
         scratch=Address(SCRATCH),
         scratch_thread=build.scratch(PLANES * v_plane + SIDE * SIZE * m_plane),
         m_offset=PLANES * v_plane,
-        images=images,
-        tile_rows=rows,
-        tile_columns=columns,
-        size=SIZE,
-        last_row=height - SIZE,
-        last_column=width - SIZE,
+        **grid(node.y.shape, SIZE, x_strides, y_strides, r_strides),
         groups=groups,
-        x_image=x_strides[0],
-        x_row=x_strides[1],
-        x_column=x_strides[2],
-        y_image=y_strides[0],
-        y_row=y_strides[1],
-        y_column=y_strides[2],
-        residual_image=r_strides[0],
-        residual_row=r_strides[1],
-        residual_column=r_strides[2],
         planes=SIDE,
         v_plane=SIDE * v_plane,
         v_tile=2 * depth,

@@ -3,6 +3,9 @@ of the pass of this name."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from gossamer.codegen.commands import Build
@@ -21,7 +24,7 @@ from gossamer.codegen.kernels.winograd import (
 from gossamer.codegen.passes.winograd import Tiles
 from gossamer.codegen.tiles import gemm_tile, winograd_group
 from gossamer.programs.program import SCRATCH, Address
-from gossamer.views import View, Widened
+from gossamer.views import Shape, View, Widened
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -104,22 +107,8 @@ def commands(node: Kernel, build: Build) -> None:
         scratch=Address(SCRATCH),
         scratch_thread=build.scratch(planes * (v_plane + m_plane)),
         m_offset=planes * v_plane,
-        images=images,
-        tile_rows=rows,
-        tile_columns=columns,
-        size=size,
-        last_row=height - size,
-        last_column=width - size,
+        **grid(node.y.shape, size, x_strides, y_strides, r_strides),
         groups=groups,
-        x_image=x_strides[0],
-        x_row=x_strides[1],
-        x_column=x_strides[2],
-        y_image=y_strides[0],
-        y_row=y_strides[1],
-        y_column=y_strides[2],
-        residual_image=r_strides[0],
-        residual_row=r_strides[1],
-        residual_column=r_strides[2],
         planes=planes,
         v_plane=v_plane,
         v_tile=4 * depth,
@@ -132,3 +121,21 @@ def commands(node: Kernel, build: Build) -> None:
         panel_bytes=4 * nv * lanes * depth,
         panel_channels=4 * nv * lanes,
     )
+
+
+def grid(
+    shape: Shape, size: int, x_strides: Sequence[int], y_strides: Sequence[int], r_strides: Sequence[int]
+) -> dict[str, Any]:
+    """Of the arguments of `Winograd`, those that say where squares of ``size`` lie in a result of this shape, in what
+    is read, and in what is added. Strides are bytes."""
+    images, height, width = shape[:3]
+    strides = zip(("x", "y", "residual"), (x_strides, y_strides, r_strides), strict=True)
+    return {
+        "images": images,
+        "tile_rows": -(-height // size),
+        "tile_columns": -(-width // size),
+        "size": size,
+        "last_row": height - size,
+        "last_column": width - size,
+        **{f"{name}_{what}": of[axis] for name, of in strides for axis, what in enumerate(("image", "row", "column"))},
+    }
