@@ -19,12 +19,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
-from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gemm
+from gossamer.codegen.kernels.contract import ContractPanels, ContractSingle, ContractTiles, Gemm
 from gossamer.codegen.kernels.contract16 import Contract16, Depthwise16, Dot16, Product16
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
 from gossamer.codegen.kernels.dot import Dot
 from gossamer.codegen.kernels.dynamic import Grids, QuantizeImages, QuantizeRows, Range
 from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.extreme import Extreme
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
@@ -89,6 +90,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield Gemm(isa, 2, 2, half=True, ragged=True)
     yield Gemm(isa, 2, 1, weights="f16")
     yield ContractTiles(isa)
+    yield ContractSingle(isa)
     yield ContractPanels(isa)
     yield DepthwiseRow(isa, 4, ("relu6", 0), (3, 3, 1))
     yield DepthwiseRow(isa, 2, SILU, (5, 5, 2))
@@ -141,6 +143,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Softmax(isa, log) for log in (False, True))
     yield from (Window(isa, reduction) for reduction in ("max", "mean", "l2"))
     yield from (WalkSpec(isa, timed=timed) for timed in (False, True))
+    yield EnterSpec(isa)
     if target.triple.startswith("x86_64"):
         yield WalkSpec(isa, "win64", timed=True)
     yield Gather(isa, 8)

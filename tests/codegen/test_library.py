@@ -16,7 +16,7 @@ from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
 from gossamer.programs import library as libraries
 from gossamer.programs.archive import KernelArchive
-from gossamer.programs.program import walker_name
+from gossamer.programs.program import enter_name, walker_name
 from gossamer.targets import Target
 from tests.codegen.texts import Text
 from tests.programs.kernels import call, target_here
@@ -59,7 +59,7 @@ def test_what_is_missing_is_compiled_and_what_is_known_is_not(target: Target, co
     assert call(ensure([two, three], target).find(three.name)) == 3
     libraries._libraries.clear()  # another process
     ensure([one, two, three], target)
-    assert compiled == [[one.name, two.name, walk], [three.name]]
+    assert compiled == [[one.name, two.name, walk, enter_name(target)], [three.name]]
 
 
 def test_what_another_process_has_compiled_is_not_compiled_again(target: Target, compiled: list[list[str]]) -> None:

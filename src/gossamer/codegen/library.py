@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable
 
 from gossamer.codegen.compiler import compile_kernels, is_llvm_here
+from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
@@ -21,13 +22,13 @@ _compiling = threading.Lock()
 
 
 def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
-    """The library of a target, with these kernels and the walker in it.
+    """The library of a target, with these kernels and what calls them in it.
 
     A kernel that is in an archive costs a look; LLVM is imported if one is not. Raises `CompileError` if one cannot be
     compiled, or if that needs llvmlite and it is not installed.
     """
     library = kernel_library(target)
-    wanted = {spec.name: spec for spec in (*specs, walker(target))}
+    wanted = {spec.name: spec for spec in (*specs, walker(target), enter(target))}
     if library.missing(wanted):
         with _compiling:
             library.refresh()  # another process, or a thread that we waited for, may have been as far
@@ -42,6 +43,11 @@ def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
 def walker(target: Target, *, timed: bool = False) -> WalkSpec:
     """What runs programs on this system; ``timed``: what `Program.profile` needs."""
     return WalkSpec(target.plain.name, "win64" if sys.platform == "win32" else "", timed)
+
+
+def enter(target: Target) -> EnterSpec:
+    """The short way from Python to the walker."""
+    return EnterSpec(target.plain.name, "win64" if sys.platform == "win32" else "")
 
 
 def not_compiled(missing: tuple[str, ...]) -> str:

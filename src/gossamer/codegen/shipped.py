@@ -15,8 +15,9 @@ from gossamer.codegen.build import PASSES, PLAIN
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS
 from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression
 from gossamer.codegen.graph import Boxes
+from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
-from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.codegen.kernels.walk import Convention, WalkSpec
 from gossamer.codegen.networks import (
     FUSED,
     HARD_SIGMOID,
@@ -109,10 +110,11 @@ def _of_families(target: Target) -> Iterator[KernelSpec]:
 
 def _tools(target: Target) -> Iterator[KernelSpec]:
     """What no model asks for."""
-    for timed in (False, True):
-        yield WalkSpec(target.name, timed=timed)
-        if target.triple.startswith("x86_64"):
-            yield WalkSpec(target.name, "win64", timed)
+    conventions: tuple[Convention, ...] = ("", "win64") if target.triple.startswith("x86_64") else ("",)
+    for convention in conventions:
+        yield EnterSpec(target.name, convention)
+        for timed in (False, True):
+            yield WalkSpec(target.name, convention, timed)
     yield MultiplyAdd(target.name)
     yield Read(target.name)
 

@@ -70,6 +70,10 @@ class ArgumentBlock:
             )
         return tuple(values[name] for name in self._by_name)
 
+    def chosen(self, values: Mapping[str, T]) -> dict[str, T]:
+        """Of these values, the arguments of this block."""
+        return {name: value for name, value in values.items() if name in self._by_name}
+
     def named(self, words: tuple[T, ...]) -> Mapping[str, T]:
         """The words of a filled block by name, for people and profilers."""
         return dict(zip(self._by_name, words, strict=True))

@@ -95,6 +95,11 @@ def _darwin_features() -> frozenset[str]:
     return frozenset(has)
 
 
+def address_of(function: Any) -> int:
+    """The address of a function that ctypes has found."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
 def page_size() -> int:
     """Bytes of a page of memory."""
     return mmap.PAGESIZE
@@ -114,7 +119,7 @@ def yield_address() -> int:
         function = ctypes.WinDLL("kernel32").SwitchToThread
     else:
         function = _libc().sched_yield
-    return _address_of(function)
+    return address_of(function)
 
 
 class Clock(NamedTuple):
@@ -138,12 +143,12 @@ def clock() -> Clock:
     if sys.platform == "win32":
         kernel32, frequency = _kernel32(), ctypes.c_int64()
         kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
-        return Clock(_address_of(kernel32.QueryPerformanceCounter), 0, frequency.value)
+        return Clock(address_of(kernel32.QueryPerformanceCounter), 0, frequency.value)
     if sys.platform == "darwin":
         which = time.CLOCK_UPTIME_RAW  # the monotonic one counts microseconds there
     else:
         which = time.CLOCK_MONOTONIC
-    return Clock(_address_of(_libc().clock_gettime), which, 10**9)
+    return Clock(address_of(_libc().clock_gettime), which, 10**9)
 
 
 class Memory:
@@ -283,10 +288,6 @@ else:
 
 _FAILED = 2 ** (8 * struct.calcsize("P")) - 1
 """What mmap returns when it fails."""
-
-
-def _address_of(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _round_up(value: int, step: int) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.errors import CompileError, InvokeError
 from gossamer.programs import host
+from gossamer.programs.entry import IS_POSSIBLE, entry
 from gossamer.programs.team import CALL_SIZE, JUMP, Call, Jump, Walker, run_together, walker_at
 from gossamer.programs.throttle import Throttle
 from gossamer.records import record
@@ -44,6 +45,8 @@ _COMMAND_SIZE = 24
 
 _NO_KERNEL = -1
 """In the place of a kernel's number: the command is a jump."""
+
+_CONVENTION = "_win64" if sys.platform == "win32" else ""
 
 _FEW = 16
 """Up to so many words are written faster one by one than by NumPy."""
@@ -220,8 +223,8 @@ class Program:
         self, plan: ProgramPlan, kernels: Kernels, target: Target, memory: Mapping[str, host.Memory] | None = None
     ) -> None:
         self.plan = plan
-        *addresses, walker = _find(kernels, *plan.kernels, walker_name(target))
-        self._walker = walker_at(walker)
+        *addresses, self._walker_address = _find(kernels, *plan.kernels, walker_name(target))
+        self._walker = walker_at(self._walker_address)
         self._kernels, self._target = kernels, target
         self._throttles: dict[int, Throttle] = {}
         self._lock = threading.Lock()
@@ -321,7 +324,12 @@ class Program:
         """
         if self._unbound or self._fault is not None or self._loops:
             return None
-        return partial(self.run, num_threads) if num_threads > 1 else partial(self._walker, self._alone)
+        if num_threads > 1:
+            return partial(self.run, num_threads)
+        code = self._kernels.find(enter_name(self._target)) if IS_POSSIBLE else None
+        if code is None:
+            return partial(self._walker, self._alone)
+        return entry(code, self._walker_address, self._alone.value or 0)
 
     def profile(
         self,
@@ -406,7 +414,12 @@ class Program:
 
 def walker_name(target: Target, *, timed: bool = False) -> str:
     """The kernel that runs programs on this system, or the one that `Program.profile` needs."""
-    return f"walk{'_timed' * timed}__{target.plain.name}" + ("_win64" if sys.platform == "win32" else "")
+    return f"walk{'_timed' * timed}__{target.plain.name}{_CONVENTION}"
+
+
+def enter_name(target: Target) -> str:
+    """The kernel that `gossamer.programs.entry` makes a function of."""
+    return f"enter__{target.plain.name}{_CONVENTION}"
 
 
 def _find(kernels: Kernels, *names: str) -> list[int]:

@@ -22,6 +22,7 @@ from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import (
     DEPTH_BLOCK,
     ContractPanels,
+    ContractSingle,
     ContractTiles,
     Gemm,
     last_vector,
@@ -354,10 +355,10 @@ class Convolution:
                 last = Gemm(target.name, mr, panels.rest_nv, epilogue, conv, ragged, half=half, weights=kind)
             both = shape(depth, table)
             self.kernels = [kernel, last]
-            self.spec: KernelSpec = ContractTiles(target.name)
-            self.arguments = block(
-                self.spec.arguments, **geometry, kernel=kernel, shape=both, ragged_kernel=last, ragged_shape=both
-            )
+            driver = ContractSingle if tiles == rows == images == 1 else ContractTiles
+            self.spec: KernelSpec = driver(target.name)
+            geometry |= {"kernel": kernel, "shape": both, "ragged_kernel": last, "ragged_shape": both}
+            self.arguments = block(self.spec.arguments, **self.spec.arguments.chosen(geometry))
             return
 
         assert depth_block is not None

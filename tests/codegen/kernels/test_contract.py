@@ -8,7 +8,14 @@ import pytest
 
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.expression import Expression, name_of, operand_count
-from gossamer.codegen.kernels.contract import ContractPanels, ContractTiles, Gemm, last_vector, panels_of
+from gossamer.codegen.kernels.contract import (
+    ContractPanels,
+    ContractSingle,
+    ContractTiles,
+    Gemm,
+    last_vector,
+    panels_of,
+)
 from gossamer.codegen.tiles import proposals
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
@@ -148,6 +155,19 @@ def test_batches_of_matrices(target: Target, by_channel: bool, threads: int) -> 
 
 
 @on_every_target
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("channels", [5, 32, 70])
+def test_a_single_tile(target: Target, channels: int, threads: int) -> None:
+    rng = np.random.default_rng(8)
+    x, weights, bias = normal(rng, 1, 2, 2, 9), normal(rng, channels, 1, 1, 9), normal(rng, channels)
+    y = filled((1, 2, 2, channels))
+    product = Convolution(target, x, weights, bias, y, (4, 2), ("relu", 0))
+    assert isinstance(product.spec, ContractSingle)
+    product.run(threads)
+    assert_close(y, np.maximum(expected(x, weights, bias), 0))
+
+
+@on_every_target
 def test_groups_are_offsets(target: Target) -> None:
     rng = np.random.default_rng(3)
     x, weights, bias = normal(rng, 1, 6, 9, 8), normal(rng, 20, 3, 3, 4), normal(rng, 20)
@@ -208,6 +228,7 @@ def test_names() -> None:
         "f32_conv_add_relu_4x3__avx2_accumulate_ragged_p2"
     )
     assert ContractTiles("neon").name == "x8_contract_tiles__neon"
+    assert ContractSingle("neon").name == "x8_contract_single__neon"
     assert ContractPanels("neon").name == "x8_contract_panels__neon"
 
 

@@ -19,6 +19,7 @@ from gossamer.codegen.kernels.contract import (
     LINE,
     UNROLL,
     ContractPanels,
+    ContractSingle,
     ContractTiles,
     Gemm,
     Panels,
@@ -193,6 +194,10 @@ class Tiled:
         self.row_tiles, self.rest = -(-self.columns // mr), self.columns % mr
         self.tiles = self.images * self.rows * self.row_tiles
 
+    def driver(self) -> KernelSpec:
+        """What walks over tiles, unless weights are streamed."""
+        return (ContractSingle if self.tiles == 1 else ContractTiles)(self.build.target.name)
+
     def geometry(self, overlapping: bool) -> dict[str, Word]:
         """What drivers are told of the tensors. The last tile of a row overlaps the one before, or is smaller."""
         return {
@@ -292,7 +297,7 @@ class Contraction(Tiled):
             self._dot(barrier)
             return
         lanes = build.target.lanes()
-        streamed = self.is_streamed
+        streamed = self.is_streamed and self.tiles > 1
         common: dict[str, Word] = {
             **self.geometry(overlapping=not streamed),
             "b": self._packed() if place is None else place,
@@ -314,17 +319,14 @@ class Contraction(Tiled):
             )
             return
         shape = self._shape(self.depth, self.offsets)
-        self._command(
-            ContractTiles(build.target.name),
-            barrier,
-            "b",
-            thread,
-            **common,
-            kernel=build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0,
-            shape=shape,
-            ragged_kernel=build.kernel(self._gemm(self.mr, self.panels.rest_nv, True)) if self.panels.rest_nv else 0,
-            ragged_shape=shape,
-        )
+        common |= {
+            "kernel": build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0,
+            "shape": shape,
+            "ragged_kernel": build.kernel(self._gemm(self.mr, self.panels.rest_nv, True)) if self.panels.rest_nv else 0,
+            "ragged_shape": shape,
+        }
+        driver = self.driver()
+        self._command(driver, barrier, "b", thread, **driver.arguments.chosen(common))
 
     def _packed(self) -> Address:
         return packed(self.build, self.weights, self.nv, self.panels, self.images if self.weights.image else 1)
@@ -423,7 +425,7 @@ class Contraction(Tiled):
         """Blocks of depth as (tap, start, size); one with tap -1 is all of it."""
         panel = 4 * self.nv * self.build.target.lanes() * self.weights.depth
         single = len(self.offsets) == 1
-        if self.tiles == 1 or (panel <= BLOCK_BYTES and not single):
+        if panel <= BLOCK_BYTES and not single:
             return [(-1, 0, self.depth)]
         count = -(-self.depth // (BLOCK_DEPTH // self.nv)) if panel > BLOCK_BYTES else 1
         step = _rounded_up(-(-self.depth // count), UNROLL)

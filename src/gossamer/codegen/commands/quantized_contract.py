@@ -15,7 +15,7 @@ from gossamer.codegen.commands.contract import Matrix, Pixels, Tiled, matrix, mo
 from gossamer.codegen.dots import Byte, has_halves, offset, order
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel, Quantized
-from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, ContractPanels, ContractTiles, panels_of
+from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, ContractPanels, panels_of
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, Walk, panel_bytes
 from gossamer.codegen.layout import item_bytes
 from gossamer.codegen.spec import KernelSpec
@@ -145,7 +145,7 @@ class QuantizedContraction(Tiled):
     def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
         """The command of the product; ``place``: where weights have been prepared for this run."""
         build, lanes = self.build, self.build.dots.lanes()
-        streamed = self.weights.bytes > STREAMED or self.tiles == 1
+        streamed = self.weights.bytes > STREAMED and self.tiles > 1
         common: dict[str, Word] = {
             **self.geometry(overlapping=not streamed),
             **self._outward(),
@@ -166,15 +166,14 @@ class QuantizedContraction(Tiled):
             )
             return
         last = self.panels.rest_nv
-        self._run(
-            ContractTiles(build.target.name),
-            barrier,
-            **common,
-            kernel=build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0,
-            shape=shape,
-            ragged_kernel=build.kernel(self._gemm(self.mr, last, True)) if last else 0,
-            ragged_shape=shape,
-        )
+        common |= {
+            "kernel": build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0,
+            "shape": shape,
+            "ragged_kernel": build.kernel(self._gemm(self.mr, last, True)) if last else 0,
+            "ragged_shape": shape,
+        }
+        driver = self.driver()
+        self._run(driver, barrier, **driver.arguments.chosen(common))
 
     def _run(self, spec: KernelSpec, barrier: bool, **arguments: Word) -> None:
         self.build.command(spec, barrier=barrier, **arguments)
@@ -189,7 +188,7 @@ class QuantizedContraction(Tiled):
         build = self.build
         size = panel_bytes(build.dots.lanes(), nv, self.steps)
         turns = 0 if self.walk == "steps" else self.steps // UNROLL
-        prefetch = -(-size // LINE // (self.tiles * turns)) if turns and self.tiles > 1 else 0
+        prefetch = -(-size // LINE // (self.tiles * turns)) if turns else 0
         kernel = build.kernel(self._gemm(self.mr, nv, is_last, prefetch))
         return build.table(
             DEPTH_BLOCK.words(

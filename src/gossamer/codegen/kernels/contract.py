@@ -279,6 +279,12 @@ There are ``panels`` of ``panel_bytes`` bytes in b, which make so many bytes of 
 the channels is one more, ragged, panel (it follows in b).
 """
 
+_OF_A_TILE = ("a", "b", "bias", "c", "residual", "panels", "panel_bytes", "panel_bias", "panel_c", "panel_residual")
+"""What counts where there is one tile."""
+
+_KERNELS: dict[str, ArgumentType] = {"kernel": "ptr", "shape": "ptr", "ragged_kernel": "ptr", "ragged_shape": "ptr"}
+"""What makes the whole panels, and (null: there is none) the last one."""
+
 
 @record(frozen=True)
 class _Position:
@@ -328,14 +334,11 @@ def _share(f: Function, tasks: Value, parts: Value) -> Iterator[tuple[Value, Val
 class ContractTiles(KernelSpec):
     """A driver: for every tile all panels. For weights that stay in the second-level cache.
 
-    ``kernel`` and ``shape`` make the whole panels, ``ragged_kernel`` (null: none) and ``ragged_shape`` the last one.
     All tiles have the same number of rows, so the last of a row overlaps unless it fits; the kernels may not
     accumulate, and a residual may be c itself only where no tiles overlap. Threads share tiles x panels.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        **_GEOMETRY, kernel="ptr", shape="ptr", ragged_kernel="ptr", ragged_shape="ptr"
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**_GEOMETRY, **_KERNELS)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -362,6 +365,40 @@ class ContractTiles(KernelSpec):
                 call(g.kernel, g.shape, panels.index)
             with f.when(f.compare("sgt", end, g.panels)):
                 call(g.ragged_kernel, g.ragged_shape, g.panels)
+        return module.text()
+
+
+@record(frozen=True)
+class ContractSingle(KernelSpec):
+    """A driver: a single tile, all panels. What `ContractTiles` does, where there are no others: the first weights are
+    read at once, which models of some microseconds feel (0.02 us for a layer). Threads share panels.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        **{name: type for name, type in _GEOMETRY.items() if name in _OF_A_TILE}, **_KERNELS
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("x8", "contract", "single")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        g = f.arguments(self.arguments)
+        has_ragged = f.compare("ne", g.ragged_kernel, _null(f))
+        with f.share(g.panels + f.emit(I64, f"zext {has_ragged} to i64")) as panel:
+            is_ragged = f.compare("eq", panel, g.panels)
+            f.call(
+                f.select(is_ragged, g.ragged_kernel, g.kernel),
+                g.a,
+                f.offset(g.b, panel * g.panel_bytes),
+                f.offset(g.bias, panel * g.panel_bias),
+                f.offset(g.c, panel * g.panel_c),
+                f.offset(g.residual, panel * g.panel_residual),
+                _null(f),
+                f.select(is_ragged, g.ragged_shape, g.shape),
+            )
         return module.text()
 
 

@@ -394,6 +394,12 @@ _ASK_CLOCK = {
   %now = load i64, ptr %time"""),
 }
 
+Convention = Literal["", "win64"]
+"""How Python calls, where that is not how kernels call each other: on Windows, they keep to System V."""
+
+CONVENTIONS: Mapping[Convention, str] = {"": "ccc", "win64": "win64cc"}
+"""The same in LLVM's words."""
+
 
 @record(frozen=True)
 class WalkSpec(KernelSpec):
@@ -402,14 +408,11 @@ class WalkSpec(KernelSpec):
     (For seven arguments Python takes five times as long as for one, and small models feel it.)
 
     Thread 0 announces run ``ticket`` to its team, takes its part in it, from command ``first`` on, and returns when all
-    is done, or a loop has taken too long. The others enter
-    with the last ticket that they know, take part in every later run, and return the last ticket once ``patience``
-    turns of waiting have brought no other.
+    is done, or a loop has taken too long. The others enter with the last ticket that they know, take part in every
+    later run, and return the last ticket once ``patience`` turns of waiting have brought no other.
     """
 
-    convention: Literal["", "win64"] = ""
-    """How Python calls it, where that is not how kernels call each other: on Windows, they keep to System V."""
-
+    convention: Convention = ""
     timed: bool = False
     """Whether thread 0 looks at the clock after every command: `Team.run` says where it writes what it sees."""
 
@@ -426,14 +429,14 @@ class WalkSpec(KernelSpec):
         return _TEXT.substitute(
             declare_pause=declare_pause,
             pause=pause,
-            convention={"": "ccc", "win64": "win64cc"}[self.convention],
+            convention=CONVENTIONS[self.convention],
             pauses=PAUSES,
             looking=LOOKING,
             paused=team.PAUSED,
             faulty=team.FAULTY,
             ask_clock=_ASK_CLOCK[self.convention].substitute(which_at=team.WHICH_CLOCK),
-            load_call=_load_words("call", team.CALL),
-            load_jump=_load_words("jump", team.JUMP),
+            load_call=load_words("call", team.CALL),
+            load_jump=load_words("jump", team.JUMP),
             part=team.Jump.PART.value,
             join=team.Jump.JOIN.value,
             by_flag=team.Jump.IF.value,
@@ -460,7 +463,8 @@ class WalkSpec(KernelSpec):
         )
 
 
-def _load_words(block: str, words: Mapping[str, str]) -> str:
+def load_words(block: str, words: Mapping[str, str]) -> str:
+    """The text that loads the words of a block by their names."""
     lines = []
     for number, (name, type) in enumerate(words.items()):
         lines.append(f"%{name}_word = getelementptr i64, ptr %{block}, i64 {number}")
