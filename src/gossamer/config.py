@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 
@@ -23,13 +24,15 @@ def target_name() -> str | None:
 def cache_dir() -> Path | None:
     """``GOSSAMER_CACHE_DIR``: where compiled kernels are kept; by default in the user's cache directory, if any."""
     if chosen := os.environ.get("GOSSAMER_CACHE_DIR"):
-        return Path(chosen)
-    try:
-        if sys.platform == "win32":
-            local = os.environ.get("LOCALAPPDATA")
-            return (Path(local) if local else Path.home() / "AppData" / "Local") / "gossamer" / "Cache"
-        if sys.platform == "darwin":
-            return Path.home() / "Library" / "Caches" / "gossamer"
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gossamer"
-    except RuntimeError:  # nobody's home
-        return None
+        return _path(chosen)
+    home = os.path.expanduser("~")
+    if sys.platform == "win32":
+        within, name = os.environ.get("LOCALAPPDATA") or f"{home}/AppData/Local", "gossamer/Cache"
+    elif sys.platform == "darwin":
+        within, name = f"{home}/Library/Caches", "gossamer"
+    else:
+        within, name = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache", "gossamer"
+    return None if within.startswith("~") else _path(f"{within}/{name}")  # nobody's home
+
+
+_path = cache(Path)

@@ -34,8 +34,8 @@ def load(directory: Path | None, key: str, kind: str = PLANS) -> dict[str, Any]:
         file = open_private(path_of(directory, key, kind))
     except OSError:
         return {}
-    with os.fdopen(file, "rb") as stream:
-        content = stream.read()
+    with os.fdopen(file, "rb", 0) as stream:
+        content = memoryview(stream.read())
     head = len(_MAGIC) + 4
     body = content[head:]
     if content[: len(_MAGIC)] != _MAGIC or int.from_bytes(content[len(_MAGIC) : head], "little") != crc32(body):

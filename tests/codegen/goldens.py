@@ -200,6 +200,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
 def _of_tiles(isa: str) -> Iterator[KernelSpec]:
     """Kernels for registers of tiles, and for dot products of 512 bits, which are where these are."""
     yield ScaleRows(isa)
+    yield ScaleRows(isa, clamps=True)
     yield QuantizedGemm(isa, 2, 3, ragged=True, half=True)
     yield WithTiles(isa)
     yield from (TileGemm(isa, 2, 2, type) for type in ("i8", "u8"))

@@ -39,6 +39,8 @@ def run(interpreter: Interpreter, x: np.ndarray[Any, Any]) -> np.ndarray[Any, An
 
 
 def counting(interpreter: Interpreter) -> Counting:
+    """For calls after the second, which is the first to find every tensor where it was."""
+    run(interpreter, X)
     (kernel,) = interpreter.delegate_kernels()
     if kernel.again is None:
         pytest.skip("no machine code for this CPU")
@@ -46,7 +48,7 @@ def counting(interpreter: Interpreter) -> Counting:
     return counter
 
 
-def test_the_second_call_is_short_and_right(interpreter: Interpreter) -> None:
+def test_later_calls_are_short_and_right(interpreter: Interpreter) -> None:
     assert np.array_equal(run(interpreter, X), X + 2)
     counter = counting(interpreter)
     for number in range(3):
@@ -85,6 +87,7 @@ def test_a_view_that_is_held_refuses_the_short_way_too(interpreter: Interpreter)
 
 
 def test_a_call_inside_a_call_is_refused(interpreter: Interpreter) -> None:
+    run(interpreter, X)
     run(interpreter, X)
     (kernel,) = interpreter.delegate_kernels()
     if kernel.again is None:

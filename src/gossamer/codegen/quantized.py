@@ -59,8 +59,7 @@ def add(f: Function, x: Value, y: Value, words: Words, *, signed: bool) -> Value
     zero = f.constant(x.type, 0)
     totals = []
     for pairs in (_unpack(zero, half, high) for half in _unpacked(x, y) for high in (False, True)):
-        pairs = _as(pairs, "i16")  # above 8 bits of 0: 256 times as much
-        total = _add_pairs(_add_pairs(bias, pairs, coarse), f.wrapping("ashr", pairs, 8), fine)
+        total = _add_bytes(_add_pairs(bias, _as(pairs, "i16"), coarse), pairs, fine)
         totals.append(f.wrapping("ashr", total, f.splat(shift, lanes)))
     return _pack(totals, bounds, signed)
 
@@ -72,7 +71,8 @@ def read_sum(f: Function, pointer: Value) -> Words:
         return scalars
     times_x, times_y, bias, _, *bounds = scalars
     lanes = f.target.lanes(32)
-    # Numbers of 16 bits are multiplied and added in pairs, so multipliers come in two parts.
+    # Numbers of 16 bits are multiplied and added in pairs, so multipliers come in two parts. Bytes have 8 bits of 0
+    # below them: 256 times as much.
     fine = _pair(times_x & 0xFF, times_y & 0xFF, lanes)
     coarse = _pair(f.wrapping("ashr", times_x, 8), f.wrapping("ashr", times_y, 8), lanes)
     unsigned_bias = f.wrapping("add", bias, f.wrapping("shl", f.wrapping("add", times_x, times_y), 7))
@@ -307,6 +307,12 @@ def _as(x: Value, element: str) -> Value:
     return x.function.emit(type, f"bitcast {x} to {type}")
 
 
+def _as_bytes(x: Value) -> Value:
+    """Bits as bytes."""
+    type = vector("i8", x.type.lanes * {"i16": 2, "i32": 4}[x.type.element])
+    return x.function.emit(type, f"bitcast {x} to {type}")
+
+
 def _pair(first: Value, second: Value, lanes: int) -> Value:
     """Two numbers of 16 bits, over and over."""
     f = first.function
@@ -325,6 +331,19 @@ def _add_pairs(total: Value, x: Value, y: Value) -> Value:
     name = {32: "@llvm.x86.avx512.pmaddw.d.512", 16: "@llvm.x86.avx2.pmadd.wd"}[x.type.lanes]
     f.module.declare(f"declare {to} {name}({x.type}, {x.type})")
     return f.wrapping("add", total, f.emit(to, f"call {to} {name}({x}, {y})"))
+
+
+def _add_bytes(total: Value, x: Value, y: Value) -> Value:
+    """The total plus the sums of the products of two neighbours: signed bytes, each above a byte of 0, times what `y`
+    has in its low bytes, which are unsigned and below a byte of 0."""
+    f, to = x.function, total.type
+    if not f.target.dot:
+        return _add_pairs(total, f.wrapping("ashr", _as(x, "i16"), 8), y)
+    # Shifts, which share two units with unpacking and packing, would take the longest.
+    upper = _as_bytes(f.wrapping("shl", y, 8))
+    name = f"@llvm.x86.avx512.vpdpbusd.{f.target.vector_bits}"
+    f.module.declare(f"declare {to} {name}({to}, {x.type}, {x.type})")
+    return f.emit(to, f"call {to} {name}({total}, {upper}, {x})")
 
 
 def _multiply_high(x: Value, y: Value) -> Value:

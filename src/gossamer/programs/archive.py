@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -68,7 +69,7 @@ class KernelArchive:
         self._mapped: _Mapped | None = None
         self._damaged: set[str] = set()
         self._unsaved: dict[str, Blob] = {}
-        self.path = None if path is None else archive_path(Path(path), key)
+        self.path = None if path is None else archive_path(path, key)
         self.writable = writable and path is not None
         if self.path is None:
             self.problem = "There is no directory for compiled kernels (GOSSAMER_CACHE_DIR)"
@@ -96,7 +97,8 @@ class KernelArchive:
             self._forget_damaged(name)
             return None
         self._addresses[name] = address = memory.address + record.offset + record.entry
-        self._mark_used(file, record)
+        if self.writable:
+            self._mark_used(file, record)
         return address
 
     def add(self, kernels: Mapping[str, Blob]) -> bool:
@@ -168,7 +170,7 @@ class KernelArchive:
 
     def _mark_used(self, file: KernelFile, record: Record) -> None:
         # At most once a day for each kernel; who loses the race with a new file loses nothing.
-        if not self.writable or self.path is None or file.day(record) == _today():
+        if self.path is None or file.day(record) == _today():
             return
         with suppress(OSError):
             archive = os.open(self.path, os.O_RDWR | _BINARY)
@@ -254,7 +256,12 @@ class KernelLibrary:
 def user_directory() -> Path | None:
     """Where the kernels of this user are kept, if there is a place: a directory of their own, which is made private."""
     place = cache_dir()
-    return None if place is None else place / "kernels"
+    return None if place is None else _kernels_of(place)
+
+
+@cache
+def _kernels_of(place: Path) -> Path:
+    return place / "kernels"
 
 
 def archive_files(directory: Path) -> tuple[Path, ...]:

@@ -96,15 +96,17 @@ def sources(parts: Sequence[str] = PARTS) -> tuple[str, ...]:
 @cache
 def _sealed() -> _Versions | None:
     with suppress(OSError, ValueError), open(SHIPPED / SEAL, encoding="utf-8") as stream:
-        kernels, plans, *lines = stream.read().splitlines()
+        kernels, plans, listed = stream.read().split("\n", 2)
         latest = os.fstat(stream.fileno()).st_mtime + SLACK
-        package = str(PACKAGE)
-        for line in lines:
-            size, _, name = line.partition(" ")
-            with suppress(FileNotFoundError):
-                found = os.stat(f"{package}/{name}")
-                if found.st_size != int(size) or found.st_mtime > latest:
-                    return None
+        package = f"{PACKAGE}/"
+        words = iter(listed.split())
+        for size, name in zip(words, words, strict=True):
+            try:
+                found = os.stat(package + name)
+            except FileNotFoundError:
+                continue
+            if found.st_size != int(size) or found.st_mtime > latest:
+                return None
         return _Versions(kernels, plans)
     return None
 

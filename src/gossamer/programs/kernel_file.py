@@ -84,14 +84,14 @@ class KernelFile:
     def __iter__(self) -> Iterator[tuple[str, Record]]:
         for number in range(len(self)):
             record = self._record(number)
-            yield self._name(record).decode(), record
+            yield bytes(self._name(record)).decode(), record
 
     def find(self, name: str) -> Record | None:
         """The record of a kernel, if it is here."""
-        wanted = name.encode()
+        wanted, hashes = name.encode(), self._hashes
         hashed = crc32(wanted)
-        number = bisect_left(self._hashes, hashed)
-        while number < len(self) and self._hashes[number] == hashed:
+        number = bisect_left(hashes, hashed)
+        while number < len(hashes) and hashes[number] == hashed:
             record = self._record(number)
             if self._name(record) == wanted:
                 return record
@@ -125,9 +125,9 @@ class KernelFile:
     def _record(self, number: int) -> Record:
         return Record(number, *_RECORD.unpack_from(self.content, self._records_at + number * _RECORD.size))
 
-    def _name(self, record: Record) -> bytes:
+    def _name(self, record: Record) -> memoryview:
         at = self._names_at + record.name_at
-        return bytes(self.content[at : at + record.name_size])
+        return self.content[at : at + record.name_size]
 
 
 def encode(key: str, kernels: Mapping[str, Blob], days: Mapping[str, int]) -> bytes:

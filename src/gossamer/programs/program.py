@@ -6,8 +6,10 @@ import os
 import sys
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple, Protocol, Union
 from weakref import WeakSet
 
@@ -276,10 +278,10 @@ class Program:
         ``release``: the model is a file that is mapped to be read, and what has been packed of it shall not stay in
         memory (`host.release_pages`).
         """
-        packed = self.plan.packed.tolist()
+        packed, sizes = self.plan.packed.tolist(), self.plan.packed[:, 1].tolist()
         with self._lock:
             self._prepare(num_threads, self._unbound & {MODEL})
-            for step in _steps([size for _, size in packed], RELEASE_STEP if release else sys.maxsize):
+            for step in _steps(sizes, RELEASE_STEP if release else sys.maxsize):
                 run_together(num_threads, self._walker, self._packing + step.start * _COMMAND_SIZE, len(step))
                 if release:
                     for offset, size in _joined(packed[step.start : step.stop]):
@@ -423,32 +425,36 @@ def enter_name(target: Target) -> str:
 
 
 def _find(kernels: Kernels, *names: str) -> list[int]:
-    found = {name: kernels.find(name) for name in names}
-    missing = [name for name, address in found.items() if address is None]
-    if missing:
+    found = [kernels.find(name) for name in names]
+    addresses = [address for address in found if address is not None]
+    if len(addresses) < len(names):
+        missing = [name for name, address in zip(names, found, strict=True) if address is None]
         raise CompileError(f"No archive has the kernels {', '.join(missing)}.")
-    return [address for address in found.values() if address is not None]
+    return addresses
 
 
 def _steps(sizes: list[int], limit: int) -> Iterator[range]:
     """Successive numbers of ``sizes``, as few as together reach the limit."""
-    start = total = 0
-    for number, size in enumerate(sizes, 1):
-        total += size
-        if total >= limit or number == len(sizes):
-            yield range(start, number)
-            start, total = number, 0
+    totals = list(accumulate(sizes))
+    start = before = 0
+    while start < len(sizes):
+        stop = min(bisect_left(totals, before + limit, start) + 1, len(sizes))
+        yield range(start, stop)
+        start, before = stop, totals[stop - 1]
 
 
-def _joined(parts: Iterable[list[int]]) -> list[list[int]]:
+def _joined(parts: Iterable[list[int]]) -> Iterator[tuple[int, int]]:
     """Parts of a file, offset and bytes, where those with less than a page between them are one."""
-    joined: list[list[int]] = []
-    for offset, size in sorted(parts):
-        if joined and offset - sum(joined[-1]) < host.page_size():
-            joined[-1][1] = max(joined[-1][1], offset + size - joined[-1][0])
-        elif size:
-            joined.append([offset, size])
-    return joined
+    gap = host.page_size()
+    start = end = -gap
+    for offset, size in sorted(part for part in parts if part[1]):
+        if offset - end >= gap:
+            if end > start:
+                yield start, end - start
+            start = end = offset
+        end = max(end, offset + size)
+    if end > start:
+        yield start, end - start
 
 
 _programs: WeakSet[Program] = WeakSet()

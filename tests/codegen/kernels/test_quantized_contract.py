@@ -42,6 +42,7 @@ class Product:
         parameters: tuple[np.ndarray, ...] = (),
         sums: bool = False,
         half: bool = False,
+        together: bool = False,
         threads: int = 1,
     ) -> None:
         rng = np.random.default_rng(rows * channels + depth)
@@ -142,6 +143,7 @@ class Product:
                 nudged=nudge != 0,
                 sums=sums,
                 half=ragged and half,
+                together=together,
             )
 
         driver = ContractTiles(target.plain.name)
@@ -226,29 +228,47 @@ def test_forms(target: Target, form: dict[str, Any]) -> None:
         np.testing.assert_array_equal(product.y, product.sums if "sums" in form else product.levels, str(shape))
 
 
-@on_every_extension
-@pytest.mark.parametrize("type", TYPES)
-def test_residuals_and_tables(target: Target, type: Byte) -> None:
+def epilogues(type: Byte) -> tuple[Expression, np.ndarray, np.ndarray]:
+    """A sum with the residual and a table of the result, with their parameters."""
     low, high = np.iinfo(TYPES[type]).min, np.iinfo(TYPES[type]).max
     numbers = np.array([1 << 19, 3 << 18, 77, 20, 3, low + 5, high - 7], np.int32)
     table = np.random.default_rng(0).integers(low, high, 256, TYPES[type], endpoint=True)
-    epilogue = ("lookup", ("qadd", 0, 1, 2), 3)
+    return ("lookup", ("qadd", 0, 1, 2), 3), numbers, table
+
+
+def added_and_found(product: Product, numbers: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """What they make of a product."""
+    assert product.residual is not None
+    terms = product.levels.astype(np.int64) * numbers[0] + product.residual.astype(np.int64) * numbers[1]
+    total = np.clip(((terms + numbers[2]) >> numbers[3]) + numbers[4], numbers[5], numbers[6])
+    found: np.ndarray = table[total.astype(np.int64) & 0xFF]
+    return found
+
+
+@on_every_extension
+@pytest.mark.parametrize("type", TYPES)
+def test_residuals_and_tables(target: Target, type: Byte) -> None:
+    epilogue, *numbers = epilogues(type)
     for shape in SHAPES:
         for half in {False, type == "i8"}:
             product = Product(
-                target,
-                (3, 3),
-                *shape,
-                type,
-                epilogue=epilogue,
-                residual=True,
-                parameters=(numbers, table),
-                half=half,
+                target, (3, 3), *shape, type, epilogue=epilogue, residual=True, parameters=(*numbers,), half=half
             )
-            assert product.residual is not None
-            terms = product.levels.astype(np.int64) * numbers[0] + product.residual.astype(np.int64) * numbers[1]
-            total = np.clip(((terms + numbers[2]) >> numbers[3]) + numbers[4], numbers[5], numbers[6])
-            np.testing.assert_array_equal(product.y, table[total.astype(np.int64) & 0xFF], str(shape))
+            np.testing.assert_array_equal(product.y, added_and_found(product, *numbers), str(shape))
+
+
+@on_every_extension
+@pytest.mark.parametrize("rows", [4, 6, 7])
+@pytest.mark.parametrize("nv", [1, 2])
+def test_pixels_that_lie_together(target: Target, nv: int, rows: int) -> None:
+    epilogue, *numbers = epilogues("i8")
+    channels = nv * target.lanes()
+    product = Product(target, (7, nv), rows, channels, 8, together=True)
+    np.testing.assert_array_equal(product.y, product.levels)
+    product = Product(
+        target, (7, nv), rows, channels, 8, epilogue=epilogue, residual=True, parameters=(*numbers,), together=True
+    )
+    np.testing.assert_array_equal(product.y, added_and_found(product, *numbers))
 
 
 def test_extremes_of_bytes_do_not_saturate() -> None:
@@ -271,6 +291,8 @@ def test_emits_for_every_target(isa: str) -> None:
         ({"short": 2}, "short steps have 1 to 3 bytes and a table"),
         ({"epilogue": ("add", ("add", 0, 1), 2)}, "one operand beside the sum"),
         ({"sums": True, "epilogue": ("lookup", 0, 1)}, "sums have no epilogue"),
+        ({"nv": 3, "together": True}, "one or two whole vectors"),
+        ({"ragged": True, "together": True}, "one or two whole vectors"),
         ({"half": True}, "half a vector is the last of a ragged kernel"),
         ({"half": True, "ragged": True, "shifted": True}, "neither shifted, large nor nudged"),
         ({"half": True, "ragged": True, "isa": "neon"}, "neon has no halves"),

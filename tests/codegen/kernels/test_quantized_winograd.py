@@ -9,8 +9,6 @@ from gossamer.codegen.compiler import assembly
 from gossamer.codegen.dots import Byte
 from gossamer.codegen.expression import IDENTITY
 from gossamer.codegen.kernels.quantized_winograd import (
-    DEEPEST,
-    DEPTH,
     HEADER,
     SIDE,
     SIZE,
@@ -18,11 +16,13 @@ from gossamer.codegen.kernels.quantized_winograd import (
     QuantizedWinogradOutput,
     QuantizedWinogradProduct,
     QuantizedWinogradWeights,
+    fits,
 )
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import address, block, call, guarded, on_every_extension, place, run
 
 TILES = 2
+DEPTHS = 112, 1824  # the largest, usual and deep, that are whole vectors of every target
 TYPES = {"i8": np.int8, "u8": np.uint8}
 
 # B^T, and G and A^T as the kernels have them: for the points 0, 1, -1, 2, -2 and infinity, and with -1/2 for -2.
@@ -60,8 +60,8 @@ def test_the_bounds_of_16_and_32_bits() -> None:
     for input, weights, _, _ in MATRICES:
         assert 128 * np.abs(input).sum(1).max() ** 2 < 1 << 15
         assert 128 * np.abs(weights).sum(1).max() ** 2 < 1 << 15
-    assert 9 * 128 * 128 * DEPTH * 64 < 1 << 31
-    assert 9 * 128 * 128 * DEEPEST * 4 < 1 << 31
+    assert [fits(DEPTHS[deep], 8, deep) for deep in (False, True)] == [True, True]
+    assert [fits(DEPTHS[deep] + 16, 8, deep) for deep in (False, True)] == [False, False]
 
 
 def convolved(
@@ -119,7 +119,8 @@ def convolved(
             call(address(product), place(v[row]), place(b[row, number]), 0, place(to), 0, 0, place(shape))
 
     y = guarded(np.zeros((TILES, SIZE, SIZE, channels), x.dtype))
-    out = QuantizedWinogradOutput(target.name, type, large=bool(scales.max() >= 1), deep=deep)
+    together = channels == target.lanes()
+    out = QuantizedWinogradOutput(target.name, type, large=bool(scales.max() >= 1), deep=deep, together=together)
     shape = block(
         out.arguments,
         channels=channels,
@@ -173,7 +174,7 @@ def test_tiles(target: Target, type: Byte, depth: int, deep: bool) -> None:
 @pytest.mark.parametrize("type", ["i8", "u8"])
 @on_every_extension
 def test_the_largest_sums(target: Target, type: Byte, signs: str, deep: bool) -> None:
-    depth = DEEPEST if deep else DEPTH
+    depth = DEPTHS[deep]
     info = np.iinfo(TYPES[type])
     x = np.full((TILES, SIDE, SIDE, depth), info.min if type == "i8" else info.max, TYPES[type])
     if signs == "alternating":
@@ -182,8 +183,9 @@ def test_the_largest_sums(target: Target, type: Byte, signs: str, deep: bool) ->
     w[1::2, ::2, 1] = w[1::2, 1, ::2] = -128 if signs == "opposite" else 127
     bias = np.arange(-8, 8, dtype=np.int32)
     scales = np.full(1, 2.0**-22, np.float32)
-    got = convolved(target, type, x, w, bias, scales, (0, 3), deep)
-    np.testing.assert_array_equal(got, expected(x, w, bias, scales, (0, 3)))
+    zeros = (127 if type == "i8" else 0, 3)
+    got = convolved(target, type, x, w, bias, scales, zeros, deep)
+    np.testing.assert_array_equal(got, expected(x, w, bias, scales, zeros))
 
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=all_targets())
@@ -223,6 +225,7 @@ def test_names_tell_specs_apart() -> None:
         QuantizedWinogradWeights("avx2"),
         QuantizedWinogradWeights("avx2", deep=True),
         QuantizedWinogradOutput("avx2", "i8", deep=True),
+        QuantizedWinogradOutput("avx2", "i8", together=True),
     ]
     assert len({spec.name for spec in specs}) == len(specs)
     assert QuantizedWinogradOutput("avx2", "i8", IDENTITY).name == "i8_winograd_output__avx2"

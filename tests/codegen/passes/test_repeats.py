@@ -33,12 +33,18 @@ def tensor(*shape: int, type: TensorType = I8, number: int = 0) -> View:
 def test_channels_are_written_down_several_times() -> None:
     image, channels = tensor(1, 56, 56, 16), tensor(1, 1, 1, 16, number=1)
     graph = made((1, 56, 56, 16), image, channels)
-    assert shapes(graph) == [("copy", (64, 16)), ("map", (49, 64, 16))]
+    assert shapes(graph) == [("copy", (32, 16)), ("map", (98, 32, 16))]
     copy, map = graph.kernels
     assert copy.operands[0].strides == (0, 1)
-    assert map.operands[0].strides == map.y.strides == (1024, 16, 1)
+    assert map.operands[0].strides == map.y.strides == (512, 16, 1)
     assert map.operands[1].strides == (0, 16, 1)
     assert map.operands[1].buffer is copy.y.buffer
+
+
+def test_rows_are_whole_lines_of_the_cache_where_they_can_be() -> None:
+    for count, times in ((144, 4), (96, 8), (672, 2), (700, 1), (576, 1), (120, 8)):
+        graph = made((56, 56, count), tensor(56, 56, count), tensor(count, number=1))
+        assert shapes(graph)[-1][1][-2:] == (times if times > 1 else 56, count)
 
 
 def test_only_what_is_in_front_of_the_row() -> None:
@@ -62,7 +68,7 @@ def test_what_has_long_rows_or_is_small_stays() -> None:
 def test_parameters_follow() -> None:
     numbers = View(Buffer((7,), TensorType.INT32, -1, np.zeros(7, np.int32)), (600, 16), (0, 0), 0)
     graph = made((600, 16), tensor(600, 16), tensor(16, number=1), numbers, expression=("qadd", 0, 1, 2))
-    assert shapes(graph) == [("copy", (60, 16)), ("map", (10, 60, 16))]
+    assert shapes(graph) == [("copy", (40, 16)), ("map", (15, 40, 16))]
     assert graph.kernels[1].operands[2].strides == (0, 0, 0)
 
 
@@ -75,4 +81,4 @@ def test_images_with_a_border_are_seen_as_they_are() -> None:
     graph.add("contract", [y, weights, tensor(16, number=3)], y.shape, I8, geometry)
     assert shapes(graph)[0] == ("map", (1, 56, 56, 16))
     graph.kernels[1].settings = POINTWISE
-    assert shapes(graph)[0] == ("copy", (64, 16))
+    assert shapes(graph)[0] == ("copy", (32, 16))

@@ -315,7 +315,8 @@ def test_one_of_two_branches_runs(flag: bool, shape: tuple[int, ...]) -> None:
 def test_a_program_without_loops_needs_no_look_around() -> None:
     interpreter = Interpreter(model_content=choosing(((), BOOL)))
     interpreter.allocate_tensors()
-    outputs(interpreter, {0: np.True_, 1: floats(7)})
+    for _ in range(2):
+        outputs(interpreter, {0: np.True_, 1: floats(7)})
     assert kernel_of(interpreter).again is not None
     for flag in (False, True, False):
         (y, _) = outputs(interpreter, {0: np.bool_(flag), 1: floats(7)})

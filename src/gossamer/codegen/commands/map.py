@@ -15,7 +15,7 @@ from gossamer.codegen.kernels.scale import ScaleRows, runs
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.schema.enums import TensorType
 
-ROWS = 8
+ROWS = 4
 """Rows from which on factors are prepared for them."""
 
 
@@ -90,7 +90,7 @@ def _scale_rows(node: Kernel, build: Build) -> bool:
     if zeros[factors] != -128:
         return False
     build.command(
-        ScaleRows(build.dots.name),
+        ScaleRows(build.dots.name, clamps=tuple(words[4:6]) != (-128, 127)),
         x=build.address(node.operands[1 - factors]),
         factors=build.address(node.operands[factors]),
         y=build.address(node.y),

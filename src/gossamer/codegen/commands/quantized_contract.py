@@ -107,6 +107,7 @@ class QuantizedContraction(Tiled):
     def __post_init__(self) -> None:
         weights, target = self.weights, self.build.dots
         self.flatten(not weights.image)
+        self.gathered = 0
         self.unsigned = byte_of(self.view) == "u8"
         self.weight_zero = self.requantizing.weight_zero - 128 * self.unsigned
         self.taps, self.depth = len(self.offsets), weights.depth // len(self.offsets)
@@ -115,6 +116,10 @@ class QuantizedContraction(Tiled):
             self.walk: Walk = "taps" if self.taps > 1 else ""
             self.short = 0
             self.steps, self.table, self.tap_depth = weights.depth // STEP, self.offsets, self.depth
+            self.packed_taps, self.packed_depth = 1, weights.depth
+        elif has_halves(target) and weights.depth <= 64:
+            self.walk, self.short, self.gathered = "gathered", self.depth, self.taps
+            self.steps, self.table, self.tap_depth = -(-weights.depth // STEP), self.offsets, STEP
             self.packed_taps, self.packed_depth = 1, weights.depth
         else:
             self.walk, self.short = "steps", self.depth if self.depth < STEP else 0
@@ -187,7 +192,7 @@ class QuantizedContraction(Tiled):
         """All of the depth, and the panel behind it, whose lines the tiles fetch."""
         build = self.build
         size = panel_bytes(build.dots.lanes(), nv, self.steps)
-        turns = 0 if self.walk == "steps" else self.steps // UNROLL
+        turns = 0 if self.walk in ("steps", "gathered") else self.steps // UNROLL
         prefetch = -(-size // LINE // (self.tiles * turns)) if turns else 0
         kernel = build.kernel(self._gemm(self.mr, nv, is_last, prefetch))
         return build.table(
@@ -211,11 +216,13 @@ class QuantizedContraction(Tiled):
             self.epilogue,
             walk=self.walk,
             short=self.short,
+            gathered=self.gathered,
             shifted=self.weight_zero != 0,
             nudged=not self.sums and self.requantizing.nudge != 0,
             prefetch=prefetch,
             sums=self.sums,
             half=is_last and self._has_half,
+            together=mr > 1 and self._is_together(nv),
             **self._forms(nv, is_last),
         )
 
@@ -227,6 +234,11 @@ class QuantizedContraction(Tiled):
             "clamps": not self.sums and (numbers.low, numbers.high) != (least, greatest),
             "large": not self.sums and bool(np.max(numbers.scales) >= 1),
         }
+
+    def _is_together(self, nv: int) -> bool:
+        """Whether a panel has all channels of a pixel, and those of the next one follow."""
+        strides = {self.c_steps[2], self.r_steps[2]} if self.residual else {self.c_steps[2]}
+        return not self.sums and nv < 3 and strides == {nv * self.build.dots.lanes()} == {self.weights.channels}
 
     @property
     def _has_half(self) -> bool:

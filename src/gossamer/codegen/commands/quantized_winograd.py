@@ -16,8 +16,6 @@ from gossamer.codegen.graph import Kernel, Quantized
 from gossamer.codegen.kernels.contract import LINE
 from gossamer.codegen.kernels.groups import largest_group
 from gossamer.codegen.kernels.quantized_winograd import (
-    DEEPEST,
-    DEPTH,
     HEADER,
     PLANES,
     PREFETCH,
@@ -27,6 +25,7 @@ from gossamer.codegen.kernels.quantized_winograd import (
     QuantizedWinogradOutput,
     QuantizedWinogradProduct,
     QuantizedWinogradWeights,
+    fits,
     plane_bytes,
 )
 from gossamer.codegen.kernels.winograd import Winograd
@@ -34,6 +33,7 @@ from gossamer.codegen.tiles import quantized_winograd_group
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.schema.enums import TensorType
 from gossamer.targets import Target
+from gossamer.views import View
 
 MULTIPLE = 16
 """Of which input and output channels are: whole vectors of every target."""
@@ -55,7 +55,7 @@ def suits(node: Kernel, build: Build) -> bool:
     """
     settings: Quantized = node.settings
     geometry, numbers = settings.geometry, settings.requantizing
-    x, weights = node.operands[:2]
+    x, weights, bias = node.operands[:3]
     channels, _, _, depth = weights.shape
     if build.dots.dot == "signed" or build.extended.tiles:
         return False
@@ -63,18 +63,24 @@ def suits(node: Kernel, build: Build) -> bool:
     signed = weights.type == TensorType.INT8 and not numbers.weight_zero
     if not (plain and signed and weights.is_constant and weights.is_dense):
         return False
-    if numbers.nudge or node.y.type == TensorType.INT32:
+    if numbers.nudge or node.y.type == TensorType.INT32 or not fits(depth, _greatest(bias), deep=True):
         return False
     images, height, width = node.y.shape[:3]
     tiles = images * -(-height // SIZE) * -(-width // SIZE)
     enough = min(height, width) >= SIZE and tiles >= max(tiles_of(build.dots), least_tiles(channels, depth))
     is_used = images * height * width >= USED * tiles * SIZE**2
-    return enough and is_used and channels % MULTIPLE == depth % MULTIPLE == 0 and depth <= DEEPEST
+    return enough and is_used and channels % MULTIPLE == depth % MULTIPLE == 0
 
 
 def least_tiles(channels: int, depth: int) -> int:
     """For how many tiles the weights are worth reading: transformed, they are eight times as many bytes."""
     return STREAMED_TILES if 2 * PLANES * channels * depth > STREAMED else 1
+
+
+def _greatest(bias: View) -> int:
+    """What the bias of a channel is at most; without known ones, what it can be."""
+    array = bias.buffer.array
+    return 1 << 31 if array is None else int(np.abs(array.astype(np.int64)).max())
 
 
 def tiles_of(target: Target) -> int:
@@ -91,7 +97,7 @@ def commands(node: Kernel, build: Build) -> None:
     residual, parameters = epilogue_operands(node, build)
     images, height, width, channels = node.y.shape
     depth, lanes = x.shape[3], target.lanes()
-    deep = depth > DEPTH
+    deep = not fits(depth, _greatest(bias), deep=False)
     x_strides, y_strides = build.strides(x), build.strides(node.y)
     r_strides = build.strides(residual) if residual is not None else (0, 0, 0, 0)
     rows, columns = -(-height // SIZE), -(-width // SIZE)
@@ -129,6 +135,7 @@ def commands(node: Kernel, build: Build) -> None:
         clamps=(numbers.low, numbers.high) != (least, greatest),
         large=bool(np.max(numbers.scales) >= 1),
         deep=deep,
+        together=channels == lanes == y_strides[2] and (residual is None or r_strides[2] == lanes),
     )
     v_plane, m_plane = plane_bytes(group, depth, 2), plane_bytes(group, channels, 4)
     top, left = geometry.before

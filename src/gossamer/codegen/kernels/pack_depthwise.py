@@ -25,6 +25,9 @@ from gossamer.targets import Target
 Tap = tuple[int, int]
 """Row and column."""
 
+RUN = 4
+"""Channels whose lanes are neighbours in every scheme."""
+
 
 @record(frozen=True)
 class Scheme:
@@ -132,43 +135,52 @@ class PackDepthwise(KernelSpec):
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
-        input_zero, weight_zero = (f.emit(I32, f"trunc {word} to i32") for word in (a.input_zero, a.weight_zero))
-        lanes = a.width // a.parts
-        part_bytes = lanes * a.rows * self.item
+        words = vector("i32", RUN)
+        input_zero, weight_zero = (
+            f.splat(f.emit(I32, f"trunc {word} to i32"), RUN) for word in (a.input_zero, a.weight_zero)
+        )
+        lanes, lane_bytes = a.width // a.parts, a.rows * self.item
+        part_bytes = lanes * lane_bytes
         layer_bytes = part_bytes * a.parts
-        with f.share(a.blocks) as block, f.loop(0, a.width) as each:
+        with f.share(a.blocks) as block, f.loop(0, a.width // RUN) as run:
             panel = f.offset(a.destination, block * a.block_bytes)
-            channel = (a.first + block * a.width + each.index) % a.channels
-            source = f.offset(a.source, channel)
-            run, inside = each.index // (a.parts * 4), each.index % (a.parts * 4)
-            lane, part = run * 4 + inside % 4, inside // 4
-            begin = f.offset(panel, a.width * 8 + part * part_bytes + lane * a.rows * self.item)
-            total = f.constant(I32, 0)
+            first = a.first + block * a.width + run.index * RUN
+            channels = [(first + other) % a.channels for other in range(RUN)]
+            sources = [f.offset(a.source, channel) for channel in channels]
+            lane, part = run.index // a.parts * RUN, run.index % a.parts
+            begin = f.offset(panel, a.width * 8 + part * part_bytes + lane * lane_bytes)
+            total = f.constant(words, 0)
             with f.loop(0, a.output_rows * a.quads, carry=[total]) as quads:
                 to = f.offset(begin, quads.index * layer_bytes * self.layers)
                 is_first = f.compare("slt", quads.index, a.quads)
                 with f.loop(0, a.rows, carry=quads.values) as taps:
                     offset = f.load(I64, f.at(a.table, quads.index * a.rows + taps.index, "i64"))
                     is_there = f.compare("sge", offset, 0)
-                    byte = f.load(vector("i8", 1), f.offset(source, f.greatest(offset, 0)))
-                    wide = f.emit(I32, f"{'sext' if self.weights == 'i8' else 'zext'} {byte} to i32")
-                    value = f.select(is_there, f.wrapping("sub", wide, weight_zero), 0)
-                    self._store(f, value, f.offset(to, taps.index * self.item), layer_bytes)
-                    taps.hand_on([f.wrapping("add", taps.values[0], f.select(is_first, value, 0))])
+                    offset = f.greatest(offset, 0)
+                    bytes = f.gathered(vector("i8", 1), [f.offset(source, offset) for source in sources])
+                    wide = f.emit(words, f"{'sext' if self.weights == 'i8' else 'zext'} {bytes} to {words}")
+                    values = f.select(is_there, f.wrapping("sub", wide, weight_zero), 0)
+                    self._store(f, values, f.offset(to, taps.index * self.item), lane_bytes, layer_bytes)
+                    taps.hand_on([f.wrapping("add", taps.values[0], f.select(is_first, values, 0))])
                 quads.hand_on(taps.results)
-            bias = f.load(I32, f.at(a.bias, channel, "i32"))
-            bias = f.wrapping("sub", bias, f.wrapping("mul", input_zero, quads.results[0]))
+            bias = f.gathered(vector("i32", 1), [f.at(a.bias, channel, "i32") for channel in channels])
             place = f.at(panel, part * lanes + lane, "i32")
-            f.store(bias, place)
-            f.store(f.load(F32, f.offset(a.scales, channel * a.scale_step)), f.offset(place, a.width * 4))
+            f.store(f.wrapping("sub", bias, f.wrapping("mul", input_zero, quads.results[0])), place)
+            scales = f.gathered(F32, [f.offset(a.scales, channel * a.scale_step) for channel in channels])
+            f.store(scales, f.offset(place, a.width * 4))
         return module.text()
 
-    def _store(self, f: Function, value: Value, to: Value, layer_bytes: Value) -> None:
-        type = vector(f"i{8 * self.item}", 1)
+    def _store(self, f: Function, values: Value, to: Value, lane_bytes: Value, layer_bytes: Value) -> None:
         for _ in range(self.layers - 1):
-            part = f.intrinsic("llvm.smax", value, f.constant(I32, -128))
-            part = f.intrinsic("llvm.smin", part, f.constant(I32, 127))
-            f.store(f.emit(type, f"trunc {part} to {type}"), to)
-            value = f.wrapping("sub", value, part)
+            part = f.intrinsic("llvm.smax", values, f.constant(values.type, -128))
+            part = f.intrinsic("llvm.smin", part, f.constant(values.type, 127))
+            self._scatter(f, part, to, lane_bytes)
+            values = f.wrapping("sub", values, part)
             to = f.offset(to, layer_bytes)
-        f.store(f.emit(type, f"trunc {value} to {type}"), to)
+        self._scatter(f, values, to, lane_bytes)
+
+    def _scatter(self, f: Function, values: Value, to: Value, lane_bytes: Value) -> None:
+        type = values.type.with_element(f"i{8 * self.item}")
+        weights = f.emit(type, f"trunc {values} to {type}")
+        for lane in range(RUN):
+            f.store(f.emit(type.scalar, f"extractelement {weights}, i32 {lane}"), f.offset(to, lane * lane_bytes))

@@ -44,7 +44,7 @@ from gossamer.targets import Target
 STEP = 4
 """Bytes of depth of a step."""
 
-Walk = Literal["", "taps", "steps"]
+Walk = Literal["", "taps", "steps", "gathered"]
 
 TOP_BITS = -0x7F7F7F80
 """Of the bytes of a word, as int32."""
@@ -108,6 +108,8 @@ class QuantizedGemm(KernelSpec):
     sums: bool = False
     nudged: bool = False
     half: bool = False
+    together: bool = False
+    gathered: int = 0
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         depth="i64",
@@ -127,7 +129,8 @@ class QuantizedGemm(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        kind = {"": "gemm", "taps": "conv", "steps": "steps"}[self.walk] + str(self.short or "")
+        names = {"": "gemm", "taps": "conv", "steps": "steps", "gathered": f"gathered{self.gathered}x"}
+        kind = names[self.walk] + str(self.short or "")
         return (self.type, "sums" * self.sums, kind, name_of(self.epilogue), f"{self.mr}x{self.nv}")
 
     @property
@@ -145,6 +148,7 @@ class QuantizedGemm(KernelSpec):
             "nudged" * self.nudged,
             "ragged" * self.ragged,
             "shifted" * self.shifted,
+            "together" * self.together,
             f"p{self.prefetch}" * bool(self.prefetch),
         )
         return "_".join(filter(None, forms))
@@ -185,7 +189,9 @@ class QuantizedGemm(KernelSpec):
                 for v, part in enumerate(parts):
                     part.store(totals[i * self.nv + v], f.offset(row, size * v))
         else:
-            self.finish(f, shape, self.numbers(f, shape), totals, f.offset(b, self.nv * size), c, residual)
+            rows = rows_at(f, c, shape.c_stride, self.mr)
+            others = rows_at(f, residual, shape.residual_stride, self.mr)
+            self.finish(f, shape, self.numbers(f, shape), totals, f.offset(b, self.nv * size), rows, others)
         return module.text()
 
     def _words(self, f: Function, v: int) -> Type:
@@ -199,6 +205,8 @@ class QuantizedGemm(KernelSpec):
         panel_step = self.nv * 4 * f.lanes
         if self.walk == "":
             return self._depth(f, dots, shape, a, b, following, sums)
+        if self.walk == "gathered":
+            return self._gathered(f, dots, shape, a, b, sums)
         with f.loop(0, shape.taps, carry=sums) as taps:
             tap = f.offset(a, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
             if self.walk == "steps":
@@ -209,6 +217,32 @@ class QuantizedGemm(KernelSpec):
                 carried = self._depth(f, dots, shape, tap, panel, fetch, taps.values)
             taps.hand_on(carried)
         return taps.results
+
+    def _gathered(
+        self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, sums: list[Value]
+    ) -> list[Value]:
+        """The sums plus all of the depth, which is brought together for every row first."""
+        depth = self.gathered * self.short
+        bytes = vector("i8", 32 if depth <= 32 else 64)
+        places = rows_at(f, f.stack(bytes, self.mr, bytes.lanes), f.integer(bytes.lanes), self.mr)
+        taps = [f.load(I64, f.at(shape.tap_offsets, tap, "i64")) for tap in range(self.gathered)]
+        for row, place in zip(rows_at(f, a, shape.a_stride, self.mr), places, strict=True):
+            value = f.constant(bytes, 0)
+            for number, tap in enumerate(taps):
+                first = number * self.short
+                value = _merged(f, value, f.offset(row, tap - first), first, first + self.short)
+            f.store(value ^ -128 if dots.flips else value, place)
+        f.keep_order()
+        dots = Dots(f, "u8")  # which they are now
+        with f.loop(0, -(-depth // STEP), carry=sums) as steps:
+            at = f.least(steps.index * STEP, max(depth - STEP, 0))
+
+            def word(i: int, first: int) -> Value:
+                return f.emit(I32, f"load i32, {f.offset(places[i], at + first)}, align 1")
+
+            panel = f.offset(b, steps.index * (self.nv * 4 * f.lanes))
+            steps.hand_on(self._products(f, dots, word, panel, steps.values))
+        return steps.results
 
     def _row_sums(self, f: Function, dots: Dots, shape: Arguments, a: Value) -> list[Value]:
         """The sums of the only tap of every row, in all lanes."""
@@ -331,18 +365,16 @@ class QuantizedGemm(KernelSpec):
         numbers: Numbers,
         totals: list[Value],
         scales: Value,
-        c: Value,
-        residual: Value,
+        rows: list[Value],
+        residual_rows: list[Value],
     ) -> None:
         """Requantize, apply the epilogue and store."""
         lanes, size = f.lanes, 4 * f.lanes
         zero_point, low, high, most, nudge, parameters = numbers
-        rows = rows_at(f, c, shape.c_stride, self.mr)
         read: dict[int, Any] = dict(parameters)
         types = [self.type] * operand_count(self.epilogue)
-        has_residual = self.residual > 0
-        residual_rows = rows_at(f, residual, shape.residual_stride, self.mr) if has_residual else []
         found = groups(self.nv, self.half)
+        quantized = []
         for first, count in found:
             floats = [self._words(f, first + v).with_element("float") for v in range(count)]
             scale = [f.load(type, f.offset(scales, size * (first + v))) for v, type in enumerate(floats)]
@@ -367,19 +399,22 @@ class QuantizedGemm(KernelSpec):
                 if self.clamps:
                     prefix = "s" if self.type == "i8" else "u"
                     bytes = f.intrinsic(f"llvm.{prefix}min", f.intrinsic(f"llvm.{prefix}max", bytes, low), high)
-                read[0] = bytes
-                if has_residual:
-                    parts = [_load(f, f.offset(residual_rows[i], start), run, here) for i in members]
-                    read[self.residual] = _joined(f, parts, size)
-                result = apply(self.epilogue, f, [read[number] for number in range(len(types))], types)
-                for number, i in enumerate(members):
-                    part = f.shuffle(result, result, range(number * run, (number + 1) * run)) if run < size else result
-                    _store(f, part, f.offset(rows[i], start), here)
+                pieces = (members[:1], run * len(members)) if self.together else (members, run)
+                quantized.append((bytes, *pieces, start, here))
+        for bytes, members, run, start, here in quantized:
+            read[0] = bytes
+            if self.residual:
+                parts = [_load(f, f.offset(residual_rows[i], start), run, here) for i in members]
+                read[self.residual] = _joined(f, parts, size)
+            result = apply(self.epilogue, f, [read[number] for number in range(len(types))], types)
+            for number, i in enumerate(members):
+                part = f.shuffle(result, result, range(number * run, (number + 1) * run)) if run < size else result
+                _store(f, part, f.offset(rows[i], start), here)
 
     def _check(self, target: Target) -> None:
         if not 1 <= self.mr <= len(ROW_ADDRESS):
             raise CompileError(f"{self.name}: mr must be 1 to {len(ROW_ADDRESS)}, got {self.mr}.")
-        if not 0 <= self.short < STEP or (self.short and self.walk != "steps"):
+        if self.walk != "gathered" and (not 0 <= self.short < STEP or (self.short and self.walk != "steps")):
             raise CompileError(f"{self.name}: short steps have 1 to {STEP - 1} bytes and a table.")
         if self.half and not has_halves(target):
             raise CompileError(f"{self.name}: {target.name} has no halves of vectors.")
@@ -387,6 +422,8 @@ class QuantizedGemm(KernelSpec):
             raise CompileError(
                 f"{self.name}: half a vector is the last of a ragged kernel that is neither shifted, large nor nudged."
             )
+        if self.together and (self.nv > 2 or self.ragged or self.sums):
+            raise CompileError(f"{self.name}: pixels of one or two whole vectors of bytes can lie together.")
         if self.sums and self.epilogue != IDENTITY:
             raise CompileError(f"{self.name}: sums have no epilogue.")
         if operand_count(self.epilogue) - len(parameters_of(self.epilogue)) > 2:
@@ -396,6 +433,15 @@ class QuantizedGemm(KernelSpec):
 def _splat(f: Function, number: Value, element: str, lanes: int) -> Value:
     """The low bits of an i64 in every lane."""
     return f.splat(f.emit(vector(element, 1), f"trunc {number} to {element}"), lanes)
+
+
+def _merged(f: Function, value: Value, pointer: Value, first: int, end: int) -> Value:
+    """A vector with some of its lanes replaced by what lies at them behind a pointer, where no other is read."""
+    type = value.type
+    mask = ", ".join(f"i1 {first <= lane < end}".lower() for lane in range(type.lanes))
+    name = f"llvm.masked.load.{type.suffix}.p0"
+    f.module.declare(f"declare {type} @{name}(ptr, {type.with_element('i1')}, {type})")
+    return f.emit(type, f"call {type} @{name}(ptr align 1 {pointer.text}, {type.with_element('i1')} <{mask}>, {value})")
 
 
 def _wider(lanes: int) -> list[int]:

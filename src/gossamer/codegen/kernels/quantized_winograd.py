@@ -4,7 +4,8 @@ Winograd's F(4x4, 3x3) (`gossamer.codegen.kernels.winograd`) at the points 0, 1,
 its matrices but for quarters, sixths and 24ths in that of the weights. Here the rows of the points 2 and -2 are
 multiplied by 24, all others by 12; what comes out in each direction is the sum times 24 or, where that can be halved on
 the way, 12, and in all the sum times 9 x 2^4, 2^5 or 2^6. Everything is computed modulo 2^32, where 9 has an inverse:
-as long as 64 times a sum is less than 2^31, a shift brings back the sum itself.
+a multiplication makes it 64 times the sum, as long as that is less than 2^31. As a float this is as exact as the sum
+itself, and the scales of channels are 64 times smaller. Biases come in with a plane that all pixels have alike.
 
 Larger sums, those of ``deep`` kernels, have the point -1/2 instead of -2. There are halves, sixths, 15ths and 30ths
 then, and what comes out is the sum times 225 x 4 everywhere. Without the symmetry of the points more must be added: a
@@ -21,7 +22,7 @@ transforms and packs weights, once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from gossamer.codegen.dots import Byte
@@ -45,20 +46,26 @@ PLANES = SIDE * SIDE
 BLOCK = 8
 """Steps of depth whose weights are transformed at a time: the depth is a multiple."""
 
-DEPTH = 224
-"""The largest depth, in whole vectors of every target: 9 x 128 x 128 x 224 x 64 is less than 2^31."""
-
-DEEPEST = 3632
-"""That of deep kernels: 9 x 128 x 128 x 3632 x 4 is less than 2^31."""
+SHIFTS = 6, 2
+"""Sums come out 2 to this power as large; ``deep``: to the other one."""
 
 HEADER = 2
-"""Vectors in front of the packed weights for every vector of channels: the bias (int32) and scales (float32)."""
+"""Vectors in front of the packed weights for every vector of channels: the bias (int32), as a plane has it, and scales
+(float32) of sums as they come out."""
 
 PREFETCH = 2
 """Lines of the next panel that a product fetches in every step of depth."""
 
 _INVERSES = 0x38E38E39, 0x87654321
 """Those of 9 and 225, modulo 2^32."""
+
+_FACTORS = 144, 900
+"""How many times the bias is in the plane of the point 1 in both directions, from where all pixels have it."""
+
+
+def fits(depth: int, bias: int, deep: bool) -> bool:
+    """Whether sums of so much depth, plus no more than such a bias, come out in 32 bits."""
+    return (9 * 128 * 255 * depth + bias) << SHIFTS[deep] < 1 << 31
 
 
 def plane_bytes(rows: int, channels: int, item: int) -> int:
@@ -71,7 +78,7 @@ def plane_bytes(rows: int, channels: int, item: int) -> int:
 class QuantizedWinogradWeights(KernelSpec):
     """Weights [channels, 3, 3, depth], int8, transformed and packed, and what else belongs to the channels.
 
-    At ``header`` are the bias and the scales of each vector of channels, at ``destination`` int16: for each row of
+    At ``header`` is what `HEADER` says of each vector of channels, at ``destination`` int16: for each row of
     planes panels [vector of channels][pair of depth][6 planes][lanes][2]. ``bias`` are int32, ``scales`` float32,
     ``scale_step`` bytes apart (0: one for all channels); ``zero_point`` is that of the pixels, less 128 where they are
     unsigned, for which the bias makes up. Channels are whole vectors. Threads share vectors of channels.
@@ -119,8 +126,8 @@ class QuantizedWinogradWeights(KernelSpec):
                     for tap in range(9):
                         bytes = f.load(vector("i8", BLOCK), f.offset(taps, a.depth * tap))
                         filter.append(f.emit(vector("i16", BLOCK), f"sext {bytes} to {vector('i16', BLOCK)}"))
-                    rows = [filter[:3], filter[3:6], filter[6:]]
-                    for plane, value in enumerate(_transformed(f, _WEIGHTS[self.deep], rows)):
+                    grid = (filter[column::3] for column in range(3))
+                    for plane, value in enumerate(_transformed(f, _WEIGHTS[self.deep], grid)):
                         f.store(value, f.offset(square, channels.index * row + plane * lanes * row))
                 with f.loop(0, PLANES) as planes:
                     here = f.offset(square, planes.index * (lanes * row))
@@ -135,9 +142,10 @@ class QuantizedWinogradWeights(KernelSpec):
             words = vector("i32", lanes)
             zero = f.splat(f.emit(I32, f"trunc {a.zero_point} to i32"))
             bias = f.load(words, f.offset(a.bias, number * size))
-            f.store(f.wrapping("sub", bias, f.wrapping("mul", f.load(words, sums), zero)), header)
+            bias = f.wrapping("sub", bias, f.wrapping("mul", f.load(words, sums), zero))
+            f.store(f.wrapping("mul", bias, _FACTORS[self.deep]), header)
             scales = [f.offset(a.scales, (number * lanes + lane) * a.scale_step) for lane in range(lanes)]
-            f.store(f.gathered(f.f32.scalar, scales), f.offset(header, size))
+            f.store(f.gathered(f.f32.scalar, scales) * 2.0 ** -SHIFTS[self.deep], f.offset(header, size))
         return module.text()
 
     def _sum(self, f: Function, first: Value, bytes: Value, to: Value) -> None:
@@ -179,18 +187,18 @@ class QuantizedWinogradInput(KernelSpec):
         x, v, shape_pointer = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
         bytes, wide = (vector(element, f.lanes) for element in ("i8", "i16"))
+
+        def pixel(pointer: Value) -> Value:
+            value = f.load(bytes, pointer)
+            if self.type == "u8":
+                value = f.wrapping("xor", value, -128)
+            return f.emit(wide, f"sext {value} to {wide}")
+
         with f.loop(0, shape.channels, f.lanes) as loop:
-            pixels: list[list[Value]] = []
-            for row in range(SIDE):
-                at = f.offset(x, loop.index + shape.x_row * row)
-                pixels.append([])
-                for column in range(SIDE):
-                    value = f.load(bytes, f.offset(at, shape.x_column * column))
-                    if self.type == "u8":
-                        value = f.wrapping("xor", value, -128)
-                    pixels[-1].append(f.emit(wide, f"sext {value} to {wide}"))
+            rows = [f.offset(x, loop.index + shape.x_row * row) for row in range(SIDE)]
+            grid = ([pixel(f.offset(row, shape.x_column * column)) for row in rows] for column in range(SIDE))
             to = f.offset(v, loop.index * 2)
-            for value in _transformed(f, _INPUT[self.deep], pixels):
+            for value in _transformed(f, _INPUT[self.deep], grid):
                 f.store(value, to)
                 to = f.offset(to, shape.v_plane)
         return module.text()
@@ -295,7 +303,8 @@ class QuantizedWinogradOutput(KernelSpec):
     those that another tile writes: sums are exact, so they are the same.
 
     ``shape`` is the argument block: ``channels``, whole vectors; ``m_plane``, bytes between planes of m; the bytes
-    between pixels of y and of the residual; the others, and the fields, are those of `QuantizedGemm`.
+    between pixels of y and of the residual; the others, and the fields, are those of `QuantizedGemm`. ``together``:
+    there is one vector of channels, and pixels of a row lie one behind the other.
     """
 
     type: Byte = "i8"
@@ -303,6 +312,7 @@ class QuantizedWinogradOutput(KernelSpec):
     clamps: bool = False
     large: bool = False
     deep: bool = False
+    together: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         channels="i64",
@@ -323,7 +333,8 @@ class QuantizedWinogradOutput(KernelSpec):
 
     @property
     def variant(self) -> str:
-        return "_".join(filter(None, ("clamp" * self.clamps, "large" * self.large, "deep" * self.deep)))
+        forms = ("clamp" * self.clamps, "large" * self.large, "deep" * self.deep, "together" * self.together)
+        return "_".join(filter(None, forms))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -332,32 +343,40 @@ class QuantizedWinogradOutput(KernelSpec):
         m, header, y, residual, shape_pointer, _, _ = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
         size, words = 4 * f.lanes, vector("i32", f.lanes)
-        row_of_pixels = QuantizedGemm(self.isa, SIZE, 1, self.type, self.epilogue, clamps=self.clamps, large=self.large)
-        numbers = row_of_pixels.numbers(f, shape)
+        pixels = QuantizedGemm(
+            self.isa, SIZE**2, 1, self.type, self.epilogue, clamps=self.clamps, large=self.large, together=self.together
+        )
+        numbers = pixels.numbers(f, shape)
         with f.loop(0, shape.channels, f.lanes) as loop:
+            known = f.offset(header, loop.index * (4 * HEADER))
+            bias = f.load(words, known)
             columns = []
             for column in range(SIZE):
                 at = f.offset(m, loop.index * 4 + shape.m_plane * column)
-                rows = [f.load(words, row) for row in rows_at(f, at, shape.m_plane * SIZE, SIDE)]
-                columns.append(_OUTPUT[self.deep](f, rows))
-            known = f.offset(header, loop.index * (4 * HEADER))
-            bias, scales = f.load(words, known), f.offset(known, size)
+                planes = [f.load(words, plane) for plane in rows_at(f, at, shape.m_plane * SIZE, SIDE)]
+                planes[1] = _plus(f, planes[1], bias if column or self.deep else _twice(f, bias))
+                columns.append(_OUTPUT[self.deep](f, planes))
+            totals, to, others = [], [], []
             for row in range(SIZE):
-                totals = []
-                for column in range(SIZE):
-                    value = f.wrapping("mul", columns[column][row], _INVERSES[self.deep])
-                    value = f.wrapping("ashr", value, 2 if self.deep else 4 + (row == 0) + (column == 0))
-                    totals.append(f.wrapping("add", value, bias))
-                to = f.offset(y, loop.index + shape.y_row * row)
+                to += rows_at(f, f.offset(y, loop.index + shape.y_row * row), shape.c_stride, SIZE)
                 other = f.offset(residual, loop.index + shape.residual_row * row)
-                row_of_pixels.finish(f, shape, numbers, totals, scales, to, other)
+                others += rows_at(f, other, shape.residual_stride, SIZE)
+                for column in range(SIZE):
+                    factor = _INVERSES[self.deep] << (0 if self.deep else (row > 0) + (column > 0))
+                    totals.append(f.wrapping("mul", columns[column][row], factor & 0xFFFFFFFF))
+            pixels.finish(f, shape, numbers, totals, f.offset(known, size), to, others)
         return module.text()
 
 
-def _transformed(f: Function, transform: Transform, grid: Sequence[Sequence[Value]]) -> list[Value]:
-    """The matrix from both sides of a grid, row by row."""
-    columns = [transform(f, [row[column] for row in grid]) for column in range(len(grid[0]))]
-    return [value for row in zip(*columns, strict=True) for value in transform(f, row)]
+def _transformed(f: Function, transform: Transform, columns: Iterable[Sequence[Value]]) -> Iterator[Value]:
+    """The matrix from both sides of a grid, row by row.
+
+    Columns are asked for, and values handed out, one by one: if all loads are in front and all stores behind, the
+    additions between do not hide them (0.8 of the time on Zen 4).
+    """
+    transformed = [transform(f, column) for column in columns]
+    for row in zip(*transformed, strict=True):
+        yield from transform(f, row)
 
 
 # The matrices B^T, 12 or 24 times G, and 12 or 24 times A^T, by what their rows share. Where doubling is an addition,

@@ -17,6 +17,7 @@ from typing import ClassVar
 from gossamer.codegen.dots import Byte
 from gossamer.codegen.expression import IDENTITY, Expression, name_of
 from gossamer.codegen.ir import I64, Arguments, Function, Module, Value, vector
+from gossamer.codegen.kernels.contract import rows_at
 from gossamer.codegen.kernels.quantized_contract import HEADER, STEP, QuantizedGemm
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -197,7 +198,8 @@ class TileGemm(KernelSpec):
                     totals = [f.load(words, f.offset(at, 4 * ROWS * number)) for number in range(rows * self.nv)]
                     y = f.offset(to, turn.index * shape.c_stride)
                     x = f.offset(added, turn.index * shape.residual_stride)
-                    form(rows).finish(f, shape, numbers, totals, scales, y, x)
+                    pixels, others = rows_at(f, y, shape.c_stride, rows), rows_at(f, x, shape.residual_stride, rows)
+                    form(rows).finish(f, shape, numbers, totals, scales, pixels, others)
 
 
 class _Held:

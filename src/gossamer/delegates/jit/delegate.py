@@ -331,6 +331,7 @@ class JitKernel(DelegateKernel):
         if program is None:
             _run_reference(ctx)
             return
+        moved = False
         for at, (tensor, base, size) in enumerate(self._tensors):
             memory = ctx.memory(tensor)
             if memory is not self._bound[at]:
@@ -341,10 +342,12 @@ class JitKernel(DelegateKernel):
                     )
                 program.bind(base, memory.ctypes.data)
                 self._bound[at] = memory
+                moved = True
         try:
             if self._observer is None:
                 program.run(self._delegate.num_threads, poll=ctx.poll)
-                self.again = program.again(self._delegate.num_threads)
+                # The first result does not wait for what makes later ones faster.
+                self.again = None if moved else program.again(self._delegate.num_threads)
             else:
                 self._observer(program.profile(self._delegate.num_threads, poll=ctx.poll))
         except IndexFault:
