@@ -68,10 +68,13 @@ def save(directory: Path | None, key: str, values: dict[str, Any], kind: str = P
 
 def private_directory(path: Path) -> None:
     """Make the directory, or make sure, that only this user can put files into it; `OSError` if that cannot be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-    found = path.lstat()
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode):
         raise OSError(f"{path} is not a directory")
     if sys.platform == "win32":

@@ -501,10 +501,11 @@ def test_a_large_archive_loses_what_was_not_used_for_longest(place: Path) -> Non
     archive.add({f"k{number}": Blob(code + bytes(4000), 0) for number in range(10)})
     for number in range(10):
         set_day(path_of(archive), f"k{number}", 1000 - number)
-    pruned = KernelArchive(place, KEY, limit=40_000)
-    assert pruned.names() == ("k0", "k1", "k2", "k3")
+    assert KernelArchive(place, KEY, limit=40_000).add({"new": returning(1)})
+    pruned = KernelArchive(place, KEY)
+    assert pruned.names() == ("k0", "k1", "k2", "k3", "new")
     assert path_of(archive).stat().st_size <= 40_000
-    assert [call(pruned.find(name)) for name in pruned.names()] == [1] * 4
+    assert [call(pruned.find(name)) for name in pruned.names()] == [1] * 5
 
 
 def test_archives_of_other_keys_go_first(place: Path) -> None:
@@ -515,7 +516,8 @@ def test_archives_of_other_keys_go_first(place: Path) -> None:
         os.utime(path_of(archive), (number, number))
         paths.append(path_of(archive))
     last = KernelArchive(place, "key 0", limit=30_000)
-    assert last.names() == ("k",)
+    assert last.add({"new": returning(1)})
+    assert last.names() == ("k", "new")
     assert [path.exists() for path in paths] == [True, False, False, True]
 
 

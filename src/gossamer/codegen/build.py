@@ -40,6 +40,7 @@ PASSES: Passes = (
     shared.run,
     fuse.run,
     tables.run,
+    fuse.run,  # tables, now that they are known
     padding.run,
     pads.run,
     strides.run,

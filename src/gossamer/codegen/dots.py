@@ -191,6 +191,28 @@ def narrowed(f: Function, vectors: Sequence[Value], zero_point: Value, type: Byt
     return packed(f, "i8", halves[0], halves[1], type == "i8")
 
 
+def has_rows(target: Target, type: Byte) -> bool:
+    """Whether `narrowed_row` is there: AVX-512 has it for signed bytes."""
+    return target.vector_bits == 512 and type == "i8"
+
+
+def narrowed_row(f: Function, vectors: Sequence[Value], zero_point: Value) -> Value:
+    """As `narrowed`, of one or two vectors, nothing but their bytes.
+
+    The sum of a single one has 32 bits: no product of an int32 and a float32 below 1 is too large for that.
+    """
+    if len(vectors) == 2:
+        level = f.intrinsic("llvm.sadd.sat", packed(f, "i16", vectors[0], vectors[1], True), zero_point)
+    else:
+        (level,) = vectors
+        low = f.shuffle(zero_point, zero_point, range(level.type.lanes))
+        level = f.wrapping("add", level, f.emit(level.type, f"sext {low} to {level.type}"))
+    bytes, mask = level.type.with_element("i8"), f"i{level.type.lanes}"
+    name = f"llvm.x86.avx512.mask.pmovs.{'wb' if level.type.element == 'i16' else 'db'}.512"
+    f.module.declare(f"declare {bytes} @{name}({level.type}, {bytes}, {mask})")
+    return f.emit(bytes, f"call {bytes} @{name}({level}, {bytes} zeroinitializer, {mask} -1)")
+
+
 def packed(f: Function, element: str, a: Value, b: Value, signed: bool) -> Value:
     """a and b saturated to half the bits, one behind the other; on x86, in each 128 bits."""
     type = vector(element, 2 * a.type.lanes)

@@ -81,7 +81,6 @@ class KernelArchive:
                 self._complain(error)
                 self.writable = False
                 return
-            self._keep_within_limit(self.path.parent)
         self.refresh()
 
     def find(self, name: str) -> int | None:
@@ -204,6 +203,7 @@ class KernelArchive:
     def _save(self, kernels: Mapping[str, Blob]) -> bool:
         if self.path is None:
             return False
+        self._keep_within_limit(self.path.parent)
         try:
             with _locked(self.path.parent):
                 kept, days = _read_to_rewrite(self.path, self.key)

@@ -259,7 +259,8 @@ class Product:
 class Convolution:
     """y = epilogue(x * weights + bias) through a driver, over NHWC arrays; x has its border already.
 
-    ``depth_block``: the elements of depth of a block, for the panel driver; none: the tile driver.
+    ``depth_block``: the elements of depth of a block, for the panel driver; none: the tile driver. ``by_tile``: how
+    threads share what the panel driver does.
     """
 
     def __init__(
@@ -278,6 +279,7 @@ class Convolution:
         depth_block: int | None = None,
         prefetch: int = 0,
         threads: int = 1,
+        by_tile: bool = False,
     ) -> None:
         channels, kernel_height, kernel_width, depth = weights.shape
         mr, nv = tile
@@ -411,6 +413,8 @@ class Convolution:
             blocks=blocks(nv, False) if panels.whole else 0,
             ragged_blocks=blocks(panels.rest_nv, True) if panels.rest_nv else 0,
             block_count=len(pieces),
+            panel_tasks=1 if by_tile else images * rows * tiles,
+            tile_tasks=panels.whole + (panels.rest_nv > 0) if by_tile else 1,
         )
 
     def run(self, threads: int = 1) -> None:

@@ -193,14 +193,14 @@ def test_an_output_with_a_border_keeps_it(target: Target) -> None:
 
 
 @on_every_target
-@pytest.mark.parametrize("depth_block", [None, 16])
-def test_bits_do_not_depend_on_threads(target: Target, depth_block: int | None) -> None:
+@pytest.mark.parametrize(("depth_block", "by_tile"), [(None, False), (16, False), (16, True)])
+def test_bits_do_not_depend_on_threads(target: Target, depth_block: int | None, by_tile: bool) -> None:
     rng = np.random.default_rng(5)
     x, weights, bias = normal(rng, 1, 10, 11, 48), normal(rng, 100, 1, 1, 48), normal(rng, 100)
     results = []
-    for threads in (1, 2, 3, 7):
+    for threads in (1, 2, 3, 7, 50):
         y = filled((1, 10, 11, 100))
-        how = {"depth_block": depth_block, "prefetch": 1}
+        how = {"depth_block": depth_block, "prefetch": 1, "by_tile": by_tile}
         Convolution(target, x, weights, bias, y, (4, 2), ("logistic", 0), **how).run(threads)
         results.append(y.tobytes())
     assert len(set(results)) == 1

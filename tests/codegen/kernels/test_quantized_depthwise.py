@@ -37,6 +37,7 @@ class Layer:
         images: int = 2,
         together: int = 1,
         clamps: bool = True,
+        looks_up: bool = False,
     ) -> None:
         rng = np.random.default_rng(seed)
         self.type, self.weight_type, self.kernel, self.stride, self.dilation = type, weights, kernel, stride, dilation
@@ -50,6 +51,7 @@ class Layer:
         self.input_zero, self.zero_point = (int(n) for n in rng.integers(low, low + 256, 2))
         self.weight_zero = 0 if weights == "i8" else int(rng.integers(0, 256))
         self.low, self.high = (low + 3, low + 250) if clamps else (low, low + 255)
+        self.table = guarded(rng.permutation(256).astype(np.uint8)) if looks_up else None
         self.y = guarded(np.full((images, *output, channels), 77, DTYPES[type]))
 
     @staticmethod
@@ -72,7 +74,8 @@ class Layer:
                 sums += centred * (self.weights[h, w].astype(np.int64) - self.weight_zero)
         real = sums.astype(np.int32).astype(np.float32) * self.scales
         levels = np.rint(real).astype(np.float64) + self.zero_point
-        return np.clip(levels, self.low, self.high).astype(self.y.dtype)
+        bytes = np.clip(levels, self.low, self.high).astype(self.y.dtype)
+        return bytes if self.table is None else self.table[bytes.view(np.uint8)].view(self.y.dtype)
 
     def run(
         self, target: Target, width: int, *, form: str = "kept", rows: int = 1, pixels: int = 1, threads: int = 1
@@ -142,6 +145,7 @@ class Layer:
                     count < width,
                     clamps,
                     saturates,
+                    self.table is not None,
                 )
                 shape = block(
                     spec.arguments,
@@ -160,6 +164,7 @@ class Layer:
                     zero_point=self.zero_point,
                     low=self.low,
                     high=self.high,
+                    table=0 if self.table is None else self.table,
                 )
                 held.append((packed, shape))
                 words.extend(block(QuantizedDepthwise.piece, kernel=spec, shape=shape, channel=first, weights=packed))
@@ -235,6 +240,17 @@ def test_pixels_as_channels(target: Target, form: str) -> None:
                 np.testing.assert_array_equal(layer.run(target, channels, form=form), layer.expected())
 
 
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+def test_one_row_has_the_first_of_the_weights_of_two(target: Target) -> None:
+    for width in widths(target):
+        of = scheme(target, width)
+        for kernel in ((3, 3), (5, 5), (4, 2), (7, 7)):
+            for staged in (False, True):
+                one, two = (quads_of(of, kernel, rows, staged=staged) for rows in (1, 2))
+                assert two[: len(one)] == one
+                assert weights_of(kernel, two, 0)[: len(one)] == weights_of(kernel, one, 0)
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @on_every_extension
 def test_stages(target: Target, stride: int) -> None:
@@ -279,6 +295,16 @@ def test_every_type(target: Target, type: Byte, weights: Byte) -> None:
 
 
 @on_every_extension
+@pytest.mark.parametrize("form", ["kept", "apart", "any", "staged"])
+def test_bytes_are_looked_up_in_a_table(target: Target, form: str) -> None:
+    for width in widths(target) if form != "staged" or target.dot else ():
+        for channels in (width, width + 3) if form != "staged" else (width,):
+            for type in ("i8", "u8"):
+                layer = Layer(7, (3, 3), (2, 5), channels, type=type, clamps=type == "i8", looks_up=True)
+                np.testing.assert_array_equal(layer.run(target, width, form=form), layer.expected())
+
+
+@on_every_extension
 def test_large_scales_saturate(target: Target) -> None:
     for width in widths(target):
         layer = Layer(5, (3, 3), (4, 4), width, scale=1e5)
@@ -301,6 +327,8 @@ def test_names_and_refusals() -> None:
     assert QuantizedRows("avx512vnni", "i8", 64, (3, 3, 1), 2, 2).name == "i8_dwconv_3x3s1_2x2x64__avx512vnni"
     assert QuantizedRows("avx512vnni", "u8", 16, (3, 3, 0)).name == "u8_dwconv_3x3_1x1x16__avx512vnni"
     assert QuantizedRows("avx2", "u8", 16, (3, 3, 0), spread=8).name == "u8_dwconv_3x3by8_1x1x16__avx2"
+    looking = QuantizedRows("avx2", "i8", 16, (3, 3, 1), 2, looks_up=True)
+    assert looking.name == "i8_dwconv_3x3s1_lookup_2x1x16__avx2"
     rare = QuantizedRows("neon", "u8", 8, layers=2, ragged=True, clamps=True, saturates=True)
     assert rare.name == "u8_dwconv_any_1x1x8__neon_wide_ragged_clamps_saturates"
     assert QuantizedDepthwise("avx2").name == "x8_dwconv_lines__avx2"

@@ -96,6 +96,7 @@ CONVOLUTIONS: list[tuple[tuple[int, int, int, int], tuple[int, int, int], dict[s
     ((3, 1, 1, 260), (130, 1, 1), {}),
     ((1, 20, 10, 1), (64, 10, 4), {"stride": 2}),
     ((1, 7, 7, 512), (1000, 1, 1), {}),
+    ((1, 5, 7, 260), (300, 1, 1), {"activation": RELU}),
     ((1, 8, 12, 16), (32, 3, 3), {}),
     ((2, 7, 15, 32), (16, 3, 3), {"activation": RELU}),
     ((1, 10, 14, 16), (16, 3, 3), {"padding": Padding.VALID}),

@@ -316,6 +316,8 @@ class Contraction(Tiled):
                 blocks=self._blocks(pieces, self.nv, False) if self.panels.whole else 0,
                 ragged_blocks=self._blocks(pieces, self.panels.rest_nv, True) if self.panels.rest_nv else 0,
                 block_count=len(pieces),
+                panel_tasks=self.tiles,
+                tile_tasks=1,
             )
             return
         shape = self._shape(self.depth, self.offsets)

@@ -121,7 +121,6 @@ class HybridContraction(QuantizedContraction):
             self.epilogue,
             walk=self.walk,
             short=self.short,
-            gathered=self.gathered,
             ragged=is_last and self.panels.tail != self.build.dots.lanes(),
             prefetch=prefetch,
             image=self.header is not None,

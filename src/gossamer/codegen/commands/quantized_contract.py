@@ -6,6 +6,7 @@ Operands are an NHWC image, weights [O, h, w, C / groups] and a bias [O] of int3
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,11 @@ from gossamer.views import Requantizing, View
 
 STREAMED = 400 << 10
 """Bytes of weights from which they are streamed, panel by panel, instead of read anew for each tile."""
+
+STREAMED_FEW = 64 << 10
+"""The same where there are no more pixels than channels, which are then less to read anew: weights that come from the
+third-level cache are fetched a panel ahead (128 x 256 x 1024: 149 us, else 153; the products alone take 142, on Zen 4).
+"""
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -107,7 +113,6 @@ class QuantizedContraction(Tiled):
     def __post_init__(self) -> None:
         weights, target = self.weights, self.build.dots
         self.flatten(not weights.image)
-        self.gathered = 0
         self.unsigned = byte_of(self.view) == "u8"
         self.weight_zero = self.requantizing.weight_zero - 128 * self.unsigned
         self.taps, self.depth = len(self.offsets), weights.depth // len(self.offsets)
@@ -116,10 +121,6 @@ class QuantizedContraction(Tiled):
             self.walk: Walk = "taps" if self.taps > 1 else ""
             self.short = 0
             self.steps, self.table, self.tap_depth = weights.depth // STEP, self.offsets, self.depth
-            self.packed_taps, self.packed_depth = 1, weights.depth
-        elif has_halves(target) and weights.depth <= 64:
-            self.walk, self.short, self.gathered = "gathered", self.depth, self.taps
-            self.steps, self.table, self.tap_depth = -(-weights.depth // STEP), self.offsets, STEP
             self.packed_taps, self.packed_depth = 1, weights.depth
         else:
             self.walk, self.short = "steps", self.depth if self.depth < STEP else 0
@@ -150,7 +151,7 @@ class QuantizedContraction(Tiled):
     def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
         """The command of the product; ``place``: where weights have been prepared for this run."""
         build, lanes = self.build, self.build.dots.lanes()
-        streamed = self.weights.bytes > STREAMED and self.tiles > 1
+        streamed = self._is_streamed
         common: dict[str, Word] = {
             **self.geometry(overlapping=not streamed),
             **self._outward(),
@@ -168,6 +169,7 @@ class QuantizedContraction(Tiled):
                 blocks=self._block(shape, self.nv, False) if self.panels.whole else 0,
                 ragged_blocks=self._block(shape, self.panels.rest_nv, True) if self.panels.rest_nv else 0,
                 block_count=1,
+                **self._tasks(),
             )
             return
         last = self.panels.rest_nv
@@ -179,6 +181,18 @@ class QuantizedContraction(Tiled):
         }
         driver = self.driver()
         self._run(driver, barrier, **driver.arguments.chosen(common))
+
+    @property
+    def _is_streamed(self) -> bool:
+        """Whether all tiles go by a panel before the next."""
+        few = prod(self.shape) <= self.weights.channels
+        return self.tiles > 1 and self.weights.bytes >= (STREAMED_FEW if few else STREAMED)
+
+    def _tasks(self) -> dict[str, Word]:
+        """How threads share what is streamed: if it is much, by panels, so that none reads all of them."""
+        if self.weights.bytes >= STREAMED:
+            return {"panel_tasks": self.tiles, "tile_tasks": 1}
+        return {"panel_tasks": 1, "tile_tasks": self.panels.whole + (self.panels.rest_nv > 0)}
 
     def _run(self, spec: KernelSpec, barrier: bool, **arguments: Word) -> None:
         self.build.command(spec, barrier=barrier, **arguments)
@@ -192,7 +206,7 @@ class QuantizedContraction(Tiled):
         """All of the depth, and the panel behind it, whose lines the tiles fetch."""
         build = self.build
         size = panel_bytes(build.dots.lanes(), nv, self.steps)
-        turns = 0 if self.walk in ("steps", "gathered") else self.steps // UNROLL
+        turns = 0 if self.walk == "steps" else self.steps // UNROLL
         prefetch = -(-size // LINE // (self.tiles * turns)) if turns else 0
         kernel = build.kernel(self._gemm(self.mr, nv, is_last, prefetch))
         return build.table(
@@ -216,7 +230,6 @@ class QuantizedContraction(Tiled):
             self.epilogue,
             walk=self.walk,
             short=self.short,
-            gathered=self.gathered,
             shifted=self.weight_zero != 0,
             nudged=not self.sums and self.requantizing.nudge != 0,
             prefetch=prefetch,

@@ -1,8 +1,9 @@
 """`quantized_depthwise`: every channel of an image of bytes with a filter of its own, and requantised.
 
-Operands are an NHWC image, constant weights [h, w, C] and a bias [C] of int32; settings a `Quantized`. The channels are
-cut into blocks, the widest first; what is left of them is a narrower block, which overlaps the one before it unless it
-fits. Where there are few channels, some neighbouring pixels are treated as one with the channels of all of them.
+Operands are an NHWC image, constant weights [h, w, C] and a bias [C] of int32, and perhaps a table that the bytes are
+looked up in; settings a `Quantized`. The channels are cut into blocks, the widest first; what is left of them is a
+narrower block, which overlaps the one before it unless it fits. Where there are few channels, some neighbouring pixels
+are treated as one with the channels of all of them.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def commands(node: Kernel, build: Build) -> None:
     tables: dict[int, list[Word]] = {number: [] for number in (rows, lines % rows or rows)}
     for piece in pieces_of(target, together * channels):
         each = -(-piece.blocks // split)
-        for number, words in tables.items():
-            spec = QuantizedRows(
+        specs = {
+            number: QuantizedRows(
                 target.name,
                 type,
                 piece.width,
@@ -82,11 +83,16 @@ def commands(node: Kernel, build: Build) -> None:
                 ragged=piece.present < piece.width,
                 clamps=(to.low, to.high) != ((-128, 127) if type == "i8" else (0, 255)),
                 saturates=bool((to.scales >= 1).any()),  # sums are below 2**31
+                looks_up=bool(node.extras),
             )
-            packed, block_bytes = _packed(node, build, piece, spec)
+            for number in tables
+        }
+        # The last line may have fewer rows, which have the first of the weights.
+        packed, block_bytes = _packed(node, build, piece, specs[rows])
+        for number, words in tables.items():
             for begin in range(0, piece.blocks, each):
                 shape = build.block(
-                    spec.arguments,
+                    QuantizedRows.arguments,
                     blocks=min(each, piece.blocks - begin),
                     block_bytes=block_bytes,
                     count=piece.present,
@@ -102,9 +108,10 @@ def commands(node: Kernel, build: Build) -> None:
                     zero_point=to.zero_point,
                     low=to.low,
                     high=to.high,
+                    table=build.address(node.extras[0]) if node.extras else 0,
                 )
                 words += QuantizedDepthwise.piece.words(
-                    kernel=build.kernel(spec),
+                    kernel=build.kernel(specs[number]),
                     shape=shape,
                     channel=piece.first + begin * piece.width,
                     weights=Address(packed.base, packed.offset + begin * block_bytes),

@@ -126,7 +126,7 @@ def commands(node: Kernel, build: Build) -> None:
         depth=depth,
     )
     least, greatest = (-128, 127) if type == "i8" else (0, 255)
-    into = QuantizedWinogradInput(target.name, type, deep)
+    into = QuantizedWinogradInput(target.name, type, deep, half=depth % (2 * lanes) > 0)
     product = QuantizedWinogradProduct(target.name, mr, deep)
     out = QuantizedWinogradOutput(
         target.name,

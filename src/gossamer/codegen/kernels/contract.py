@@ -425,11 +425,11 @@ class ContractPanels(KernelSpec):
 
     ``blocks`` (``ragged_blocks`` for the last panel; null: there is none) is a table of ``block_count`` rows
     `DEPTH_BLOCK`. From the second block on the kernels accumulate; then tiles may not overlap. Threads share panels x
-    tiles.
+    tiles, in the order of panel x ``panel_tasks`` + tile x ``tile_tasks``, one of which is 1.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        **_GEOMETRY, blocks="ptr", ragged_blocks="ptr", block_count="i64"
+        **_GEOMETRY, blocks="ptr", ragged_blocks="ptr", block_count="i64", panel_tasks="i64", tile_tasks="i64"
     )
 
     @property
@@ -441,8 +441,17 @@ class ContractPanels(KernelSpec):
         f = module.driver()
         g = f.arguments(self.arguments)
         has_ragged = f.compare("ne", g.ragged_blocks, _null(f))
-        ragged_panels = f.emit(I64, f"zext {has_ragged} to i64")
-        with _share(f, g.panels + ragged_panels, g.images * g.rows * g.tiles) as (panel, first, end):
+        panels_of_all = g.panels + f.emit(I64, f"zext {has_ragged} to i64")
+        tiles_of_all = g.images * g.rows * g.tiles
+        _, tid, threads = f.parameters
+        share = [panels_of_all * tiles_of_all * at // threads for at in (tid, tid + 1)]
+        with f.loop(0, panels_of_all) as panels:
+            panel = panels.index
+            before = panel * g.panel_tasks
+            first, end = (
+                f.least(f.greatest(bound - before + g.tile_tasks - 1, 0) // g.tile_tasks, tiles_of_all)
+                for bound in share
+            )
             table = f.select(f.compare("eq", panel, g.panels), g.ragged_blocks, g.blocks)
             b, bias = f.offset(g.b, panel * g.panel_bytes), f.offset(g.bias, panel * g.panel_bias)
             in_c, in_residual = panel * g.panel_c, panel * g.panel_residual

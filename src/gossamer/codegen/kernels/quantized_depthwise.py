@@ -15,6 +15,7 @@ from typing import ClassVar
 from gossamer.codegen.dots import Byte, flips, packed, rounded
 from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
 from gossamer.codegen.kernels.pack_depthwise import Scheme, Tap, quads_of, scheme, weights_of, widths
+from gossamer.codegen.quantized import lookup, read_table
 from gossamer.codegen.spec import WORD, ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -47,7 +48,8 @@ class QuantizedRows(KernelSpec):
       are groups of pixels whose channels are treated as those of one;
     - ``x_tap``: bytes from kernel column to kernel column. ``y_row``: from output row to output row;
     - ``groups`` of rows of the kernel and ``kernel_columns``, where ``kernel`` is None;
-    - ``zero_point`` of the output, ``low`` and ``high``.
+    - ``zero_point`` of the output, ``low`` and ``high``;
+    - ``table``: where the 256 entries are that the bytes are looked up in at last, if ``looks_up``.
 
     ``kernel``: rows, columns and stride between output rows (in input rows) and pixels (in taps), when known; then
     interleaved columns are kept for the pixels that follow. Stride 0: pixels share no columns, and there is one output
@@ -69,6 +71,7 @@ class QuantizedRows(KernelSpec):
     ragged: bool = False
     clamps: bool = False
     saturates: bool = False
+    looks_up: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         blocks="i64",
@@ -86,6 +89,7 @@ class QuantizedRows(KernelSpec):
         zero_point="i64",
         low="i64",
         high="i64",
+        table="ptr",
     )
 
     @property
@@ -95,7 +99,7 @@ class QuantizedRows(KernelSpec):
             height, width, stride = self.kernel
             shape = f"{height}x{width}" + f"s{stride}" * bool(stride) + f"by{self.spread}" * bool(self.spread)
             shape += "staged" * self.staged
-        return (self.type, "dwconv", shape, f"{self.rows}x{self.pixels}x{self.width}")
+        return (self.type, "dwconv", shape, "lookup" * self.looks_up, f"{self.rows}x{self.pixels}x{self.width}")
 
     @property
     def variant(self) -> str:
@@ -245,8 +249,9 @@ class QuantizedRows(KernelSpec):
                     quad = [(of, tap - taps[row, column][0][1] + column) for of, tap in taps[row, column]]
                     pixels = [
                         reader.pixel(f.offset(pointers[of], f.least(x + shape.x_tap * tap, last)))
-                        for of, tap in quad
                         if of < len(pointers)
+                        else reader.nothing
+                        for of, tap in quad
                     ]
                     for part, value in enumerate(reader.interleaved(pixels)):
                         f.store(value, place(steps.index, number, part))
@@ -387,6 +392,11 @@ class _Reader:
         self._flips = flips(f.target, spec.type)
         self._spread = spec.spread
 
+    @property
+    def nothing(self) -> Value:
+        """A pixel of zeros."""
+        return self._f.constant(vector("i8" if self.scheme.item == 1 else "i16", self.scheme.width), 0)
+
     def pointers(self, rows: Value, at: Value, count: int) -> list[Value]:
         """The rows from some channel on."""
         f = self._f
@@ -446,8 +456,7 @@ class _Reader:
         if scheme.rows == 1:
             half = scheme.width // 2
             return [f.shuffle(rows[0], rows[0], range(first, first + half)) for first in (0, half)]
-        zero = f.constant(rows[0].type, 0)
-        missing = [*rows, *[zero] * (scheme.rows - len(rows))]
+        missing = [*rows, *[self.nothing] * (scheme.rows - len(rows))]
         if scheme.rows == 2:
             return _zipped(f, missing[0], missing[1])
         words = vector("i16", scheme.width // 2)
@@ -476,6 +485,7 @@ class _Writer:
                 (shape.high, element, spec.width),
             )
         )
+        self._table = read_table(f, shape.table) if spec.looks_up else None
         self._most: Value | None = None
         if spec.saturates:
             self._most = f.splat(f.to_float(shape.high - shape.zero_point), self._lanes)
@@ -498,7 +508,7 @@ class _Writer:
         return rounded(f, real)
 
     def store(self, levels: Sequence[Value], to: Value) -> None:
-        """Plus the zero point, clamped, as bytes."""
+        """Plus the zero point, clamped, as bytes, or what a table has for them."""
         f = self._f
         words = [
             f.intrinsic("llvm.sadd.sat", packed(f, "i16", a, b, True), self._zero_point)
@@ -510,11 +520,14 @@ class _Writer:
                 sign = "s" if self._signed else "u"
                 bytes = f.intrinsic(f"llvm.{sign}max", bytes, self._low)
                 bytes = f.intrinsic(f"llvm.{sign}min", bytes, self._high)
-            self._pixel.store(bytes, to)
+            self._pixel.store(self._looked_up(bytes), to)
             return
         bounded = f.intrinsic("llvm.smin", f.intrinsic("llvm.smax", words[0], self._low), self._high)
         narrow = bounded.type.with_element("i8")
-        self._pixel.store(f.emit(narrow, f"trunc {bounded} to {narrow}"), to)
+        self._pixel.store(self._looked_up(f.emit(narrow, f"trunc {bounded} to {narrow}")), to)
+
+    def _looked_up(self, bytes: Value) -> Value:
+        return bytes if self._table is None else lookup(self._f, bytes, self._table)
 
 
 class _Bytes:

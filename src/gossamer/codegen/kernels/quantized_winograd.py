@@ -164,12 +164,13 @@ class QuantizedWinogradWeights(KernelSpec):
 class QuantizedWinogradInput(KernelSpec):
     """A microkernel: the planes, of int16, of a tile of input pixels. ``void k(ptr x, ptr v, ptr shape)``.
 
-    ``shape`` is the argument block: ``channels``, whole vectors; ``x_row`` and ``x_column``, bytes between pixels of x;
-    ``v_plane``, bytes between planes of v.
+    ``shape`` is the argument block: ``channels``, whole vectors of int16, or, ``half``, a multiple of half a vector;
+    ``x_row`` and ``x_column``, bytes between pixels of x; ``v_plane``, bytes between planes of v.
     """
 
     type: Byte
     deep: bool = False
+    half: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(channels="i64", x_row="i64", x_column="i64", v_plane="i64")
 
@@ -179,14 +180,15 @@ class QuantizedWinogradInput(KernelSpec):
 
     @property
     def variant(self) -> str:
-        return "deep" * self.deep
+        return "_".join(filter(None, ("deep" * self.deep, "half" * self.half)))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
         f = module.microkernel("x", "v", "shape")
         x, v, shape_pointer = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
-        bytes, wide = (vector(element, f.lanes) for element in ("i8", "i16"))
+        lanes = f.lanes if self.half else 2 * f.lanes
+        bytes, wide = (vector(element, lanes) for element in ("i8", "i16"))
 
         def pixel(pointer: Value) -> Value:
             value = f.load(bytes, pointer)
@@ -194,7 +196,7 @@ class QuantizedWinogradInput(KernelSpec):
                 value = f.wrapping("xor", value, -128)
             return f.emit(wide, f"sext {value} to {wide}")
 
-        with f.loop(0, shape.channels, f.lanes) as loop:
+        with f.loop(0, shape.channels, lanes) as loop:
             rows = [f.offset(x, loop.index + shape.x_row * row) for row in range(SIDE)]
             grid = ([pixel(f.offset(row, shape.x_column * column)) for row in rows] for column in range(SIDE))
             to = f.offset(v, loop.index * 2)
