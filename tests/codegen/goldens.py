@@ -113,7 +113,6 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield QuantizedRows(isa, "u8", width, (3, 3, 0), 2, clamps=True, layers=2)
     yield QuantizedRows(isa, "i8", width, (3, 3, 0), spread=4, saturates=True)
     yield QuantizedRows(isa, "i8", width, ragged=True)
-    yield QuantizedRows(isa, "i8", width, (3, 3, 1), looks_up=True)
     if target.dot:
         yield QuantizedRows(isa, "i8", width, (5, 5, 1), 2, 2, staged=True)
     yield QuantizedDepthwise(isa)

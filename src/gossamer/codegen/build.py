@@ -40,7 +40,6 @@ PASSES: Passes = (
     shared.run,
     fuse.run,
     tables.run,
-    fuse.run,  # tables, now that they are known
     padding.run,
     pads.run,
     strides.run,

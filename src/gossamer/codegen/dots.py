@@ -174,10 +174,11 @@ def rounded(f: Function, x: Value) -> Value:
     return f.emit(words, f"call {words} @{name}({x})")
 
 
-def narrowed(f: Function, vectors: Sequence[Value], zero_point: Value, type: Byte) -> Value:
+def narrowed(f: Function, vectors: Sequence[Value], zero_point: Value | None, type: Byte) -> Value:
     """One to four vectors of i32 plus a zero point (a vector of i16), saturated to 16 bits, the sum, and then to 8.
 
     Four lanes of each, then the next four of each: where there are fewer than four vectors, their places are poison.
+    The zero point None is the least number of the type. It takes no sum: what is negative saturates to 0, unsigned.
     """
     missing = Value(f, vectors[0].type, "poison")
     four = [*vectors, *[missing] * (4 - len(vectors))]
@@ -187,8 +188,11 @@ def narrowed(f: Function, vectors: Sequence[Value], zero_point: Value, type: Byt
             halves.append(Value(f, halves[0].type, "poison"))
             continue
         half = packed(f, "i16", a, b, True)
-        halves.append(f.intrinsic("llvm.sadd.sat", half, zero_point))
-    return packed(f, "i8", halves[0], halves[1], type == "i8")
+        halves.append(half if zero_point is None else f.intrinsic("llvm.sadd.sat", half, zero_point))
+    if zero_point is not None:
+        return packed(f, "i8", halves[0], halves[1], type == "i8")
+    bytes = packed(f, "i8", halves[0], halves[1], False)
+    return bytes ^ -128 if type == "i8" else bytes
 
 
 def has_rows(target: Target, type: Byte) -> bool:
@@ -196,21 +200,31 @@ def has_rows(target: Target, type: Byte) -> bool:
     return target.vector_bits == 512 and type == "i8"
 
 
-def narrowed_row(f: Function, vectors: Sequence[Value], zero_point: Value) -> Value:
+def narrowed_row(f: Function, vectors: Sequence[Value], zero_point: Value | None) -> Value:
     """As `narrowed`, of one or two vectors, nothing but their bytes.
 
     The sum of a single one has 32 bits: no product of an int32 and a float32 below 1 is too large for that.
     """
-    if len(vectors) == 2:
-        level = f.intrinsic("llvm.sadd.sat", packed(f, "i16", vectors[0], vectors[1], True), zero_point)
-    else:
-        (level,) = vectors
-        low = f.shuffle(zero_point, zero_point, range(level.type.lanes))
-        level = f.wrapping("add", level, f.emit(level.type, f"sext {low} to {level.type}"))
-    bytes, mask = level.type.with_element("i8"), f"i{level.type.lanes}"
-    name = f"llvm.x86.avx512.mask.pmovs.{'wb' if level.type.element == 'i16' else 'db'}.512"
-    f.module.declare(f"declare {bytes} @{name}({level.type}, {bytes}, {mask})")
-    return f.emit(bytes, f"call {bytes} @{name}({level}, {bytes} zeroinitializer, {mask} -1)")
+    words = vectors[0].type
+    if len(vectors) == 1:
+        added = f.constant(words, -128)
+        if zero_point is not None:
+            added = f.emit(words, f"sext {f.shuffle(zero_point, zero_point, range(words.lanes))} to {words}")
+        return _saturated(f, f.wrapping("add", vectors[0], added), "s")
+    if zero_point is not None:
+        both = packed(f, "i16", vectors[0], vectors[1], True)
+        return _saturated(f, f.intrinsic("llvm.sadd.sat", both, zero_point), "s")
+    halves, name = vector("i16", 2 * words.lanes), "llvm.x86.avx512.packusdw.512"
+    f.module.declare(f"declare {halves} @{name}({words}, {words})")
+    return _saturated(f, f.emit(halves, f"call {halves} @{name}({vectors[0]}, {vectors[1]})"), "us") ^ -128
+
+
+def _saturated(f: Function, x: Value, signs: str) -> Value:
+    """Numbers saturated to bytes, both signed ("s") or unsigned ("us"), in their order."""
+    bytes, mask = x.type.with_element("i8"), f"i{x.type.lanes}"
+    name = f"llvm.x86.avx512.mask.pmov{signs}.{'wb' if x.type.element == 'i16' else 'db'}.512"
+    f.module.declare(f"declare {bytes} @{name}({x.type}, {bytes}, {mask})")
+    return f.emit(bytes, f"call {bytes} @{name}({x}, {bytes} zeroinitializer, {mask} -1)")
 
 
 def packed(f: Function, element: str, a: Value, b: Value, signed: bool) -> Value:

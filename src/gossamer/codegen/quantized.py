@@ -325,7 +325,8 @@ def _add_pairs(total: Value, x: Value, y: Value) -> Value:
     """The total plus the sums of the products of two neighbours."""
     f, to = x.function, total.type
     if f.target.dot:
-        name = f"@llvm.x86.avx512.vpdpwssd.{f.target.vector_bits}"
+        # No sum is so large that it saturates. LLVM takes the instruction that does not into two, needlessly.
+        name = f"@llvm.x86.avx512.vpdpwssds.{f.target.vector_bits}"
         f.module.declare(f"declare {to} {name}({to}, {x.type}, {x.type})")
         return f.emit(to, f"call {to} {name}({total}, {x}, {y})")
     name = {32: "@llvm.x86.avx512.pmaddw.d.512", 16: "@llvm.x86.avx2.pmadd.wd"}[x.type.lanes]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gossamer.dtypes import NO_ARENA, is_packed
 from gossamer.errors import UnsupportedOpError
 from gossamer.model.control_dependencies import control_dependencies
 from gossamer.model.model import Model, resolved_code
-from gossamer.model.verifier import Fault
 from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
 from gossamer.planner.planner import AllocationType
@@ -21,6 +22,9 @@ from gossamer.runtime.tensor import Tensor, constant_tensor, stored_tensor
 from gossamer.runtime.unresolved import unresolved_custom_op
 from gossamer.schema import BuiltinOperator, Operator, SubGraph
 from gossamer.schema import Tensor as StoredTensor
+
+if TYPE_CHECKING:
+    from gossamer.model.verifier import Fault
 
 
 def build_subgraphs(

@@ -20,7 +20,7 @@ from gossamer.delegates.delegate import Claims, Delegate, DelegateKernel
 from gossamer.dtypes import is_packed
 from gossamer.errors import DelegateError, InvokeError, PrepareError
 from gossamer.log import logger
-from gossamer.model import map_model, read_model, verify_model
+from gossamer.model import map_model, read_model
 from gossamer.model.model import Model
 from gossamer.model.structure import checksum
 from gossamer.ops.op_def import OpDef
@@ -569,6 +569,8 @@ class Interpreter:
 
     def _make(self) -> list[Subgraph]:
         """Read the model and build its subgraphs, which take the place of what is known of it."""
+        from gossamer.model.verifier import verify_model
+
         self._plain.clear()
         made = build_subgraphs(
             self._model, self._resolver, verify_model(self._model), self._cancellation, self._taps, **self._settings

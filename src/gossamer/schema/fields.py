@@ -129,8 +129,8 @@ def vector(cls: type[Table]) -> Any:
     return Field("tables", cls, ())
 
 
-def union(members: Union) -> Any:
-    """One table of the union's members, or ``None``."""
+def union(members: Union | Callable[[], Union]) -> Any:
+    """One table of the union's members, or ``None``. A function of the union is called when the table is first used."""
     return Field("union", members, None)
 
 
@@ -169,6 +169,9 @@ def _declare(cls: type[Table]) -> None:
     for name, field in list(vars(cls).items()):
         if isinstance(field, Field):
             field.name, field.slot = name, slot
+            of = field.of
+            if field.kind == "union" and not isinstance(of, Union):
+                field.of = of()
             slot += field.slots
             fields.append(field)
             setattr(cls, name, field.default)

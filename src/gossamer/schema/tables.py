@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from gossamer.schema.enums import (
     BuiltinOperator,
     CustomOptionsFormat,
@@ -29,10 +32,13 @@ from gossamer.schema.fields import (
     union,
     vector,
 )
-from gossamer.schema.options import BuiltinOptions, BuiltinOptions2
 
 FILE_IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
+
+
+def _options() -> Any:
+    return import_module("gossamer.schema.options")
 
 
 class CustomQuantization(Table):
@@ -124,14 +130,14 @@ class Operator(Table):
     opcode_index: int = u32()
     inputs: tuple[int, ...] = numbers(i32)
     outputs: tuple[int, ...] = numbers(i32)
-    builtin_options: Table | None = union(BuiltinOptions)
+    builtin_options: Table | None = union(lambda: _options().BuiltinOptions)
     custom_options: Array = data()
     custom_options_format: CustomOptionsFormat = enum(CustomOptionsFormat, i8)
     mutating_variable_inputs: tuple[bool, ...] = numbers(boolean)
     intermediates: tuple[int, ...] = numbers(i32)
     large_custom_options_offset: int = u64()
     large_custom_options_size: int = u64()
-    builtin_options_2: Table | None = union(BuiltinOptions2)
+    builtin_options_2: Table | None = union(lambda: _options().BuiltinOptions2)
     debug_metadata_index: int = i32(-1)
 
 

@@ -43,6 +43,7 @@ class Product:
         sums: bool = False,
         half: bool = False,
         together: bool = False,
+        relu: bool = False,
         threads: int = 1,
     ) -> None:
         rng = np.random.default_rng(rows * channels + depth)
@@ -58,6 +59,7 @@ class Product:
         self.weights = weights
         self.residual = bytes(rows, channels) if residual else None
         self.x_zero, self.y_zero = (int(rng.integers(low, high)) for _ in range(2))
+        self.y_zero = low if relu else self.y_zero
         self.w_zero = w_zero if w_zero is not None else int(rng.integers(low, high)) if type == "u8" else 0
         self.nudge = np.float32(nudge)
         self.bias = guarded(rng.integers(-5000, 5000, channels).astype(np.int32))
@@ -144,6 +146,7 @@ class Product:
                 sums=sums,
                 half=ragged and half,
                 together=together,
+                relu=relu,
             )
 
         driver = ContractTiles(target.plain.name)
@@ -209,6 +212,11 @@ FORMS: dict[str, dict[str, Any]] = {
     "uint8": {"type": "u8"},
     "taps": {"taps": 3},
     "clamped": {"type": "u8", "bounds": (20, 200)},
+    "clamped rows": {"bounds": (-100, 90)},
+    "relu": {"relu": True},
+    "relu uint8": {"type": "u8", "relu": True},
+    "relu large": {"relu": True, "scale": 1000.0},
+    "relu half": {"relu": True, "half": True, "bounds": (-128, 90)},
     "by_depth": {"by_depth": True},
     "large": {"scale": 1000.0},
     "shifted": {"w_zero": -7},

@@ -37,11 +37,10 @@ class Layer:
         images: int = 2,
         together: int = 1,
         clamps: bool = True,
-        looks_up: bool = False,
     ) -> None:
         rng = np.random.default_rng(seed)
         self.type, self.weight_type, self.kernel, self.stride, self.dilation = type, weights, kernel, stride, dilation
-        self.together = together
+        self.together, self.bands = together, 1
         height, width = ((o - 1) * stride + (k - 1) * dilation + 1 for o, k in zip(output, kernel, strict=True))
         self.x = self.bytes(rng, type, images, height, width, channels)
         self.weights = self.bytes(rng, weights, *kernel, channels)
@@ -51,7 +50,6 @@ class Layer:
         self.input_zero, self.zero_point = (int(n) for n in rng.integers(low, low + 256, 2))
         self.weight_zero = 0 if weights == "i8" else int(rng.integers(0, 256))
         self.low, self.high = (low + 3, low + 250) if clamps else (low, low + 255)
-        self.table = guarded(rng.permutation(256).astype(np.uint8)) if looks_up else None
         self.y = guarded(np.full((images, *output, channels), 77, DTYPES[type]))
 
     @staticmethod
@@ -74,8 +72,7 @@ class Layer:
                 sums += centred * (self.weights[h, w].astype(np.int64) - self.weight_zero)
         real = sums.astype(np.int32).astype(np.float32) * self.scales
         levels = np.rint(real).astype(np.float64) + self.zero_point
-        bytes = np.clip(levels, self.low, self.high).astype(self.y.dtype)
-        return bytes if self.table is None else self.table[bytes.view(np.uint8)].view(self.y.dtype)
+        return np.clip(levels, self.low, self.high).astype(self.y.dtype)
 
     def run(
         self, target: Target, width: int, *, form: str = "kept", rows: int = 1, pixels: int = 1, threads: int = 1
@@ -145,7 +142,6 @@ class Layer:
                     count < width,
                     clamps,
                     saturates,
-                    self.table is not None,
                 )
                 shape = block(
                     spec.arguments,
@@ -159,12 +155,13 @@ class Layer:
                     y_column=together * pitch,
                     y_last=(columns - together) * pitch,
                     y_row=self.y.strides[1],
+                    x_line=rows * self.stride * self.x.strides[1],
+                    y_line=rows * self.y.strides[1],
                     groups=-(-self.kernel[0] // of.rows),
                     kernel_columns=self.kernel[1],
                     zero_point=self.zero_point,
                     low=self.low,
                     high=self.high,
-                    table=0 if self.table is None else self.table,
                 )
                 held.append((packed, shape))
                 words.extend(block(QuantizedDepthwise.piece, kernel=spec, shape=shape, channel=first, weights=packed))
@@ -181,6 +178,8 @@ class Layer:
             y=self.y,
             images=images,
             lines=-(-height // rows),
+            whole=height // rows,
+            bands=self.bands,
             count=len(starts),
             kernel_rows=input_rows if form != "any" else self.kernel[0],
             input_rows=input_rows,
@@ -265,6 +264,18 @@ def test_stages(target: Target, stride: int) -> None:
 
 
 @on_every_extension
+@pytest.mark.parametrize("height", [1, 2, 7])
+def test_bands_of_lines(target: Target, height: int) -> None:
+    """More of them than lines, as many threads as there are lines, and more."""
+    width = widths(target)[0]
+    for bands in (1, 3, 9):
+        for threads in (1, 4, 9):
+            layer = Layer(height, (3, 3), (height, 4), 2 * width)
+            layer.bands = bands
+            np.testing.assert_array_equal(layer.run(target, width, rows=2, threads=threads), layer.expected())
+
+
+@on_every_extension
 def test_every_second_pixel_as_channels(target: Target) -> None:
     for channels in widths(target):
         for depth in (2, 4, channels // 2):
@@ -295,16 +306,6 @@ def test_every_type(target: Target, type: Byte, weights: Byte) -> None:
 
 
 @on_every_extension
-@pytest.mark.parametrize("form", ["kept", "apart", "any", "staged"])
-def test_bytes_are_looked_up_in_a_table(target: Target, form: str) -> None:
-    for width in widths(target) if form != "staged" or target.dot else ():
-        for channels in (width, width + 3) if form != "staged" else (width,):
-            for type in ("i8", "u8"):
-                layer = Layer(7, (3, 3), (2, 5), channels, type=type, clamps=type == "i8", looks_up=True)
-                np.testing.assert_array_equal(layer.run(target, width, form=form), layer.expected())
-
-
-@on_every_extension
 def test_large_scales_saturate(target: Target) -> None:
     for width in widths(target):
         layer = Layer(5, (3, 3), (4, 4), width, scale=1e5)
@@ -327,8 +328,6 @@ def test_names_and_refusals() -> None:
     assert QuantizedRows("avx512vnni", "i8", 64, (3, 3, 1), 2, 2).name == "i8_dwconv_3x3s1_2x2x64__avx512vnni"
     assert QuantizedRows("avx512vnni", "u8", 16, (3, 3, 0)).name == "u8_dwconv_3x3_1x1x16__avx512vnni"
     assert QuantizedRows("avx2", "u8", 16, (3, 3, 0), spread=8).name == "u8_dwconv_3x3by8_1x1x16__avx2"
-    looking = QuantizedRows("avx2", "i8", 16, (3, 3, 1), 2, looks_up=True)
-    assert looking.name == "i8_dwconv_3x3s1_lookup_2x1x16__avx2"
     rare = QuantizedRows("neon", "u8", 8, layers=2, ragged=True, clamps=True, saturates=True)
     assert rare.name == "u8_dwconv_any_1x1x8__neon_wide_ragged_clamps_saturates"
     assert QuantizedDepthwise("avx2").name == "x8_dwconv_lines__avx2"

@@ -232,6 +232,7 @@ class QuantizedContraction(Tiled):
             short=self.short,
             shifted=self.weight_zero != 0,
             nudged=not self.sums and self.requantizing.nudge != 0,
+            relu=not self.sums and self.requantizing.zero_point == (-128 if self.type == "i8" else 0),
             prefetch=prefetch,
             sums=self.sums,
             half=is_last and self._has_half,

@@ -1,9 +1,8 @@
 """`quantized_depthwise`: every channel of an image of bytes with a filter of its own, and requantised.
 
-Operands are an NHWC image, constant weights [h, w, C] and a bias [C] of int32, and perhaps a table that the bytes are
-looked up in; settings a `Quantized`. The channels are cut into blocks, the widest first; what is left of them is a
-narrower block, which overlaps the one before it unless it fits. Where there are few channels, some neighbouring pixels
-are treated as one with the channels of all of them.
+Operands are an NHWC image, constant weights [h, w, C] and a bias [C] of int32; settings a `Quantized`. The channels are
+cut into blocks, the widest first; what is left of them is a narrower block, which overlaps the one before it unless it
+fits. Where there are few channels, some neighbouring pixels are treated as one with the channels of all of them.
 """
 
 from __future__ import annotations
@@ -28,6 +27,9 @@ TASKS = 16
 
 TOGETHER = 16
 """Pixels that are treated as one at most."""
+
+BAND = 1 << 17
+"""Bytes of the image that belong to a band: they stay in the second-level cache until all channels are done."""
 
 APART = 1.35
 """How much longer a block takes whose pixels share no columns."""
@@ -83,7 +85,6 @@ def commands(node: Kernel, build: Build) -> None:
                 ragged=piece.present < piece.width,
                 clamps=(to.low, to.high) != ((-128, 127) if type == "i8" else (0, 255)),
                 saturates=bool((to.scales >= 1).any()),  # sums are below 2**31
-                looks_up=bool(node.extras),
             )
             for number in tables
         }
@@ -103,12 +104,13 @@ def commands(node: Kernel, build: Build) -> None:
                     y_column=together * y_column,
                     y_last=(columns - together) * y_column,
                     y_row=y_row,
+                    x_line=rows * geometry.stride[0] * x_row,
+                    y_line=rows * y_row,
                     groups=-(-height // of.rows),
                     kernel_columns=width,
                     zero_point=to.zero_point,
                     low=to.low,
                     high=to.high,
-                    table=build.address(node.extras[0]) if node.extras else 0,
                 )
                 words += QuantizedDepthwise.piece.words(
                     kernel=build.kernel(specs[number]),
@@ -127,6 +129,8 @@ def commands(node: Kernel, build: Build) -> None:
         y=build.address(node.y),
         images=images,
         lines=-(-lines // rows),
+        whole=lines // rows,
+        bands=-(-lines * geometry.stride[0] * x_row // BAND),
         count=len(tables[rows]) // len(QuantizedDepthwise.piece),
         kernel_rows=height if form.kernel is None else input_rows,
         input_rows=input_rows,

@@ -100,6 +100,7 @@ class QuantizedGemm(KernelSpec):
     bytes. ``shifted``: weights have a zero point that is not 0. ``clamps``: low and high are not those of the type.
     ``large``: scales may be 1 or more, so that a product may be too large for 32 bits. ``epilogue``: operand 0 is the
     requantized sum, another may be the residual, of bytes too; all others are parameters. ``prefetch`` as in `Gemm`.
+    ``relu``: the zero point is the least number of the type, as it is behind a ReLU, so that it needs no sum.
     ``sums``: c are the sums themselves, int32, and the channels of a panel are in their order. ``half``: of the last
     vector only the first half of the channels is there, at most; such a kernel is ragged, and neither shifted, large
     nor nudged.
@@ -120,6 +121,7 @@ class QuantizedGemm(KernelSpec):
     nudged: bool = False
     half: bool = False
     together: bool = False
+    relu: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         depth="i64",
@@ -156,6 +158,7 @@ class QuantizedGemm(KernelSpec):
             "large" * self.large,
             "nudged" * self.nudged,
             "ragged" * self.ragged,
+            "relu" * self.relu,
             "shifted" * self.shifted,
             "together" * self.together,
             f"p{self.prefetch}" * bool(self.prefetch),
@@ -354,6 +357,7 @@ class QuantizedGemm(KernelSpec):
         read: dict[int, Any] = dict(numbers.parameters)
         types = [self.type] * operand_count(self.epilogue)
         levels = self._levels(f, numbers, totals, scales)
+        zero_point = None if self.relu else numbers.zero_point
         found = groups(self.nv, self.half)
         quantized = []
         for first, count in found:
@@ -363,13 +367,13 @@ class QuantizedGemm(KernelSpec):
             if count < 4 and self._makes_rows(f.target):
                 for i, row in enumerate(rows):
                     of_row = levels[i * self.nv + first : i * self.nv + first + count]
-                    bytes = self._clamped(f, numbers, narrowed_row(f, of_row, numbers.zero_point))
+                    bytes = self._clamped(f, numbers, narrowed_row(f, of_row, zero_point))
                     _store(f, bytes, f.offset(row, start), here)
                 continue
             for top in range(0, self.mr, 4 // count):
                 members = range(top, min(top + 4 // count, self.mr))
                 four = [levels[i * self.nv + first + v] for i in members for v in range(count)]
-                bytes = narrowed(f, four, numbers.zero_point, self.type)
+                bytes = narrowed(f, four, zero_point, self.type)
                 bytes = f.shuffle(bytes, bytes, _by_rows(lanes, count))
                 bytes = self._clamped(f, numbers, bytes)
                 pieces = (members[:1], run * len(members)) if self.together else (members, run)

@@ -15,7 +15,6 @@ from typing import ClassVar
 from gossamer.codegen.dots import Byte, flips, packed, rounded
 from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
 from gossamer.codegen.kernels.pack_depthwise import Scheme, Tap, quads_of, scheme, weights_of, widths
-from gossamer.codegen.quantized import lookup, read_table
 from gossamer.codegen.spec import WORD, ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -38,18 +37,19 @@ class QuantizedRows(KernelSpec):
     """A microkernel: y = clamp(rne(float(bias + the sum over the kernel of x w) * scale) + zero_point), for ``rows``
     rows of output and blocks of ``width`` channels.
 
-    ``void k(ptr rows, ptr weights, ptr y, ptr shape)``. ``rows`` are pointers to the first byte that the first pixel
-    reads in each input row; weights are blocks as `PackDepthwise` writes them. ``shape`` is the argument block:
+    ``void k(ptr rows, ptr weights, ptr y, ptr shape)``. ``rows`` has the number of lines, of so many rows of output
+    each, and pointers to the first byte that the first pixel of the first line reads in each input row; weights are
+    blocks as `PackDepthwise` writes them. ``shape`` is the argument block:
 
     - ``blocks`` of channels, one behind the other, with ``block_bytes`` of weights each; if ``ragged``, only the first
       ``count`` channels of each are there;
     - ``columns``: pixels of a row. From pixel to pixel the input moves by ``x_step`` bytes, at most by ``x_last`` in
       all, and the output by ``y_column``, at most by ``y_last``: so the last pixel may overlap the one before, if these
       are groups of pixels whose channels are treated as those of one;
-    - ``x_tap``: bytes from kernel column to kernel column. ``y_row``: from output row to output row;
+    - ``x_tap``: bytes from kernel column to kernel column. ``y_row``: from output row to output row. ``x_line`` and
+      ``y_line``: from line to line;
     - ``groups`` of rows of the kernel and ``kernel_columns``, where ``kernel`` is None;
-    - ``zero_point`` of the output, ``low`` and ``high``;
-    - ``table``: where the 256 entries are that the bytes are looked up in at last, if ``looks_up``.
+    - ``zero_point`` of the output, ``low`` and ``high``.
 
     ``kernel``: rows, columns and stride between output rows (in input rows) and pixels (in taps), when known; then
     interleaved columns are kept for the pixels that follow. Stride 0: pixels share no columns, and there is one output
@@ -71,7 +71,6 @@ class QuantizedRows(KernelSpec):
     ragged: bool = False
     clamps: bool = False
     saturates: bool = False
-    looks_up: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         blocks="i64",
@@ -84,12 +83,13 @@ class QuantizedRows(KernelSpec):
         y_column="i64",
         y_last="i64",
         y_row="i64",
+        x_line="i64",
+        y_line="i64",
         groups="i64",
         kernel_columns="i64",
         zero_point="i64",
         low="i64",
         high="i64",
-        table="ptr",
     )
 
     @property
@@ -99,7 +99,7 @@ class QuantizedRows(KernelSpec):
             height, width, stride = self.kernel
             shape = f"{height}x{width}" + f"s{stride}" * bool(stride) + f"by{self.spread}" * bool(self.spread)
             shape += "staged" * self.staged
-        return (self.type, "dwconv", shape, "lookup" * self.looks_up, f"{self.rows}x{self.pixels}x{self.width}")
+        return (self.type, "dwconv", shape, f"{self.rows}x{self.pixels}x{self.width}")
 
     @property
     def variant(self) -> str:
@@ -122,10 +122,11 @@ class QuantizedRows(KernelSpec):
         shape = f.arguments(self.arguments, shape_pointer)
         writer = _Writer(f, self, shape)
         reader = _Reader(f, self, shape)
-        with f.loop(0, shape.blocks) as blocks:
-            at = blocks.index * self.width
+        lines, rows = f.load(I64, rows), f.offset(rows, WORD)
+        with f.loop(0, shape.blocks) as blocks, f.loop(0, lines) as down:
+            at = blocks.index * self.width + down.index * shape.x_line
             panel = f.offset(weights, blocks.index * shape.block_bytes)
-            to = f.offset(y, at)
+            to = f.offset(y, blocks.index * self.width + down.index * shape.y_line)
             if self.kernel is None:
                 self._any(f, shape, reader, writer, rows, at, panel, to)
             elif self.staged:
@@ -485,7 +486,6 @@ class _Writer:
                 (shape.high, element, spec.width),
             )
         )
-        self._table = read_table(f, shape.table) if spec.looks_up else None
         self._most: Value | None = None
         if spec.saturates:
             self._most = f.splat(f.to_float(shape.high - shape.zero_point), self._lanes)
@@ -508,7 +508,7 @@ class _Writer:
         return rounded(f, real)
 
     def store(self, levels: Sequence[Value], to: Value) -> None:
-        """Plus the zero point, clamped, as bytes, or what a table has for them."""
+        """Plus the zero point, clamped, as bytes."""
         f = self._f
         words = [
             f.intrinsic("llvm.sadd.sat", packed(f, "i16", a, b, True), self._zero_point)
@@ -520,14 +520,11 @@ class _Writer:
                 sign = "s" if self._signed else "u"
                 bytes = f.intrinsic(f"llvm.{sign}max", bytes, self._low)
                 bytes = f.intrinsic(f"llvm.{sign}min", bytes, self._high)
-            self._pixel.store(self._looked_up(bytes), to)
+            self._pixel.store(bytes, to)
             return
         bounded = f.intrinsic("llvm.smin", f.intrinsic("llvm.smax", words[0], self._low), self._high)
         narrow = bounded.type.with_element("i8")
-        self._pixel.store(self._looked_up(f.emit(narrow, f"trunc {bounded} to {narrow}")), to)
-
-    def _looked_up(self, bytes: Value) -> Value:
-        return bytes if self._table is None else lookup(self._f, bytes, self._table)
+        self._pixel.store(f.emit(narrow, f"trunc {bounded} to {narrow}"), to)
 
 
 class _Bytes:
@@ -607,8 +604,11 @@ class QuantizedDepthwise(KernelSpec):
     All strides are in bytes. ``x`` is the first element that the first output pixel reads. From line to line it moves
     by ``x_line``, from input row to input row of the kernel by ``x_row``; microkernels are given ``input_rows``
     pointers, at most `MAX_KERNEL_ROWS`, the last of which is repeated from ``kernel_rows`` on. The channels come in
-    ``pieces``: a table of words, for each piece the microkernel, its shape, the first channel and the weights.
-    ``last_pieces`` is that of the last line, which may have fewer rows. Threads share images x lines x pieces.
+    ``pieces``: a table of words, for each piece the microkernel, its shape, the first channel and the weights. Lines
+    from ``whole`` on, at most one, have fewer rows: ``last_pieces`` are for them.
+
+    Threads share images x ``bands`` x pieces, where a band is some lines: as many bands as there are threads, if
+    that is more. A microkernel is called once for a band, as a call takes about as long as two pixels.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
@@ -618,6 +618,8 @@ class QuantizedDepthwise(KernelSpec):
         y="ptr",
         images="i64",
         lines="i64",
+        whole="i64",
+        bands="i64",
         count="i64",
         kernel_rows="i64",
         input_rows="i64",
@@ -636,20 +638,31 @@ class QuantizedDepthwise(KernelSpec):
     def emit(self, target: Target) -> str:
         module = Module(target)
         f = module.driver()
+        _, _, threads = f.parameters
         g = f.arguments(self.arguments)
-        rows = f.stack(PTR, MAX_KERNEL_ROWS)
+        table = f.stack(PTR, 1 + MAX_KERNEL_ROWS)
         count = f.least(g.input_rows, MAX_KERNEL_ROWS)
-        with f.share(g.images * g.lines * g.count) as task:
-            number = task // g.count
-            place = task - number * g.count
-            image = number // g.lines
-            line = number - image * g.lines
-            pieces = f.select(f.compare("eq", line, g.lines - 1), g.last_pieces, g.pieces)
+        bands = f.least(g.lines, f.greatest(g.bands, threads))
+
+        def call(pieces: Value, place: Value, image: Value, line: Value, lines: Value) -> None:
             piece = f.arguments(self.piece, f.offset(pieces, place * (WORD * len(self.piece))))
-            x = f.offset(g.x, image * g.x_image + line * g.x_line)
+            x = f.offset(g.x, image * g.x_image + line * g.x_line + piece.channel)
+            f.store(lines, table)
             with f.loop(0, count) as input_rows:
                 row = f.least(input_rows.index, g.kernel_rows - 1)
-                f.store(f.offset(x, row * g.x_row + piece.channel), f.at(rows, input_rows.index, "ptr"))
+                f.store(f.offset(x, row * g.x_row), f.at(table, input_rows.index + 1, "ptr"))
             y = f.offset(g.y, image * g.y_image + line * g.y_line + piece.channel)
-            f.call(piece.kernel, rows, piece.weights, y, piece.shape)
+            f.call(piece.kernel, table, piece.weights, y, piece.shape)
+
+        with f.share(g.images * bands * g.count) as task:
+            number = task // g.count
+            place = task - number * g.count
+            image = number // bands
+            band = number - image * bands
+            first, end = (g.lines * at // bands for at in (band, band + 1))
+            lines = f.least(end, g.whole) - first
+            with f.when(f.compare("sgt", lines, 0)):
+                call(g.pieces, place, image, first, lines)
+            with f.when(f.compare("sgt", end, g.whole)):
+                call(g.last_pieces, place, image, g.whole, f.integer(1))
         return module.text()

@@ -53,8 +53,11 @@ HEADER = 2
 """Vectors in front of the packed weights for every vector of channels: the bias (int32), as a plane has it, and scales
 (float32) of sums as they come out."""
 
-PREFETCH = 2
-"""Lines of the next panel that a product fetches in every step of depth."""
+PREFETCH = 3
+"""Lines that a product fetches in every step of depth: four calls, of 16 tiles, fetch the next two panels.
+
+So what comes from memory is asked for twice. With 2, which would do, a layer of 256 channels takes 1.05 times as long.
+"""
 
 _INVERSES = 0x38E38E39, 0x87654321
 """Those of 9 and 225, modulo 2^32."""

@@ -24,7 +24,6 @@ EXTRAS = {
     "hybrid_depthwise": 0,
     "matmul": 1,
     "quantized_contract": 5,
-    "quantized_depthwise": 1,
     "quantized_matmul": 5,
     "volume": 1,
     "depthwise": 0,
@@ -34,11 +33,8 @@ EXTRAS = {
 }
 """Kinds that have an epilogue, and how many operands it may have beyond their own."""
 
-OF_BYTES = ("quantized_contract", "quantized_depthwise", "quantized_matmul")
+OF_BYTES = ("quantized_contract", "quantized_matmul")
 """Kinds whose epilogue is of bytes."""
-
-OF_TABLES = ("quantized_depthwise",)
-"""Kinds that look bytes up, and do nothing else with them: what is a table is known when `tables` has run."""
 
 LARGEST = 64
 """Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
@@ -104,8 +100,6 @@ def _later_writes(graph: KernelGraph) -> dict[int, list[int]]:
 def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, View] | None:
     """Operands, epilogue and result of both in one, or ``None`` if the producer cannot take the map."""
     if producer.kind not in EXTRAS or not producer.y.is_whole:
-        return None
-    if producer.kind in OF_TABLES and kernel.epilogue != ("lookup", 0, 1):
         return None
     of_bytes = producer.kind in OF_BYTES
     if producer.kind != "map" and not (_is_of_bytes(kernel) if of_bytes else _is_of_floats(kernel)):
