@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-import gossamer.schema.metadata  # noqa: F401 - declares its tables
+import gossamer.schema.metadata
 import gossamer.schema.options  # noqa: F401 - declares its tables
 from gossamer.model.model import Model
 from gossamer.schema import (
