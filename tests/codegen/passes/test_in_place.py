@@ -75,6 +75,28 @@ def test_a_part_that_is_reshaped() -> None:
     assert [kernel.y.shape for kernel in graph.kernels] == [(1, 8, 8, 16), (1, 4, 4, 16)]
 
 
+def test_a_part_that_is_transposed() -> None:
+    """As the heads of an attention become one row; the last dimension has to stay the last."""
+    for axes, left in (((0, 2, 1, 3), ["matmul"]), ((0, 1, 3, 2), ["matmul", "copy"])):
+        graph = KernelGraph()
+        heads = graph.add("matmul", [new(1, 4, 8, 5), new(1, 4, 5, 16), new(16)], (1, 4, 8, 16), F32)
+        x = heads.permute(axes)
+        whole = new(*x.shape)
+        graph.copy(x, whole)
+        assert kinds(graph) == left
+        if left == ["matmul"]:
+            (product,) = graph.kernels
+            assert product.y.buffer is whole.buffer
+            np.testing.assert_array_equal(numbers(product.y), numbers(whole.permute(axes)))
+
+
+def test_part_of_a_part_is_copied() -> None:
+    graph = KernelGraph()
+    x = mapped(graph, new(4, 8, 16)).slice(1, 2, 4)
+    graph.copy(x, new(*x.shape))
+    assert kinds(graph) == ["map", "copy"]
+
+
 def test_what_lives_outside_stays_where_it_is() -> None:
     graph = KernelGraph()
     x = Buffer((1, 16), F32, 0).view()

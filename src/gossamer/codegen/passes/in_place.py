@@ -2,7 +2,8 @@
 
 A buffer of which all is copied into a part of another one becomes that part: who writes it writes there, who reads it
 reads there. So the inputs of a concatenation are not moved, not even along a chain of concatenations that each take the
-one before, as dense blocks have them.
+one before, as dense blocks have them. What is copied may be transposed: products of attention heads are written where
+they belong in the rows of all heads.
 
 Measured on Zen 4 with AVX-512, one thread: 12 dense layers on 28x28 pixels take 1 to 4 % less time and 30 % less memory
 (1920 KB, 2744 with copies). Three Inception blocks take the same time.
@@ -77,10 +78,10 @@ class _InPlace:
         """Spare this copy, if everybody can do without it."""
         copy = self.graph.kernels[at]
         part, whole = copy.operands[0].buffer, copy.y.buffer
-        if part is whole or part not in self.writers or self.graph.is_boundary(part) or not copy.operands[0].is_whole:
+        if part is whole or part not in self.writers or self.graph.is_boundary(part):
             return
-        place = copy.y.reshape(part.shape)
-        if place is None or not self._is_free(at):
+        place = _place(copy)
+        if place is None or not self._is_free(at, place):
             return
         changes = self._changes(at, place)
         if changes is None:
@@ -93,7 +94,7 @@ class _InPlace:
         self.writers[whole].discard(at)
         self.gone.add(at)
 
-    def _is_free(self, at: int) -> bool:
+    def _is_free(self, at: int, place: View) -> bool:
         """Whether nobody else uses the place, from the first write of the part until it was last read.
 
         A map may be the last to read it, where it writes."""
@@ -104,8 +105,7 @@ class _InPlace:
             kernel = self.graph.kernels[number]
             views = [view for view in kernel.operands if view.buffer is whole and _overlap(view, copy.y)]
             if first <= number < at and views:
-                place = copy.y.reshape(part.shape) if number == first and kernel.kind == "map" else None
-                y = moved(kernel.y, place) if place is not None else None
+                y = moved(kernel.y, place) if number == first and kernel.kind == "map" else None
                 if y is None or not all(same(view, y) for view in views):
                     return False
         others = (number for number in self.writers[whole] if first <= number <= last and number != at)
@@ -136,6 +136,19 @@ class _InPlace:
                 views[position + 1] = seen
             changes.append((kernel, views[0], views[1:]))
         return changes
+
+
+def _place(copy: Kernel) -> View | None:
+    """Where the buffer that is copied comes to lie, under its own shape; ``None`` if not all of it does."""
+    x, y = copy.operands[0], copy.y
+    shape = x.buffer.shape
+    if x.is_whole:
+        return y.reshape(shape)
+    dense = dense_strides(shape)
+    steps = {(size, stride): step for size, stride, step in zip(x.shape, x.strides, y.strides, strict=True) if size > 1}
+    if x.offset or steps.keys() != {(size, stride) for size, stride in zip(shape, dense, strict=True) if size > 1}:
+        return None
+    return View(y.buffer, shape, tuple([steps.get(axis, 0) for axis in zip(shape, dense, strict=True)]), y.offset)
 
 
 def _is_writable(kernel: Kernel, y: View) -> bool:
