@@ -13,6 +13,7 @@ import numpy as np
 
 from gossamer.codegen.build import PASSES, PLAIN
 from gossamer.codegen.expression import IDENTITY, Expression
+from gossamer.codegen.kernels.quantized_contract import QuantizedGemm
 from gossamer.codegen.networks import (
     HARD_SIGMOID,
     HARD_SWISH,
@@ -29,6 +30,7 @@ from gossamer.codegen.networks import (
 from gossamer.codegen.shipped import GELU
 from gossamer.codegen.spec import KernelSpec
 from gossamer.delegates.jit.networks import Form, QuantizedNetwork
+from gossamer.records import replace
 from gossamer.schema.enums import ActivationFunctionType, Padding, TensorType
 from gossamer.schema.options import ArgMaxOptions, SVDFOptions
 from gossamer.targets import Target
@@ -60,8 +62,8 @@ def quantized_kernels(target: Target) -> Iterator[KernelSpec]:
             fill(net)
             specs |= net.specs(target, passes)
     for make, layers, endings in _families():
-        if target.base is None and make is not DYNAMIC_NETWORK:  # slower at bytes: what operators need alone
-            endings = tuple(each for each in endings if each in ALONE) or endings[:1]
+        if target.base is None:  # CPUs that are slower at bytes get what operators need alone
+            endings = endings[:1] if make is not DYNAMIC_NETWORK else endings
         seen: dict[str, KernelSpec] = {}
         for layer in layers:
             found = _specs(make, layer, endings[0], target)
@@ -74,6 +76,9 @@ def quantized_kernels(target: Target) -> Iterator[KernelSpec]:
         net = QuantizedNetwork(form)
         net.output(single(net))
         specs |= net.specs(target)
+    # Whether the least number is the zero point is a matter of the model, whatever its layers.
+    alone = [spec for spec in specs.values() if type(spec) is QuantizedGemm and spec.epilogue == IDENTITY]
+    specs |= {twin.name: twin for twin in (replace(spec, relu=not spec.relu) for spec in alone if not spec.sums)}
     return iter(specs.values())
 
 
@@ -122,12 +127,6 @@ def _activated(activation: Expression) -> Ending:
     return lambda net, layer: layer(net, activation)
 
 
-_rectified = _activated(RELU)
-ALONE = (_alone, _rectified)
-"""An operator that is not fused with another. Bytes behind a ReLU begin with the zero point, which kernels make use of.
-"""
-
-
 def _added(net: QuantizedNetwork, layer: Layer) -> View:
     y = layer(net, IDENTITY)
     return net.map(("add", 0, 1), y, net.input(*y.shape))
@@ -149,21 +148,20 @@ def _families() -> Iterator[tuple[Make, Iterable[Layer], tuple[Ending, ...]]]:
     """Layers of a network, and what is behind each of them somewhere."""
     int8, uint8 = partial(QuantizedNetwork, INT8), partial(QuantizedNetwork, UINT8)
     alone = (_alone,)
-    yield int8, _convolutions(1, 1, (64,)), (*ALONE, _activated(HARD_SWISH), _added, _added_to)
-    yield int8, _convolutions(3, 1, (64,)), ALONE
+    yield int8, _convolutions(1, 1, (64,)), (_alone, _activated(HARD_SWISH), _added, _added_to)
+    yield int8, _convolutions(3, 1, (64,)), alone
     for depth in (1, 3):
-        yield int8, _convolutions(3, 2, (depth,)), ALONE
-    yield int8, _dense((16, 64, 128, 197)), (*ALONE, _activated(GELU), _added_to)
-    yield int8, _dense((1,)), (*ALONE, _activated(HARD_SWISH), _gating)
-    yield int8, _dense((1,), (1, 2, 3)), ALONE
+        yield int8, _convolutions(3, 2, (depth,)), alone
+    yield int8, _dense((16, 64, 128, 197)), (_alone, _activated(GELU), _added_to)
+    yield int8, _dense((1,)), (_alone, _activated(HARD_SWISH), _gating)
+    yield int8, _dense((1,), (1, 2, 3)), alone
     yield int8, _depthwise(WINDOWS, FEW), alone
-    yield uint8, _convolutions(1, 1, (64,)), (*ALONE, _added)
-    yield uint8, _convolutions(3, 1, (64,), SOME_SIDES, SOME_CHANNELS), ALONE
-    yield uint8, _convolutions(3, 2, (3,)), ALONE
-    yield uint8, _dense((1, 64)), ALONE
+    yield uint8, _convolutions(1, 1, (64,)), (_alone, _added)
+    yield uint8, _convolutions(3, 1, (64,), SOME_SIDES, SOME_CHANNELS), alone
+    yield uint8, _convolutions(3, 2, (3,)), alone
+    yield uint8, _dense((1, 64)), alone
     yield uint8, _depthwise(WINDOWS[:4], FEW), alone
-    yield partial(uint8, weights_zero=128), _convolutions(1, 1, (64,), SOME_SIDES, SOME_CHANNELS), ALONE
-    for make in (partial(int8, clamped=True), partial(uint8, clamped=True)):
+    for make in (partial(int8, clamped=True), partial(uint8, clamped=True), partial(uint8, weights_zero=128)):
         yield make, _convolutions(1, 1, (64,), SOME_SIDES, SOME_CHANNELS), (_activated(RELU6),)
     yield partial(uint8, weights_zero=128), _depthwise(WINDOWS[:4], FEW), alone
     for make in (partial(int8, large=True), partial(uint8, large=True)):
