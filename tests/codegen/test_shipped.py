@@ -65,13 +65,14 @@ def test_every_kernel_that_ships_can_be_emitted(shipped: dict[str, KernelSpec]) 
 
 
 @pytest.mark.slow
-def test_what_the_examples_need_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("example", ["digits", "digits_int8"])
+def test_what_the_examples_need_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str) -> None:
     target = host_target(host.cpu_features())
     if target is None:
         pytest.skip("no target for this CPU, or its features are not told")
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(library, "SHIPPED", tmp_path / "none")
-    Interpreter(ROOT / "examples" / "digits.tflite").allocate_tensors()
+    Interpreter(ROOT / "examples" / f"{example}.tflite").allocate_tensors()
     needed = kernel_library(target).archives[-1].names()
     assert len(needed) > 5
     assert set(needed) - {spec.name for member in target.family() for spec in all_kernels(member)} == set()

@@ -39,7 +39,7 @@ from gossamer.views import Buffer, Shape, View
 SIDES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 19, 20, 24, 26, 28, 32, 33, 56)
 """Rows and columns of images."""
 
-CHANNELS = (1, 8, 16, 24, 32, 40, 48, 64, 72, 96, 112, 128, 256, 1001)
+CHANNELS = (1, 8, 12, 16, 24, 32, 40, 48, 64, 72, 96, 112, 128, 256, 1001)
 
 F32, I16 = TensorType.FLOAT32, TensorType.INT16
 SOME_SIDES, SOME_CHANNELS = (4, 7, 8, 14, 28), (8, 16, 32, 64, 96, 1001)
@@ -76,9 +76,13 @@ def quantized_kernels(target: Target) -> Iterator[KernelSpec]:
         net = QuantizedNetwork(form)
         net.output(single(net))
         specs |= net.specs(target)
-    # Whether the least number is the zero point is a matter of the model, whatever its layers.
-    alone = [spec for spec in specs.values() if type(spec) is QuantizedGemm and spec.epilogue == IDENTITY]
-    specs |= {twin.name: twin for twin in (replace(spec, relu=not spec.relu) for spec in alone if not spec.sums)}
+    # Whether the least number is the zero point, and whether pixels lie one behind the other, is a matter of the model
+    # around a layer.
+    for spec in tuple(specs.values()):
+        if type(spec) is QuantizedGemm and spec.epilogue == IDENTITY and not spec.sums:
+            for relu, together in product((False, True), {False, spec.together}):
+                twin = replace(spec, relu=relu, together=together)
+                specs[twin.name] = twin
     return iter(specs.values())
 
 
