@@ -9,12 +9,14 @@ from collections.abc import Iterable
 
 from gossamer.codegen.compiler import compile_kernels, is_llvm_here
 from gossamer.codegen.kernels.enter import EnterSpec
-from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.codegen.kernels.walk import Convention, WalkSpec
 from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
 from gossamer.programs.archive import KernelLibrary
 from gossamer.programs.library import kernel_library
 from gossamer.targets import Target
+
+_CONVENTION: Convention = "win64" if sys.platform == "win32" else ""
 
 _SHOWN = 5
 
@@ -42,12 +44,12 @@ def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
 
 def walker(target: Target, *, timed: bool = False) -> WalkSpec:
     """What runs programs on this system; ``timed``: what `Program.profile` needs."""
-    return WalkSpec(target.plain.name, "win64" if sys.platform == "win32" else "", timed)
+    return WalkSpec(target.plain.name, _CONVENTION, timed)
 
 
 def enter(target: Target) -> EnterSpec:
     """The short way from Python to the walker."""
-    return EnterSpec(target.plain.name, "win64" if sys.platform == "win32" else "")
+    return EnterSpec(target.plain.name, _CONVENTION)
 
 
 def not_compiled(missing: tuple[str, ...]) -> str:

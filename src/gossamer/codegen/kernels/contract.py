@@ -316,6 +316,12 @@ def _null(f: Function) -> Value:
     return Value(f, PTR, "null")
 
 
+def _panels(f: Function, g: Arguments, ragged: Value) -> Value:
+    """How many panels there are, with the ragged one, if what makes it is not null."""
+    has_ragged = f.compare("ne", ragged, _null(f))
+    return g.panels + f.emit(I64, f"zext {has_ragged} to i64")
+
+
 @contextmanager
 def _share(f: Function, tasks: Value, parts: Value) -> Iterator[tuple[Value, Value, Value]]:
     """The share of this thread of tasks of so many parts: a task, the first of its parts, and their end.
@@ -348,8 +354,7 @@ class ContractTiles(KernelSpec):
         module = Module(target)
         f = module.driver()
         g = f.arguments(self.arguments)
-        has_ragged = f.compare("ne", g.ragged_kernel, _null(f))
-        panels_of_all = g.panels + f.emit(I64, f"zext {has_ragged} to i64")
+        panels_of_all = _panels(f, g, g.ragged_kernel)
         with _share(f, g.images * g.rows * g.tiles, panels_of_all) as (task, first, end):
             line = task // g.tiles
             image = line // g.rows
@@ -386,8 +391,7 @@ class ContractSingle(KernelSpec):
         module = Module(target)
         f = module.driver()
         g = f.arguments(self.arguments)
-        has_ragged = f.compare("ne", g.ragged_kernel, _null(f))
-        with f.share(g.panels + f.emit(I64, f"zext {has_ragged} to i64")) as panel:
+        with f.share(_panels(f, g, g.ragged_kernel)) as panel:
             is_ragged = f.compare("eq", panel, g.panels)
             f.call(
                 f.select(is_ragged, g.ragged_kernel, g.kernel),
@@ -440,8 +444,7 @@ class ContractPanels(KernelSpec):
         module = Module(target)
         f = module.driver()
         g = f.arguments(self.arguments)
-        has_ragged = f.compare("ne", g.ragged_blocks, _null(f))
-        panels_of_all = g.panels + f.emit(I64, f"zext {has_ragged} to i64")
+        panels_of_all = _panels(f, g, g.ragged_blocks)
         tiles_of_all = g.images * g.rows * g.tiles
         _, tid, threads = f.parameters
         share = [panels_of_all * tiles_of_all * at // threads for at in (tid, tid + 1)]

@@ -103,7 +103,8 @@ class QuantizedGemm(KernelSpec):
     ``relu``: the zero point is the least number of the type, as it is behind a ReLU, so that it needs no sum.
     ``sums``: c are the sums themselves, int32, and the channels of a panel are in their order. ``half``: of the last
     vector only the first half of the channels is there, at most; such a kernel is ragged, and neither shifted, large
-    nor nudged.
+    nor nudged. ``together``: the rows of c, and of the residual, lie one behind the other without a gap, so that
+    several are stored and added as one vector.
     """
 
     mr: int
