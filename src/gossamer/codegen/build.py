@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.codegen.commands import Build, Step
+from gossamer.codegen.commands import AtHand, Build, Step
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import lay_out
 from gossamer.codegen.passes import (
@@ -54,8 +54,15 @@ PASSES: Passes = (
 )
 """What is done to a graph, in this order, before its images get their borders."""
 
-PLAIN: Passes = (fuse.run_within, pads.run, copies.run)
-"""The same where every operator is to need the kernels that it would need alone."""
+BASIC: Passes = (pads.run, copies.run)
+"""Those that there must be."""
+
+
+def without(passes: Passes, kind: str) -> Passes:
+    """The passes less the one that makes kernels of a kind of others, if one does; then less all that may be spared."""
+    makers = {"rows": rows.run, "winograd": winograd.run, "strassen": strassen.run}
+    fewer = tuple([change for change in passes if change is not makers.get(kind)])
+    return fewer if fewer != passes else BASIC
 
 
 @record(frozen=True, eq=False)
@@ -72,16 +79,18 @@ class Built:
     graph: KernelGraph
     passes: Passes
 
-    @property
-    def is_final(self) -> bool:
-        """Whether all passes have been over it."""
-        return self.passes is PASSES
 
-
-def build(graph: KernelGraph, target: Target, model: tuple[int, int] | None = None, passes: Passes = PASSES) -> Built:
+def build(
+    graph: KernelGraph,
+    target: Target,
+    model: tuple[int, int] | None = None,
+    passes: Passes = PASSES,
+    at_hand: AtHand | None = None,
+) -> Built:
     """Plan a graph, which is changed on the way. ``model``: the addresses between which stored constants lie.
 
-    Constants there are read in place, through the base ``model``; all others through ``constants``.
+    Constants there are read in place, through the base ``model``; all others through ``constants``. ``at_hand`` tells
+    which kernels there are, if they cannot be compiled; then `NotAtHand` is raised where these do not suffice.
     """
     for change in passes:
         for part in graph.parts():
@@ -91,6 +100,6 @@ def build(graph: KernelGraph, target: Target, model: tuple[int, int] | None = No
     apart = {buffer for part in parts for buffer in gaps.run(part)}
     fills = {buffer: byte for part in parts for buffer, byte in borders.fills(part).items()}
     layout = lay_out(graph, edges, apart, fills)
-    made = Build(target, layout, model)
+    made = Build(target, layout, model, at_hand)
     plan = made.emit(graph)
     return Built(plan, made.specs, made.constants(), tuple(made.steps), graph, passes)

@@ -115,6 +115,13 @@ class KernelSpec(ABC):
             raise CompileError(f"The name of a kernel is lower case, digits and underscores, got {name}.")
         return name
 
+    def general(self) -> Iterator[KernelSpec]:
+        """Kernels that may take its place, the most like it first: they take the same arguments and give the same bits.
+
+        Where nothing can be compiled, the first one that is at hand does (`gossamer.codegen.commands.Build`).
+        """
+        return iter(())
+
     @abstractmethod
     def emit(self, target: Target) -> str:
         """The LLVM IR text of the module."""

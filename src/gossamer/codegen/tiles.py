@@ -72,6 +72,56 @@ def _quantized_cycles(target: Target, mr: int, nv: int, steps: int, half: bool =
 
 
 @cache
+def quantized_tiles(target: Target, columns: int, channels: int, steps: int, half: bool = False) -> tuple[Tile, ...]:
+    """The tile of `quantized_tile`, then all others: those that waste least first."""
+    best = quantized_tile(target, columns, channels, steps, half)
+    vectors = -(-channels // target.lanes())
+
+    def cost(tile: Tile) -> float:
+        whole, rest = divmod(vectors, tile[1])
+        cycles = whole * _quantized_cycles(target, *tile, steps)
+        return -(-columns // tile[0]) * (cycles + (_quantized_cycles(target, tile[0], rest, steps) if rest else 0))
+
+    return (best, *sorted(_all_tiles(target, "quantized_gemm", columns, vectors), key=cost))
+
+
+@cache
+def gemm_tiles(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> tuple[Tile, ...]:
+    """The tile of `gemm_tile`, then all others: those that waste least first."""
+    best = gemm_tile(target, columns, channels, depth, a_stride)
+    vectors = -(-channels // target.lanes())
+    return (
+        best,
+        *sorted(
+            _all_tiles(target, "gemm", columns, vectors),
+            key=lambda tile: _cost(target, tile, columns, channels, depth, a_stride),
+        ),
+    )
+
+
+@cache
+def _all_tiles(target: Target, kind: str, columns: int, vectors: int) -> tuple[Tile, ...]:
+    """What is proposed, and what is left of it where there are fewer pixels or channels."""
+    return tuple([(mr, nv) for mr, nv in closed_tiles(target, kind) if mr <= columns and nv <= vectors])
+
+
+@cache
+def closed_tiles(target: Target, kind: str) -> tuple[Tile, ...]:
+    """The tiles of the target's file, with fewer vectors and, as the last ones of a row, with fewer pixels."""
+    found = {(1, nv) for nv in range(1, 5)}
+    for mr, nv in proposals(target, kind):
+        found |= {(mr, fewer) for fewer in range(1, nv + 1)}
+    return tuple(sorted(found))
+
+
+@cache
+def few_tiles(target: Target, kind: str) -> tuple[Tile, ...]:
+    """A few of them, for any number of pixels and channels: the best of one and of two vectors, and smaller ones."""
+    best = [next((mr for mr, vectors in proposals(target, kind) if vectors == nv), 4) for nv in (1, 2)]
+    return tuple(sorted({(mr, nv) for nv in (1, 2) for mr in (1, 4, *best[nv - 1 :])}))
+
+
+@cache
 def gemm_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Tile:
     """Rows and vectors of a tile, for rows of ``columns`` pixels ``a_stride`` bytes apart, and so much depth.
 

@@ -191,6 +191,22 @@ class ProgramBuilder:
         self._packing.append(self._command(kernel, block, barrier))
         self._packed.append((place.offset, size))
 
+    def mark(self) -> tuple[int, ...]:
+        """How far it has come, for `reset`."""
+        grown = (self._kernels, self._words, self._packing, self._packed, self._commands, *self._relocations.values())
+        return tuple([len(one) for one in grown])
+
+    def reset(self, mark: tuple[int, ...]) -> None:
+        """Forget what has come since `mark` said this."""
+        kernels, words, packing, packed, commands, *relocations = mark
+        while len(self._kernels) > kernels:
+            self._kernels.popitem()
+        del self._words[words:], self._packing[packing:], self._packed[packed:], self._commands[commands:]
+        while len(self._relocations) > len(relocations):
+            self._relocations.popitem()
+        for places, size in zip(self._relocations.values(), relocations, strict=True):
+            del places[size:]
+
     def plan(self, **sizes: int) -> ProgramPlan:
         """The plan, of a program that owns memories of these sizes in bytes."""
         words = np.array(self._words, np.int64)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from gossamer.codegen.basis import basis
 from gossamer.codegen.compiler import compile_kernels
-from gossamer.codegen.shipped import shipped_kernels
 from gossamer.codegen.spec import KernelSpec
-from gossamer.delegates.jit.shipped import quantized_kernels
 from gossamer.errors import CompileError
 from gossamer.programs.archive import archive_key, archive_path
 from gossamer.programs.generator import SEAL, seal, version_of_sources
@@ -20,12 +18,7 @@ from gossamer.programs.kernel_file import encode
 from gossamer.targets import Target, all_targets
 
 
-def all_kernels(target: Target) -> Iterator[KernelSpec]:
-    """What ships for a target; what ships for one that it extends, too, may be among it."""
-    return chain(shipped_kernels(target), quantized_kernels(target))
-
-
-def write_archives(directory: Path, kernels: Callable[[Target], Iterable[KernelSpec]] = all_kernels) -> None:
+def write_archives(directory: Path, kernels: Callable[[Target], Iterable[KernelSpec]] = basis) -> None:
     """Fill a directory with an archive for every target, and the seal. Equal sources and LLVM write equal bytes.
 
     What a target extends comes before it, and what is in its archive is in no other.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.kernels.repeat import Repeat
 from gossamer.codegen.layout import NO_BORDER, Border, Layout, Place, item_bytes
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.codegen.split import split
 from gossamer.errors import CompileError
 from gossamer.programs.program import (
     ARENA,
@@ -32,6 +33,11 @@ from gossamer.programs.program import (
 from gossamer.programs.team import Jump
 from gossamer.targets import Target
 from gossamer.views import Buffer, View, dense_strides
+
+AtHand = Callable[[str], bool]
+"""Whether a kernel of this name is there."""
+
+T = TypeVar("T")
 
 MANY = 64
 """Tasks into which a command is cut if it can be, so that any number of threads finds its share."""
@@ -55,10 +61,28 @@ class Step(NamedTuple):
     node: Kernel
 
 
-class Build:
-    """Commands in the making. Everything that a module of this package needs to know of target and memory."""
+class NotAtHand(CompileError):
+    """No kernel that would do is at hand, and none can be compiled. ``kind``: that of the kernel of the graph."""
 
-    def __init__(self, target: Target, layout: Layout, model: tuple[int, int] | None) -> None:
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is not at hand.")
+        self.name = name
+        self.kind = ""
+
+
+class Build:
+    """Commands in the making. Everything that a module of this package needs to know of target and memory.
+
+    ``at_hand`` tells of a kernel's name whether it is there; without it, all are, as they can be compiled. Then kernels
+    that are not give way to more general ones (`KernelSpec.general`), and kernels of the graph to their parts
+    (`gossamer.codegen.split`).
+    """
+
+    def __init__(
+        self, target: Target, layout: Layout, model: tuple[int, int] | None, at_hand: AtHand | None = None
+    ) -> None:
+        self._at_hand = at_hand
+        self._chosen: dict[KernelSpec, KernelSpec | None] = {}
         self.target = target.plain
         self.dots = target.without_tiles
         """What kernels are made for that have dot products or permutations of bytes; ``target`` is it for all others.
@@ -82,6 +106,8 @@ class Build:
         self._weights = 0
         self._scratch = 0
         self._passing = 0
+        self._held = 0
+        """Bytes of passing memory that lie between the parts of a kernel of the graph."""
         self._blocks: dict[tuple[Word, ...], Address] = {}
         self._kept: dict[bytes, Address] = {}
         self._node: Kernel | None = None
@@ -141,9 +167,10 @@ class Build:
             self._builder.pack(self._use(spec), self.block(spec.arguments, **arguments), barrier=True)
             self._called.clear()
             return
-        self._builder.command(self._use(spec), self.block(spec.arguments, **arguments), barrier=barrier)
+        name = self._use(spec)
+        self._builder.command(name, self.block(spec.arguments, **arguments), barrier=barrier)
         if self._node is not None:
-            self.steps.append(Step(spec.name, tuple(dict.fromkeys(self._called)), self._node))
+            self.steps.append(Step(name, tuple(dict.fromkeys(self._called)), self._node))
         self._called.clear()
 
     def repeat(
@@ -198,8 +225,8 @@ class Build:
 
     def passing(self, bytes: int) -> Address:
         """Memory for what one command writes and the next reads; the commands after that may overwrite it."""
-        self._passing = max(self._passing, bytes)
-        return Address(ARENA, self.layout.arena_bytes)
+        self._passing = max(self._passing, self._held + bytes)
+        return Address(ARENA, self.layout.arena_bytes + self._held)
 
     def scratch(self, bytes: int) -> int:
         """Reserve memory that every thread has for itself during a command; where it lies behind another's."""
@@ -271,9 +298,58 @@ class Build:
                 if place.border != NO_BORDER:
                     self._node = Kernel("border", [], buffer.view(), place.border, origin=node.origin)
                     self._draw_border(buffer, place)
-            self._node = node
-            import_module(f"gossamer.codegen.commands.{node.kind}").commands(node, self)
+            self._run(node)
         self._node, self._is_known = around, False
+
+    def _run(self, node: Kernel) -> None:
+        """The commands of a kernel; of its parts, if it has kernels that are not at hand."""
+        self._node = node
+        mark = self._mark() if self._at_hand is not None else None
+        try:
+            import_module(f"gossamer.codegen.commands.{node.kind}").commands(node, self)
+        except NotAtHand as missing:
+            parts = split(node)
+            if not parts or mark is None:
+                missing.kind = missing.kind or node.kind
+                raise
+            self._reset(mark)
+            held = self._held
+            for part in parts:
+                self._hold(part.y.buffer)
+                self._run(part)
+            self._held = held
+
+    def _hold(self, buffer: Buffer) -> None:
+        """Find a place for what is between the parts of a kernel."""
+        if buffer in self.layout.places:
+            return
+        strides, bytes = dense_bytes(buffer), item_bytes(buffer) * prod(buffer.shape)
+        if self._is_known:
+            self.layout.places[buffer] = Place(WEIGHTS, self.weights(bytes).offset, strides, bytes)
+            return
+        self.layout.places[buffer] = Place(ARENA, self.passing(bytes).offset, strides, bytes)
+        self._held += -(-bytes // _ALIGNMENT) * _ALIGNMENT
+
+    def _mark(self) -> tuple[Any, ...]:
+        """Where things stand, for `_reset`."""
+        grown = (*self._dictionaries(), self.steps, self.pieces)
+        numbers = (self.constant_bytes, self._weights, self._scratch, self._passing, self._held, self._may_fault)
+        return self._builder.mark(), [len(one) for one in grown], numbers
+
+    def _dictionaries(self) -> tuple[dict[Any, Any], ...]:
+        return (self._blocks, self._packed, self._kept, self.specs, self.layout.places)
+
+    def _reset(self, mark: tuple[Any, ...]) -> None:
+        """Forget what has come since."""
+        of_builder, sizes, numbers = mark
+        self._builder.reset(of_builder)
+        *of_dictionaries, steps, pieces = sizes
+        for one, size in zip(self._dictionaries(), of_dictionaries, strict=True):
+            while len(one) > size:
+                one.popitem()
+        del self.steps[steps:], self.pieces[pieces:]
+        self.constant_bytes, self._weights, self._scratch, self._passing, self._held, self._may_fault = numbers
+        self._called.clear()
 
     def constants(self) -> NDArray[np.uint8]:
         """The bytes behind the base ``constants``."""
@@ -282,9 +358,31 @@ class Build:
             memory[offset : offset + value.nbytes] = value.reshape(-1).view(np.uint8)
         return memory
 
+    def has(self, *specs: KernelSpec) -> bool:
+        """Whether kernels that do what these do are at hand, or can be compiled."""
+        return self._at_hand is None or all(self._choose(spec) is not None for spec in specs)
+
+    def first(self, choices: Iterable[T], kernels: Callable[[T], Iterable[KernelSpec]]) -> T:
+        """The first choice whose kernels are at hand; if there is none, the first of all."""
+        if self._at_hand is None:
+            return next(iter(choices))
+        found = list(choices)
+        return next((choice for choice in found if self.has(*kernels(choice))), found[0])
+
+    def _choose(self, spec: KernelSpec) -> KernelSpec | None:
+        if self._at_hand is None:
+            return spec
+        if spec not in self._chosen:
+            candidates = (spec, *spec.general())
+            self._chosen[spec] = next((one for one in candidates if self._at_hand(one.name)), None)
+        return self._chosen[spec]
+
     def _use(self, spec: KernelSpec) -> str:
-        name = spec.name
-        self.specs[name] = spec
+        chosen = self._choose(spec)
+        if chosen is None:
+            raise NotAtHand(spec.name)
+        name = chosen.name
+        self.specs[name] = chosen
         return name
 
     def _constant(self, buffer: Buffer) -> Place:

@@ -6,7 +6,8 @@ by which the weights are multiplied first; settings a `Geometry`. Weights that t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -31,7 +32,7 @@ from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.spec import KernelSpec
-from gossamer.codegen.tiles import gemm_tile
+from gossamer.codegen.tiles import Tile, gemm_tiles
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.records import record
 from gossamer.views import Geometry, View, Widened
@@ -129,7 +130,7 @@ def commands(node: Kernel, build: Build) -> None:
         contractions[0].multiply_alone()
         return
     multiply(contractions, build)
-    if all(product.is_streamed for product in contractions):
+    if all(one.is_streamed for one in contractions):
         build.by_channel.add(node.y.buffer)
 
 
@@ -156,18 +157,18 @@ def multiply(contractions: Sequence[Product], build: Build) -> None:
     places: dict[tuple[Matrix, int], int] = {}
     room = 0
     waiting = []
-    for product in contractions:
-        key = (product.weights, product.nv)
-        if not product.is_ready and key not in places:
+    for one in contractions:
+        key = (one.weights, one.nv)
+        if not one.is_ready and key not in places:
             places[key] = room
-            room += product.packed_bytes
-            waiting.append(product)
+            room += one.packed_bytes
+            waiting.append(one)
     start = build.passing(room) if room else Address("")
-    for product in waiting:
-        product.prepare(moved(start, places[product.weights, product.nv]), barrier=product is waiting[-1])
-    for product in contractions:
-        place = None if product.is_ready else moved(start, places[product.weights, product.nv])
-        product.multiply(place, barrier=product is contractions[-1])
+    for one in waiting:
+        one.prepare(moved(start, places[one.weights, one.nv]), barrier=one is waiting[-1])
+    for one in contractions:
+        place = None if one.is_ready else moved(start, places[one.weights, one.nv])
+        one.multiply(place, barrier=one is contractions[-1])
 
 
 @record
@@ -243,14 +244,31 @@ class Contraction(Tiled):
         single = self.rows == 1 and (self.images == 1 or weights.image != 0) and len(self.offsets) == 1
         # Weights that are read once or hardly more, and lie as dot products want them, are not packed.
         self.is_dot = single and few and weights.is_dense and self.scale is None
-        mr, self.nv = gemm_tile(
-            target, self.columns, weights.channels, weights.depth, self.a_steps[2] * (self.columns > 1)
-        )
-        self.panels = panels_of(weights.channels, self.nv, target.lanes())
-        self.cut(mr)
+        a_stride = self.a_steps[2] * (self.columns > 1)
+        tiles = gemm_tiles(target, self.columns, weights.channels, weights.depth, a_stride)
+        self._settle(self.build.first(product(tiles, (True, False)), self._kernels))
         packed_matrix = _packed_bytes(self.build, weights, self.panels)
         self.b_image = packed_matrix if weights.image else 0
         self.packed_bytes = _rounded_up(packed_matrix * (self.images if weights.image else 1), _ALIGNMENT)
+
+    def _settle(self, choice: tuple[Tile, bool]) -> None:
+        (mr, self.nv), self._may_stream = choice
+        self.panels = panels_of(self.weights.channels, self.nv, self.build.target.lanes())
+        self.cut(mr)
+
+    def _kernels(self, choice: tuple[Tile, bool]) -> Iterator[Gemm]:
+        """The microkernels for a tile, if weights may be streamed."""
+        self._settle(choice)
+        streamed = self._streams
+        forms: list[dict[str, Any]] = [{}]
+        if streamed and len(self._pieces()) > 1:
+            forms = [{"epilogue": 0}, {"epilogue": 0, "accumulate": True}, {"accumulate": True}]
+        for mr in {self.mr, self.rest or self.mr} if streamed else {self.mr}:
+            for form in forms:
+                if self.panels.whole:
+                    yield self._gemm(mr, self.nv, False, **form)
+                if self.panels.rest_nv:
+                    yield self._gemm(mr, self.panels.rest_nv, True, **form)
 
     @property
     def is_ready(self) -> bool:
@@ -269,6 +287,11 @@ class Contraction(Tiled):
     def is_streamed(self) -> bool:
         """Whether threads share panels of the weights."""
         return not self.is_dot and (self.weights.bytes > STREAMED or self.tiles == 1)
+
+    @property
+    def _streams(self) -> bool:
+        """Whether all tiles go by a panel before the next. The last of them may need kernels that are not at hand."""
+        return self.is_streamed and self.tiles > 1 and self._may_stream
 
     def multiply_alone(self) -> None:
         """The commands of a private product."""
@@ -297,7 +320,7 @@ class Contraction(Tiled):
             self._dot(barrier)
             return
         lanes = build.target.lanes()
-        streamed = self.is_streamed and self.tiles > 1
+        streamed = self._streams
         common: dict[str, Word] = {
             **self.geometry(overlapping=not streamed),
             "b": self._packed() if place is None else place,
@@ -460,6 +483,30 @@ class Contraction(Tiled):
                 next_offset=4 * size * nv * lanes if prefetch else 0,
             )
         return build.table(words)
+
+
+def tile_at_hand(
+    build: Build,
+    columns: int,
+    channels: int,
+    depth: int,
+    a_stride: int,
+    epilogue: Expression = 0,
+    conv: bool = False,
+    tiles: Sequence[Tile] = (),
+) -> Tile:
+    """The best tile whose microkernels are at hand, of ``tiles`` or those that suit a shape."""
+    target = build.target
+
+    def kernels(tile: Tile) -> Iterator[Gemm]:
+        panels = panels_of(channels, tile[1], target.lanes())
+        if panels.whole:
+            yield Gemm(target.name, *tile, epilogue, conv)
+        if panels.rest_nv:
+            ragged, half = last_vector(target, panels.tail)
+            yield Gemm(target.name, tile[0], panels.rest_nv, epilogue, conv, ragged, half=half)
+
+    return build.first((*tiles, *gemm_tiles(target, columns, channels, depth, a_stride)), kernels)
 
 
 def moved(address: Address, bytes: int) -> Address:

@@ -26,7 +26,7 @@ def commands(node: Kernel, build: Build) -> None:
     """Jumps, and the commands of both regions. One thread runs them alone where a turn is short."""
     part = build.jump(Jump.PART) if not build.is_alone and _is_short(node) else None
     build.is_alone |= part is not None
-    if node.settings is None:
+    if node.settings is None or not build.has(_kernel(node.settings, build)):
         _commands(node, build)
     else:
         _turns(node, node.settings, build)
@@ -49,6 +49,10 @@ def _commands(node: Kernel, build: Build) -> None:
     build.jump(Jump.BACK, flag, target=start, cost=COMMAND + sum(map(_cost, _turn(node))))
 
 
+def _kernel(turn: Turn, build: Build) -> Turns:
+    return Turns(build.target.name, turn.variables, turn.others, turn.statements, turn.following, turn.going)
+
+
 def _turns(node: Kernel, turn: Turn, build: Build) -> None:
     """One command for many turns, once the condition holds."""
     flag = node.operands[0]
@@ -56,7 +60,7 @@ def _turns(node: Kernel, turn: Turn, build: Build) -> None:
     over = build.jump(Jump.UNLESS, flag)
     start = build.next_command
     cost = sum(map(_cost, _turn(node)))
-    spec = Turns(build.target.name, turn.variables, turn.others, turn.statements, turn.following, turn.going)
+    spec = _kernel(turn, build)
     turns = max(1, LONG // cost)
     places = build.table([build.address(view) for view in turn.places])
     build.command(spec, places=places, flag=build.address(flag), turns=turns)

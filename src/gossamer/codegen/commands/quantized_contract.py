@@ -6,6 +6,8 @@ Operands are an NHWC image, weights [O, h, w, C / groups] and a bias [O] of int3
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -20,9 +22,9 @@ from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, Contrac
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, Walk, panel_bytes
 from gossamer.codegen.layout import item_bytes
 from gossamer.codegen.spec import KernelSpec
-from gossamer.codegen.tiles import Tile, quantized_tile
+from gossamer.codegen.tiles import Tile, quantized_tiles
 from gossamer.programs.program import Address, Word
-from gossamer.records import record
+from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 from gossamer.views import Requantizing, View
 
@@ -59,7 +61,7 @@ def commands(node: Kernel, build: Build) -> None:
         added = None
         if residual is not None:
             added = Pixels(moved(build.address(residual), outward), build.strides(residual)[:3])
-        product = contraction(
+        made = contraction(
             build,
             node.epilogue,
             node.y.shape[:3],
@@ -76,7 +78,7 @@ def commands(node: Kernel, build: Build) -> None:
             parameters,
             node.y.type == TensorType.INT32,
         )
-        product.multiply(barrier=group == groups - 1)
+        made.multiply(barrier=group == groups - 1)
 
 
 def byte_of(view: View) -> Byte:
@@ -129,15 +131,35 @@ class QuantizedContraction(Tiled):
             self.table = [tap + at for tap in self.offsets for at in inside]
             self.steps, self.tap_depth = len(self.table), STEP
             self.packed_taps, self.packed_depth = self.taps, self.depth
-        mr, self.nv = self._tile()
-        self.cut(mr)
-        self.panels = panels_of(weights.channels, self.nv, target.lanes())
+        self._settle(*self._tile())
         self.matrices = self.images if weights.image else 1
         self.b_image = panel_bytes(target.lanes(), self.panels.vectors, self.steps) if weights.image else 0
         self.packed_bytes = self.matrices * panel_bytes(target.lanes(), self.panels.vectors, self.steps)
 
-    def _tile(self) -> Tile:
-        return quantized_tile(self.build.dots, self.columns, self.weights.channels, self.steps, self._has_half)
+    def _settle(self, tile: Tile, may_stream: bool = True) -> None:
+        self._may_stream = may_stream
+        mr, self.nv = tile
+        self.cut(mr)
+        self.panels = panels_of(self.weights.channels, self.nv, self.build.dots.lanes())
+
+    def _tile(self) -> tuple[Tile, bool]:
+        build = self.build
+        for half in dict.fromkeys((self._suits_half(), False)):
+            self._has_half = half
+            tiles = quantized_tiles(build.dots, self.columns, self.weights.channels, self.steps, half)
+            choice = build.first(product(tiles, (True, False)), self._kernels)
+            if build.has(*self._kernels(choice)):
+                break
+        return choice
+
+    def _kernels(self, choice: tuple[Tile, bool]) -> Iterator[KernelSpec]:
+        """The microkernels for a tile, if weights may be streamed."""
+        self._settle(*choice)
+        for mr in {self.mr, self.rest or self.mr} if self._is_streamed else {self.mr}:
+            if self.panels.whole:
+                yield self._gemm(mr, self.nv, False)
+            if self.panels.rest_nv:
+                yield self._gemm(mr, self.panels.rest_nv, True)
 
     @property
     def is_ready(self) -> bool:
@@ -186,7 +208,7 @@ class QuantizedContraction(Tiled):
     def _is_streamed(self) -> bool:
         """Whether all tiles go by a panel before the next."""
         few = prod(self.shape) <= self.weights.channels
-        return self.tiles > 1 and self.weights.bytes >= (STREAMED_FEW if few else STREAMED)
+        return self._may_stream and self.tiles > 1 and self.weights.bytes >= (STREAMED_FEW if few else STREAMED)
 
     def _tasks(self) -> dict[str, Word]:
         """How threads share what is streamed: if it is much, by panels, so that none reads all of them."""
@@ -254,8 +276,9 @@ class QuantizedContraction(Tiled):
         strides = {self.c_steps[2], self.r_steps[2]} if self.residual else {self.c_steps[2]}
         return not self.sums and nv < 3 and strides == {nv * self.build.dots.lanes()} == {self.weights.channels}
 
-    @property
-    def _has_half(self) -> bool:
+    _has_half: bool = field(default=False, init=False)
+
+    def _suits_half(self) -> bool:
         """Whether the last vector of channels is at most half full, and this is made use of."""
         lanes, numbers = self.build.dots.lanes(), self.requantizing
         return (

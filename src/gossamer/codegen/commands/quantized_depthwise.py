@@ -7,6 +7,7 @@ fits. Where there are few channels, some neighbouring pixels are treated as one 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer.codegen.commands import Build
@@ -65,29 +66,38 @@ def commands(node: Kernel, build: Build) -> None:
     is_wide = weights.type == TensorType.UINT8 and to.weight_zero != 128
     (x_image, x_row, x_column, _), (y_image, y_row, y_column, _) = build.strides(x), build.strides(node.y)
     together = pixels_together(target, geometry, channels, columns) if x_column == y_column == channels else 1
-    form = _form(node, target, together)
+
+    def kernel(form: Form, together: int, piece: Piece, number: int) -> QuantizedRows:
+        return QuantizedRows(
+            target.name,
+            type,
+            piece.width,
+            form.kernel,
+            number,
+            form.pixels,
+            spread=channels if together > 1 and geometry.stride[1] == 2 else 0,
+            staged=form.staged,
+            layers=2 if is_wide and of.item == 1 else 1,
+            ragged=piece.present < piece.width,
+            clamps=(to.low, to.high) != ((-128, 127) if type == "i8" else (0, 255)),
+            saturates=bool((to.scales >= 1).any()),  # sums are below 2**31
+        )
+
+    def kernels(choice: tuple[Form, int]) -> Iterator[QuantizedRows]:
+        form, together = choice
+        for piece in pieces_of(target, together * channels):
+            for number in {form.rows, lines % form.rows or form.rows}:
+                yield kernel(form, together, piece, number)
+
+    form, together = build.first(
+        ((_form(node, target, together), together), (_form(node, target, 1), 1), (Form(), 1)), kernels
+    )
     rows = form.rows
     split = max(1, TASKS // (images * -(-lines // rows)))
     tables: dict[int, list[Word]] = {number: [] for number in (rows, lines % rows or rows)}
     for piece in pieces_of(target, together * channels):
         each = -(-piece.blocks // split)
-        specs = {
-            number: QuantizedRows(
-                target.name,
-                type,
-                piece.width,
-                form.kernel,
-                number,
-                form.pixels,
-                spread=channels if together > 1 and geometry.stride[1] == 2 else 0,
-                staged=form.staged,
-                layers=2 if is_wide and of.item == 1 else 1,
-                ragged=piece.present < piece.width,
-                clamps=(to.low, to.high) != ((-128, 127) if type == "i8" else (0, 255)),
-                saturates=bool((to.scales >= 1).any()),  # sums are below 2**31
-            )
-            for number in tables
-        }
+        specs = {number: kernel(form, together, piece, number) for number in tables}
         # The last line may have fewer rows, which have the first of the weights.
         packed, block_bytes = _packed(node, build, piece, specs[rows])
         for number, words in tables.items():

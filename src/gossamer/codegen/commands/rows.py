@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import matrix, packed, tap_offsets
+from gossamer.codegen.commands.contract import matrix, packed, tap_offsets, tile_at_hand
 from gossamer.codegen.expression import Expression, operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import Gemm, last_vector, panels_of
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.kernels.rows import CONTRACT_ROW, RowPipeline, scratch_bytes
 from gossamer.codegen.passes.rows import Rows
-from gossamer.codegen.tiles import depthwise_tile, gemm_tile
+from gossamer.codegen.tiles import depthwise_tile
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.views import View
 
@@ -111,7 +111,7 @@ def _contract_row(
     channels = weights.shape[0]
     depth = weights.size // channels // len(offsets)
     lanes = build.target.lanes()
-    mr, nv = gemm_tile(build.target, columns, channels, weights.size // channels, a_column)
+    mr, nv = tile_at_hand(build, columns, channels, weights.size // channels, a_column, epilogue, len(offsets) > 1)
     panels = panels_of(channels, nv, lanes)
     shape = build.block(
         Gemm.arguments,

@@ -47,7 +47,8 @@ def commands(node: Kernel, build: Build) -> None:
     x_pair = step * x_column
     group = strassen_group(target, pairs, depth, channels, x_pair)
     groups = -(-pairs // group)
-    mr, nv = strassen_tile(target, group, groups, channels, depth, x_pair)
+    best = strassen_tile(target, group, groups, channels, depth, x_pair)
+    mr, nv = contract.tile_at_hand(build, group, channels, depth, x_pair, tiles=[best])
     panels = panels_of(channels, nv, lanes)
     group = largest_group(pairs, mr, groups)
     s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, nv * lanes)

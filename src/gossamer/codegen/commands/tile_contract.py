@@ -102,19 +102,17 @@ def _cycles(mr: int, nv: int, rows: int, taps: int, depth: int) -> float:
 class TileContraction(QuantizedContraction):
     """The same product in tiles. All kernels of the command have as many rows, so the last ones overlap."""
 
-    _has_half = False
-
-    def _tile(self) -> Tile:
+    def _tile(self) -> tuple[Tile, bool]:
         tile = self.tile = _tile_of(self)
         self.pixel_steps = (self.a_steps[2], self.c_steps[2], self.r_steps[2])
         if not tile.across:
-            return tile.mr * tile.rows, tile.nv
+            return (tile.mr * tile.rows, tile.nv), True
         # A row of the image is to drivers what a pixel is.
         self.rows, self.columns = 1, self.rows
         self.a_steps, self.c_steps, self.r_steps = (
             (steps[0], 0, steps[1]) for steps in (self.a_steps, self.c_steps, self.r_steps)
         )
-        return tile.mr, tile.nv
+        return (tile.mr, tile.nv), True
 
     def cut(self, mr: int) -> None:
         super().cut(mr)

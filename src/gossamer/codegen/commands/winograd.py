@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.codegen.commands import Build
+from gossamer.codegen.commands.contract import tile_at_hand
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import LINE, UNROLL, Gemm, last_vector, panels_of
@@ -22,7 +23,7 @@ from gossamer.codegen.kernels.winograd import (
     planes_of,
 )
 from gossamer.codegen.passes.winograd import Tiles
-from gossamer.codegen.tiles import gemm_tile, winograd_group
+from gossamer.codegen.tiles import winograd_group
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.views import Shape, View, Widened
 
@@ -40,7 +41,7 @@ def commands(node: Kernel, build: Build) -> None:
     rows, columns = -(-height // size), -(-width // size)
     tiles = images * rows * columns
     group = winograd_group(target, planes, tiles, depth, channels)
-    mr, nv = gemm_tile(target, group, channels, depth, 4 * depth)
+    mr, nv = tile_at_hand(build, group, channels, depth, 4 * depth)
     panels = panels_of(channels, nv, lanes)
     groups = -(-tiles // group)
     group = largest_group(tiles, mr, groups)

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import ClassVar, Literal, NamedTuple
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
 from gossamer.errors import CompileError
-from gossamer.records import record
+from gossamer.records import record, replace
 from gossamer.targets import Target
 
 UNROLL = 4
@@ -122,6 +123,16 @@ class Gemm(KernelSpec):
             f"p{self.prefetch}" * bool(self.prefetch),
         )
         return "_".join(filter(None, forms))
+
+    def general(self) -> Iterator[KernelSpec]:
+        # A tail says all that is said by a half; what is fetched is not read; there is always a table of taps.
+        lasts = dict.fromkeys(
+            ((self.ragged, self.half), (self.ragged or self.half, self.half), (self.ragged or self.half, False))
+        )
+        for (ragged, half), prefetch, conv in product(
+            lasts, dict.fromkeys((self.prefetch, 0)), dict.fromkeys((self.conv, True))
+        ):
+            yield replace(self, ragged=ragged, half=half, prefetch=prefetch, conv=conv)
 
     def emit(self, target: Target) -> str:
         self._check(target)

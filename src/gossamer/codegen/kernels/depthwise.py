@@ -7,18 +7,22 @@ for all rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 from typing import ClassVar
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, PTR, Arguments, Function, Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
-from gossamer.records import record
+from gossamer.records import record, replace
 from gossamer.targets import Target
 
 MAX_KERNEL_ROWS = 64
 """Rows of the tallest kernel that the driver can call."""
+
+MULTIPLIERS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32)
+"""Output channels of an input channel for which there are kernels; for others, the channels are repeated first."""
 
 
 @record(frozen=True)
@@ -64,6 +68,11 @@ class DepthwiseRow(KernelSpec):
     @property
     def variant(self) -> str:
         return f"m{self.multiplier}" if self.multiplier > 1 else ""
+
+    def general(self) -> Iterator[KernelSpec]:
+        # There are at least so many pixels, and what is known of a kernel is among the arguments.
+        for kernel, pixels in product(dict.fromkeys((self.kernel, None)), range(self.pixels, 0, -1)):
+            yield replace(self, kernel=kernel, pixels=pixels)
 
     def emit(self, target: Target) -> str:
         if operand_count(self.epilogue) > 1:

@@ -16,7 +16,8 @@ border is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 from typing import ClassVar
 
 from gossamer.codegen.dots import Dots
@@ -26,9 +27,9 @@ from gossamer.codegen.kernels.contract import rows_at
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.kernels.dynamic import HEADER as ROW_HEADER
 from gossamer.codegen.kernels.dynamic import ZERO_POINT
-from gossamer.codegen.kernels.quantized_contract import HEADER, QuantizedGemm
-from gossamer.codegen.spec import ArgumentBlock
-from gossamer.records import record
+from gossamer.codegen.kernels.quantized_contract import HEADER, QuantizedGemm, Walk
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.records import record, replace
 from gossamer.targets import Target
 
 
@@ -58,6 +59,11 @@ class HybridGemm(QuantizedGemm):
     @property
     def parts(self) -> tuple[str, ...]:
         return ("f32", "hybrid", "image" * self.image, *super().parts)
+
+    def general(self) -> Iterator[KernelSpec]:
+        walk: Walk = self.walk or "taps"
+        for prefetch, other in product(dict.fromkeys((self.prefetch, 0)), dict.fromkeys((self.walk, walk))):
+            yield replace(self, prefetch=prefetch, walk=other)
 
     def emit(self, target: Target) -> str:
         self._check(target)

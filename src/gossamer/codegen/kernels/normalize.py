@@ -24,6 +24,9 @@ for _number in range(1, MAX_OPERANDS + 1):
     _OPERANDS |= {f"x{_number}": "ptr", f"x{_number}_row": "i64"}
 
 
+Norm = Literal["layer", "rms", "l2"]
+
+
 @record(frozen=True)
 class Normalize(KernelSpec):
     """y = epilogue(normalized x) over ``rows`` rows of ``count`` contiguous elements.
@@ -37,7 +40,7 @@ class Normalize(KernelSpec):
     and a shift that all rows share. y may be x, or an operand, of the same strides. Threads share rows.
     """
 
-    kind: Literal["layer", "rms", "l2"]
+    kind: Norm
     epilogue: Expression = IDENTITY
     operands: str = ""
 

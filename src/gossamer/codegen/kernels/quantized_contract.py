@@ -18,8 +18,9 @@ panel has what there is to know of its channels (`gossamer.codegen.kernels.hybri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from gossamer.codegen.dots import (
@@ -49,7 +50,7 @@ from gossamer.codegen.kernels.move import in_pieces
 from gossamer.codegen.kernels.pack import transpose
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
-from gossamer.records import record
+from gossamer.records import record, replace
 from gossamer.targets import Target
 
 STEP = 4
@@ -165,6 +166,24 @@ class QuantizedGemm(KernelSpec):
             f"p{self.prefetch}" * bool(self.prefetch),
         )
         return "_".join(filter(None, forms))
+
+    def general(self) -> Iterator[KernelSpec]:
+        # Bounds, nudges and zero points that change nothing may be applied; there is always a table of taps.
+        walk: Walk = self.walk or "taps"
+        for prefetch, other in product(dict.fromkeys((self.prefetch, 0)), dict.fromkeys((self.walk, walk))):
+            plain = replace(self, prefetch=prefetch, walk=other)
+            yield plain
+            if not self.sums:
+                yield replace(plain, together=False)
+                yield replace(plain, relu=False)
+                yield (plain := replace(plain, together=False, relu=False))
+                if not self.half:
+                    yield (plain := replace(plain, clamps=True, large=True))
+                    yield replace(plain, shifted=True, nudged=True)
+                else:
+                    yield replace(plain, clamps=True)
+            else:
+                yield replace(plain, shifted=True)
 
     def emit(self, target: Target) -> str:
         self._check(target)

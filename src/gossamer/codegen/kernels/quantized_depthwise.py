@@ -8,7 +8,7 @@ meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Part, Typ
 from gossamer.codegen.kernels.pack_depthwise import Scheme, Tap, quads_of, scheme, weights_of, widths
 from gossamer.codegen.spec import WORD, ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
-from gossamer.records import record
+from gossamer.records import record, replace
 from gossamer.targets import Target
 
 MAX_KERNEL_ROWS = 64
@@ -110,6 +110,10 @@ class QuantizedRows(KernelSpec):
             "saturates": self.saturates,
         }
         return "_".join(flag for flag, is_set in flags.items() if is_set)
+
+    def general(self) -> Iterator[KernelSpec]:
+        yield replace(self, clamps=True)
+        yield replace(self, clamps=True, saturates=True)
 
     def emit(self, target: Target) -> str:
         if self.width not in widths(target):

@@ -11,6 +11,8 @@ from gossamer.errors import CompileError
 from gossamer.records import record
 from gossamer.targets import Target
 
+Reduction = Literal["sum", "max", "min"]
+
 
 @record(frozen=True)
 class QuantizedReduce(KernelSpec):
@@ -26,7 +28,7 @@ class QuantizedReduce(KernelSpec):
     Threads share outer x blocks: ``blocks`` blocks of ``block`` elements along ``inner`` (a multiple of 64 is best).
     """
 
-    reduction: Literal["sum", "max", "min"]
+    reduction: Reduction
     along: bool = False
     type: str = "i8"
 

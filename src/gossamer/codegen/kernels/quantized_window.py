@@ -22,6 +22,9 @@ MOST = 1 << 14
 """Elements of the largest window of which there is a mean: a product with 1 / count is exact enough up to here."""
 
 
+Reduction = Literal["max", "mean"]
+
+
 @record(frozen=True)
 class QuantizedWindow(KernelSpec):
     """A pool over NHWC of ``type`` (i8, u8 or i16), clamped to ``low`` and ``high``.
@@ -33,7 +36,7 @@ class QuantizedWindow(KernelSpec):
     Strides in bytes; threads share images x rows x blocks of `CHANNELS` channels.
     """
 
-    reduction: Literal["max", "mean"]
+    reduction: Reduction
     type: str = "i8"
     wide: bool = False
 

@@ -32,7 +32,7 @@ from gossamer.codegen.kernels.contract import LINE, rows_at
 from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, columns_of_four
 from gossamer.codegen.kernels.winograd import Transform
 from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
-from gossamer.records import record
+from gossamer.records import record, replace
 from gossamer.targets import Target
 
 SIZE = 4
@@ -340,6 +340,10 @@ class QuantizedWinogradOutput(KernelSpec):
     def variant(self) -> str:
         forms = ("clamp" * self.clamps, "large" * self.large, "deep" * self.deep, "together" * self.together)
         return "_".join(filter(None, forms))
+
+    def general(self) -> Iterator[KernelSpec]:
+        yield replace(self, together=False)
+        yield replace(self, together=False, clamps=True, large=True)
 
     def emit(self, target: Target) -> str:
         module = Module(target)

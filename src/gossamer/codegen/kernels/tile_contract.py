@@ -11,7 +11,7 @@ pixels as there are, columns for as much depth. So nothing is read that is not t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from gossamer.codegen.dots import Byte
@@ -21,7 +21,7 @@ from gossamer.codegen.kernels.contract import rows_at
 from gossamer.codegen.kernels.quantized_contract import HEADER, STEP, QuantizedGemm
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
-from gossamer.records import record
+from gossamer.records import record, replace
 from gossamer.targets import Target
 
 ROWS = 16
@@ -107,6 +107,10 @@ class TileGemm(KernelSpec):
     def variant(self) -> str:
         forms = ("clamp" * self.clamps, "large" * self.large, "ragged" * self.ragged, "rest" * self.rest)
         return "_".join(filter(None, forms))
+
+    def general(self) -> Iterator[KernelSpec]:
+        yield replace(self, conv=True)
+        yield replace(self, conv=True, clamps=True, large=True)
 
     def emit(self, target: Target) -> str:
         if not target.tiles:

@@ -27,6 +27,9 @@ def unrolled(target: Target) -> list[int]:
     return [1 << k for k in reversed(range(most.bit_length()))]
 
 
+Reduction = Literal["max", "mean", "l2"]
+
+
 @record(frozen=True)
 class Window(KernelSpec):
     """A pool over NHWC: y = epilogue(the reduction of each window).
@@ -36,7 +39,7 @@ class Window(KernelSpec):
     There is at least one. Strides in bytes; threads share images x rows x blocks of `CHANNELS` channels.
     """
 
-    reduction: Literal["max", "mean", "l2"]
+    reduction: Reduction
     epilogue: Expression = IDENTITY
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(

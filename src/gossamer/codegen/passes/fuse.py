@@ -40,13 +40,8 @@ LARGEST = 64
 """Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
 
 
-def run_within(graph: KernelGraph) -> None:
-    """Fuse what comes of one operator."""
-    run(graph, within=True)
-
-
-def run(graph: KernelGraph, *, within: bool = False) -> None:
-    """Fuse until nothing changes; ``within`` operators only."""
+def run(graph: KernelGraph) -> None:
+    """Fuse until nothing changes."""
     writers = {id(kernel.y.buffer): kernel for kernel in graph.kernels}
     writes = _later_writes(graph)
     readers = {id(buffer): len(found) for buffer, found in graph.readers().items()}
@@ -67,8 +62,6 @@ def run(graph: KernelGraph, *, within: bool = False) -> None:
             }
             # The latest: what the others write is there by then.
             for producer in sorted(producers.values(), key=lambda p: -positions[id(p)]):
-                if within and producer.origin != kernel.origin:
-                    continue
                 fused = _fused(producer, kernel)
                 moved = range(positions[id(producer)], positions[id(kernel)])
                 written = (at for view in producer.operands for at in writes.get(id(view.buffer), ()))

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer.codegen.build import PASSES, PLAIN, Built, Passes, build
+from gossamer.codegen.build import BASIC, PASSES, Built, Passes, build, without
+from gossamer.codegen.commands import AtHand, NotAtHand
 from gossamer.codegen.compiler import is_llvm_here
 from gossamer.codegen.layout import boundary, item_bytes
-from gossamer.codegen.library import ensure, not_compiled, walker
+from gossamer.codegen.library import ensure, enter, not_compiled, walker
 from gossamer.delegates.delegate import NodeInfo, Partition
 from gossamer.delegates.jit.lowering import Lowered, lower
+from gossamer.errors import CompileError
 from gossamer.programs.library import kernel_library
 from gossamer.targets import Target
 
@@ -28,7 +30,7 @@ class Boundary(NamedTuple):
 Made = tuple[Built, tuple[Boundary, ...]]
 
 
-def built_of(partition: Partition, target: Target, passes: Passes = PASSES) -> Made:
+def built_of(partition: Partition, target: Target, passes: Passes = PASSES, at_hand: AtHand | None = None) -> Made:
     """Lower and build a partition whose nodes are prepared. Raises `Refused`, and `CompileError`."""
     lowered = Lowered()
     for node in partition.nodes:
@@ -38,40 +40,58 @@ def built_of(partition: Partition, target: Target, passes: Passes = PASSES) -> M
         Boundary(index, boundary(index), item_bytes(buffer) * math.prod(buffer.shape))
         for index, buffer in (graph.inputs | graph.outputs).items()
     )
-    return build(graph, target, _range(partition.source), passes), boundaries
+    return build(graph, target, _range(partition.source), passes, at_hand), boundaries
 
 
 def compiled_of(partition: Partition, target: Target) -> Made:
     """The same with every kernel in the library. Raises `CompileError`."""
-    made = None if is_llvm_here() else at_hand(partition, target)
-    if made is None:
-        made = built_of(partition, target)
-        ensure(made[0].specs.values(), target)
+    if not is_llvm_here():
+        return made_of(partition, target, in_library(target))
+    made = built_of(partition, target)
+    ensure(made[0].specs.values(), target)
     return made
 
 
-def at_hand(partition: Partition, target: Target) -> Made | None:
-    """What can be made of a partition of the kernels that are in the library; ``None`` if some are missing.
-
-    Operators are kept apart where that helps. Raises as `built_of`.
-    """
+def in_library(target: Target) -> AtHand:
+    """What is at hand where nothing can be compiled. Raises `CompileError` if that runs no program."""
     library = kernel_library(target)
-    for passes in (PASSES, PLAIN):
-        made = built_of(partition, target, passes)
-        if not library.missing((*made[0].specs, walker(target).name)):
-            return made
-    return None
+    missing = library.missing((walker(target).name, enter(target).name))
+    if missing:
+        raise CompileError(not_compiled(missing))
+    return lambda name: library.find(name) is not None
+
+
+def made_of(partition: Partition, target: Target, at_hand: AtHand) -> Made:
+    """What can be made of a partition of the kernels that are at hand, and of nothing else.
+
+    Raises as `built_of`, and `CompileError` where they do not suffice.
+    """
+
+    def made(passes: Passes) -> Made:
+        try:
+            return built_of(partition, target, passes, at_hand)
+        except NotAtHand as error:
+            fewer = without(passes, error.kind)
+            if fewer == passes:
+                raise CompileError(not_compiled((error.name,))) from None
+        return made(fewer)
+
+    return made(PASSES)
 
 
 def unavailable(node: NodeInfo, target: Target) -> str | None:
-    """Which kernels a node that can be lowered would need, if they are in no archive and cannot be compiled."""
+    """Which kernel a node that can be lowered would need, if it is in no archive and cannot be compiled."""
     if is_llvm_here():
         return None
     lowered = Lowered()
     lower(node, lowered)
-    built = build(lowered.finish(node.outputs), target, None, PLAIN)
-    missing = kernel_library(target).missing(built.specs)
-    return not_compiled(missing) if missing else None
+    try:
+        build(lowered.finish(node.outputs), target, None, BASIC, in_library(target))
+    except NotAtHand as error:
+        return not_compiled((error.name,))
+    except CompileError as error:
+        return str(error)
+    return None
 
 
 def _range(source: memoryview | None) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 from zlib import crc32
@@ -73,7 +74,9 @@ class Known:
 
 
 def _key(target: Target, of: str | None) -> str:
-    return f"{plan_version()}\n{target.name}\n{of}"
+    # Without a compiler, programs consist of the kernels that there are; once there is one, they are made again.
+    compiler = "llvm" if find_spec("llvmlite") else "none"
+    return f"{plan_version()}\n{target.name}\n{compiler}\n{of}"
 
 
 class Reviewed(NamedTuple):
@@ -135,16 +138,18 @@ class JitDelegate(Delegate):
         if self.plan(partition) is not None:
             return {}
         from gossamer.codegen.compiler import is_llvm_here
-        from gossamer.delegates.jit.compiling import at_hand, unavailable
+        from gossamer.delegates.jit.compiling import in_library, made_of, unavailable
 
         if is_llvm_here():
             return {}
         try:
             partition.propagate_shapes()
-            made = at_hand(partition, self.target)
+            made = made_of(partition, self.target, in_library(self.target))
+        except CompileError:
+            pass
         except Exception:  # which is told when the program is made
             return {}
-        if made is not None:
+        else:
             shapes = _shapes(partition)
             if shapes is not None:
                 self._reviewed[partition] = Reviewed(key_of(partition), made, shapes)
@@ -290,8 +295,8 @@ class JitKernel(DelegateKernel):
             self._built = None
             return
         constants = self._built.constants.tobytes()
-        # Kept is what would be made again: not what a missing compiler has kept apart, nor outputs that are constants.
-        if self._built.is_final and not any(tensor.is_constant for tensor in ctx.outputs):
+        # Kept is what would be made again: not outputs that are constants.
+        if not any(tensor.is_constant for tensor in ctx.outputs):
             known = self._delegate.known(ctx.fingerprint)
             known.programs[key_of(ctx)] = {
                 "plan": plans.plain(self._built.plan),

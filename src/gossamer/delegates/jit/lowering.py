@@ -10,7 +10,7 @@ import numpy as np
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import parameters_of, type_of
 from gossamer.codegen.graph import Boxes, Kernel, KernelGraph, Quantized, broadcast_shape
-from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS
+from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
@@ -329,6 +329,8 @@ class GraphLowering(Lowering):
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
             self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+        if weights.shape[2] // x.shape[3] not in MULTIPLIERS:
+            x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._bias(bias, weights.shape[2], x.type)
         return self._graph.add("depthwise", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
@@ -364,11 +366,7 @@ class GraphLowering(Lowering):
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
             self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
-        *image, channels = x.shape
-        if weights.shape[2] > channels:  # an image of as many channels as there are filters
-            each = weights.shape[2] // channels
-            repeated = self.reshape(x, (*image, channels, 1)).broadcast((*image, channels, each))
-            x = self.reshape(repeated, (*image, weights.shape[2]))
+        x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._integer_bias(bias, weights.shape[2])
         if not bias.is_constant or not weights.is_constant:
@@ -382,6 +380,8 @@ class GraphLowering(Lowering):
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
             self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+        if weights.shape[2] // x.shape[3] not in MULTIPLIERS:
+            x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         operands = [x, weights, scales, bias, headers]
         return self._graph.add("hybrid_depthwise", operands, shape, x.type, geometry, origin=self._origin)
@@ -449,6 +449,14 @@ class GraphLowering(Lowering):
 
     def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:
         return self._graph.add(kind, operands, shape, type, settings, origin=self._origin)
+
+    def _repeated(self, x: View, channels: int) -> View:
+        """An image of as many channels as there are filters, each as often as there are filters for it."""
+        *image, own = x.shape
+        if own == channels:
+            return x
+        repeated = self.reshape(x, (*image, own, 1)).broadcast((*image, own, channels // own))
+        return self.reshape(repeated, (*image, channels))
 
     def _check_padding(self, x: View, geometry: Geometry) -> None:
         (top, left), (bottom, right) = geometry.before, geometry.after(*x.shape[1:3])

@@ -1,0 +1,111 @@
+"""What ships is closed: whatever can be lowered runs on it, on every target, with the bits of what LLVM would make."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+import numpy as np
+import pytest
+
+from gossamer.codegen import kernels
+from gossamer.codegen.basis import basis
+from gossamer.codegen.library import ensure
+from gossamer.codegen.spec import KernelSpec
+from gossamer.delegates.delegate import Partition
+from gossamer.delegates.jit import compiling
+from gossamer.targets import Target, all_targets
+from tests.delegates.jit.running import TARGETS, machine_code, outputs
+from tests.random_graphs import FORMS, Form, RandomGraph
+
+GRAPHS = 20, 200
+"""Random graphs of each form: of them, and of them in slow tests."""
+
+RUN = 6
+"""How many of them run, too."""
+
+NEEDS_A_COMPILER = {"Turns"}
+"""Kinds that are made for one model: a loop's own statements. Without a compiler they run as commands."""
+
+TILES, VNNI = {"TileGemm", "WithTiles"}, {"ScaleRows"}
+"""What only targets with tiles of bytes, or dot products of 512 bits, have."""
+
+
+@cache
+def shipped(target: Target) -> dict[str, KernelSpec]:
+    return {spec.name: spec for member in target.family() for spec in basis(member)}
+
+
+def kernel_types() -> Iterator[type[KernelSpec]]:
+    for module in iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        for _, found in inspect.getmembers(import_module(module.name), inspect.isclass):
+            if issubclass(found, KernelSpec) and not inspect.isabstract(found) and found.__module__ == module.name:
+                yield found
+
+
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+def test_every_kind_of_kernel_ships(target: Target) -> None:
+    missing = {found.__name__ for found in kernel_types()} - {type(spec).__name__ for spec in shipped(target).values()}
+    assert missing == NEEDS_A_COMPILER | (set() if target.tiles else TILES) | (
+        VNNI if not target.has("avx512vnni") else set()
+    )
+
+
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+def test_every_kernel_that_ships_is_there_once_and_of_the_family(target: Target) -> None:
+    names = [spec.name for spec in basis(target)]
+    assert len(names) == len(set(names))
+    assert {spec.isa for spec in shipped(target).values()} <= {member.name for member in target.family()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+def test_every_kernel_that_ships_can_be_emitted(target: Target) -> None:
+    for spec in basis(target):
+        assert "@k(" in spec.emit(target)
+
+
+def made_of_what_ships(partition: Partition, target: Target) -> compiling.Made:
+    made = compiling.made_of(partition, target, shipped(target).__contains__)
+    ensure(made[0].specs.values(), target)
+    return made
+
+
+@pytest.mark.parametrize("count", [GRAPHS[0], pytest.param(GRAPHS[1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("form", FORMS)
+def test_random_graphs_need_nothing_else(monkeypatch: pytest.MonkeyPatch, form: Form, count: int) -> None:
+    built: list[str] = []
+
+    def for_every_target(partition: Partition, target: Target) -> compiling.Made:
+        for other in all_targets().values():
+            made, _ = compiling.made_of(partition, other, shipped(other).__contains__)
+            assert made.specs.keys() <= shipped(other).keys()
+            built.append(other.name)
+        return made_of_what_ships(partition, target)
+
+    monkeypatch.setattr(compiling, "compiled_of", for_every_target)
+    for seed in range(count):
+        machine_code(RandomGraph(seed, form).model())  # which asserts that there is one program, of all nodes
+    assert len(built) == count * len(all_targets())
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.parametrize("form", FORMS)
+def test_random_graphs_keep_their_bits(monkeypatch: pytest.MonkeyPatch, form: Form, target: Target) -> None:
+    for seed in range(RUN):
+        graph = RandomGraph(seed, form)
+        model, x = graph.model(), {0: graph.input()}
+        interpreter, _ = machine_code(model, target=target)
+        (expected,) = outputs(interpreter, x)
+        with monkeypatch.context() as patch:
+            patch.setattr(compiling, "compiled_of", made_of_what_ships)
+            interpreter, kernel = machine_code(model, target=target)
+        assert set(kernel.program.plan.kernels) <= shipped(target).keys()
+        (found,) = outputs(interpreter, x)
+        if expected.dtype == np.float32:
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=f"seed {seed}")
+        else:
+            np.testing.assert_array_equal(found, expected, err_msg=f"seed {seed}")

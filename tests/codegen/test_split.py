@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.codegen.graph import Kernel
+from gossamer.codegen.split import split
+from gossamer.schema.enums import TensorType
+from gossamer.views import POINTWISE, Buffer, View
+
+F32, I32, INT8, F16 = TensorType.FLOAT32, TensorType.INT32, TensorType.INT8, TensorType.FLOAT16
+
+
+def image(*shape: int, type: TensorType = F32) -> View:
+    return Buffer(shape or (1, 4, 4, 8), type).view()
+
+
+def mapped(expression: object, *operands: View, y: View) -> Kernel:
+    return Kernel("map", list(operands), y, None, expression, 1)  # type: ignore[arg-type]
+
+
+def test_one_function_is_of_one_piece() -> None:
+    x, y = image(), image()
+    assert split(mapped(("relu", 0), x, y=y)) == []
+    assert split(mapped(0, x, y=y)) == []
+
+
+def test_an_epilogue_becomes_a_map_that_works_in_place() -> None:
+    x, y, weights, bias = image(), image(), image(8, 1, 1, 8), image(8)
+    residual = image()
+    kernel = Kernel("contract", [x, weights, bias, residual], y, POINTWISE, ("relu", ("add", 0, 1)), 3, ("CONV_2D 0",))
+    product, map = split(kernel)
+    assert (product.kind, product.epilogue, product.operands) == ("contract", 0, [x, weights, bias])
+    assert product.y is y
+    assert (map.kind, map.epilogue, map.operands, map.y) == ("map", kernel.epilogue, [y, residual], y)
+    assert product.origin == map.origin == ("CONV_2D 0",)
+
+
+def test_what_an_epilogue_reads_is_not_overwritten_before() -> None:
+    x, y, weights, bias = image(), image(), image(8, 1, 1, 8), image(8)
+    product, map = split(Kernel("contract", [x, weights, bias, y], y, POINTWISE, ("add", 0, 1), 3))
+    assert product.y.buffer is not y.buffer
+    assert map.operands == [product.y, y]
+
+
+def test_every_function_becomes_a_map() -> None:
+    x, other, y = image(), image(), image()
+    first, second, third = split(mapped(("mul", 0, ("logistic", ("add", 0, 1))), x, other, y=y))
+    assert [kernel.epilogue for kernel in (first, second, third)] == [("add", 0, 1), ("logistic", 0), ("mul", 0, 1)]
+    assert third.operands == [x, second.y]
+    assert third.y is y
+
+
+def test_what_occurs_twice_is_computed_once() -> None:
+    x, y = image(), image()
+    maps = split(mapped(("mul", ("exp", 0), ("add", ("exp", 0), 0)), x, y=y))
+    assert [kernel.epilogue[0] for kernel in maps if not isinstance(kernel.epilogue, int)] == ["exp", "add", "mul"]
+
+
+def test_conversions_are_maps_of_their_own() -> None:
+    x, y = image(type=INT8), image(type=INT8)
+    maps = split(mapped(("add", ("toi32", 0), ("toi32", 0)), x, y=y))
+    assert [kernel.epilogue for kernel in maps] == [0, ("add", 0, 1), 0]
+    assert [kernel.y.type for kernel in maps] == [I32, I32, INT8]
+    half = image(type=F16)
+    maps = split(mapped(("relu", 0), half, y=image(type=F16)))
+    assert [kernel.y.type for kernel in maps] == [F32, F32, F16]
+
+
+def test_operands_come_in_order() -> None:
+    x, other = image(), image()
+    (map,) = split(mapped(("max", 1, 0), x, other, y=image()))
+    assert (map.epilogue, map.operands) == (("max", 0, 1), [other, x])
+
+
+def test_what_is_the_same_everywhere_is_computed_once() -> None:
+    """The deviation of each row, not of each element."""
+    x, variance = image(1, 4, 4, 8), image(1, 4, 4, 1).broadcast((1, 4, 4, 8))
+    row, product = split(mapped(("mul", 0, ("rsqrt", 1)), x, image(1, 1, 1, 8).broadcast(x.shape), y=image()))
+    assert row.y.buffer.shape == (1, 1, 1, 8)
+    assert product.operands[1].strides[1:] == (0, 0, 1)
+    row, _ = split(mapped(("mul", 0, ("rsqrt", 1)), x, variance, y=image()))
+    assert row.y.buffer.shape == (1, 4, 4, 8)  # the last dimension stays, for rows are contiguous
+
+
+def test_parameters_stay_parameters() -> None:
+    numbers = Buffer((6,), I32, -1, np.zeros(6, np.int32)).view()
+    parameters = View(numbers.buffer, (1, 4, 4, 8), (0,) * 4, 0)
+    x, y = image(type=INT8), image(type=INT8)
+    sum, lookup = split(mapped(("qadd", ("qadd", 0, 0, 1), 0, 1), x, parameters, y=y))
+    assert (sum.epilogue, lookup.epilogue) == (("qadd", 0, 1, 2), ("qadd", 0, 1, 2))
+    assert sum.operands[2].buffer is lookup.operands[2].buffer is numbers.buffer
