@@ -32,7 +32,8 @@ from gossamer.planner.planner import AllocationType
 from gossamer.runtime import arenas
 from gossamer.runtime.arenas import ALIGNMENT
 from gossamer.runtime.cancellation import Cancellation
-from gossamer.runtime.subgraph import ALREADY_RUNNING, Subgraph, fingerprint_of
+from gossamer.runtime.graph import fingerprint_of
+from gossamer.runtime.subgraph import ALREADY_RUNNING, Subgraph
 from gossamer.runtime.tensor import Tensor, stored_tensor
 from gossamer.schema.enums import TensorType
 from gossamer.schema.tables import QuantizationParameters

@@ -11,9 +11,8 @@ from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo
 from gossamer.dtypes import is_packed
 from gossamer.errors import GossamerError, PrepareError
-from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources
+from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
 from gossamer.planner.planner import AllocationType
-from gossamer.runtime.callee import Callee
 from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
@@ -93,6 +92,13 @@ class Node:
         return self.op.in_place
 
 
+class Call(SubgraphCall, Protocol):
+    """Another subgraph as a node that calls it has it until it is done."""
+
+    def release(self) -> None:
+        """The operator that calls it is done: what it holds is void, and its variables begin anew."""
+
+
 class Scope(Protocol):
     """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value."""
 
@@ -101,7 +107,7 @@ class Scope(Protocol):
 
     @property
     def fingerprint(self) -> str | None:
-        """See `Subgraph.fingerprint`."""
+        """See `Graph.fingerprint`."""
 
     def propagate_shapes(self) -> object:
         """Prepare all nodes as far as their shapes are known. Raises `PrepareError`."""
@@ -116,7 +122,7 @@ class Scope(Protocol):
     def is_read(self, index: int) -> bool:
         """Whether a node reads a tensor that is written here, or somebody else may."""
 
-    def callee(self, index: int) -> Callee:
+    def callee(self, index: int) -> Call:
         """Another subgraph. Raises `PrepareError` for an index that does not exist."""
 
     def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
@@ -152,7 +158,7 @@ class _NodeContext(Context):
             tuple([tensors[i] for i in node.intermediates if i >= 0]),
         )
 
-    def subgraph(self, index: int) -> Callee:
+    def subgraph(self, index: int) -> Call:
         try:
             return self.owner.callee(index)
         except PrepareError as error:
@@ -263,7 +269,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
     def __init__(self, scope: Scope, node: Node) -> None:
         super().__init__(scope, node)
         self.data = node.data
-        self._callees: dict[int, Callee] = {}
+        self._callees: dict[int, Call] = {}
         self.fed = [(at, t) for at, t in enumerate(self.tensors_in) if t is not None and not t.is_stored]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
             if tensor is not None and tensor.shape != prepared:
@@ -293,7 +299,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             return None
         return tensor.array()
 
-    def subgraph(self, index: int) -> Callee:
+    def subgraph(self, index: int) -> Call:
         callee = self._callees.get(index)
         if callee is None:
             callee = self._callees[index] = super().subgraph(index)

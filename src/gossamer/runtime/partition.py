@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,10 @@ from gossamer.errors import CancelledError, DelegateError, GossamerError, Invoke
 from gossamer.log import logger
 from gossamer.ops.op_def import OpDef, Resources, TensorInfo, Version
 from gossamer.planner.planner import AllocationType
-from gossamer.runtime.callee import Callee
-from gossamer.runtime.node import Node, NodeInvokeContext, NodePrepareContext, NodeView, Shape, prepare_node
+from gossamer.runtime.graph import RunningGraph
+from gossamer.runtime.node import Call, Node, NodeInvokeContext, NodePrepareContext, NodeView, Shape, prepare_node
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
-
-if TYPE_CHECKING:
-    from gossamer.runtime.subgraph import Subgraph
 
 Array = NDArray[Any]
 
@@ -67,7 +64,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     kernel is done; the others never leave it.
     """
 
-    def __init__(self, subgraph: Subgraph, delegate: Delegate, subset: NodeSubset, index: int) -> None:
+    def __init__(self, subgraph: RunningGraph, delegate: Delegate, subset: NodeSubset, index: int) -> None:
         self.subgraph_index = subgraph.index
         self.source = subgraph.source
         self.resources: Resources = subgraph.resources
@@ -150,7 +147,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         """Whether a tensor is read: those that others read are its outputs."""
         return True
 
-    def callee(self, index: int) -> Callee:
+    def callee(self, index: int) -> Call:
         """Another subgraph."""
         return self._subgraph.callee(index)
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import numpy as np
 
-from gossamer.arrays import NDArray
+from gossamer.arrays import ArrayLike, NDArray
+from gossamer.runtime.details import Details
+from gossamer.runtime.subgraph import Subgraph
 
-if TYPE_CHECKING:
-    from gossamer.runtime.interpreter import Interpreter
+
+class SignedModel(Protocol):
+    """An `Interpreter` as the runners of its signatures see it."""
+
+    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]: ...
+    def _signature_subgraph(self, signature_key: str) -> int: ...
+    def _subgraph(self, index: int) -> Subgraph: ...
+    def _ensure_safe(self) -> None: ...
+    def _invocation(self, timeout: float | None) -> AbstractContextManager[None]: ...
+    def _set_tensor(self, tensor_index: int, value: ArrayLike, subgraph_index: int) -> None: ...
+    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> Details: ...
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> NDArray[Any]: ...
 
 
 class SignatureRunner:
@@ -19,7 +32,7 @@ class SignatureRunner:
     Raises `ValueError` without an interpreter or key, and for a key that the model does not have.
     """
 
-    def __init__(self, interpreter: Interpreter | None = None, signature_key: str | None = None) -> None:
+    def __init__(self, interpreter: SignedModel | None = None, signature_key: str | None = None) -> None:
         if not interpreter:
             raise ValueError("None interpreter provided.")
         if not signature_key:
