@@ -9,8 +9,25 @@ from typing import Any, Protocol
 import numpy as np
 
 from gossamer.arrays import ArrayLike, NDArray
+from gossamer.model.model import Model
 from gossamer.runtime.details import Details
 from gossamer.runtime.subgraph import Subgraph
+
+
+def signature_list(model: Model) -> dict[str, dict[str, dict[str, int]]]:
+    """``{signature key: {"inputs": {name: tensor index}, "outputs": ...}}``."""
+    # Tensor maps are sorted by name in TFLite, whatever their order in the file.
+    return {
+        key: {
+            "inputs": {entry.name: entry.tensor_index for entry in sorted(stored.inputs, key=_entry_name)},
+            "outputs": {entry.name: entry.tensor_index for entry in sorted(stored.outputs, key=_entry_name)},
+        }
+        for key, stored in model.signatures.items()
+    }
+
+
+def _entry_name(entry: Any) -> str:
+    return str(entry.name)
 
 
 class SignedModel(Protocol):

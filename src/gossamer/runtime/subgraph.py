@@ -82,7 +82,7 @@ class Subgraph(RunningGraph):
         )
         self.state = State.UNINVOKABLE
         self.sole: DelegateKernel | None = None
-        """What runs all of it, if it has run and all is as it was then: see `DelegateKernel.again`."""
+        """See `Executor.sole`."""
         self.resized = False
         self._planner: ArenaPlanner | None = None
         self._next_to_prepare = 0

@@ -8,6 +8,7 @@ runs as it does without taps.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
@@ -172,6 +173,23 @@ class Observation:
             tensor = subgraph.tensors[source]
             tensor.make_readable()
             self._taps.tell(subgraph.index, subgraph.tensors[index], tensor.array())
+
+
+def observed(subgraph: Graph, observable: set[int], wanted: int | str) -> int:
+    """The index of a tensor that can be observed. Raises `ValueError`."""
+    if isinstance(wanted, str):
+        named = [tensor for tensor in subgraph.tensors if tensor.name == wanted]
+        if not named:
+            raise ValueError(f'subgraph {subgraph.index} has no tensor "{wanted}"')
+        index = next((tensor.index for tensor in named if tensor.index in observable), named[0].index)
+    else:
+        index = subgraph.tensor(operator.index(wanted)).index
+    if index not in observable:
+        raise ValueError(
+            f'tensor {index} "{subgraph.tensors[index].name}" of subgraph {subgraph.index} is not written when the '
+            "model runs; get_tensor has its value, if it has one"
+        )
+    return index
 
 
 def _written_by(subgraph: Graph, node: Node) -> Iterable[tuple[int, int]]:
