@@ -17,8 +17,8 @@ SRC = Path(gossamer.__file__).parent
 TESTS = Path(__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 
-EVERYWHERE = ("arrays", "kept", "log", "records")
-"""What stands in for slow modules of Python and NumPy, and what is kept between processes."""
+EVERYWHERE = ("arrays", "kept", "log", "records", "release")
+"""What stands in for slow modules of Python and NumPy, what is kept between processes, and the version."""
 
 # A package may import itself and these. "schema" stands under everything.
 ALLOWED = {
@@ -102,19 +102,7 @@ CIRCLES = {
             "codegen.commands.tile_contract",
         }
     ),
-    frozenset(
-        {
-            "gossamer",
-            "codegen.library",
-            "delegates.jit",
-            "delegates.jit.compiling",
-            "delegates.jit.delegate",
-            "programs.generator",
-            "programs.library",
-        }
-    ),
     frozenset({"micro.context", "micro.graph", "micro.kernels.kernel"}),
-    frozenset({"model.metadata", "model.writer"}),
 }
 
 
