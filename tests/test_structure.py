@@ -102,7 +102,6 @@ CIRCLES = {
             "codegen.commands.tile_contract",
         }
     ),
-    frozenset({"micro.context", "micro.graph", "micro.kernels.kernel"}),
 }
 
 
