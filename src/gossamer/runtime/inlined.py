@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from itertools import takewhile
 from typing import Any
 
 from gossamer.arrays import NDArray
@@ -12,7 +13,7 @@ from gossamer.errors import PrepareError
 from gossamer.ops.op_def import Resources, TensorInfo
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.graph import RunningGraph
-from gossamer.runtime.node import Call, Node, NodeView, Shape, prepare_node
+from gossamer.runtime.node import Call, Node, NodeView, Shape, prepared
 from gossamer.runtime.partition import local_tensor
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
@@ -46,12 +47,8 @@ class Inlined(CalleeInfo):
         self.nodes = tuple([NodeView(self, node) for node in nodes])
         self.inputs = tuple([self.tensors[number] for number in numbers])
         self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
-        for node in nodes:
-            if not node.has_kernel:
-                break
-            prepare_node(self, node)
-            if any(number >= 0 and self.tensors[number].is_dynamic for number in node.outputs):
-                break
+        for _ in prepared(self, takewhile(lambda node: node.has_kernel, nodes)):
+            pass
 
     def constant(self, tensor: TensorInfo) -> NDArray[Any] | None:
         """See `CalleeInfo.constant`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -25,12 +26,16 @@ TRIPPED = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
 it is, and where."""
 
 
+_generations = count(1)
+
+
 class Node:
     """Tensor indices of one operator (-1: optional input left out), its options, and the data its prepare made.
 
     ``outputs`` are the ``declared_outputs`` of the file, but -1 where nobody reads one and its prepare leaves it out.
 
     ``shapes`` are those of the inputs that it is prepared for, ``shapes_out`` those that it gave its outputs.
+    ``generation`` changes whenever it is prepared, and is then that of no other node.
     ``delegate`` is set on a node that stands for a partition.
     """
 
@@ -39,6 +44,7 @@ class Node:
         "data",
         "declared_outputs",
         "delegate",
+        "generation",
         "index",
         "inputs",
         "intermediates",
@@ -74,6 +80,7 @@ class Node:
         self.data: Any = None
         self.shapes: list[Shape | None] = []
         self.shapes_out: list[Shape] = []
+        self.generation = 0
         self.delegate: Delegate | None = None
 
     @property
@@ -264,11 +271,12 @@ def _without(items: tuple[Any, ...], position: int, instead: object) -> tuple[An
 
 
 class NodeInvokeContext(_NodeContext, InvokeContext):
-    """The invoke phase: arrays over the tensors' memory. Valid until the node is prepared again."""
+    """The invoke phase: arrays over the tensors' memory. Valid as long as the node has this ``generation``."""
 
     def __init__(self, scope: Scope, node: Node) -> None:
         super().__init__(scope, node)
         self.data = node.data
+        self.generation = node.generation
         self._callees: dict[int, Call] = {}
         self.fed = [(at, t) for at, t in enumerate(self.tensors_in) if t is not None and not t.is_stored]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
@@ -345,6 +353,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
 
 def prepare_node(scope: Scope, node: Node) -> None:
     """Check the operands and run the operator's prepare. Raises `PrepareError`."""
+    node.generation = next(_generations)
     node.outputs = node.declared_outputs
     ctx = NodePrepareContext(scope, node)
     try:
@@ -365,3 +374,13 @@ def prepare_node(scope: Scope, node: Node) -> None:
         raise
     except TRIPPED as error:
         ctx.fail(f"{type(error).__name__}: {error}")
+
+
+def prepared(scope: Scope, nodes: Iterable[Node]) -> Iterator[Node]:
+    """Prepare nodes in their order, each as it is asked for; the last is the first that leaves the shape of an output
+    to its value. Raises `PrepareError`."""
+    for node in nodes:
+        prepare_node(scope, node)
+        yield node
+        if any(index >= 0 and scope.tensors[index].is_dynamic for index in node.outputs):
+            return

@@ -23,7 +23,16 @@ from gossamer.log import logger
 from gossamer.ops.op_def import OpDef, Resources, TensorInfo, Version
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.graph import RunningGraph
-from gossamer.runtime.node import Call, Node, NodeInvokeContext, NodePrepareContext, NodeView, Shape, prepare_node
+from gossamer.runtime.node import (
+    Call,
+    Node,
+    NodeInvokeContext,
+    NodePrepareContext,
+    NodeView,
+    Shape,
+    prepare_node,
+    prepared,
+)
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
 
@@ -179,12 +188,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     def _propagate(self) -> set[int]:
         """Prepare the nodes; the tensors whose shapes are left to the run."""
         late: set[int] = set()
-        for member in self._members.values():
-            if late or not member.has_kernel:
-                late.update(member.outputs if late else ())
-                continue
-            self._prepare(member)
+        members = iter(self._members.values())
+        for member in prepared(self, (member for member in members if member.has_kernel)):
+            self._to_prepare.discard(member.index)
             late.update(number for number in member.outputs if number >= 0 and self._locals[number].is_dynamic)
+        for member in members:
+            late.update(member.outputs)
         return late
 
     def prepare_nodes(self) -> None:
@@ -245,11 +254,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         member = self._members[node.node_index]
         self._holds_values = True
         if member.index in self._to_prepare:
-            self._prepare(member)
+            prepare_node(self, member)
+            self._to_prepare.discard(member.index)
         if self._delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING:
             self._subgraph.report(member)
         ctx = self._contexts.get(member.index)
-        if ctx is None:
+        if ctx is None or ctx.generation != member.generation:
             ctx = self._contexts[member.index] = NodeInvokeContext(self, member)
         self.resized = False
         self._in_place.difference_update(member.outputs)
@@ -323,11 +333,6 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if not local.has_data and local.bytes:
             raise InvokeError(f'the kernel left output tensor {tensor.index} "{tensor.name}" without a value')
         return local.array()
-
-    def _prepare(self, member: Node) -> None:
-        prepare_node(self, member)
-        self._to_prepare.discard(member.index)
-        self._contexts.pop(member.index, None)
 
     def _prepare_context(self) -> NodePrepareContext:
         if self._preparing is None:

@@ -22,7 +22,8 @@ from gossamer.runtime.callee import Callee
 from gossamer.runtime.delegation import Delegation
 from gossamer.runtime.graph import RunningGraph
 from gossamer.runtime.inlined import Inlined
-from gossamer.runtime.node import Node, NodeInvokeContext, prepare_node
+from gossamer.runtime.node import Node, NodeInvokeContext
+from gossamer.runtime.preparer import Preparer
 from gossamer.runtime.taps import Observation, Taps
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import BuiltinOperator, TensorType
@@ -87,7 +88,7 @@ class Subgraph(RunningGraph):
         self._planner: ArenaPlanner | None = None
         self._next_to_prepare = 0
         self._next_to_plan = 0
-        self._taken: dict[int, tuple[Shape, int]] = {}
+        self._preparer = Preparer(self)
         self.busy = False
         self._profile_delegates = profile_delegates
         self._before_node: Callable[[Node], None] | None = None
@@ -196,7 +197,6 @@ class Subgraph(RunningGraph):
         with self._alone():
             self._unsettle()
             self._next_to_prepare = self._next_to_plan = 0
-            self._contexts.clear()
             for moved in tuple(self._moved):
                 self.move_back(self.tensors[moved])
             self._rooms.clear()
@@ -223,14 +223,18 @@ class Subgraph(RunningGraph):
         if self.is_invokable or self._propagated:
             return
         with self._alone():
-            self._begin_taking()
-            for position, node in enumerate(self.planned_nodes):
-                if node.has_kernel:
-                    prepare_node(self, node)
-                    self._check_shapes(node, position)
-                if self._dynamic(node.outputs) is not None:
-                    break
+            self._preparer.begin()
+            for _ in self._preparer.prepare(self._known_nodes()):
+                pass
         self._propagated = True
+
+    def _known_nodes(self) -> Iterator[Node]:
+        # A node without a kernel has the shapes of the file, unless these are open.
+        for node in self.planned_nodes:
+            if node.has_kernel:
+                yield node
+            elif self._dynamic(node.outputs) is not None:
+                return
 
     def dynamic_tensor(self) -> int | None:
         """See `RunningGraph.dynamic_tensor`."""
@@ -303,17 +307,12 @@ class Subgraph(RunningGraph):
 
     def _prepare_and_plan(self) -> None:
         # Prepare up to the first node whose output shape only its value will tell, then place what is known.
-        plan, last = self.execution_plan, self._next_to_prepare - 1
+        last = self._next_to_prepare - 1
         if last < 0:
-            self._begin_taking()
-        for position in range(self._next_to_prepare, len(plan)):
-            node = self.nodes[plan[position]]
-            self._contexts.pop(node.index, None)
-            prepare_node(self, node)
-            self._check_shapes(node, position)
+            self._preparer.begin()
+        waiting = (self.nodes[index] for index in self.execution_plan[self._next_to_prepare :])
+        for position in self._preparer.prepare(waiting, self._next_to_prepare):
             last = position
-            if self._dynamic(node.outputs) is not None:
-                break
         self._next_to_prepare = last + 1
         if self._planner is None:
             info = GraphInfo(
@@ -328,42 +327,6 @@ class Subgraph(RunningGraph):
         placed = self._planner.execute_allocations(self._next_to_plan, last)
         self._next_to_plan = last + 1
         self._place(self._planner, placed)
-
-    def _begin_taking(self) -> None:
-        written = {*self.inputs, *self.variables}
-        for node in self.planned_nodes:
-            if not node.has_kernel:
-                break  # which its prepare will say
-            for index in node.inputs:
-                if index >= 0 and index not in written and self.tensors[index].home == AllocationType.ARENA_RW:
-                    raise PrepareError(
-                        f"{node.op.name} (node {node.index}) reads tensor {index} "
-                        f'"{self.tensors[index].name}" before an operator writes it'
-                    )
-            written.update(node.outputs)
-        self._taken = {index: (self.tensors[index].shape, -1) for index in self.inputs if index >= 0}
-
-    def _check_shapes(self, node: Node, position: int) -> None:
-        # In a good graph a tensor has one writer, which comes first. In another, nobody may change a shape for which an
-        # operator before was prepared.
-        taken = self._taken
-        for index, shape in zip(node.inputs, node.shapes, strict=True):
-            if shape is not None:
-                taken[index] = shape, position
-        for index in node.outputs:
-            if index in taken and (taken[index][1] > position or self.tensors[index].is_dynamic):
-                del taken[index]  # of an earlier prepare, or open
-        for index, shape in zip(node.outputs, node.shapes_out, strict=True):
-            if index < 0 or self.tensors[index].is_dynamic:
-                continue
-            before, _ = taken.setdefault(index, (shape, position + 1))
-            if before != shape:
-                self.tensors[index].resize(before)  # so that the next allocation finds the same
-                name = self.tensors[index].name
-                raise PrepareError(
-                    f'{node.op.name} (node {node.index}, output "{name}"): tensor {index} would get '
-                    f"shape {list(shape)}, but as {list(before)} it has been given to an operator that comes no later"
-                )
 
     def _place(self, planner: ArenaPlanner, placed: Iterable[int]) -> None:
         # Arenas only grow. When one moves, what it held moves along: variables and inputs that are set stay set.
@@ -473,7 +436,7 @@ class Subgraph(RunningGraph):
 
     def _run(self, position: int, node: Node) -> None:
         ctx = self._contexts.get(node.index)
-        if ctx is None:
+        if ctx is None or ctx.generation != node.generation:
             ctx = self._contexts[node.index] = NodeInvokeContext(self, node)
         for operand, tensor in ctx.fed:
             if tensor.data_is_stale and tensor.delegate is not node.delegate:
