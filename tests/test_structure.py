@@ -17,8 +17,8 @@ SRC = Path(gossamer.__file__).parent
 TESTS = Path(__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 
-EVERYWHERE = ("arrays", "kept", "log", "records")
-"""What stands in for slow modules of Python and NumPy, and what is kept between processes."""
+EVERYWHERE = ("arrays", "kept", "log", "records", "release")
+"""What stands in for slow modules of Python and NumPy, what is kept between processes, and the version."""
 
 # A package may import itself and these. "schema" stands under everything.
 ALLOWED = {
@@ -90,6 +90,64 @@ def test_imports_run_one_way(path: Path) -> None:
         assert imported - ALLOWED[package] - {package, *EVERYWHERE} == set()
     if package not in ("tools", "__main__"):
         assert "tools" not in imported
+
+
+# Files that import each other, directly or not, type imports and those within functions included. None may be added.
+CIRCLES = {
+    frozenset({"delegates.jit.control_flow", "delegates.jit.lowering"}),
+    frozenset(
+        {
+            "codegen.commands.quantized_contract",
+            "codegen.commands.quantized_winograd",
+            "codegen.commands.tile_contract",
+        }
+    ),
+}
+
+
+def module_of(path: Path) -> str:
+    name = ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+    return name or "gossamer"
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Each module and those that it imports; ``from package import module`` is an import of the module."""
+    modules = {f"gossamer.{module_of(path)}".removesuffix(".gossamer"): path for path in MODULES}
+    graph = {}
+    for path in modules.values():
+        imported = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                imported |= {name if name in modules else node.module for name in names}
+        graph[module_of(path)] = {module_of(modules[name]) for name in imported if name in modules}
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The strongly connected components of more than one node."""
+    reached = {}
+    for start in graph:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            new = graph[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+        reached[start] = seen
+    found = {frozenset(to for to in reached[start] if start in reached[to]) for start in graph}
+    return {circle for circle in found if len(circle) > 1}
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a", "g"}, "g": set()}
+    assert circles(graph) == {frozenset("abc"), frozenset("de")}
+
+
+def test_imports_make_no_circles() -> None:
+    assert circles(import_graph()) == CIRCLES
 
 
 def test_only_the_jit_makes_machine_code() -> None:

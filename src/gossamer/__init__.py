@@ -16,11 +16,11 @@ from gossamer.errors import (
     UnsupportedOpError,
 )
 from gossamer.ops.custom_op import custom_op
+from gossamer.release import __version__
 from gossamer.resolver import MutableOpResolver, OpResolver, OpResolverType
-from gossamer.runtime.interpreter import Interpreter, InterpreterWithCustomOps
+from gossamer.runtime.custom_ops import InterpreterWithCustomOps
+from gossamer.runtime.interpreter import Interpreter
 from gossamer.runtime.signature import SignatureRunner
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ArenaError",

@@ -2,7 +2,8 @@
 
 from gossamer.delegates import load_delegate
 from gossamer.resolver import OpResolverType
-from gossamer.runtime.interpreter import Interpreter, InterpreterWithCustomOps
+from gossamer.runtime.custom_ops import InterpreterWithCustomOps
+from gossamer.runtime.interpreter import Interpreter
 from gossamer.runtime.signature import SignatureRunner
 
 __all__ = ["Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]

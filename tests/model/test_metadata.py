@@ -180,7 +180,7 @@ def test_labels() -> None:
 
 
 def test_an_archive_that_claims_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.model.metadata.MAX_FILE", 10)
+    monkeypatch.setattr("gossamer.model.appended.MAX_FILE", 10)
     model = read_model(append_files(write_model(add_model()), {"a.txt": b"12345678901"}))
     with pytest.raises(ModelError, match=r"appended file 'a\.txt' claims 11 bytes, allowed are 10"):
         labels(model)

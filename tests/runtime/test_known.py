@@ -21,6 +21,7 @@ from gossamer.model import ModelFile, read_model
 from gossamer.model import reader as model_reader
 from gossamer.model.structure import LARGE, checksum, structure
 from gossamer.programs import library as libraries
+from gossamer.runtime import engine
 from gossamer.runtime import interpreter as runtime
 from gossamer.schema import (
     ActivationFunctionType,
@@ -90,7 +91,7 @@ def path(tmp_path: Path) -> Path:
 def known(path: Path) -> list[np.ndarray]:
     """Load a file for the first time; its outputs."""
     interpreter = Interpreter(str(path))
-    assert interpreter._known is None
+    assert interpreter._engine.known is None
     interpreter.allocate_tensors()
     return run(interpreter)
 
@@ -122,7 +123,7 @@ def saying(action: Callable[[], Any]) -> str:
 def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No model is read."""
     with monkeypatch.context() as patch:
-        patch.setattr(runtime, "read_model", lambda *_: pytest.fail("the file was read"))
+        patch.setattr(engine, "read_model", lambda *_: pytest.fail("the file was read"))
         yield
 
 
@@ -158,7 +159,7 @@ def test_it_runs_without_being_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "model.tflite"
     path.write_bytes(layers())
     with monkeypatch.context() as patch:
-        patch.setattr(runtime, "read_model", read_model)
+        patch.setattr(engine, "read_model", read_model)
         expected = known(path)
     interpreter = Interpreter(str(path), num_threads=threads)
     interpreter.allocate_tensors()
@@ -186,7 +187,7 @@ def test_details_are_those_of_the_file(tmp_path: Path) -> None:
         interpreter.allocate_tensors()
         known_details.append((before, interpreter.get_input_details() + interpreter.get_output_details()))
         known_outputs.append(run(interpreter, np.arange(4, dtype=np.float32).reshape(1, 4)))
-    assert interpreter._known is not None
+    assert interpreter._engine.known is not None
     equal(*known_details)
     equal(*known_outputs)
 
@@ -213,7 +214,7 @@ def test_whoever_asks_for_more_gets_it(path: Path) -> None:
         interpreter = Interpreter(str(path))
         interpreter.allocate_tensors()
         run(interpreter)
-        assert interpreter._known is not None, name
+        assert interpreter._engine.known is not None, name
         if name != "handles":
             equal(ask(interpreter), ask(first))
         else:
@@ -253,7 +254,7 @@ def test_other_shapes(path: Path) -> None:
     interpreter.resize_tensor_input(0, [1, 64])
     interpreter.allocate_tensors()
     equal(run(interpreter), expected)
-    assert Interpreter(str(path))._known is not None
+    assert Interpreter(str(path))._engine.known is not None
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -263,7 +264,7 @@ def test_the_shape_that_it_has(path: Path, strict: bool) -> None:
     interpreter.allocate_tensors()
     interpreter.resize_tensor_input(0, [1, 64], strict=strict)
     equal(run(interpreter), run(read(path)))
-    assert interpreter._known is not None
+    assert interpreter._engine.known is not None
 
 
 def test_what_is_set_before_the_nodes_are_made_stays_set(path: Path) -> None:
@@ -287,7 +288,7 @@ def test_mistakes_are_told_in_the_same_words(path: Path) -> None:
         lambda one: one.resize_tensor_input(0, [-1, 64]),
     ]
     first, again = Interpreter(model_content=path.read_bytes()), Interpreter(str(path))
-    assert again._known is not None
+    assert again._engine.known is not None
     for mistake in mistakes:
         assert saying(lambda: mistake(again)) == saying(lambda: mistake(first))  # noqa: B023 (called at once)
     with pytest.raises(ValueError, match="Invalid tensor index 99 exceeds max tensor index"):
@@ -302,7 +303,7 @@ def test_an_index_out_of_range_is_told_by_the_operator(tmp_path: Path) -> None:
     again = Interpreter(str(path))
     again.allocate_tensors()
     equal(run(again, indices), run(first, indices))
-    assert again._known is not None
+    assert again._engine.known is not None
     wrong = indices + 1
     message = saying(lambda: run(again, wrong))
     assert message == saying(lambda: run(first, wrong))
@@ -313,11 +314,11 @@ def test_an_index_out_of_range_is_told_by_the_operator(tmp_path: Path) -> None:
 def test_it_runs_once_at_a_time(path: Path) -> None:
     interpreter = Interpreter(str(path))
     interpreter.allocate_tensors()
-    assert interpreter._known is not None
-    interpreter._known.busy = True
+    assert interpreter._engine.known is not None
+    interpreter._engine.known.busy = True
     with pytest.raises(InvokeError, match="subgraph 0 is already running: TFLite has no recursion"):
         interpreter.invoke()
-    interpreter._known.busy = False
+    interpreter._engine.known.busy = False
     run(interpreter)
 
 
@@ -328,11 +329,11 @@ def test_kernels_that_are_gone_are_made_again(path: Path, tmp_path: Path, monkey
         kernels.unlink()
     monkeypatch.setattr(libraries, "_libraries", {})
     interpreter = Interpreter(str(path))
-    assert interpreter._known is not None
+    assert interpreter._engine.known is not None
     interpreter.allocate_tensors()
-    assert interpreter._known is None
+    assert interpreter._engine.known is None
     equal(run(interpreter), expected)
-    assert Interpreter(str(path))._known is not None
+    assert Interpreter(str(path))._engine.known is not None
 
 
 @pytest.fixture
@@ -351,7 +352,7 @@ def test_what_was_made_with_other_means_is_not_known(path: Path) -> None:
         {"experimental_delegates": [NullDelegate()]},
         {"model_path": None, "model_content": path.read_bytes()},
     ):
-        assert Interpreter(**{"model_path": str(path), **settings})._known is None
+        assert Interpreter(**{"model_path": str(path), **settings})._engine.known is None
 
 
 def test_a_delegate_may_still_be_applied(path: Path) -> None:
@@ -382,7 +383,7 @@ def made(source: str | bytes) -> str:
         one = Interpreter(source) if isinstance(source, str) else Interpreter(model_content=source)
     except (ModelError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
-    return "read" if one._known is None else "known"
+    return "read" if one._engine.known is None else "known"
 
 
 def test_a_file_that_was_changed_is_read_and_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,7 +391,7 @@ def test_a_file_that_was_changed_is_read_and_verified(tmp_path: Path, monkeypatc
     path, content = tmp_path / "m.tflite", layers()
     path.write_bytes(content)
     known(path)
-    assert Interpreter(str(path))._known is not None
+    assert Interpreter(str(path))._engine.known is not None
     parts = structure(read_model(content))
     places = [start + step for start, end in parts for step in range(0, end - start, 97)]
     assert len(places) > 10
@@ -400,7 +401,7 @@ def test_a_file_that_was_changed_is_read_and_verified(tmp_path: Path, monkeypatc
         path.write_bytes(changed)
         assert made(str(path)) == made(bytes(changed))
     path.write_bytes(content)
-    assert Interpreter(str(path))._known is not None
+    assert Interpreter(str(path))._engine.known is not None
 
 
 def test_a_file_that_was_replaced_is_not_known(path: Path) -> None:
@@ -408,7 +409,7 @@ def test_a_file_that_was_replaced_is_not_known(path: Path) -> None:
     replacement = path.with_suffix(".new")
     replacement.write_bytes(content)
     os.replace(replacement, path)
-    assert Interpreter(str(path))._known is None
+    assert Interpreter(str(path))._engine.known is None
 
 
 def test_the_structure_is_all_but_the_data_of_large_buffers() -> None:
@@ -439,7 +440,7 @@ def test_outputs_that_nobody_computes_are_not_known(tmp_path: Path) -> None:
         path.write_bytes(make.model())
         expected = known(path)
         again = Interpreter(str(path))
-        assert again._known is None
+        assert again._engine.known is None
         again.allocate_tensors()
         equal(run(again), expected)
 
@@ -455,4 +456,4 @@ def test_variables_keep_their_nodes(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(make.model())
     known(path)
-    assert Interpreter(str(path))._known is None
+    assert Interpreter(str(path))._engine.known is None

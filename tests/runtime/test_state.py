@@ -118,8 +118,8 @@ def dense(size: int = 64) -> bytes:
 
 
 def weights_of(interpreter: Interpreter) -> Any:
-    if interpreter._known is not None:
-        kernel: Any = interpreter._known._kernel
+    if interpreter._engine.known is not None:
+        kernel: Any = interpreter._engine.known._kernel
     else:
         (kernel,) = interpreter.delegate_kernels()
     if kernel.program is None:

@@ -15,7 +15,7 @@ from gossamer.codegen.library import walker
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.errors import CompileError
 from gossamer.programs.program import walker_name
-from gossamer.runtime import interpreter as runtime
+from gossamer.runtime import engine
 from gossamer.targets import all_targets
 from gossamer.tools._machine_code import node_ranges
 from tests.programs.kernels import target_here
@@ -162,7 +162,7 @@ def test_a_program_that_cannot_be_made_is_shown_with_the_reason(
 
 
 def test_a_cpu_without_a_target(gossamer: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "_default_delegate", lambda num_threads: None)
+    monkeypatch.setattr(engine, "_default_delegate", lambda num_threads: None)
     assert "no delegate: there is no machine code for this CPU" in lines(gossamer("inspect", model, "--partitions"))
     report = gossamer("inspect", model, "--json").json
     assert (report["partitions"], report["programs"]) == ([], [])

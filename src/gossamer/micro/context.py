@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -17,12 +17,11 @@ from gossamer.errors import ArenaError, InvokeError, PrepareError
 from gossamer.log import logger
 from gossamer.micro.abi import CType
 from gossamer.micro.allocator import Memory, MicroAllocator, TempTensor
+from gossamer.micro.node import NodeData
+from gossamer.micro.resource_variables import MicroResourceVariables
 from gossamer.micro.tensor import EvalTensor
 from gossamer.ops.op_def import Context, InvokeContext, PrepareContext, Resources, SubgraphCall
 from gossamer.schema.enums import TensorType
-
-if TYPE_CHECKING:
-    from gossamer.micro.graph import MicroGraph, MicroNode
 
 Array = NDArray[Any]
 
@@ -34,6 +33,42 @@ class State(Enum):
     PREPARE = "is prepared"
     MEMORY_PLANNING = "gets its memory planned"
     INVOKE = "is invoked"
+
+
+class CalledSubgraph(Protocol):
+    """A subgraph as the operators of others see it."""
+
+    @property
+    def tensors(self) -> Sequence[EvalTensor]: ...
+    @property
+    def nodes(self) -> Sequence[NodeData]: ...
+    @property
+    def inputs(self) -> Sequence[int]: ...
+    @property
+    def outputs(self) -> Sequence[int]: ...
+
+
+class Subgraphs(Protocol):
+    """All subgraphs, as an operator of one of them sees them: see `gossamer.micro.graph.MicroGraph`."""
+
+    current_subgraph: int
+    resource_variables: MicroResourceVariables | None
+
+    @property
+    def subgraphs(self) -> Sequence[CalledSubgraph]: ...
+
+    @property
+    def tensors(self) -> Sequence[EvalTensor]:
+        """Those of the present subgraph."""
+
+    def subgraph_inputs(self, index: int) -> list[EvalTensor]:
+        """The inputs of a subgraph."""
+
+    def subgraph_outputs(self, index: int) -> list[EvalTensor]:
+        """The outputs of a subgraph."""
+
+    def invoke_subgraph(self, micro: MicroContext, index: int) -> None:
+        """Run the operators of a subgraph in order. Raises `InvokeError`."""
 
 
 class TfLiteTensor(NamedTuple):
@@ -49,7 +84,7 @@ class MicroContext:
     What is called in the wrong state raises `PrepareError` before the model runs and `InvokeError` after.
     """
 
-    def __init__(self, allocator: MicroAllocator, graph: MicroGraph) -> None:
+    def __init__(self, allocator: MicroAllocator, graph: Subgraphs) -> None:
         self.state = State.INIT
         self.graph = graph
         self.scratch_buffers: list[Memory] = []
@@ -128,7 +163,7 @@ class MicroContext:
 class _NodeContext(Context):
     """What both phases know of the node."""
 
-    def __init__(self, micro: MicroContext, node: MicroNode) -> None:
+    def __init__(self, micro: MicroContext, node: NodeData) -> None:
         tensors = micro.graph.tensors
         self.micro = micro
         self.node = node
@@ -161,7 +196,7 @@ class _NodeContext(Context):
 class MicroPrepareContext(_NodeContext, PrepareContext):
     """A node that is initialized or prepared. An output has the shape of the file; a Prepare cannot give it another."""
 
-    def __init__(self, micro: MicroContext, node: MicroNode) -> None:
+    def __init__(self, micro: MicroContext, node: NodeData) -> None:
         super().__init__(micro, node)
         self.constants: dict[int, Array] = {}
         self._temps: list[TfLiteTensor] = []
@@ -221,7 +256,7 @@ class MicroPrepareContext(_NodeContext, PrepareContext):
 class MicroInvokeContext(_NodeContext, InvokeContext):
     """A node that runs."""
 
-    def __init__(self, micro: MicroContext, node: MicroNode) -> None:
+    def __init__(self, micro: MicroContext, node: NodeData) -> None:
         super().__init__(micro, node)
         self.data = node.data
 

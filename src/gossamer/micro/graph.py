@@ -12,6 +12,7 @@ from gossamer.dtypes import type_name
 from gossamer.errors import ArenaError, GossamerError, InvokeError, PrepareError
 from gossamer.micro.context import MicroContext, MicroInvokeContext, MicroPrepareContext, refuse
 from gossamer.micro.kernels.kernel import MicroKernel
+from gossamer.micro.node import NodeData
 from gossamer.micro.tensor import EvalTensor
 from gossamer.ops.op_def import OpDef
 
@@ -29,8 +30,8 @@ class Abort(Exception):
     """Raised by an operator that wants the rest of this invocation not to run: no error (kTfLiteAbort)."""
 
 
-class MicroNode:
-    """One operator of a subgraph: its kernel, its operands by tensor index, and what its prepare made."""
+class MicroNode(NodeData):
+    """One operator of a subgraph, with its kernel."""
 
     def __init__(
         self,
@@ -44,24 +45,9 @@ class MicroNode:
         options: Any,
         custom_options: bytes,
     ) -> None:
-        self.index = index
+        super().__init__(index, op, version, inputs, outputs, intermediates, options, custom_options)
         self.kernel = kernel
-        self.op = op
-        self.version = version
-        self.inputs = inputs
-        self.outputs = outputs
-        self.intermediates = intermediates
-        self.options = options
-        self.custom_options = custom_options
-        self.data: Any = None
-        self.user_data: Any = None
-        self.constants: dict[int, Any] = {}
         self.invoke_context: MicroInvokeContext | None = None
-
-    @property
-    def name(self) -> str:
-        """The builtin operator, or the custom name."""
-        return self.op.name
 
 
 class MicroSubgraph:

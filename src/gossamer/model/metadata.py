@@ -1,18 +1,20 @@
 """What a model says about itself: TFLite metadata, labels, appended files, runtime version, offline memory plans.
 
-Metadata entries are buffers with a name. Associated files are a zip archive behind the FlatBuffer, which `zipfile`
-opens by the path of the model.
+Metadata entries are buffers with a name. The files that some of them name are appended to the model (`appended`).
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gossamer.errors import ModelError
+from gossamer.model.appended import append_files as append_files
+from gossamer.model.appended import associated_files as associated_files
+from gossamer.model.appended import file_names as file_names
+from gossamer.model.appended import read_file as read_file
 from gossamer.model.model import Model
 from gossamer.model.reader import read_root
 from gossamer.model.writer import write_root
@@ -21,17 +23,12 @@ from gossamer.schema.metadata import METADATA_IDENTIFIER, AssociatedFile, Associ
 from gossamer.schema.tables import Buffer, Metadata
 
 if TYPE_CHECKING:
-    import zipfile
-
     from gossamer.arrays import NDArray
 
 MODEL_METADATA = "TFLITE_METADATA"
 MIN_RUNTIME_VERSION = "min_runtime_version"
 CONVERSION_METADATA = "CONVERSION_METADATA"
 OFFLINE_ALLOCATION = "OfflineMemoryAllocation"
-
-MAX_FILE = 256 << 20
-"""Bytes that one associated file may unpack to; a larger one is refused, since a small archive can claim any size."""
 
 _MIN_RUNTIME_BYTES = 16
 
@@ -164,99 +161,3 @@ def _label_files(metadata: ModelMetadata | None) -> Iterator[AssociatedFile]:
 
 def _lines(content: bytes) -> list[str]:
     return content.decode("utf-8-sig", "replace").rstrip().splitlines()
-
-
-def file_names(model: Model) -> tuple[str, ...]:
-    """The names of the files appended to a model."""
-    archive = _archive(model.source)
-    return tuple(archive.namelist()) if archive is not None else ()
-
-
-def read_file(model: Model, name: str) -> bytes:
-    """The content of a file appended to a model.
-
-    Raises `ModelError` if there is no such file, it is damaged, or it claims more than 256 MiB.
-    """
-    archive = _archive(model.source)
-    if archive is None or name not in archive.namelist():
-        raise ModelError(f"the model has no file {name!r}; it has {', '.join(file_names(model)) or 'none'}")
-    return _content(archive, name)
-
-
-def associated_files(model: Model) -> dict[str, bytes]:
-    """The files appended to a model by their names. Raises `ModelError` as `read_file`."""
-    archive = _archive(model.source)
-    return {name: _content(archive, name) for name in archive.namelist()} if archive is not None else {}
-
-
-def append_files(model: bytes, files: Mapping[str, bytes]) -> bytes:
-    """The bytes of a model with files behind it, in the place of those of the same names that it already has."""
-    import zipfile
-
-    archive = _archive(memoryview(model))
-    start = len(model)
-    if archive is not None:
-        files = {**{name: _content(archive, name) for name in archive.namelist()}, **files}
-        start = min((entry.header_offset for entry in archive.infolist()), default=archive.start_dir)
-    stream = io.BytesIO()
-    stream.write(model[:start])
-    with zipfile.ZipFile(stream, "a", zipfile.ZIP_STORED) as target:
-        for name, content in files.items():
-            target.writestr(zipfile.ZipInfo(name), content)  # a fixed date: equal files give equal bytes
-    return stream.getvalue()
-
-
-def _archive(source: memoryview | None) -> Any:
-    """The zip archive at the end of some bytes, ``None`` if there is none."""
-    if source is None or bytes(source[-65557:]).rfind(b"PK\5\6") < 0:
-        return None
-    import zipfile
-
-    try:
-        return zipfile.ZipFile(io.BufferedReader(_Bytes(source)))
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
-        return None  # the four bytes may as well be a weight
-
-
-def _content(archive: zipfile.ZipFile, name: str) -> bytes:
-    import zipfile
-    import zlib
-
-    size = archive.getinfo(name).file_size
-    if size > MAX_FILE:
-        raise ModelError(f"appended file {name!r} claims {size} bytes, allowed are {MAX_FILE}")
-    try:
-        with archive.open(name) as file:
-            return file.read(MAX_FILE + 1)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise ModelError(f"appended file {name!r} is damaged: {error}") from None
-
-
-class _Bytes(io.RawIOBase):
-    """A read-only stream over mapped bytes, which are not copied."""
-
-    def __init__(self, source: memoryview) -> None:
-        self._source = source
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        base = (0, self._at, len(self._source))[whence]
-        if base + offset < 0:
-            raise ValueError(f"seek to {base + offset}")
-        self._at = base + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, target: Any, /) -> int:
-        count = max(0, min(len(target), len(self._source) - self._at))
-        target[:count] = self._source[self._at : self._at + count]
-        self._at += count
-        return count

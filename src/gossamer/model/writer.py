@@ -57,7 +57,7 @@ def write_model(model: Model, path: str | os.PathLike[str] | None = None, *, ext
     else:
         content = _serialized(model, external_data)
         if model.source is not None:
-            from gossamer.model.metadata import append_files, associated_files
+            from gossamer.model.appended import append_files, associated_files
 
             files = associated_files(model)
             content = append_files(content, files) if files else content

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-import gossamer
 from gossamer.programs import host
 from gossamer.programs.archive import user_directory
+from gossamer.release import __version__
 
 PACKAGE = Path(__file__).parent.parent
 PARTS = ("codegen", "codegen/kernels", "programs", "targets")
@@ -69,7 +69,7 @@ def plan_version() -> str:
             if entry.name.endswith(".py"):
                 found = entry.stat()
                 check = crc32(f"{part}/{entry.name} {found.st_size} {found.st_mtime_ns}".encode(), check)
-    return f"{gossamer.__version__} {check:08x}"
+    return f"{__version__} {check:08x}"
 
 
 def version_of_sources(parts: Sequence[str] = PARTS) -> str:
@@ -78,7 +78,7 @@ def version_of_sources(parts: Sequence[str] = PARTS) -> str:
     for name in sources(parts):
         with open(PACKAGE / name, "rb") as source:
             check = crc32(source.read(), crc32(name.encode(), check))
-    return f"{gossamer.__version__} {check:08x}"
+    return f"{__version__} {check:08x}"
 
 
 def seal() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from gossamer.arrays import NDArray
 from gossamer.model.model import Model
 from gossamer.records import record
 from gossamer.schema.fields import Table
-
-if TYPE_CHECKING:
-    from gossamer.runtime.subgraph import Subgraph
 
 ALIGNMENT = 64
 
@@ -28,6 +25,25 @@ def aligned_memory(size: int) -> NDArray[np.uint8]:
     return raw[start : start + size]
 
 
+class Holder(Protocol):
+    """A subgraph as what its memory lies in sees it."""
+
+    index: int
+    busy: bool
+    shared_arena: SharedArena | None
+
+    def move_arena(self, memory: NDArray[np.uint8]) -> None:
+        """Have the arena, but not the one for what stays, at the beginning of this memory."""
+
+    @property
+    def arena_bytes(self) -> tuple[int, int] | None:
+        """Bytes of the arena and of the one for what stays; ``None`` before they are planned."""
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes of what lies beside."""
+
+
 class SharedArena:
     """The block in which some subgraphs have their arenas, each from its first byte: as large as the largest of them.
 
@@ -36,14 +52,14 @@ class SharedArena:
 
     def __init__(self) -> None:
         self.memory = aligned_memory(0)
-        self.holders: list[Subgraph] = []
+        self.holders: list[Holder] = []
 
     @property
     def is_in_use(self) -> bool:
         """Whether one of the subgraphs runs."""
         return any(holder.busy for holder in self.holders)
 
-    def take(self, subgraph: Subgraph, size: int) -> NDArray[np.uint8]:
+    def take(self, subgraph: Holder, size: int) -> NDArray[np.uint8]:
         """The block, of so many bytes at least. What a subgraph has in it moves along. Raises `MemoryError`."""
         if subgraph not in self.holders:
             self.holders.append(subgraph)
@@ -56,7 +72,7 @@ class SharedArena:
                     holder.move_arena(grown)
         return self.memory
 
-    def leave(self, subgraph: Subgraph) -> None:
+    def leave(self, subgraph: Holder) -> None:
         """A subgraph has memory of its own from now on."""
         if subgraph in self.holders:
             self.holders.remove(subgraph)
@@ -99,7 +115,7 @@ class MemoryReport:
         return sum(self.arenas[index] for index in block.subgraphs)
 
 
-def memory_report(subgraphs: Sequence[Subgraph]) -> MemoryReport:
+def memory_report(subgraphs: Sequence[Holder]) -> MemoryReport:
     """See `MemoryReport`; subgraphs that are not allocated are left out."""
     planned = {subgraph.index: subgraph.arena_bytes for subgraph in subgraphs}
     sizes = {index: bytes for index, bytes in planned.items() if bytes is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from gossamer.arrays import NDArray
 from gossamer.dtypes import is_packed
 from gossamer.errors import InvokeError, PrepareError
 from gossamer.planner.planner import AllocationType
+from gossamer.runtime.graph import RunningGraph
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import BuiltinOperator
-
-if TYPE_CHECKING:
-    from gossamer.runtime.subgraph import Subgraph
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -32,7 +30,7 @@ class Callee:
     are variables or constants, or have no shape yet; these are copied.
     """
 
-    def __init__(self, subgraph: Subgraph) -> None:
+    def __init__(self, subgraph: RunningGraph) -> None:
         self._subgraph = subgraph
         self.inputs = [subgraph.tensors[i] for i in subgraph.inputs if i >= 0]
         self.outputs = [subgraph.tensors[i] for i in subgraph.outputs if i >= 0]
@@ -49,7 +47,7 @@ class Callee:
     @property
     def operators(self) -> list[BuiltinOperator]:
         """The codes of its operators in order."""
-        return [self._subgraph.nodes[index].op.code for index in self._subgraph.delegation.original_plan]
+        return [self._subgraph.nodes[index].op.code for index in self._subgraph.original_plan]
 
     @property
     def has_dynamic_tensors(self) -> bool:
@@ -114,7 +112,7 @@ class Callee:
         return [results[tensor.index] for tensor in self.outputs]
 
     def release(self) -> None:
-        """The operator that calls it is done: what it holds is void, and its variables begin anew."""
+        """See `gossamer.runtime.node.Call.release`."""
         if not self._subgraph.preserve_all_tensors:
             self._subgraph.is_released = True
 

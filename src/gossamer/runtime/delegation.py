@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from gossamer.delegates.delegate import Claims, Delegate, DelegateFlags, DelegateKernel, refusal
 from gossamer.delegates.partition import ControlEdge, GraphNode, NodeSubset, largest, partition
 from gossamer.errors import DelegateError, GossamerError, PrepareError
 from gossamer.log import logger
+from gossamer.runtime.graph import RunningGraph
 from gossamer.runtime.node import Node, NodeView
 from gossamer.runtime.partition import RunningPartition
 from gossamer.schema.enums import TensorType
-
-if TYPE_CHECKING:
-    from gossamer.runtime.subgraph import Subgraph
-
 
 _DYNAMIC = (
     "Attempting to use a delegate that only supports static-sized tensors with a graph that has dynamic-sized tensors "
@@ -34,7 +30,7 @@ class Delegation:
 
     def __init__(
         self,
-        subgraph: Subgraph,
+        subgraph: RunningGraph,
         *,
         control_edges: Sequence[ControlEdge] | None = None,
         clustering: bool = True,
@@ -47,13 +43,8 @@ class Delegation:
         self._subgraph = subgraph
         self._applied: list[Delegate] = []
         self._undone = False
-        self._original_plan: list[int] = []
+        self._is_on = False
         self._partitions: list[RunningPartition] = []
-
-    @property
-    def original_plan(self) -> list[int]:
-        """The execution plan without delegates."""
-        return self._original_plan or self._subgraph.execution_plan
 
     @property
     def kernels(self) -> list[DelegateKernel]:
@@ -95,8 +86,7 @@ class Delegation:
                 subgraph.reallocate()
             return False
         was_static, was_invokable = self.is_static, subgraph.is_invokable
-        if not self._applied:
-            self._original_plan = list(subgraph.execution_plan)
+        self._is_on = bool(subgraph.original_plan)
         try:
             claims, partitions = self._claim(delegate)
             self._replace(delegate, claims, partitions)
@@ -135,12 +125,12 @@ class Delegation:
 
     def undo(self) -> None:
         """Take all delegates off until `redo`: the original plan is back, and has to be allocated."""
-        if not self._original_plan:
+        if not self._is_on:
             return
         subgraph = self._subgraph
         self._free_kernels()
-        subgraph.replace_plan(subgraph.nodes[: max(self._original_plan) + 1], self._original_plan)
-        self._original_plan = []
+        subgraph.replace_plan(subgraph.nodes[: len(subgraph.original_plan)], subgraph.original_plan)
+        self._is_on = False
         for tensor in subgraph.tensors:
             tensor.data_is_stale = False
             if tensor.buffer_handle is None:
@@ -222,7 +212,7 @@ class Delegation:
         # A node that has become part of another one hands its edges on.
         if self.control_edges is None:
             return None
-        place = {node: node for node in self.original_plan}
+        place = {node: node for node in self._subgraph.original_plan}
         for made in self._partitions:
             place.update(dict.fromkeys((node.node_index for node in made.nodes), made.node.index))
         position = {node: at for at, node in enumerate(self._subgraph.execution_plan)}

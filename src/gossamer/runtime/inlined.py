@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import Any
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo
 from gossamer.errors import PrepareError
 from gossamer.ops.op_def import Resources, TensorInfo
 from gossamer.planner.planner import AllocationType
-from gossamer.runtime.callee import Callee
-from gossamer.runtime.node import Node, NodeView, Shape, prepare_node
+from gossamer.runtime.graph import RunningGraph
+from gossamer.runtime.node import Call, Node, NodeView, Shape, prepared
 from gossamer.runtime.partition import local_tensor
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
-
-if TYPE_CHECKING:
-    from gossamer.runtime.subgraph import Subgraph
 
 
 class Inlined(CalleeInfo):
@@ -29,12 +27,12 @@ class Inlined(CalleeInfo):
 
     resized = False
 
-    def __init__(self, subgraph: Subgraph, shapes: Sequence[Shape]) -> None:
+    def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape]) -> None:
         self.resources: Resources = subgraph.resources
         self.cancellation = subgraph.cancellation
         self._subgraph = subgraph
         self._read = {*subgraph.outputs}
-        nodes = [copy(subgraph.nodes[number]) for number in subgraph.delegation.original_plan]
+        nodes = [copy(subgraph.nodes[number]) for number in subgraph.original_plan]
         numbers = [number for number in subgraph.inputs if number >= 0]
         if len(numbers) != len(shapes):
             raise PrepareError(f"subgraph {subgraph.index} has {len(numbers)} inputs, its caller gives {len(shapes)}")
@@ -49,12 +47,8 @@ class Inlined(CalleeInfo):
         self.nodes = tuple([NodeView(self, node) for node in nodes])
         self.inputs = tuple([self.tensors[number] for number in numbers])
         self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
-        for node in nodes:
-            if not node.has_kernel:
-                break
-            prepare_node(self, node)
-            if any(number >= 0 and self.tensors[number].is_dynamic for number in node.outputs):
-                break
+        for _ in prepared(self, takewhile(lambda node: node.has_kernel, nodes)):
+            pass
 
     def constant(self, tensor: TensorInfo) -> NDArray[Any] | None:
         """See `CalleeInfo.constant`."""
@@ -75,7 +69,7 @@ class Inlined(CalleeInfo):
         """Whether a node reads a tensor, or it is an output."""
         return index in self._read
 
-    def callee(self, index: int) -> Callee:
+    def callee(self, index: int) -> Call:
         """Another subgraph."""
         return self._subgraph.callee(index)
 

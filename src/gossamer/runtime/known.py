@@ -2,7 +2,7 @@
 
 When a file has been read, verified, prepared and given to the default delegate, and that left one kernel that it will
 know again, then the tensors that go in and out are all that a later process needs. `record_of` takes them down as plain
-values; `KnownGraph` runs by them. Whoever asks for more gets the model as it is otherwise made (`Interpreter`).
+values; `KnownGraph` runs by them. Whoever asks for more gets the model as it is otherwise made (`Engine`).
 
 A file is known by its identity, and by a checksum of all that the reader and the verifier look at (`structure`).
 """
@@ -32,7 +32,8 @@ from gossamer.planner.planner import AllocationType
 from gossamer.runtime import arenas
 from gossamer.runtime.arenas import ALIGNMENT
 from gossamer.runtime.cancellation import Cancellation
-from gossamer.runtime.subgraph import ALREADY_RUNNING, Subgraph, fingerprint_of
+from gossamer.runtime.graph import fingerprint_of
+from gossamer.runtime.subgraph import ALREADY_RUNNING, Subgraph
 from gossamer.runtime.tensor import Tensor, stored_tensor
 from gossamer.schema.enums import TensorType
 from gossamer.schema.tables import QuantizationParameters
@@ -124,11 +125,11 @@ class KnownGraph:
         self._partition = _Partition(file, record, self)
         self._kernel: DelegateKernel | None = None
         self.sole: DelegateKernel | None = None
-        """See `Subgraph.sole`."""
+        """See `Executor.sole`."""
         self.busy = False
 
     @property
-    def is_allocated(self) -> bool:
+    def is_invokable(self) -> bool:
         """Whether it is ready to run."""
         return self._kernel is not None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -11,9 +12,8 @@ from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo
 from gossamer.dtypes import is_packed
 from gossamer.errors import GossamerError, PrepareError
-from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources
+from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
 from gossamer.planner.planner import AllocationType
-from gossamer.runtime.callee import Callee
 from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
@@ -26,12 +26,16 @@ TRIPPED = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
 it is, and where."""
 
 
+_generations = count(1)
+
+
 class Node:
     """Tensor indices of one operator (-1: optional input left out), its options, and the data its prepare made.
 
     ``outputs`` are the ``declared_outputs`` of the file, but -1 where nobody reads one and its prepare leaves it out.
 
     ``shapes`` are those of the inputs that it is prepared for, ``shapes_out`` those that it gave its outputs.
+    ``generation`` changes whenever it is prepared, and is then that of no other node.
     ``delegate`` is set on a node that stands for a partition.
     """
 
@@ -40,6 +44,7 @@ class Node:
         "data",
         "declared_outputs",
         "delegate",
+        "generation",
         "index",
         "inputs",
         "intermediates",
@@ -75,6 +80,7 @@ class Node:
         self.data: Any = None
         self.shapes: list[Shape | None] = []
         self.shapes_out: list[Shape] = []
+        self.generation = 0
         self.delegate: Delegate | None = None
 
     @property
@@ -93,6 +99,13 @@ class Node:
         return self.op.in_place
 
 
+class Call(SubgraphCall, Protocol):
+    """Another subgraph as a node that calls it has it until it is done."""
+
+    def release(self) -> None:
+        """The operator that calls it is done: what it holds is void, and its variables begin anew."""
+
+
 class Scope(Protocol):
     """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value."""
 
@@ -101,7 +114,7 @@ class Scope(Protocol):
 
     @property
     def fingerprint(self) -> str | None:
-        """See `Subgraph.fingerprint`."""
+        """See `Graph.fingerprint`."""
 
     def propagate_shapes(self) -> object:
         """Prepare all nodes as far as their shapes are known. Raises `PrepareError`."""
@@ -116,7 +129,7 @@ class Scope(Protocol):
     def is_read(self, index: int) -> bool:
         """Whether a node reads a tensor that is written here, or somebody else may."""
 
-    def callee(self, index: int) -> Callee:
+    def callee(self, index: int) -> Call:
         """Another subgraph. Raises `PrepareError` for an index that does not exist."""
 
     def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
@@ -152,7 +165,7 @@ class _NodeContext(Context):
             tuple([tensors[i] for i in node.intermediates if i >= 0]),
         )
 
-    def subgraph(self, index: int) -> Callee:
+    def subgraph(self, index: int) -> Call:
         try:
             return self.owner.callee(index)
         except PrepareError as error:
@@ -258,12 +271,13 @@ def _without(items: tuple[Any, ...], position: int, instead: object) -> tuple[An
 
 
 class NodeInvokeContext(_NodeContext, InvokeContext):
-    """The invoke phase: arrays over the tensors' memory. Valid until the node is prepared again."""
+    """The invoke phase: arrays over the tensors' memory. Valid as long as the node has this ``generation``."""
 
     def __init__(self, scope: Scope, node: Node) -> None:
         super().__init__(scope, node)
         self.data = node.data
-        self._callees: dict[int, Callee] = {}
+        self.generation = node.generation
+        self._callees: dict[int, Call] = {}
         self.fed = [(at, t) for at, t in enumerate(self.tensors_in) if t is not None and not t.is_stored]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
             if tensor is not None and tensor.shape != prepared:
@@ -293,7 +307,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             return None
         return tensor.array()
 
-    def subgraph(self, index: int) -> Callee:
+    def subgraph(self, index: int) -> Call:
         callee = self._callees.get(index)
         if callee is None:
             callee = self._callees[index] = super().subgraph(index)
@@ -339,6 +353,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
 
 def prepare_node(scope: Scope, node: Node) -> None:
     """Check the operands and run the operator's prepare. Raises `PrepareError`."""
+    node.generation = next(_generations)
     node.outputs = node.declared_outputs
     ctx = NodePrepareContext(scope, node)
     try:
@@ -359,3 +374,13 @@ def prepare_node(scope: Scope, node: Node) -> None:
         raise
     except TRIPPED as error:
         ctx.fail(f"{type(error).__name__}: {error}")
+
+
+def prepared(scope: Scope, nodes: Iterable[Node]) -> Iterator[Node]:
+    """Prepare nodes in their order, each as it is asked for; the last is the first that leaves the shape of an output
+    to its value. Raises `PrepareError`."""
+    for node in nodes:
+        prepare_node(scope, node)
+        yield node
+        if any(index >= 0 and scope.tensors[index].is_dynamic for index in node.outputs):
+            return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,19 @@ from gossamer.errors import CancelledError, DelegateError, GossamerError, Invoke
 from gossamer.log import logger
 from gossamer.ops.op_def import OpDef, Resources, TensorInfo, Version
 from gossamer.planner.planner import AllocationType
-from gossamer.runtime.callee import Callee
-from gossamer.runtime.node import Node, NodeInvokeContext, NodePrepareContext, NodeView, Shape, prepare_node
+from gossamer.runtime.graph import RunningGraph
+from gossamer.runtime.node import (
+    Call,
+    Node,
+    NodeInvokeContext,
+    NodePrepareContext,
+    NodeView,
+    Shape,
+    prepare_node,
+    prepared,
+)
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
-
-if TYPE_CHECKING:
-    from gossamer.runtime.subgraph import Subgraph
 
 Array = NDArray[Any]
 
@@ -67,7 +73,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     kernel is done; the others never leave it.
     """
 
-    def __init__(self, subgraph: Subgraph, delegate: Delegate, subset: NodeSubset, index: int) -> None:
+    def __init__(self, subgraph: RunningGraph, delegate: Delegate, subset: NodeSubset, index: int) -> None:
         self.subgraph_index = subgraph.index
         self.source = subgraph.source
         self.resources: Resources = subgraph.resources
@@ -150,7 +156,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         """Whether a tensor is read: those that others read are its outputs."""
         return True
 
-    def callee(self, index: int) -> Callee:
+    def callee(self, index: int) -> Call:
         """Another subgraph."""
         return self._subgraph.callee(index)
 
@@ -182,12 +188,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     def _propagate(self) -> set[int]:
         """Prepare the nodes; the tensors whose shapes are left to the run."""
         late: set[int] = set()
-        for member in self._members.values():
-            if late or not member.has_kernel:
-                late.update(member.outputs if late else ())
-                continue
-            self._prepare(member)
+        members = iter(self._members.values())
+        for member in prepared(self, (member for member in members if member.has_kernel)):
+            self._to_prepare.discard(member.index)
             late.update(number for number in member.outputs if number >= 0 and self._locals[number].is_dynamic)
+        for member in members:
+            late.update(member.outputs)
         return late
 
     def prepare_nodes(self) -> None:
@@ -248,11 +254,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         member = self._members[node.node_index]
         self._holds_values = True
         if member.index in self._to_prepare:
-            self._prepare(member)
+            prepare_node(self, member)
+            self._to_prepare.discard(member.index)
         if self._delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING:
             self._subgraph.report(member)
         ctx = self._contexts.get(member.index)
-        if ctx is None:
+        if ctx is None or ctx.generation != member.generation:
             ctx = self._contexts[member.index] = NodeInvokeContext(self, member)
         self.resized = False
         self._in_place.difference_update(member.outputs)
@@ -326,11 +333,6 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if not local.has_data and local.bytes:
             raise InvokeError(f'the kernel left output tensor {tensor.index} "{tensor.name}" without a value')
         return local.array()
-
-    def _prepare(self, member: Node) -> None:
-        prepare_node(self, member)
-        self._to_prepare.discard(member.index)
-        self._contexts.pop(member.index, None)
 
     def _prepare_context(self) -> NodePrepareContext:
         if self._preparing is None:

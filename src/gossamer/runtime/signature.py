@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import numpy as np
 
-from gossamer.arrays import NDArray
+from gossamer.arrays import ArrayLike, NDArray
+from gossamer.model.model import Model
+from gossamer.runtime.details import Details
+from gossamer.runtime.subgraph import Subgraph
 
-if TYPE_CHECKING:
-    from gossamer.runtime.interpreter import Interpreter
+
+def signature_list(model: Model) -> dict[str, dict[str, dict[str, int]]]:
+    """``{signature key: {"inputs": {name: tensor index}, "outputs": ...}}``."""
+    # Tensor maps are sorted by name in TFLite, whatever their order in the file.
+    return {
+        key: {
+            "inputs": {entry.name: entry.tensor_index for entry in sorted(stored.inputs, key=_entry_name)},
+            "outputs": {entry.name: entry.tensor_index for entry in sorted(stored.outputs, key=_entry_name)},
+        }
+        for key, stored in model.signatures.items()
+    }
+
+
+def _entry_name(entry: Any) -> str:
+    return str(entry.name)
+
+
+class SignedModel(Protocol):
+    """An `Interpreter` as the runners of its signatures see it."""
+
+    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]: ...
+    def _signature_subgraph(self, signature_key: str) -> int: ...
+    def _subgraph(self, index: int) -> Subgraph: ...
+    def _ensure_safe(self) -> None: ...
+    def _invocation(self, timeout: float | None) -> AbstractContextManager[None]: ...
+    def _set_tensor(self, tensor_index: int, value: ArrayLike, subgraph_index: int) -> None: ...
+    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> Details: ...
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> NDArray[Any]: ...
 
 
 class SignatureRunner:
@@ -19,7 +49,7 @@ class SignatureRunner:
     Raises `ValueError` without an interpreter or key, and for a key that the model does not have.
     """
 
-    def __init__(self, interpreter: Interpreter | None = None, signature_key: str | None = None) -> None:
+    def __init__(self, interpreter: SignedModel | None = None, signature_key: str | None = None) -> None:
         if not interpreter:
             raise ValueError("None interpreter provided.")
         if not signature_key:

@@ -19,11 +19,11 @@ from gossamer.planner.planner import AllocationType, Plan
 from gossamer.runtime import arenas
 from gossamer.runtime.arenas import SharedArena
 from gossamer.runtime.callee import Callee
-from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.delegation import Delegation
+from gossamer.runtime.graph import RunningGraph
 from gossamer.runtime.inlined import Inlined
-from gossamer.runtime.node import Node, NodeInvokeContext, prepare_node
-from gossamer.runtime.resources import ResourceMap
+from gossamer.runtime.node import Node, NodeInvokeContext
+from gossamer.runtime.preparer import Preparer
 from gossamer.runtime.taps import Observation, Taps
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import BuiltinOperator, TensorType
@@ -42,16 +42,11 @@ class State(Enum):
     INVOKABLE = 1
 
 
-class Subgraph:
-    """Tensors and nodes of one subgraph, and the state of its memory.
+class Subgraph(RunningGraph):
+    """A `Graph`, whose arguments it takes, and the state of its memory.
 
     ``taps``: who is told values, of all subgraphs.
-    ``is_entry``: users run it, not only operators of other subgraphs. ``promised``: tensors that signatures name as
-    results; delegates leave them, though they may be no outputs.
     ``shared_arena``: where its arena lies, if not in memory of its own.
-    ``faults``: what is wrong with its operators, in words; such a subgraph is built but cannot be allocated.
-    ``source``: the file, in which constants are stored; ``identity`` tells it from others, if that is known.
-    ``cancellation``: what may end an invocation, shared with the other subgraphs.
     ``control_edges``: pairs of nodes in whose order delegates leave them, if the file says so.
     ``delegate_clustering`` and ``delegate_fusion``: how `Delegation` partitions; keeping all tensors forbids fusion.
     ``profile_delegates``: report the node of a delegate even if the delegate reports its own.
@@ -67,138 +62,74 @@ class Subgraph:
         outputs: tuple[int, ...],
         *,
         siblings: list[Subgraph] | None = None,
-        resources: ResourceMap | None = None,
-        cancellation: Cancellation | None = None,
         taps: Taps | None = None,
-        is_entry: bool = True,
-        promised: Sequence[int] = (),
         shared_arena: SharedArena | None = None,
-        faults: Sequence[str] = (),
-        source: memoryview | None = None,
-        identity: str | None = None,
         control_edges: Sequence[tuple[int, int]] | None = None,
-        preserve_all_tensors: bool = False,
         delegate_clustering: bool = True,
         delegate_fusion: bool = True,
         profile_delegates: bool = False,
+        **stored: Any,
     ) -> None:
-        self.index = index
-        self.name = name
-        self.tensors = tensors
-        self.nodes = nodes
-        self.execution_plan = list(range(len(nodes)))
-        self.inputs = inputs
-        self.outputs = outputs
-        self.siblings = siblings if siblings is not None else [self]
-        self.resources = resources or ResourceMap()
-        self.cancellation = cancellation or Cancellation()
+        super().__init__(index, name, tensors, nodes, inputs, outputs, **stored)
+        self.siblings: Sequence[Subgraph] = siblings if siblings is not None else [self]
         self.taps = taps or Taps()
-        self.is_entry = is_entry
-        self.promised = promised
         self.shared_arena = shared_arena
-        self.faults = tuple(faults)
-        self.source = source
-        self._identity = identity
         self._propagated = False
-        self.preserve_all_tensors = preserve_all_tensors
         self.delegation = Delegation(
             self,
             control_edges=control_edges,
             clustering=delegate_clustering,
-            fusion=delegate_fusion and not preserve_all_tensors,
+            fusion=delegate_fusion and not self.preserve_all_tensors,
         )
         self.state = State.UNINVOKABLE
         self.sole: DelegateKernel | None = None
-        """What runs all of it, if it has run and all is as it was then: see `DelegateKernel.again`."""
+        """See `Executor.sole`."""
         self.resized = False
-        self._stored_tensors = len(tensors)
-        for node in nodes:
-            self._reserve(node, node.op.reserved_tensors[0])
         self._planner: ArenaPlanner | None = None
         self._next_to_prepare = 0
         self._next_to_plan = 0
-        self._taken: dict[int, tuple[Shape, int]] = {}
+        self._preparer = Preparer(self)
         self.busy = False
         self._profile_delegates = profile_delegates
         self._before_node: Callable[[Node], None] | None = None
         self._observation: Observation | None = None
         self._contexts: dict[int, NodeInvokeContext] = {}
-        self._temporaries_used: dict[int, int] = {}
         self._arenas: dict[AllocationType, NDArray[np.uint8]] = {}
         self.is_released = False
-        """Whether the operator that called it is done, so that its arena holds nothing any more."""
         self.generation = 0
-        """Changes whenever memory is planned from the start."""
         self._moved: dict[int, NDArray[np.uint8] | None] = {}
         self._rooms: dict[tuple[int, int], Array] = {}
 
     @property
-    def fingerprint(self) -> str | None:
-        """What decides how nodes are prepared: the file, this subgraph, the shapes of its inputs; ``None`` if that is
-        not all, or the file cannot be told from others."""
-        if self._identity is None:
-            return None
-        return fingerprint_of(
-            self._identity, self.index, [self.tensors[index].shape for index in self.inputs if index >= 0]
-        )
-
-    @property
-    def variables(self) -> list[int]:
-        """Indices of the variable tensors that the file declares."""
-        return [t.index for t in self.tensors[: self._stored_tensors] if t.home == AllocationType.ARENA_RW_PERSISTENT]
-
-    @property
-    def observable(self) -> set[int]:
-        """The tensors that get values while it runs: inputs, variables, and what nodes write, in delegates too."""
-        nodes = (self.nodes[index] for index in self.delegation.original_plan)
-        written = {index for node in nodes for index in node.declared_outputs}
-        return {index for index in {*written, *self.inputs, *self.variables} if index >= 0}
-
-    @property
-    def planned_nodes(self) -> list[Node]:
-        """The nodes of the execution plan, in its order."""
-        return [self.nodes[index] for index in self.execution_plan]
-
-    @property
     def is_invokable(self) -> bool:
-        """Whether it is allocated and ready to run."""
+        """See `RunningGraph.is_invokable`."""
         return self.state is State.INVOKABLE
 
     @property
     def has_dynamic_tensors(self) -> bool:
-        """Whether a shape depends on values: the last preparation met such a tensor."""
+        """See `RunningGraph.has_dynamic_tensors`."""
         return self._next_to_prepare < len(self.execution_plan) or self._dynamic_output() is not None
 
-    def tensor(self, index: int) -> Tensor:
-        """The tensor with this index. Raises `ValueError` if there is none."""
-        if not 0 <= index < len(self.tensors):
-            raise ValueError(f"Invalid tensor index {index} exceeds max tensor index {len(self.tensors) - 1}")
-        return self.tensors[index]
-
-    def is_read(self, index: int) -> bool:
-        """Whether a node reads a tensor, or it is an output."""
-        return index in self.outputs or any(index in node.inputs for node in self.planned_nodes)
-
     def set_planned(self, tensor: Tensor, planned: bool) -> None:
-        """Whether an input has a place in the arena; else it lies where the caller's value does."""
+        """See `RunningGraph.set_planned`."""
         wanted = AllocationType.ARENA_RW if planned else AllocationType.CUSTOM
         if tensor.allocation_type != wanted:
             tensor.allocation_type = wanted
             self._unsettle()
 
     def move(self, tensor: Tensor, place: Array) -> None:
-        """Have an output written to an array of as many bytes instead of the arena."""
+        """See `RunningGraph.move`."""
         if tensor.cached is not place:
             self._moved.setdefault(tensor.index, tensor.buffer)
             tensor.lie_in(place)
 
     def move_back(self, tensor: Tensor) -> None:
-        """Have an output written to the arena again, if it was moved."""
+        """See `RunningGraph.move_back`."""
         if tensor.index in self._moved:
             tensor.buffer, tensor.cached = self._moved.pop(tensor.index), None
 
     def room(self, tensor: Tensor, number: int) -> Array:
-        """Memory for the value of a tensor, apart from the arena; the same for the same number."""
+        """See `RunningGraph.room`."""
         room = self._rooms.get((tensor.index, number))
         if room is None:
             room = arenas.aligned_memory(tensor.bytes).view(tensor.dtype).reshape(tensor.shape)
@@ -214,23 +145,19 @@ class Subgraph:
         )
 
     def callee(self, index: int) -> Callee:
-        """Another subgraph, for an operator that calls it. Raises `PrepareError` for an index that does not exist, and
-        for a subgraph that cannot be allocated."""
+        """See `RunningGraph.callee`."""
         if not 0 <= index < len(self.siblings):
             raise PrepareError(f"subgraph index {index} is out of range: the model has {len(self.siblings)} subgraphs")
-        self.siblings[index]._check_consistent()
+        self.siblings[index].check_consistent()
         return Callee(self.siblings[index])
 
     def inlined(self, index: int, shapes: Sequence[Shape]) -> Inlined:
-        """Another subgraph, for a delegate that takes it as a part of this one. Raises `PrepareError`."""
+        """See `RunningGraph.inlined`."""
         self.callee(index)
         return Inlined(self.siblings[index], shapes)
 
     def resize_input(self, index: int, shape: Shape, *, strict: bool = False) -> None:
-        """Give a tensor a new shape, to take effect at the next `allocate_tensors`.
-
-        ``strict``: only dimensions that ``shape_signature`` gives as -1 may change. Raises `PrepareError`.
-        """
+        """See `RunningGraph.resize_input`."""
         if not 0 <= index < len(self.tensors):
             raise PrepareError(f"Invalid tensor index {index} exceeds max tensor index {len(self.tensors) - 1}")
         tensor = self.tensors[index]
@@ -262,19 +189,14 @@ class Subgraph:
         self._unsettle()
 
     def allocate_tensors(self) -> None:
-        """Prepare every node and give every tensor its memory. Does nothing if nothing changed since the last time.
-
-        Raises `PrepareError` naming the operator that refuses, or when there is not enough memory, and `DelegateError`
-        if a delegate that was taken off for new shapes cannot be put on again.
-        """
-        self._check_consistent()
+        """See `RunningGraph.allocate_tensors`."""
+        self.check_consistent()
         self.delegation.redo()
         if self.is_invokable and self._dynamic(self.inputs) is None:
             return
         with self._alone():
             self._unsettle()
             self._next_to_prepare = self._next_to_plan = 0
-            self._contexts.clear()
             for moved in tuple(self._moved):
                 self.move_back(self.tensors[moved])
             self._rooms.clear()
@@ -290,36 +212,37 @@ class Subgraph:
             self.reset_variables()
 
     def reallocate(self) -> None:
-        """`allocate_tensors`, whether or not anything seems to have changed."""
+        """See `RunningGraph.reallocate`."""
         self._planner = None
         self._unsettle()
         self.allocate_tensors()
 
     def propagate_shapes(self) -> None:
-        """Prepare the nodes as far as their shapes are known, unless they are prepared.
-
-        Nodes without a kernel keep the shapes of the file. Raises `PrepareError`.
-        """
-        self._check_consistent()
+        """See `RunningGraph.propagate_shapes`."""
+        self.check_consistent()
         if self.is_invokable or self._propagated:
             return
         with self._alone():
-            self._begin_taking()
-            for position, node in enumerate(self.planned_nodes):
-                if node.has_kernel:
-                    prepare_node(self, node)
-                    self._check_shapes(node, position)
-                if self._dynamic(node.outputs) is not None:
-                    break
+            self._preparer.begin()
+            for _ in self._preparer.prepare(self._known_nodes()):
+                pass
         self._propagated = True
 
+    def _known_nodes(self) -> Iterator[Node]:
+        # A node without a kernel has the shapes of the file, unless these are open.
+        for node in self.planned_nodes:
+            if node.has_kernel:
+                yield node
+            elif self._dynamic(node.outputs) is not None:
+                return
+
     def dynamic_tensor(self) -> int | None:
-        """The index of a tensor whose shape depends on values, if there is one. Raises `PrepareError`."""
+        """See `RunningGraph.dynamic_tensor`."""
         self.propagate_shapes()
         return self._dynamic_output()
 
     def replace_plan(self, nodes: list[Node], plan: Sequence[int]) -> None:
-        """Run other nodes from now on; `allocate_tensors` must follow."""
+        """See `RunningGraph.replace_plan`."""
         self.nodes, self.execution_plan = nodes, list(plan)
         self._propagated = False
         self._planner = None
@@ -327,7 +250,7 @@ class Subgraph:
         self._unsettle()
 
     def make_outputs_readable(self) -> None:
-        """Copy outputs that are only in a delegate's buffers. Raises `InvokeError`."""
+        """See `RunningGraph.make_outputs_readable`."""
         for index in self.outputs:
             if index >= 0:
                 self.tensors[index].make_readable()
@@ -340,34 +263,6 @@ class Subgraph:
                 continue
             zero = tensor.quantization.zero_point & 0xFF if tensor.type == TensorType.INT8 else 0
             tensor.buffer.view(np.uint8)[...] = zero
-
-    def begin_temporaries(self, node: Node) -> None:
-        """Forget the scratch requests of an earlier prepare; their tensors are used again in order."""
-        if node.index not in self._temporaries_used:
-            self._reserve(node, node.op.reserved_tensors[1])
-        self._temporaries_used[node.index] = 0
-        for index in node.temporaries:
-            self.tensors[index].release()
-
-    def add_temporary(self, node: Node, tensor_type: TensorType, shape: Shape, home: AllocationType) -> None:
-        """A scratch tensor of a node. Raises `ValueError` for a shape that cannot be."""
-        used = self._temporaries_used[node.index]
-        if used == len(node.temporaries):
-            self._reserve(node, 1)
-        tensor = self.tensors[node.temporaries[used]]
-        tensor.type, tensor.home, tensor.allocation_type = tensor_type, home, home
-        tensor.resize(shape)
-        self._temporaries_used[node.index] = used + 1
-
-    def _reserve(self, node: Node, count: int) -> None:
-        for _ in range(count):
-            tensor = Tensor(len(self.tensors), TensorType.FLOAT32, (0,), AllocationType.MEM_NONE)
-            self.tensors.append(tensor)
-            node.temporaries.append(tensor.index)
-
-    def _check_consistent(self) -> None:
-        if self.faults:
-            raise PrepareError("AllocateTensors() called on inconsistent model.\n" + "\n".join(self.faults))
 
     def _unsettle(self) -> None:
         self.state = State.UNINVOKABLE
@@ -412,17 +307,12 @@ class Subgraph:
 
     def _prepare_and_plan(self) -> None:
         # Prepare up to the first node whose output shape only its value will tell, then place what is known.
-        plan, last = self.execution_plan, self._next_to_prepare - 1
+        last = self._next_to_prepare - 1
         if last < 0:
-            self._begin_taking()
-        for position in range(self._next_to_prepare, len(plan)):
-            node = self.nodes[plan[position]]
-            self._contexts.pop(node.index, None)
-            prepare_node(self, node)
-            self._check_shapes(node, position)
+            self._preparer.begin()
+        waiting = (self.nodes[index] for index in self.execution_plan[self._next_to_prepare :])
+        for position in self._preparer.prepare(waiting, self._next_to_prepare):
             last = position
-            if self._dynamic(node.outputs) is not None:
-                break
         self._next_to_prepare = last + 1
         if self._planner is None:
             info = GraphInfo(
@@ -437,42 +327,6 @@ class Subgraph:
         placed = self._planner.execute_allocations(self._next_to_plan, last)
         self._next_to_plan = last + 1
         self._place(self._planner, placed)
-
-    def _begin_taking(self) -> None:
-        written = {*self.inputs, *self.variables}
-        for node in self.planned_nodes:
-            if not node.has_kernel:
-                break  # which its prepare will say
-            for index in node.inputs:
-                if index >= 0 and index not in written and self.tensors[index].home == AllocationType.ARENA_RW:
-                    raise PrepareError(
-                        f"{node.op.name} (node {node.index}) reads tensor {index} "
-                        f'"{self.tensors[index].name}" before an operator writes it'
-                    )
-            written.update(node.outputs)
-        self._taken = {index: (self.tensors[index].shape, -1) for index in self.inputs if index >= 0}
-
-    def _check_shapes(self, node: Node, position: int) -> None:
-        # In a good graph a tensor has one writer, which comes first. In another, nobody may change a shape for which an
-        # operator before was prepared.
-        taken = self._taken
-        for index, shape in zip(node.inputs, node.shapes, strict=True):
-            if shape is not None:
-                taken[index] = shape, position
-        for index in node.outputs:
-            if index in taken and (taken[index][1] > position or self.tensors[index].is_dynamic):
-                del taken[index]  # of an earlier prepare, or open
-        for index, shape in zip(node.outputs, node.shapes_out, strict=True):
-            if index < 0 or self.tensors[index].is_dynamic:
-                continue
-            before, _ = taken.setdefault(index, (shape, position + 1))
-            if before != shape:
-                self.tensors[index].resize(before)  # so that the next allocation finds the same
-                name = self.tensors[index].name
-                raise PrepareError(
-                    f'{node.op.name} (node {node.index}, output "{name}"): tensor {index} would get '
-                    f"shape {list(shape)}, but as {list(before)} it has been given to an operator that comes no later"
-                )
 
     def _place(self, planner: ArenaPlanner, placed: Iterable[int]) -> None:
         # Arenas only grow. When one moves, what it held moves along: variables and inputs that are set stay set.
@@ -547,7 +401,7 @@ class Subgraph:
                 self.is_released = False
                 self.reset_variables()
             if self.taps.is_active:
-                self._observation = self.taps.observation(self)
+                self._observation = self.taps.observation(self, self.delegation.partitions)
                 self._observation.begin()
             for position, index in enumerate(self.execution_plan):
                 if position == self._next_to_prepare:
@@ -576,13 +430,13 @@ class Subgraph:
             self.sole = kernels[0]
 
     def report(self, node: Node) -> None:
-        """Tell a profiler that a node is about to run."""
+        """See `RunningGraph.report`."""
         if self._before_node is not None:
             self._before_node(node)
 
     def _run(self, position: int, node: Node) -> None:
         ctx = self._contexts.get(node.index)
-        if ctx is None:
+        if ctx is None or ctx.generation != node.generation:
             ctx = self._contexts[node.index] = NodeInvokeContext(self, node)
         for operand, tensor in ctx.fed:
             if tensor.data_is_stale and tensor.delegate is not node.delegate:
@@ -614,8 +468,3 @@ class Subgraph:
         if self._planner is None:
             raise InvokeError("There is no memory plan yet. Run allocate_tensors() first.")
         return self._planner.plan(AllocationType.ARENA_RW_PERSISTENT if persistent else AllocationType.ARENA_RW)
-
-
-def fingerprint_of(identity: str, index: int, shapes: list[Shape]) -> str:
-    """See `Subgraph.fingerprint`: the identity of the file, the subgraph, the shapes of its inputs."""
-    return f"{identity} {index} {shapes}"

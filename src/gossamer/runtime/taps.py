@@ -8,9 +8,10 @@ runs as it does without taps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +21,9 @@ from gossamer.errors import GossamerError, InvokeError
 from gossamer.ops.op_def import TensorInfo
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.arenas import called_subgraphs
+from gossamer.runtime.graph import Graph, RunningGraph
 from gossamer.runtime.node import Node, NodeInvokeContext, NodeView, Shape, prepare_node
 from gossamer.runtime.partition import RunningPartition
-
-if TYPE_CHECKING:
-    from gossamer.runtime.subgraph import Subgraph
 
 Callback = Callable[[TensorInfo, NDArray[Any]], object]
 
@@ -84,13 +83,13 @@ class Taps:
         """The tensors of a subgraph that are observed."""
         return {index for tap in self._taps if tap.subgraph == subgraph for index in tap.tensors}
 
-    def observation(self, subgraph: Subgraph) -> Observation:
-        """What observes an invocation of a subgraph, as it is allocated now."""
+    def observation(self, subgraph: RunningGraph, partitions: Sequence[RunningPartition]) -> Observation:
+        """What observes an invocation of a subgraph, as it is allocated now, with these partitions of delegates."""
         found = self._observations.get(subgraph.index)
         if found is None or found.key != (self.version, subgraph.generation):
             if found is not None:
                 found.free()
-            found = self._observations[subgraph.index] = Observation(self, subgraph)
+            found = self._observations[subgraph.index] = Observation(self, subgraph, partitions)
         return found
 
     def tell(self, subgraph: int, tensor: TensorInfo, value: NDArray[Any]) -> None:
@@ -107,7 +106,7 @@ class Taps:
                         f"{type(error).__name__}: {error}"
                     ) from error
 
-    def observed_calls(self, subgraph: Subgraph) -> set[int]:
+    def observed_calls(self, subgraph: RunningGraph) -> set[int]:
         """The indices of the subgraphs that have taps, or call others that have, directly or not."""
         siblings = subgraph.siblings
         callers: dict[int, set[int]] = {}
@@ -127,13 +126,13 @@ class Taps:
 class Observation:
     """How the values of one subgraph are had: by node of its plan, which tensors it writes, and its shadow."""
 
-    def __init__(self, taps: Taps, subgraph: Subgraph) -> None:
+    def __init__(self, taps: Taps, subgraph: RunningGraph, running: Sequence[RunningPartition]) -> None:
         self.key = taps.version, subgraph.generation
         self._taps = taps
         self._subgraph = subgraph
         wanted, calls = taps.wanted(subgraph.index), taps.observed_calls(subgraph)
         self._begin = [index for index in dict.fromkeys(subgraph.inputs) if index in wanted]
-        partitions = {made.node.index: made for made in subgraph.delegation.partitions}
+        partitions = {made.node.index: made for made in running}
         self._shadows = {
             index: shadow
             for index, made in partitions.items()
@@ -176,7 +175,24 @@ class Observation:
             self._taps.tell(subgraph.index, subgraph.tensors[index], tensor.array())
 
 
-def _written_by(subgraph: Subgraph, node: Node) -> Iterable[tuple[int, int]]:
+def observed(subgraph: Graph, observable: set[int], wanted: int | str) -> int:
+    """The index of a tensor that can be observed. Raises `ValueError`."""
+    if isinstance(wanted, str):
+        named = [tensor for tensor in subgraph.tensors if tensor.name == wanted]
+        if not named:
+            raise ValueError(f'subgraph {subgraph.index} has no tensor "{wanted}"')
+        index = next((tensor.index for tensor in named if tensor.index in observable), named[0].index)
+    else:
+        index = subgraph.tensor(operator.index(wanted)).index
+    if index not in observable:
+        raise ValueError(
+            f'tensor {index} "{subgraph.tensors[index].name}" of subgraph {subgraph.index} is not written when the '
+            "model runs; get_tensor has its value, if it has one"
+        )
+    return index
+
+
+def _written_by(subgraph: Graph, node: Node) -> Iterable[tuple[int, int]]:
     """The tensors that a node writes, variables among them, each with the one that has its value afterwards."""
     for index in node.inputs:
         if index >= 0 and subgraph.tensors[index].is_variable:
@@ -187,7 +203,7 @@ def _written_by(subgraph: Subgraph, node: Node) -> Iterable[tuple[int, int]]:
             yield index, index if node.outputs[position] >= 0 else node.inputs[position]
 
 
-def _shadow(subgraph: Subgraph, made: RunningPartition, wanted: set[int], calls: set[int]) -> Shadow | None:
+def _shadow(subgraph: RunningGraph, made: RunningPartition, wanted: set[int], calls: set[int]) -> Shadow | None:
     members = made.members
     inner = {index for member in members for index in member.outputs if index >= 0}.difference(made.node.outputs)
     calling = [member for member in members if calls.intersection(called_subgraphs(member.options))]
@@ -203,7 +219,9 @@ class Shadow(RunningPartition):
     """Computes what the taps in a partition ask for, with a kernel of its own: inner tensors, which get memory of their
     own, and, by the reference kernels of those that call them, what happens in other subgraphs."""
 
-    def __init__(self, subgraph: Subgraph, made: RunningPartition, subset: NodeSubset, calling: Iterable[Node]) -> None:
+    def __init__(
+        self, subgraph: RunningGraph, made: RunningPartition, subset: NodeSubset, calling: Iterable[Node]
+    ) -> None:
         super().__init__(subgraph, made.delegate, subset, -1 - made.node.index)
         self._calling = list(calling)
         self._shapes: list[Shape] | None = None

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gossamer.dtypes import type_name
 from gossamer.micro.abi import Struct
+from gossamer.micro.context import MicroInvokeContext, MicroPrepareContext
 from gossamer.micro.structs import int_array
 from gossamer.ops.op_def import OpDef, TensorInfo
 from gossamer.records import record, replace
 from gossamer.schema.enums import TensorType
-
-if TYPE_CHECKING:
-    from gossamer.micro.context import MicroInvokeContext, MicroPrepareContext
 
 FLOAT32, INT8, INT16, INT32 = TensorType.FLOAT32, TensorType.INT8, TensorType.INT16, TensorType.INT32
 INT64, BOOL, UINT8 = TensorType.INT64, TensorType.BOOL, TensorType.UINT8

@@ -1,0 +1,234 @@
+"""What an interpreter runs its model by: which of the executors, and what is kept of a file between them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from gossamer.delegates.delegate import Delegate
+from gossamer.errors import DelegateError, PrepareError
+from gossamer.log import logger
+from gossamer.model import read_model
+from gossamer.model.model import Model
+from gossamer.model.structure import checksum
+from gossamer.runtime.arenas import called_subgraphs
+from gossamer.runtime.builder import build_subgraphs
+from gossamer.runtime.cancellation import Cancellation
+from gossamer.runtime.executor import Executor
+from gossamer.runtime.known import Forgotten, KnownGraph, record_of
+from gossamer.runtime.settings import Settings
+from gossamer.runtime.subgraph import Subgraph
+from gossamer.runtime.taps import Taps
+from gossamer.runtime.tensor import Tensor
+
+
+class Engine:
+    """Runs a model: without nodes, if the file is known, as long as that will do; else by its subgraphs.
+
+    ``source``: the file, mapped, or the bytes of a model. ``executor`` is what runs it now: `known`, if there is one,
+    which gives way to subgraphs as soon as somebody asks for them. ``delegates``: those that the user applied.
+    ``plain``: tensors whose value is set and read by copying an array, which is remembered: most of a small model's
+    call.
+    """
+
+    executor: Executor
+
+    def __init__(self, source: Any, settings: Settings) -> None:
+        self.source = source
+        self.settings = settings
+        self.cancellation = Cancellation()
+        self.taps = Taps()
+        self.delegates: list[Delegate] = []
+        self.plain: dict[int, Tensor] = {}
+        self.known: KnownGraph | None = None
+        self._made: list[Subgraph] | None = None
+        self._release: weakref.finalize[..., Any] | None = None
+        self._default: Delegate | None = None
+        self._wants_default_delegate = settings.has_default_delegate
+        self._may_be_known = settings.is_plain
+
+    def start(self) -> None:
+        """Recall what is known of the file, or read it. Raises what reading and building raise."""
+        self.known = self._recall() if self._may_be_known else None
+        if self.known is None:
+            self._make()
+        else:
+            self.executor = self.known
+
+    def another(self) -> Engine:
+        """Another one for the same model, which is not read again; not started."""
+        other = Engine(self.source, self.settings)
+        if "model" in self.__dict__:
+            other.__dict__["model"] = self.model
+        return other
+
+    @cached_property
+    def model(self) -> Model:
+        """The stored model."""
+        return read_model(self.source)
+
+    @property
+    def subgraphs(self) -> list[Subgraph]:
+        """Those of the model, which are made when somebody asks for them."""
+        return self._make() if self._made is None else self._made
+
+    @property
+    def delegated_subgraphs(self) -> Iterator[Subgraph]:
+        """Those that delegates are shown."""
+        for index, subgraph in enumerate(self.subgraphs):
+            if subgraph.name.startswith("VALIDATION:"):
+                logger.info("Skipping calling ModifyGraphWithDelegate on Subgraph %d: %s", index, subgraph.name)
+            else:
+                yield subgraph
+
+    def subgraph(self, index: int) -> Subgraph:
+        """One of them. Raises `ValueError` if there is none with this index."""
+        if not 0 <= index < len(self.subgraphs):
+            raise ValueError(f"Invalid subgraph index {index} exceeds max subgraph index {len(self.subgraphs) - 1}")
+        return self.subgraphs[index]
+
+    def tensor(self, index: int, subgraph_index: int = 0) -> Tensor:
+        """A tensor, for which no subgraph is made if it goes in or out of a known one. Raises `ValueError`."""
+        known = self.known.tensors.get(index) if self.known is not None and not subgraph_index else None
+        return self.subgraph(subgraph_index).tensor(index) if known is None else known
+
+    def remember_tensor(self, index: int) -> None:
+        """Note that the tensor is `plain`, if it is."""
+        tensor = self.tensor(index)
+        if tensor.shape and not tensor.is_constant and not tensor.has_objects:
+            self.plain[index] = tensor
+
+    def allocate_tensors(self) -> None:
+        """See `Interpreter.allocate_tensors`."""
+        if self.known is not None:
+            try:
+                self.known.allocate_tensors()
+                return
+            except Forgotten as reason:
+                self._forget(reason)
+        self.apply_default_delegate()
+        self.subgraphs[0].allocate_tensors()
+        if self._may_be_known:
+            self._remember()
+
+    def invoke(self) -> None:
+        """See `Interpreter.invoke`."""
+        if self.known is not None:
+            try:
+                self.known.invoke()
+                return
+            except Forgotten as reason:
+                self._forget(reason)
+        self.subgraphs[0].invoke()
+
+    def unsettle(self) -> None:
+        """Have the next invocation look at everything again: see `Executor.sole`."""
+        for graph in (self.known, *(self._made or ())):
+            if graph is not None:
+                graph.sole = None
+
+    def apply(self, delegate: Delegate) -> bool:
+        """See `Interpreter.modify_graph_with_delegate`."""
+        self._release_at_the_end(self.subgraphs)
+        try:
+            applied = [subgraph.delegation.apply(delegate) for subgraph in self.delegated_subgraphs]
+        except DelegateError:
+            for subgraph in self.subgraphs:
+                subgraph.delegation.remove()
+            self.delegates.clear()
+            raise
+        self.delegates.append(delegate)
+        return all(applied)
+
+    def apply_default_delegate(self) -> None:
+        """Let the default delegate take what it claims, unless it has, or none is wanted."""
+        # As late as TFLite does it: after those that the user applies, when the shapes are those that will run.
+        made = self.subgraphs  # first: as they are made in the place of what is known, they get it too
+        if not self._wants_default_delegate:
+            return
+        self._wants_default_delegate = False
+        delegate = self._default or _default_delegate(self.settings.num_threads)
+        self._default = delegate
+        if delegate is None:
+            return
+        self._release_at_the_end(made)
+        subgraphs = {subgraph.index: subgraph for subgraph in self.delegated_subgraphs}
+        waiting = [index for index, subgraph in subgraphs.items() if subgraph.is_entry]
+        for index in waiting:
+            subgraph = subgraphs[index]
+            try:
+                subgraph.delegation.apply(delegate)
+            except DelegateError as error:
+                # What the graph is to blame for, whoever runs it, allocate_tensors and invoke will say; other shapes
+                # may do better.
+                if isinstance(error.__cause__, PrepareError):
+                    self._wants_default_delegate |= subgraph.index == 0
+                else:
+                    logger.warning("The default delegate fails, the reference kernels run instead: %s", error)
+            # What a delegate has taken together with the operator that calls it needs nothing of its own.
+            left = [node.options for node in subgraph.planned_nodes if node.options is not None]
+            called = dict.fromkeys(callee for options in left for callee in called_subgraphs(options))
+            waiting += [callee for callee in called if callee in subgraphs and callee not in waiting]
+
+    def _make(self) -> list[Subgraph]:
+        """Read the model and build its subgraphs, which take the place of what is known of it."""
+        from gossamer.model.verifier import verify_model
+
+        self.plain.clear()
+        made = build_subgraphs(
+            self.model,
+            self.settings.resolver,
+            verify_model(self.model),
+            self.cancellation,
+            self.taps,
+            **self.settings.subgraphs,
+        )
+        known, self.known, self._made, self.executor = self.known, None, made, made[0]
+        if known is not None and known.is_invokable:
+            self.apply_default_delegate()
+            made[0].allocate_tensors()
+            known.hand_over(made[0])
+        return made
+
+    def _recall(self) -> KnownGraph | None:
+        """What is known of the file, unless it has been changed."""
+        self._default = _default_delegate(self.settings.num_threads)
+        if self._default is None:
+            return None
+        record = self._default.recall(self.source.identity)
+        if not record or checksum(self.source.content, record["structure"]) != record["checksum"]:
+            return None
+        self._may_be_known = False
+        return KnownGraph(self.source, record, self._default, self.cancellation)
+
+    def _remember(self) -> None:
+        """Take down what the next interpreter of this file needs, if everything is as it was made for."""
+        self._may_be_known = False
+        if self._default is None:
+            return
+        record = record_of(self.model, self.subgraphs, self._default)
+        if record is not None:
+            self._default.remember(self.source.identity, record)
+
+    def _forget(self, reason: Forgotten) -> None:
+        """Go on with nodes: what runs the model without is not there any more, or cannot say what is wrong."""
+        logger.info("%s is read after all: %r", self.source.path, reason.__cause__)
+        self._make()
+
+    def _release_at_the_end(self, subgraphs: list[Subgraph]) -> None:
+        if self._release is None:
+            self._release = weakref.finalize(self, _release, subgraphs)
+
+
+def _default_delegate(num_threads: int) -> Delegate | None:
+    """Found by name, and only when a first model is allocated: the runtime knows no delegate."""
+    made: Delegate | None = import_module("gossamer.delegates.jit").default_delegate(num_threads)
+    return made
+
+
+def _release(subgraphs: list[Subgraph]) -> None:
+    for subgraph in subgraphs:
+        subgraph.delegation.release()
