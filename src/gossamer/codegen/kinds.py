@@ -261,10 +261,10 @@ _LISTED = (
         thins=True,
         lies="rows",
     ),
-    Kind("contract16", ("x", "weights"), ("geometry",), _contract16, window=_NAMED),
+    Kind("contract16", ("x", "weights"), ("geometry",), _contract16, window=_NAMED, lies="rows"),
     Kind("copy", ("x",), lies="anywhere"),
     Kind("depthwise", _DEPTHWISE, Geometry, _depthwise, epilogue="floats", window=_PLAIN, lies="rows"),
-    Kind("depthwise16", ("x", "filter"), ("geometry",), _depthwise, window=_NAMED),
+    Kind("depthwise16", ("x", "filter"), ("geometry",), _depthwise, window=_NAMED, lies="rows"),
     Kind("dot16", ("x", "weights"), flops=_dot),
     Kind("extreme", ("x",), ("axis", "greatest"), _reduce),
     Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from"),
@@ -288,7 +288,7 @@ _LISTED = (
         window=_PLAIN,
         lies="rows",
     ),
-    Kind("levels", ("x", "headers"), ("rule",), _elementwise, shareable=True),
+    Kind("levels", ("x", "headers"), ("rule",), _elementwise, lies="rows", shareable=True),
     Kind("localresponse", ("x",), ("radius", "bias", "alpha", "beta"), _local_response),
     Kind("loop", ("flag", "*read"), Turn),
     Kind(
@@ -308,7 +308,7 @@ _LISTED = (
     Kind("product16", ("x", "y"), flops=_matmul),
     Kind("push", ("x",)),
     Kind("put", ("x", "vector"), Boxes, lies="anywhere", moves="into"),
-    Kind("quantize", ("x",), flops=_elementwise, shareable=True),
+    Kind("quantize", ("x",), flops=_elementwise, lies="rows", shareable=True),
     Kind(
         "quantized_contract",
         _CONTRACTION,
@@ -321,7 +321,8 @@ _LISTED = (
         thins=True,
         lies="rows",
     ),
-    Kind("quantized_depthwise", _DEPTHWISE, Quantized, _depthwise, window=_QUANTIZED),
+    # Pixels of fewer channels are treated together where they follow each other.
+    Kind("quantized_depthwise", _DEPTHWISE, Quantized, _depthwise, window=_QUANTIZED, lies="rows", row=64),
     Kind("quantized_matmul", ("x", "matrix"), Requantizing, _matmul, epilogue="bytes", extras=5, lies="rows"),
     Kind("quantized_normalize", ("x",), ("zero_point",), _normalize, lies="rows"),
     Kind(
@@ -341,7 +342,7 @@ _LISTED = (
         window=replace(_NAMED, stored=False),
         lies="rows",
     ),
-    Kind("range", ("x",), flops=_reduce, shareable=True),
+    Kind("range", ("x",), flops=_reduce, lies="rows", shareable=True),
     Kind("reduce", ("x",), tuple, _reduce, epilogue="floats", lies="rows", reduced=lambda settings: settings[1]),
     Kind("resize", ("x",), ("rows", "columns"), _resize),
     Kind(
