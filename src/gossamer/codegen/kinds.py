@@ -289,7 +289,7 @@ _LISTED = (
         lies="rows",
     ),
     Kind("levels", ("x", "headers"), ("rule",), _elementwise, lies="rows", shareable=True),
-    Kind("localresponse", ("x",), ("radius", "bias", "alpha", "beta"), _local_response),
+    Kind("localresponse", ("x",), ("radius", "bias", "alpha", "beta"), _local_response, lies="rows"),
     Kind("loop", ("flag", "*read"), Turn),
     Kind(
         "map",
@@ -303,7 +303,7 @@ _LISTED = (
     ),
     Kind("matmul", ("x", "matrix", "bias?"), flops=_matmul, epilogue="floats", extras=1, lies="rows"),
     Kind("nonzero", ("x",)),
-    Kind("normalize", ("x",), ("norm", "epsilon"), _normalize),
+    Kind("normalize", ("x",), ("norm", "epsilon"), _normalize, lies="rows"),
     Kind("pad", ("x", "value"), tuple, passing=True),
     Kind("product16", ("x", "y"), flops=_matmul),
     Kind("push", ("x",)),
@@ -344,7 +344,7 @@ _LISTED = (
     ),
     Kind("range", ("x",), flops=_reduce, lies="rows", shareable=True),
     Kind("reduce", ("x",), tuple, _reduce, epilogue="floats", lies="rows", reduced=lambda settings: settings[1]),
-    Kind("resize", ("x",), ("rows", "columns"), _resize),
+    Kind("resize", ("x",), ("rows", "columns"), _resize, lies="rows"),
     Kind(
         "rows",
         ("x", "weights?", "bias?", "filter", "bias", "weights", "bias"),
@@ -356,7 +356,7 @@ _LISTED = (
     ),
     Kind("scan", ("x",), ("axis", "exclusive", "reverse"), _reduce, lies="anywhere"),
     Kind("softmax", ("x",), tuple, _softmax, lies="rows"),
-    Kind("softmax16", ("x", "scale", "exponentials", "reciprocals"), flops=_softmax),
+    Kind("softmax16", ("x", "scale", "exponentials", "reciprocals"), flops=_softmax, lies="rows"),
     Kind("strassen", _CONTRACTION, Geometry, _convolution, window=_PLAIN, lies="rows"),
     Kind("topk", ("x",)),
     Kind("volume", _CONTRACTION, ("stride", "dilation"), _convolution, epilogue="floats", extras=1, lies="rows"),
@@ -375,6 +375,7 @@ _LISTED = (
         Tiles,
         _convolution,
         window=Window(lambda tiles: tiles.geometry, lambda tiles, geometry: replace(tiles, geometry=geometry)),
+        lies="rows",
     ),
 )
 

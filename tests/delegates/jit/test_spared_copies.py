@@ -15,9 +15,14 @@ from gossamer.schema import (
     ConcatenationOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
+    L2NormOptions,
+    LocalResponseNormalizationOptions,
     Padding,
     PadOptions,
     QuantizationParameters,
+    ResizeBilinearOptions,
+    ResizeNearestNeighborOptions,
+    SoftmaxOptions,
     Table,
     TensorType,
 )
@@ -33,12 +38,13 @@ ALL = (TensorType.INT8, TensorType.INT16, TensorType.FLOAT32)
 class Layers(ModelMaker):
     """Convolutions with weights of bytes, on activations of a type: of one scale, the zero point of bytes being 3.
 
-    Of floats they are hybrid.
+    Of floats they are hybrid, or have weights of floats.
     """
 
-    def __init__(self, type: TensorType) -> None:
+    def __init__(self, type: TensorType, *, hybrid: bool = True) -> None:
         super().__init__()
         self.type = type
+        self.hybrid = hybrid
         self.rng = np.random.default_rng(0)
         self.made: list[int] = []
 
@@ -82,7 +88,19 @@ class Layers(ModelMaker):
         shape = [before + size + after for (before, after), size in zip(amounts, self.shape(x), strict=True)]
         return self.layer("PAD", [x, self.constant(amounts, np.int32, TensorType.INT32)], shape, PadOptions())
 
+    def resize(self, name: str, x: int) -> int:
+        images, height, width, channels = self.shape(x)
+        size = self.constant([2 * height, 2 * width], np.int32, TensorType.INT32)
+        options = ResizeBilinearOptions() if name == "RESIZE_BILINEAR" else ResizeNearestNeighborOptions()
+        return self.layer(name, [x, size], (images, 2 * height, 2 * width, channels), options)
+
+    def unary(self, name: str, x: int, options: Table) -> int:
+        return self.layer(name, [x], self.shape(x), options)
+
     def _weights(self, shape: tuple[int, ...], channels: int) -> list[int]:
+        if self.type == TensorType.FLOAT32 and not self.hybrid:
+            sizes = (shape, (channels,))
+            return [self.constant(self.rng.standard_normal(s), np.float32, TensorType.FLOAT32) for s in sizes]
         dimension = 3 if shape[0] == 1 else 0
         quantized = {"quantization": grid([0.01] * channels, dimension=dimension)}
         weights = self.constant(self.rng.integers(-127, 128, shape), np.int8, TensorType.INT8, **quantized)
@@ -180,6 +198,45 @@ def test_hybrid_images_are_written_into_their_padding() -> None:
     # What is around an image depends on its zero point, and is written in every run: two runs of bytes.
     expected = {"range": 2, "grid": 2, "levels": 2, "hybrid": 2, "copy": 4}
     assert kinds(make, x, make.add(x, y)) == expected
+
+
+@pytest.mark.parametrize("channels", [32, 37, 64])
+def test_convolutions_by_winograds_algorithm_write_into_a_concatenation(channels: int) -> None:
+    make = Layers(TensorType.FLOAT32, hybrid=False)
+    x = make.activations(1, 9, 11, 32)
+    y = make.concat(make.convolution(x, channels, 3), make.convolution(x, 40, 3))
+    assert kinds(make, x, y) == {"winograd": 2, "copy": 1}  # the image that the model is given gets a border
+
+
+@pytest.mark.parametrize("type", [TensorType.INT8, TensorType.FLOAT32])
+@pytest.mark.parametrize("name", ["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])
+@pytest.mark.parametrize("channels", [3, 16, 70])
+def test_resized_images_are_written_into_a_concatenation(type: TensorType, name: str, channels: int) -> None:
+    make = Layers(type)
+    x = make.activations(1, 5, 7, channels)
+    assert kinds(make, x, make.concat(make.resize(name, x), make.resize(name, x))) == {"resize": 2}
+
+
+@pytest.mark.parametrize("size", [3, 16, 37])
+def test_normalized_rows_are_written_into_a_concatenation(size: int) -> None:
+    make = Layers(TensorType.FLOAT32)
+    x = make.activations(1, 3, 5, size)
+    l2 = make.unary("L2_NORMALIZATION", x, L2NormOptions())
+    local = LocalResponseNormalizationOptions(radius=2, bias=1.0, alpha=0.5, beta=0.5)
+    y = make.concat(l2, make.unary("LOCAL_RESPONSE_NORMALIZATION", x, local))
+    assert kinds(make, x, y) == {"normalize": 1, "localresponse": 1}
+
+
+@pytest.mark.parametrize("size", [3, 16, 37])
+def test_softmax_of_int16_is_written_into_a_concatenation(size: int) -> None:
+    make = Layers(TensorType.INT16)
+    x = make.activations(1, 3, 5, size)
+    soft = make.tensor((1, 3, 5, size), TensorType.INT16, quantization=grid(1 / 32768))
+    make.op("SOFTMAX", [x], [soft], SoftmaxOptions(beta=1.0))
+    y = make.tensor((1, 3, 5, 2 * size), TensorType.INT16, quantization=grid(1 / 32768))
+    make.op("CONCATENATION", [soft, soft], [y], ConcatenationOptions(axis=3))
+    make.made.append(soft)
+    assert kinds(make, x, y) == {"softmax16": 1, "copy": 1}
 
 
 @pytest.mark.peer
