@@ -322,7 +322,7 @@ _LISTED = (
         lies="rows",
     ),
     # Pixels of fewer channels are treated together where they follow each other.
-    Kind("quantized_depthwise", _DEPTHWISE, Quantized, _depthwise, window=_QUANTIZED, lies="rows", row=64),
+    Kind("quantized_depthwise", _DEPTHWISE, Quantized, _depthwise, window=_QUANTIZED, lies="rows", row=32),
     Kind("quantized_matmul", ("x", "matrix"), Requantizing, _matmul, epilogue="bytes", extras=5, lies="rows"),
     Kind("quantized_normalize", ("x",), ("zero_point",), _normalize, lies="rows"),
     Kind(

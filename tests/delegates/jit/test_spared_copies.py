@@ -152,7 +152,7 @@ def test_convolutions_write_into_a_concatenation(type: TensorType) -> None:
 
 
 @pytest.mark.parametrize("type", ALL)
-@pytest.mark.parametrize("channels", [64, 72, 150])
+@pytest.mark.parametrize("channels", [32, 64, 72, 150])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_depthwise_convolutions_write_into_a_concatenation(type: TensorType, channels: int, stride: int) -> None:
     make = Layers(type)

@@ -6,7 +6,8 @@ one before, as dense blocks have them. What is copied may be transposed: product
 they belong in the rows of all heads.
 
 Measured on Zen 4 with AVX-512, one thread: 12 dense layers on 28x28 pixels take 1 to 4 % less time and 30 % less memory
-(1920 KB, 2744 with copies). Three Inception blocks take the same time.
+(1920 KB, 2744 with copies). Three Inception blocks take the same time. Two depthwise convolutions of bytes that become
+one tensor take 5 to 42 % less, two images of floats that are resized half as long.
 """
 
 from __future__ import annotations
