@@ -157,19 +157,6 @@ class Quantized:
     requantizing: Requantizing
 
 
-def geometry_of(kernel: Kernel) -> Geometry:
-    """The window of a convolution."""
-    settings = kernel.settings
-    geometry: Geometry = settings.geometry if isinstance(settings, Quantized) else settings
-    return geometry
-
-
-def with_geometry(kernel: Kernel, geometry: Geometry) -> Geometry | Quantized:
-    """The settings of a convolution with another window."""
-    settings = kernel.settings
-    return Quantized(geometry, settings.requantizing) if isinstance(settings, Quantized) else geometry
-
-
 @record(frozen=True)
 class Boxes:
     """Settings of a kernel that moves boxes of ``sizes``, which begin where index vectors say.

@@ -24,7 +24,7 @@ from gossamer.ops._conv_lowering import by_phase, phase_geometry
 from gossamer.ops._requantizing import byte_weights
 from gossamer.ops.lowering import Lowering
 from gossamer.schema.enums import ActivationFunctionType, TensorType
-from gossamer.views import Geometry, View
+from gossamer.views import Geometry, Shape, View
 
 MOST_GROUPS = 1024
 """Of a convolution, each of which is a command."""
@@ -148,8 +148,11 @@ def convolution(graph: Lowering, x: View, weights: View, scales: View, bias: Vie
         return product(graph, rows(graph, x), weights, scales, bias)
     if groups > MOST_GROUPS:
         graph.refuse(f"a hybrid convolution has more than {MOST_GROUPS} groups")
-    levels, headers = images(graph, x, "qd8")
-    return _windows(graph, levels, headers, weights, scales, bias, geometry)
+    headers = _headers(graph, x, "qd8")
+    # The frame first: so levels can be written into it.
+    inside = _frame(graph, x.shape, headers, geometry)
+    levels = _levels(graph, x, headers, "qd8")
+    return _windows(graph, _framed(graph, levels, inside), headers, weights, scales, bias, geometry)
 
 
 def transposed(
@@ -168,7 +171,8 @@ def transposed(
     for place, image, part, phase, before in by_phase(graph, levels, weights, windows, y):
         if image.size and part.size:
             geometry = phase_geometry(phase, before)
-            result = _windows(graph, image, headers, part, scales, bias, geometry)
+            padded = _framed(graph, image, _frame(graph, image.shape, headers, geometry))
+            result = _windows(graph, padded, headers, part, scales, bias, geometry)
             result = clamped(graph, result, activation)
         else:
             nothing = np.zeros(channels, np.float32)
@@ -183,39 +187,69 @@ def images(graph: Lowering, x: View, rule: str) -> tuple[View, View]:
 
     After the rule ``qd8`` these are levels; after ``builtin``, levels less the zero point as floats.
     """
+    headers = _headers(graph, x, rule)
+    return _levels(graph, x, headers, rule), headers
+
+
+def _headers(graph: Lowering, x: View, rule: str) -> View:
     ranges = graph.kernel("range", x, shape=(x.shape[0], 2, BLOCKS), type=TensorType.FLOAT32)
-    headers = graph.kernel("grid", ranges, shape=(x.shape[0], HEADER), type=TensorType.INT8, rule=rule)
+    return graph.kernel("grid", ranges, shape=(x.shape[0], HEADER), type=TensorType.INT8, rule=rule)
+
+
+def _levels(graph: Lowering, x: View, headers: View, rule: str) -> View:
     type = TensorType.INT8 if rule == "qd8" else TensorType.FLOAT32
-    return graph.kernel("levels", x, headers, shape=x.shape, type=type, rule=rule), headers
+    return graph.kernel("levels", x, headers, shape=x.shape, type=type, rule=rule)
 
 
-def _padded(graph: Lowering, levels: View, headers: View, geometry: Geometry) -> View:
-    """With zero points around."""
-    (top, left), (bottom, right) = geometry.before, geometry.after(*levels.shape[1:3])
-    before, after = (0, top, left, 0), (0, bottom, right, 0)
-    if not any(before + after):
-        return levels
-    count, height, width, channels = levels.shape
-    if count * (top + height + bottom) * (left + width + right) * channels > MOST_PADDED + 16 * levels.size:
+def _frame(graph: Lowering, image: Shape, headers: View, geometry: Geometry) -> View | None:
+    """Where levels of a shape are to be written so that their padding is around them; ``None`` if there is none.
+
+    Around these are zero points, each image's own, which is known in a run only: no border can be drawn before. What is
+    right of a row and left of the next is one run, and so is all in front of the first and behind the last: if these
+    two are as long, it takes two commands.
+    """
+    (top, left), (bottom, right) = geometry.before, geometry.after(*image[1:3])
+    count, height, width, channels = image
+    shape = (count, top + height + bottom, left + width + right, channels)
+    if shape == image:
+        return None
+    if math.prod(shape) > MOST_PADDED + 16 * math.prod(image):
         graph.refuse("its padding is more than 16 times as large as the image")
     if count > MOST_IMAGES:
         graph.refuse(f"there are more than {MOST_IMAGES} images to pad")
-    framed = []
-    for image in range(count):
-        zero_point = graph.reshape(headers.slice(0, image, 1).slice(1, ZERO_POINT, 1), ())
-        framed.append(graph.pad(levels.slice(0, image, 1), before, after, zero_point))
-    return framed[0] if count == 1 else graph.concat(framed, 0)
+    frame = graph.empty(shape, TensorType.INT8)
+    row, size = shape[2] * channels, math.prod(shape[1:])
+    front, back = top * row + left * channels, bottom * row + right * channels
+    between = ((height - 1, (left + right) * channels), (row, 1), front + width * channels)
+    ends = [((1, front), (0, 1), 0), ((1, back), (0, 1), size - back)]
+    if front == back:
+        ends = [((2, front), (size - back, 1), 0)]
+    for number in range(count):
+        zero_point = graph.reshape(headers.slice(0, number, 1).slice(1, ZERO_POINT, 1), ())
+        for runs, strides, start in (*ends, between):
+            if math.prod(runs):
+                around = View(frame.buffer, runs, strides, number * size + start)
+                graph.copy(zero_point.broadcast(runs), around)
+    return frame.slice(1, top, height).slice(2, left, width)
+
+
+def _framed(graph: Lowering, levels: View, inside: View | None) -> View:
+    """With what is around the place that they are written to, if there is one."""
+    if inside is None:
+        return levels
+    graph.copy(levels, inside)
+    return inside.buffer.view()
 
 
 def _windows(
     graph: Lowering, levels: View, headers: View, weights: View, scales: View, bias: View | None, geometry: Geometry
 ) -> View:
-    """Quantized images times weights [O, h, w, C / groups]."""
+    """Quantized images with their padding times weights [O, h, w, C / groups]."""
     channels = weights.shape[0]
     bias = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
     return graph.kernel(
         "hybrid",
-        _padded(graph, levels, headers, geometry),
+        levels,
         weights,
         scales,
         bias,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gossamer
+from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import DelegateKernel, Partition
 from gossamer.delegates.jit.delegate import JitDelegate, JitKernel
 from gossamer.programs import host
@@ -62,6 +63,8 @@ def machine_code(model: bytes, num_threads: int = 1, target: Target | None = Non
     assert not claims.refusals, dict(claims.refusals)
     (kernel,) = interpreter.delegate_kernels()
     assert kernel.program is not None
+    for part in [] if kernel.built is None else kernel.built.graph.parts():
+        assert all(kind_of(node).takes(node) for node in part)
     return interpreter, kernel
 
 

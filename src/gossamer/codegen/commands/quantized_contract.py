@@ -43,7 +43,7 @@ def commands(node: Kernel, build: Build) -> None:
     from gossamer.codegen.commands.tile_contract import contraction  # which extends what is here
 
     if quantized_winograd.suits(node, build):
-        quantized_winograd.commands(node, build)
+        quantized_winograd.multiply(node, build)
         return
     x, weights, bias = node.operands[:3]
     settings: Quantized = node.settings

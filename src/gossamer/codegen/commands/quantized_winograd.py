@@ -88,7 +88,7 @@ def tiles_of(target: Target) -> int:
     return 4 if target.registers >= 32 else 2
 
 
-def commands(node: Kernel, build: Build) -> None:
+def multiply(node: Kernel, build: Build) -> None:
     """One command; weights are transformed once."""
     settings: Quantized = node.settings
     geometry, numbers, target = settings.geometry, settings.requantizing, build.dots

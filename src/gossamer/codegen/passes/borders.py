@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from gossamer.codegen.graph import Kernel, KernelGraph, Quantized
+from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.kinds import geometry_of, kind_of
 from gossamer.codegen.layout import NO_BORDER, Border, is_box
-from gossamer.views import Buffer, Geometry, View
-
-BORDERED: dict[str, Callable[[Any], Geometry]] = {
-    "contract": lambda geometry: geometry,
-    "depthwise": lambda geometry: geometry,
-    "hybrid_depthwise": lambda geometry: geometry,
-    "rows": lambda rows: rows.border,
-    "contract16": lambda settings: settings["geometry"],
-    "depthwise16": lambda settings: settings["geometry"],
-    "winograd": lambda tiles: tiles.geometry,
-    "quantized_contract": lambda quantized: quantized.geometry,
-    "quantized_depthwise": lambda quantized: quantized.geometry,
-}
-"""Kinds that read the padding of operand 0 from memory, and how their settings tell how much."""
+from gossamer.views import Buffer, View
 
 
 def run(graph: KernelGraph) -> dict[Buffer, Border]:
@@ -30,20 +15,19 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
     copies: dict[tuple[int, int, tuple[int, ...], tuple[int, ...]], View] = {}
     kernels: list[Kernel] = []
     for kernel in graph.kernels:
-        if kernel.kind in BORDERED:
+        needed = _needed(kernel)
+        if needed != NO_BORDER:
             x = kernel.operands[0]
-            needed = _needed(kernel)
-            if needed != NO_BORDER and not (id(x.buffer) in eligible and x.is_whole):
+            if not (id(x.buffer) in eligible and x.is_whole):
                 # Several readers share the copy.
                 key = (id(x.buffer), x.offset, x.shape, x.strides)
                 if key not in copies:
                     copies[key] = Buffer(x.shape, x.type).view()
                     kernels.append(Kernel("copy", [x], copies[key], origin=kernel.origin))
                 x = kernel.operands[0] = copies[key]
-            if needed != NO_BORDER:
-                old = borders.get(x.buffer, NO_BORDER)
-                top, bottom, left, right = (max(pair) for pair in zip(old, needed, strict=True))
-                borders[x.buffer] = (top, bottom, left, right)
+            old = borders.get(x.buffer, NO_BORDER)
+            top, bottom, left, right = (max(pair) for pair in zip(old, needed, strict=True))
+            borders[x.buffer] = (top, bottom, left, right)
         kernels.append(kernel)
     graph.kernels = kernels
     return borders
@@ -52,19 +36,22 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
 def fills(graph: KernelGraph) -> dict[Buffer, int]:
     """The byte that the border of a buffer consists of, where it is not 0: the zero point."""
     return {
-        kernel.operands[0].buffer: kernel.settings.requantizing.x_zero & 0xFF
+        kernel.operands[0].buffer: window.zero(kernel.settings) & 0xFF
         for kernel in graph.kernels
-        if kernel.kind in BORDERED and isinstance(kernel.settings, Quantized)
+        if (window := kind_of(kernel).window) is not None and window.stored and window.zero(kernel.settings)
     }
 
 
 def needs_border(kernel: Kernel, buffer: Buffer) -> bool:
     """Whether a kernel reads padding around a buffer."""
-    return kernel.kind in BORDERED and kernel.operands[0].buffer is buffer and _needed(kernel) != NO_BORDER
+    return kernel.operands[0].buffer is buffer and _needed(kernel) != NO_BORDER
 
 
 def _needed(kernel: Kernel) -> Border:
-    geometry, (_, height, width, _) = BORDERED[kernel.kind](kernel.settings), kernel.operands[0].shape
+    geometry = geometry_of(kernel)
+    if geometry is None:
+        return NO_BORDER
+    _, height, width, _ = kernel.operands[0].shape
     (top, left), (bottom, right) = geometry.before, geometry.after(height, width)
     return (top, bottom, left, right)
 
@@ -76,9 +63,10 @@ def images(graph: KernelGraph) -> set[int]:
     """
     known: dict[int, bool] = {}
     for kernel in graph.kernels:
+        kind = kind_of(kernel)
         for position, view in enumerate((*kernel.also, kernel.y, *kernel.operands), -1 - len(kernel.also)):
             buffer = view.buffer
             fits = len(buffer.shape) == 4 and not graph.is_boundary(buffer) and is_box(view) and not kernel.regions
-            is_weights = kernel.kind in ("contract", "quantized_contract") and position == 1
+            is_weights = position >= 0 and kind.role(kernel.arity, position) == "weights"
             known[id(buffer)] = known.get(id(buffer), True) and fits and not is_weights
     return {buffer for buffer, fits in known.items() if fits}

@@ -6,11 +6,9 @@ import numpy as np
 
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.kinds import kind_of
 from gossamer.codegen.layout import merged
 from gossamer.views import Buffer, Shape, View
-
-_ANY = frozenset({"copy", "gather", "put", "scan"})
-"""Kinds that read operands under any strides."""
 
 REDUCED = 2
 """Dimensions over which a kernel reduces, neighbours with even strides being one."""
@@ -44,20 +42,22 @@ def is_readable(kernel: Kernel, position: int, view: View) -> bool:
         return True
     if kernel.kind != "map" and position - kernel.arity + 1 in parameters_of(kernel.epilogue):
         return True
+    kind = kind_of(kernel)
+    role = kind.role(kernel.arity, position)
     # Weights of products are packed, from either side; constant ones that lie otherwise are copied when they are.
-    if kernel.kind in ("contract", "hybrid", "quantized_contract", "volume") and position == 1:
+    if role == "weights":
         rows = view.reshape((view.shape[0], view.size // view.shape[0]))
         return view.is_constant or (rows is not None and (1 in rows.strides or 1 in rows.shape))
-    if kernel.kind in ("matmul", "quantized_matmul") and position == 1:
+    if role == "matrix":
         return 1 in view.strides[-2:] or 1 in view.shape[-2:]
-    if kernel.kind in ("reduce", "quantized_reduce") and position == 0:
-        axes = kernel.settings["axes"] if kernel.kind == "quantized_reduce" else kernel.settings[1]
+    if kind.reduced is not None and position == 0:
+        axes = kind.reduced(kernel.settings)
         along = merged(tuple([view.shape[a] for a in axes]), tuple([view.strides[a] for a in axes]))
         if len(along) > REDUCED:
             return False
-    if kernel.kind in _ANY or not view.shape or view.strides[-1] == 1 or view.shape[-1] == 1:
+    if kind.lies == "anywhere" or not view.shape or view.strides[-1] == 1 or view.shape[-1] == 1:
         return True
-    return kernel.kind == "map" and view.strides[-1] == 0
+    return kind.repeats and view.strides[-1] == 0
 
 
 def _dense(view: View) -> View:

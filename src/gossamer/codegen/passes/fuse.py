@@ -15,26 +15,9 @@ import numpy as np
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import Expression, calls, canonical, parameters_of, substitute, type_of
 from gossamer.codegen.graph import Kernel, KernelGraph, same
+from gossamer.codegen.kinds import kind_of
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View
-
-EXTRAS = {
-    "contract": 1,
-    "hybrid": 1,
-    "hybrid_depthwise": 0,
-    "matmul": 1,
-    "quantized_contract": 5,
-    "quantized_matmul": 5,
-    "volume": 1,
-    "depthwise": 0,
-    "window": 0,
-    "reduce": 0,
-    "map": 7,
-}
-"""Kinds that have an epilogue, and how many operands it may have beyond their own."""
-
-OF_BYTES = ("quantized_contract", "quantized_matmul")
-"""Kinds whose epilogue is of bytes."""
 
 LARGEST = 64
 """Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
@@ -92,10 +75,12 @@ def _later_writes(graph: KernelGraph) -> dict[int, list[int]]:
 
 def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, View] | None:
     """Operands, epilogue and result of both in one, or ``None`` if the producer cannot take the map."""
-    if producer.kind not in EXTRAS or not producer.y.is_whole:
+    kind = kind_of(producer)
+    if kind.epilogue is None or not producer.y.is_whole:
         return None
-    of_bytes = producer.kind in OF_BYTES
-    if producer.kind != "map" and not (_is_of_bytes(kernel) if of_bytes else _is_of_floats(kernel)):
+    if (kind.epilogue == "floats" and not _is_of_floats(kernel)) or (
+        kind.epilogue == "bytes" and not _is_of_bytes(kernel)
+    ):
         return None
     result = _result(producer) if producer.kind == "map" else producer.epilogue
     if result is None:
@@ -123,10 +108,10 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
         else:
             mapping[number] = len(operands) - producer.arity + 1
             operands.append(extra)
-    if len(operands) - producer.arity > EXTRAS[producer.kind]:
+    if len(operands) - producer.arity > kind.extras:
         return None
     y, expression = kernel.y.reshape(shape), canonical(substitute(kernel.epilogue, mapping))
-    if of_bytes and len(operands) - producer.arity - len(parameters_of(expression)) > 1:
+    if kind.epilogue == "bytes" and len(operands) - producer.arity - len(parameters_of(expression)) > 1:
         return None
     return None if y is None or _functions_in(expression) > LARGEST else (operands, expression, y)
 

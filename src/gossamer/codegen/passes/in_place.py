@@ -6,7 +6,8 @@ one before, as dense blocks have them. What is copied may be transposed: product
 they belong in the rows of all heads.
 
 Measured on Zen 4 with AVX-512, one thread: 12 dense layers on 28x28 pixels take 1 to 4 % less time and 30 % less memory
-(1920 KB, 2744 with copies). Three Inception blocks take the same time.
+(1920 KB, 2744 with copies). Three Inception blocks take the same time. Two depthwise convolutions of bytes that become
+one tensor take 5 to 42 % less, two images of floats that are resized half as long.
 """
 
 from __future__ import annotations
@@ -14,38 +15,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer.codegen.graph import Kernel, KernelGraph, same
+from gossamer.codegen.kinds import kind_of
 from gossamer.codegen.layout import is_box
 from gossamer.codegen.passes.borders import needs_border
 from gossamer.codegen.passes.copies import is_readable
 from gossamer.views import Buffer, View, dense_strides
-
-ELEMENTS = frozenset({"copy", "gather", "put", "scan"})
-"""Kinds that read and write elements that lie anywhere."""
-
-STRIDED = ELEMENTS | {
-    "contract",
-    "depthwise",
-    "hybrid",
-    "hybrid_depthwise",
-    "map",
-    "matmul",
-    "quantized_contract",
-    "quantized_matmul",
-    "quantized_normalize",
-    "quantized_reduce",
-    "quantized_softmax",
-    "quantized_window",
-    "reduce",
-    "rows",
-    "softmax",
-    "strassen",
-    "volume",
-    "window",
-}
-"""Kinds that read and write rows that do."""
-
-RUN = 16
-"""Elements of a row from which a map is as quick as on one that is all it writes."""
 
 
 def run(graph: KernelGraph) -> None:
@@ -97,7 +71,7 @@ class _InPlace:
     def _is_free(self, at: int, place: View) -> bool:
         """Whether nobody else uses the place, from the first write of the part until it was last read.
 
-        A map may be the last to read it, where it writes."""
+        What `replaces` may be the last to read it, where it writes."""
         copy = self.graph.kernels[at]
         part, whole = copy.operands[0].buffer, copy.y.buffer
         first, last = min(self.writers[part]), max(self.readers[part])
@@ -105,7 +79,7 @@ class _InPlace:
             kernel = self.graph.kernels[number]
             views = [view for view in kernel.operands if view.buffer is whole and _overlap(view, copy.y)]
             if first <= number < at and views:
-                y = moved(kernel.y, place) if number == first and kernel.kind == "map" else None
+                y = moved(kernel.y, place) if number == first and kind_of(kernel).replaces else None
                 if y is None or not all(same(view, y) for view in views):
                     return False
         others = (number for number in self.writers[whole] if first <= number <= last and number != at)
@@ -122,7 +96,7 @@ class _InPlace:
         changes = []
         for number in (self.readers[part] | self.writers[part]) - {at}:
             kernel = self.graph.kernels[number]
-            if kernel.kind not in STRIDED or id(part) in self.bordered:
+            if kind_of(kernel).lies == "dense" or id(part) in self.bordered:
                 return None
             views = [kernel.y, *kernel.operands]
             for position, view in enumerate(views, -1):
@@ -152,9 +126,8 @@ def _place(copy: Kernel) -> View | None:
 
 
 def _is_writable(kernel: Kernel, y: View) -> bool:
-    if kernel.kind in ELEMENTS or y.is_dense:
-        return True
-    return y.strides[-1] == 1 and (kernel.kind != "map" or y.shape[-1] >= RUN)
+    kind = kind_of(kernel)
+    return kind.lies == "anywhere" or y.is_dense or (y.strides[-1] == 1 and y.shape[-1] >= kind.row)
 
 
 def moved(view: View, place: View) -> View | None:

@@ -6,10 +6,9 @@ The padded image is neither written nor read: its border is stored around the im
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph, Quantized, geometry_of, with_geometry
+from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.kinds import kind_of, window_of, with_window
 from gossamer.records import replace
-
-CONVOLUTIONS = ("contract", "depthwise", "quantized_contract", "quantized_depthwise")
 
 
 def run(graph: KernelGraph) -> None:
@@ -24,9 +23,9 @@ def run(graph: KernelGraph) -> None:
             continue
         (x, _), (_, top, left, _) = pad.operands, pad.settings
         for reader in found:
-            geometry = geometry_of(reader)
+            geometry = window_of(reader)
             before = (geometry.before[0] + top, geometry.before[1] + left)
-            reader.settings = with_geometry(reader, replace(geometry, before=before))
+            reader.settings = with_window(reader, replace(geometry, before=before))
             reader.operands[0] = x
             reader.origin = (*pad.origin, *reader.origin)
         absorbed.add(id(pad))
@@ -40,10 +39,10 @@ def _is_border(pad: Kernel) -> bool:
 
 def _convolves(reader: Kernel, pad: Kernel) -> bool:
     """Whether it reads all of the padded image as an image, and the value is what it pads with itself."""
-    if reader.kind not in CONVOLUTIONS:
+    window = kind_of(reader).window
+    if window is None or not window.stored:
         return False
     y, value = pad.y, pad.operands[1].buffer.array
-    own = reader.settings.requantizing.x_zero if isinstance(reader.settings, Quantized) else 0
     whole = reader.operands[0].is_whole and reader.operands[0].shape == y.shape
     alone = all(view.buffer is not y.buffer for view in reader.operands[1:])
-    return whole and alone and value is not None and bool((value == own).all())
+    return whole and alone and value is not None and bool((value == window.zero(reader.settings)).all())

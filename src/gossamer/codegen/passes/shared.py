@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.kinds import kind_of
 from gossamer.views import Buffer, View
-
-KINDS = frozenset({"quantize", "range", "grid", "levels"})
-"""Kinds that operators add to what the model says."""
 
 
 def run(graph: KernelGraph) -> None:
@@ -23,7 +21,7 @@ def run(graph: KernelGraph) -> None:
     known: dict[Hashable, Kernel] = {}
     for kernel in graph.kernels:
         buffers = [view.buffer for view in kernel.operands]
-        if kernel.kind in KINDS and all(_stays(buffer, writers, inputs) for buffer in buffers):
+        if kind_of(kernel).shareable and all(_stays(buffer, writers, inputs) for buffer in buffers):
             key = (kernel.kind, kernel.y.type, *kernel.settings.items(), *map(_key, kernel.operands))
             first = known.setdefault(key, kernel)
             if first is not kernel:

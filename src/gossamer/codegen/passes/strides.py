@@ -6,11 +6,10 @@ times the pixels that anybody looks at. In ResNet-50 that is a tenth of all mult
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph, geometry_of, with_geometry
+from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.kinds import kind_of, window_of, with_window
 from gossamer.records import replace
 from gossamer.views import Buffer, View
-
-CONTRACTIONS = ("contract", "quantized_contract")
 
 
 def run(graph: KernelGraph) -> None:
@@ -18,7 +17,7 @@ def run(graph: KernelGraph) -> None:
     readers, writers = graph.readers(), graph.writers()
     for kernel in reversed(graph.kernels):
         buffer = kernel.y.buffer
-        if kernel.kind not in CONTRACTIONS or not kernel.y.is_whole or len(buffer.shape) != 4:
+        if not kind_of(kernel).thins or not kernel.y.is_whole or len(buffer.shape) != 4:
             continue
         if graph.is_boundary(buffer) or len(writers[buffer]) > 1:
             continue
@@ -26,24 +25,24 @@ def run(graph: KernelGraph) -> None:
         if not found or not all(_skips(reader, buffer) for reader in found):
             continue
         images, _, _, channels = buffer.shape
-        rows, columns = geometry_of(found[0]).output
+        rows, columns = window_of(found[0]).output
         smaller = Buffer((images, rows, columns, channels), buffer.type).view()
-        geometry = geometry_of(kernel)
+        geometry = window_of(kernel)
         stride = (2 * geometry.stride[0], 2 * geometry.stride[1])
-        kernel.settings = with_geometry(kernel, replace(geometry, stride=stride, output=(rows, columns)))
+        kernel.settings = with_window(kernel, replace(geometry, stride=stride, output=(rows, columns)))
         kernel.operands[kernel.arity :] = [_even(view, rows, columns) for view in kernel.extras]
         kernel.y = smaller
         writers[smaller.buffer], readers[smaller.buffer] = [kernel], found
         for reader in found:
-            reader.settings = with_geometry(reader, replace(geometry_of(reader), stride=(1, 1)))
+            reader.settings = with_window(reader, replace(window_of(reader), stride=(1, 1)))
             reader.operands[0] = smaller
 
 
 def _skips(reader: Kernel, buffer: Buffer) -> bool:
     """Whether it reads the even pixels of the whole image, and that is all it reads of it."""
-    if reader.kind not in CONTRACTIONS or sum(view.buffer is buffer for view in reader.operands) > 1:
+    if not kind_of(reader).thins or sum(view.buffer is buffer for view in reader.operands) > 1:
         return False
-    geometry = geometry_of(reader)
+    geometry = window_of(reader)
     x = reader.operands[0]
     return (
         x.buffer is buffer
