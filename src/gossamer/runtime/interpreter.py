@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import ArrayLike, NDArray
+from gossamer.config import is_strict
 from gossamer.delegates.delegate import Claims, Delegate, DelegateKernel
 from gossamer.dtypes import is_packed
 from gossamer.errors import DelegateError, InvokeError, PrepareError
@@ -556,6 +557,8 @@ class Interpreter:
                 # may do better.
                 if isinstance(error.__cause__, PrepareError):
                     self._wants_default_delegate |= subgraph.index == 0
+                elif is_strict():
+                    raise
                 else:
                     logger.warning("The default delegate fails, the reference kernels run instead: %s", error)
             # What a delegate has taken together with the operator that calls it needs nothing of its own.
