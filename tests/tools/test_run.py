@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from gossamer.schema import TensorType
+from tests.conftest import HANGS
 from tests.runtime.test_control_flow import one_or_none
 from tests.tools import models
 from tests.tools.conftest import Outcome
@@ -375,4 +376,4 @@ def test_a_run_that_does_not_end_is_given_up(gossamer: Run, place: Place, signat
     result = gossamer("run", model, "t0=-inf", "--timeout", "0.1", *signature)
     assert result.code == 1
     assert "took longer than the 0.1 s of its timeout" in result.err
-    assert gossamer("run", model, "t0=3", "--timeout", "60", *signature).code == 0
+    assert gossamer("run", model, "t0=3", "--timeout", HANGS, *signature).code == 0
