@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-OPTIONAL = ("peer", "slow", "corpus", "emulator")
+OPTIONAL = ("peer", "slow", "release", "corpus", "emulator")
 
 HANGS = 1800.0
 """Seconds after which something is taken for hanging. No test says how fast anything is: others may want the CPUs."""

@@ -15,8 +15,8 @@ from gossamer.codegen import kernels
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs import host, library
 from gossamer.programs.library import kernel_library
-from gossamer.targets import all_targets, host_target
-from gossamer.tools._ship import all_kernels
+from gossamer.targets import Target, all_targets, host_target
+from gossamer.tools._ship import TABLES
 from tests.conftest import ROOT
 
 NOT_SHIPPED = {
@@ -39,9 +39,14 @@ OF_VNNI = {"ScaleRows"}
 )
 def shipped(request: pytest.FixtureRequest) -> dict[str, KernelSpec]:
     target = all_targets()[request.param]
-    specs = {spec.name: spec for member in target.family() for spec in all_kernels(member)}
+    specs = {spec.name: spec for spec in family_kernels(target)}
     assert {spec.isa for spec in specs.values()} <= {member.name for member in target.family()}
     return specs
+
+
+def family_kernels(target: Target) -> Iterator[KernelSpec]:
+    """What ships for a target and those that it extends."""
+    return (spec for member in target.family() for table in TABLES for spec in table(member))
 
 
 def kernel_types() -> Iterator[type[KernelSpec]]:
@@ -75,4 +80,4 @@ def test_what_the_examples_need_ships(tmp_path: Path, monkeypatch: pytest.Monkey
     Interpreter(ROOT / "examples" / f"{example}.tflite").allocate_tensors()
     needed = kernel_library(target).archives[-1].names()
     assert len(needed) > 5
-    assert set(needed) - {spec.name for member in target.family() for spec in all_kernels(member)} == set()
+    assert set(needed) - {spec.name for spec in family_kernels(target)} == set()

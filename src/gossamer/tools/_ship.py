@@ -1,12 +1,18 @@
-"""The archives that a wheel ships: ``python -m gossamer.tools._ship DIRECTORY`` compiles them, for every target."""
+"""The archives that a wheel ships: ``python -m gossamer.tools._ship DIRECTORY`` compiles them, for every target.
+
+With ``--here`` only for the target of this machine and those that it extends.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 
 from gossamer.codegen.compiler import compile_kernels
@@ -14,45 +20,89 @@ from gossamer.codegen.shipped import shipped_kernels
 from gossamer.codegen.spec import KernelSpec
 from gossamer.delegates.jit.shipped import quantized_kernels
 from gossamer.errors import CompileError
+from gossamer.programs import host
 from gossamer.programs.archive import archive_key, archive_path
 from gossamer.programs.generator import SEAL, seal, version_of_sources
-from gossamer.programs.kernel_file import encode
-from gossamer.targets import Target, all_targets
+from gossamer.programs.kernel_file import Blob, encode
+from gossamer.targets import Target, all_targets, host_target
+
+Table = Callable[[Target], Iterable[KernelSpec]]
+
+TABLES: tuple[Table, ...] = (shipped_kernels, quantized_kernels)
+"""What ships for a target; what ships for one that it extends, too, may be among it."""
+
+AT_ONCE = 64
+"""Kernels that a process compiles before it says so: a second's work or less."""
 
 
-def all_kernels(target: Target) -> Iterator[KernelSpec]:
-    """What ships for a target; what ships for one that it extends, too, may be among it."""
-    return chain(shipped_kernels(target), quantized_kernels(target))
+def targets_here() -> tuple[Target, ...]:
+    """The target of this machine and those that it extends; none if there is no machine code for it."""
+    target = host_target(host.cpu_features())
+    return () if target is None else tuple(target.family())
 
 
-def write_archives(directory: Path, kernels: Callable[[Target], Iterable[KernelSpec]] = all_kernels) -> None:
-    """Fill a directory with an archive for every target, and the seal. Equal sources and LLVM write equal bytes.
+def write_archives(
+    directory: Path,
+    targets: Iterable[Target],
+    tables: Sequence[Table] | None = None,
+    processes: int | None = None,
+) -> None:
+    """Fill a directory with an archive for each of the targets, and the seal. Equal sources and LLVM write equal bytes.
 
-    What a target extends comes before it, and what is in its archive is in no other.
+    What a target extends comes before it, and what is in its archive is in no other. ``tables``: what ships, by default
+    `TABLES`. ``processes``: how many work, by default one for each CPU.
     """
+    started = time.perf_counter()
     directory.mkdir(parents=True, exist_ok=True)
     version = version_of_sources()
+    tables = TABLES if tables is None else tables
+    processes = host.usable_cpus() if processes is None else processes
+    targets = sorted(targets, key=lambda target: len(tuple(target.family())))
+    _say(f"compiling for {', '.join(target.name for target in targets) or 'no target'}: {processes} at once")
     written: dict[str, set[str]] = {}
-    for target in sorted(all_targets().values(), key=lambda target: len(tuple(target.family()))):
-        started = time.perf_counter()
-        key = archive_key(target, version)
-        known = set().union(*(written.get(member.name, ()) for member in target.family()))
-        blobs = compile_kernels((spec for spec in kernels(target) if spec.name not in known), target)
-        written[target.name] = set(blobs)
-        content = encode(key, blobs, dict.fromkeys(blobs, 0))
-        archive_path(directory, key).write_bytes(content)
-        took = time.perf_counter() - started
-        sys.stdout.write(f"{target.name}: {len(blobs):,} kernels, {len(content):,} bytes, {took:.1f} s\n")
+    # Processes of their own, not forks: they work on every system. What is shared is little, specs and machine code.
+    many = ProcessPoolExecutor(processes, get_context("spawn")) if processes > 1 else nullcontext()
+    with many as pool:
+        turns = map if pool is None else pool.map
+        pairs = [(table, target) for target in targets for table in tables]
+        lists = iter(turns(_listed, [table for table, _ in pairs], [target for _, target in pairs]))
+        for target in targets:
+            kernels = {spec.name: spec for _ in tables for spec in next(lists)}
+            known = set().union(*(written.get(member.name, ()) for member in target.family()))
+            missing = [spec for name, spec in kernels.items() if name not in known]
+            parts = [missing[start : start + AT_ONCE] for start in range(0, len(missing), AT_ONCE)]
+            blobs = dict(chain.from_iterable(made.items() for made in turns(_compiled, parts, [target] * len(parts))))
+            written[target.name] = set(blobs)
+            key = archive_key(target, version)
+            content = encode(key, blobs, dict.fromkeys(blobs, 0))
+            archive_path(directory, key).write_bytes(content)
+            took = time.perf_counter() - started
+            _say(f"{target.name}: {len(blobs):,} kernels, {len(content):,} bytes; {took:.1f} s so far")
     if version_of_sources() != version:
         raise CompileError("The sources changed while their kernels were compiled; build again.")
     (directory / SEAL).write_text(seal(), encoding="utf-8")
+
+
+def _listed(table: Table, target: Target) -> list[KernelSpec]:
+    return list(table(target))
+
+
+def _compiled(kernels: Sequence[KernelSpec], target: Target) -> dict[str, Blob]:
+    return compile_kernels(kernels, target, processes=1)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m gossamer.tools._ship", description=__doc__)
     parser.add_argument("directory", type=Path, help="where the archives are written")
-    write_archives(parser.parse_args().directory)
+    parser.add_argument("--here", action="store_true", help="only for this machine and what its target extends")
+    arguments = parser.parse_args()
+    write_archives(arguments.directory, targets_here() if arguments.here else all_targets().values())
 
 
 if __name__ == "__main__":
