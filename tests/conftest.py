@@ -8,13 +8,23 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-OPTIONAL = ("peer", "slow", "corpus", "emulator")
+OPTIONAL = ("peer", "slow", "release", "corpus", "emulator")
+
+HANGS = 1800.0
+"""Seconds after which something is taken for hanging. No test says how fast anything is: others may want the CPUs."""
 
 # Kernels are compiled once, and not into the archive of whoever runs the tests.
 os.environ.setdefault("GOSSAMER_CACHE_DIR", str(ROOT / ".pytest_cache" / "kernels"))
+
+# What fails on its way to machine code fails the test, which the reference kernels would pass.
+os.environ.setdefault("GOSSAMER_STRICT", "1")
+
+hypothesis.settings.register_profile("gossamer", deadline=None)
+hypothesis.settings.load_profile("gossamer")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,6 +73,12 @@ def corpus_directory() -> Path | None:
         if place and (Path(place) / "run_corpus.py").exists():
             return Path(place)
     return None
+
+
+@pytest.fixture
+def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users have it: the reference kernels run where machine code fails, and nothing is raised."""
+    monkeypatch.setenv("GOSSAMER_STRICT", "0")
 
 
 @pytest.fixture(scope="session")

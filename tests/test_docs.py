@@ -20,8 +20,21 @@ from tests.programs.kernels import target_here
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LISTING = re.compile(r"^```py ([\w/]+\.py)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```([^\n]*)\n.*?^```$", re.DOTALL | re.MULTILINE)
+LANGUAGES = {"python", "text", "console", "sh", "toml", "cpp"}
+"""Of blocks. The first three are compared with what happens, here and in the tests of what they are about."""
 CONSOLE = re.compile(r"^(```console\n)(.*?)(^```)", re.DOTALL | re.MULTILINE)
 PASSES = re.compile(r"^(<!-- passes -->\n)(.*?)(^<!-- end of passes -->)", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_listings_are_parts_of_the_sources(page: Path) -> None:
+    """A block ``py FILE`` is a part of that file of the package. There are no blocks but of kinds that are known."""
+    for name, block in LISTING.findall(page.read_text()):
+        assert f"\n{block}" in (ROOT / "src" / "gossamer" / name).read_text(), name
+    others = FENCE.findall(LISTING.sub("", page.read_text()))
+    assert set(others) <= LANGUAGES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -14,41 +15,68 @@ import pytest
 from gossamer.programs import host
 from gossamer.programs.generator import SEAL, version_of_sources
 from gossamer.programs.kernel_file import KernelFile
-from gossamer.targets import all_targets, host_target
+from gossamer.targets import Target, all_targets, host_target
+from gossamer.tools._ship import targets_here
 from tests.conftest import ROOT
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="building a wheel needs hatchling"),
-]
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("hatchling") is None, reason="building a wheel needs hatchling"
+)
 
 SHIPPED = "gossamer/programs/shipped/"
+
+MOST_BYTES = 32 << 20
+"""Of all archives together."""
+
+
+def built(place: Path, ship: str) -> Path:
+    """The wheel with what `hatch_build.py` compiles if ``GOSSAMER_SHIP`` is that."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(place)]
+    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "GOSSAMER_SHIP": ship})
+    (wheel,) = place.iterdir()
+    return wheel
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(place)]
-    subprocess.run(command, check=True, cwd=ROOT)
-    (built,) = place.iterdir()
-    return built
+    """What a checkout makes by itself: kernels for this CPU."""
+    return built(tmp_path_factory.mktemp("wheel"), "")
 
 
-def test_there_is_one_wheel_for_all_systems(wheel: Path) -> None:
-    assert wheel.name.endswith("-py3-none-any.whl")
-
-
-def test_it_has_an_archive_of_these_sources_for_every_target(wheel: Path) -> None:
+def assert_archives(wheel: Path, targets: Iterable[Target]) -> None:
+    """There is an archive of these sources for each of these targets, and for no other."""
     with zipfile.ZipFile(wheel) as content:
         files = {name.removeprefix(SHIPPED): content.read(name) for name in content.namelist() if SHIPPED in name}
     assert files.pop(SEAL).decode().splitlines()[0] == version_of_sources()
     archives = {name.split("-")[0]: KernelFile(memoryview(file)) for name, file in files.items()}
-    assert archives.keys() == all_targets().keys()
+    assert archives.keys() == {target.name for target in targets}
     for name, archive in archives.items():
         assert archive.key.splitlines()[0] == name
         assert archive.key.splitlines()[-1] == version_of_sources()
-        assert len(archive.kernels()) == len(archive) > 500
-    assert sum(map(len, files.values())) < 16 << 20
+        assert len(archive.kernels()) == len(archive) > (100 if all_targets()[name].base else 1000)
+    assert sum(map(len, files.values())) < MOST_BYTES
+
+
+@pytest.mark.slow
+def test_a_checkout_makes_the_archives_of_this_machine(wheel: Path) -> None:
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert_archives(wheel, targets_here())
+
+
+@pytest.mark.release
+def test_a_release_has_an_archive_for_every_target_and_is_one_wheel_for_all_systems(tmp_path: Path) -> None:
+    wheel = built(tmp_path, "all")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert_archives(wheel, all_targets().values())
+
+
+@pytest.mark.slow
+def test_what_ships_is_here_or_all(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    environment = {**os.environ, "GOSSAMER_SHIP": "some"}
+    found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert found.returncode != 0
+    assert "GOSSAMER_SHIP must be here or all, got some" in found.stdout + found.stderr
 
 
 DIGITS = """
@@ -59,7 +87,7 @@ import gossamer
 from gossamer.programs.program import Program
 ran = []
 run = Program.run
-Program.run = lambda program, *threads: (ran.append(program), run(program, *threads))
+Program.run = lambda program, *threads, **how: (ran.append(program), run(program, *threads, **how))
 interpreter = gossamer.Interpreter(model_path=sys.argv[1])
 interpreter.allocate_tensors()
 interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.ones((1, 8, 8, 1), np.float32))
@@ -68,6 +96,7 @@ print(len(ran), gossamer.__file__)
 """
 
 
+@pytest.mark.slow
 def test_installed_without_llvm_it_runs_machine_code(wheel: Path, tmp_path: Path) -> None:
     if host_target(host.cpu_features()) is None:
         pytest.skip("no target for this CPU, or its features are not told")

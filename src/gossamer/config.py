@@ -16,6 +16,12 @@ def debug_level() -> int:
         return 0
 
 
+def is_strict() -> bool:
+    """``GOSSAMER_STRICT``: 1 has errors raised that would make the reference kernels run instead of machine code. For
+    tests of machine code, which the reference kernels would pass too."""
+    return os.environ.get("GOSSAMER_STRICT", "0") not in ("", "0")
+
+
 def target_name() -> str | None:
     """``GOSSAMER_TARGET``: the name of the target that machine code is made for; by default the best that runs here."""
     return os.environ.get("GOSSAMER_TARGET") or None

@@ -197,6 +197,14 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield from _of_tiles(isa)
 
 
+def chosen(target: Target) -> Iterator[KernelSpec]:
+    """The representatives of a target that have checksums: not those that are much the same for what it extends."""
+    if target.base is None:
+        yield from representatives(target)
+    elif target.tiles:
+        yield from _of_tiles(target.name)
+
+
 def _of_tiles(isa: str) -> Iterator[KernelSpec]:
     """Kernels for registers of tiles, and for dot products of 512 bits, which are where these are."""
     yield ScaleRows(isa)
@@ -233,11 +241,7 @@ def example(name: str, isa: str) -> Map:
 
 def texts() -> dict[str, str]:
     """The IR text of every representative, by name, for every target."""
-    return {
-        spec.name: spec.emit(target)
-        for target in all_targets().values()
-        for spec in (representatives(target) if target.base is None else _of_tiles(target.name) if target.tiles else ())
-    }
+    return {spec.name: spec.emit(target) for target in all_targets().values() for spec in chosen(target)}
 
 
 def checksums(texts: dict[str, str]) -> dict[str, str]:
@@ -250,9 +254,9 @@ def read() -> dict[str, str]:
     return dict(line.split() for line in FILE.read_text().splitlines())
 
 
-def update() -> None:
+def update(texts: dict[str, str]) -> None:
     """Keep the checksums of the texts as they are."""
-    FILE.write_text("".join(f"{name} {check}\n" for name, check in sorted(checksums(texts()).items())))
+    FILE.write_text("".join(f"{name} {check}\n" for name, check in sorted(checksums(texts).items())))
 
 
 def difference(kept: dict[str, str], found: dict[str, str]) -> str:
@@ -275,10 +279,10 @@ def difference(kept: dict[str, str], found: dict[str, str]) -> str:
     )
 
 
-def write(directory: Path) -> None:
+def write(directory: Path, texts: dict[str, str]) -> None:
     """Every text into a file of its own."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name, text in texts().items():
+    for name, text in texts.items():
         (directory / f"{name}.ll").write_text(text)
 
 
@@ -314,7 +318,7 @@ def main() -> None:
     commands.add_parser("diff").add_argument("revision", nargs="?", default="HEAD")
     arguments = parser.parse_args()
     if arguments.command == "write":
-        write(arguments.directory)
+        write(arguments.directory, texts())
     else:
         sys.stdout.writelines(f"{line}\n" for line in diff(arguments.revision))
 

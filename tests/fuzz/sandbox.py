@@ -20,7 +20,7 @@ from tests.fuzz.driving import Outcome
 MEMORY = 1 << 29
 """Bytes of address space that a worker may take beyond what Python and NumPy take."""
 
-SECONDS = 10.0
+SECONDS = 120.0
 
 LIFE = 1000
 """Mutants that a worker drives: each may add kernels to the archive, whose old files stay mapped."""

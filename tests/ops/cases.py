@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import pytest
 from numpy.typing import ArrayLike, NDArray
 
 import gossamer
+from gossamer.delegates.delegate import PartitionInvokeContext
+from gossamer.delegates.jit import delegate as jit
 from gossamer.dtypes import encode_strings, is_packed, pack
 from gossamer.model.model import Model
 from gossamer.model.writer import write_model
 from gossamer.ops.op_def import OpDef
+from gossamer.programs import host
 from gossamer.schema import (
     Buffer,
     BuiltinOptions,
@@ -28,6 +33,10 @@ from gossamer.schema import (
     Tensor,
     TensorType,
 )
+from gossamer.targets import host_target
+
+HAS_TARGET = host_target(host.cpu_features()) is not None
+"""Whether there is machine code for this CPU."""
 
 _TYPES = {
     np.dtype(np.float32): TensorType.FLOAT32,
@@ -175,15 +184,22 @@ def _stored_bytes(operand: Operand) -> NDArray[np.uint8]:
 
 
 def run_case(make_interpreter: Any, op: OpDef, case: Case) -> None:
-    """Build the model, run it, compare every output and variable. Raises what the interpreter raises."""
+    """Build the model, run it, compare every output and variable. Raises what the interpreter raises.
+
+    Where the default delegate has claimed the operator, machine code must have answered.
+    """
     interpreter = make_interpreter(model_content=model_of(op, case))
     interpreter.allocate_tensors()
     fed = [operand for operand in case.inputs if operand is not None and not operand.constant and not operand.variable]
-    for _ in range(case.calls):
-        for details, operand in zip(interpreter.get_input_details(), fed, strict=True):
-            interpreter.set_tensor(details["index"], operand.value)
-        interpreter.invoke()
     machine_code = make_interpreter is gossamer.Interpreter
+    if isinstance(interpreter, gossamer.Interpreter):
+        assert_machine_code(interpreter)
+        assert bool(interpreter.delegate_claims()) or not (machine_code and HAS_TARGET)
+    with patch.object(jit, "_run_reference", _fail):
+        for _ in range(case.calls):
+            for details, operand in zip(interpreter.get_input_details(), fed, strict=True):
+                interpreter.set_tensor(details["index"], operand.value)
+            interpreter.invoke()
     outputs = case.default if machine_code and case.default else case.outputs
     for details, operand in zip(interpreter.get_output_details(), outputs, strict=True):
         assert_same(interpreter.get_tensor(details["index"]), operand.value, case)
@@ -193,6 +209,20 @@ def run_case(make_interpreter: Any, op: OpDef, case: Case) -> None:
             if operand.variable:
                 assert_same(interpreter.get_tensor(index), operand.value, case)
             index += 1
+
+
+def assert_machine_code(interpreter: gossamer.Interpreter) -> None:
+    """What the default delegate has claimed is machine code. (What it leaves, and why, is a table of docs/operators.md,
+    which is compared with these cases.)"""
+    for subgraph in range(interpreter.num_subgraphs()):
+        for kernel in interpreter.delegate_kernels(subgraph):
+            if isinstance(kernel, jit.JitKernel):
+                assert kernel.failure is None
+                assert kernel.program is not None or subgraph > 0  # which is prepared when it is called
+
+
+def _fail(_: PartitionInvokeContext) -> None:
+    pytest.fail("the reference kernels ran in the place of machine code")
 
 
 def assert_same(got: NDArray[Any], want: NDArray[Any], case: Case) -> None:

@@ -28,6 +28,7 @@ from gossamer.programs.archive import (
 )
 from gossamer.programs.kernel_file import Blob, KernelFile, Record, day_place
 from gossamer.targets import all_targets
+from tests.conftest import HANGS
 from tests.programs.kernels import call, returning
 
 KEY = "here\ntest 1"
@@ -130,7 +131,7 @@ def test_processes_that_add_at_once_lose_nothing(place: Path) -> None:
         assert call(archive.find(f"k{number}")) == number
     """
     processes = [run_python(code, place, first) for first in (0, 10, 20, 30)]
-    assert [process.wait(60) for process in processes] == [0] * 4
+    assert [process.wait(HANGS) for process in processes] == [0] * 4
     archive = KernelArchive(place, KEY)
     assert archive.check() == ()
     assert {name: call(archive.find(name)) for name in archive.names()} == {f"k{n}": n for n in range(50)}
@@ -144,7 +145,7 @@ def test_a_writer_that_is_killed_leaves_what_was_there(place: Path) -> None:
     os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     KernelArchive(Path(sys.argv[1]), "here\\ntest 1").add({"k3": returning(3)})
     """
-    assert run_python(code, place).wait(60) == -signal.SIGKILL
+    assert run_python(code, place).wait(HANGS) == -signal.SIGKILL
     assert len(list(place.glob("*.new"))) == 1
     archive = KernelArchive(place, KEY)
     assert archive.names() == ("k0", "k1", "k2")
@@ -388,7 +389,7 @@ def test_a_full_disk_leaves_what_was_there(place: Path) -> None:
     assert "not kept" in archive.problem, archive.problem
     assert call(archive.find("k9")) == 9 and call(archive.find("k1")) == 1
     """
-    assert run_python(code, place).wait(60) == 0
+    assert run_python(code, place).wait(HANGS) == 0
     assert path.read_bytes() == before
     assert not list(place.glob("*.new"))
 

@@ -13,6 +13,7 @@ from gossamer.programs.archive import KernelArchive, archive_key
 from gossamer.programs.generator import generator_version
 from gossamer.programs.library import kernel_library
 from gossamer.targets import Target, all_targets
+from tests.conftest import HANGS
 from tests.programs.kernels import call, returning
 
 TARGETS = all_targets()
@@ -125,7 +126,9 @@ thread.join()
 found.refresh()
 assert call(found.find("k4")) == 4
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60, cwd=Path(__file__).parents[2])
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], check=True, timeout=HANGS, cwd=Path(__file__).parents[2]
+    )
 
 
 def test_looking_up_kernels_imports_no_llvm(target: Target, shipped: Path) -> None:

@@ -40,6 +40,7 @@ from gossamer.programs.program import (
 from gossamer.programs.team import Jump
 from gossamer.programs.throttle import Throttle
 from gossamer.targets import Target
+from tests.conftest import HANGS
 from tests.programs.kernels import Add, Meet, Rotate, WaitInOthers, kernels_in_memory, rotating, target_here
 
 CONVENTION = "win64" if sys.platform == "win32" else ""
@@ -446,7 +447,7 @@ def test_two_programs_run_at_the_same_time(target: Target, kernels: KernelArchiv
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(HANGS)
     assert list(flags[[32, 48]]) == [1, 1]
 
 
@@ -459,7 +460,7 @@ def test_one_program_asked_by_two_threads_runs_once_at_a_time(target: Target, ke
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(HANGS)
     assert np.array_equal(words[:count], rotated(count, 20 * rounds))
 
 
@@ -558,7 +559,7 @@ def test_the_time_that_threads_wait_is_known(
     assert yields >= 100
     assert team.Team(1).run(program._walker, program._commands, 1) == (0, 0, False)
     pair.stop()
-    pair.join(60)
+    pair.join(HANGS)
 
 
 def counting_up(target: Target, count: int, *, cost: int = 1, alone: bool = False) -> ProgramPlan:
@@ -635,7 +636,7 @@ def test_loops_stop_for_a_look_around_and_go_on(
     assert times[Rotate(target.name).name] == 3 * 5 + 2
     for each in [one for found in team._idle.values() for one in found]:
         each.stop()
-        each.join(60)
+        each.join(HANGS)
 
 
 @pytest.mark.usefixtures("as_many_as_asked")
@@ -787,7 +788,7 @@ del program
 def run_python(code: str, *arguments: str) -> str:
     root = Path(__file__).parent.parent.parent
     command = [sys.executable, "-X", "faulthandler", "-c", code, *arguments]
-    return subprocess.run(command, cwd=root, timeout=120, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, cwd=root, timeout=HANGS, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -13,6 +13,7 @@ import pytest
 import gossamer
 from gossamer import CancelledError, DeadlineExceededError, Interpreter, InvokeError, OpResolverType
 from gossamer.schema import TensorType, WhileOptions
+from tests.conftest import HANGS
 from tests.runtime.graphs import ModelMaker, adder
 
 PATHS = {"jit": OpResolverType.AUTO, "reference": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES}
@@ -60,7 +61,7 @@ def test_a_timeout_ends_a_loop_without_end(endless: Interpreter) -> None:
 
 def test_a_timeout_is_for_one_invocation(endless: Interpreter) -> None:
     endless.set_tensor(1, np.float32(5))
-    endless.invoke(timeout=60)
+    endless.invoke(timeout=HANGS)
     with pytest.raises(DeadlineExceededError):
         endless.invoke(timeout=0)
     endless.invoke()
@@ -74,11 +75,18 @@ def test_a_timeout_is_no_negative_time(endless: Interpreter, timeout: float) -> 
 
 
 def test_another_thread_cancels(endless: Interpreter) -> None:
-    timer = threading.Timer(0.05, endless.cancel)
-    timer.start()
+    ended = threading.Event()
+
+    def cancel() -> None:
+        while not ended.wait(0.05):
+            endless.cancel()  # which does nothing before the invocation has begun
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
     with pytest.raises(CancelledError, match=r"Client requested cancel during Invoke\(\)") as raised:
         endless.invoke()
-    timer.join()
+    ended.set()
+    thread.join()
     assert not isinstance(raised.value, DeadlineExceededError)
 
 
@@ -123,9 +131,9 @@ def test_control_c_ends_a_loop_without_end(endless: Interpreter) -> None:
         raise KeyboardInterrupt
 
     former = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come before the loop begins
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
             endless.invoke()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -140,6 +140,7 @@ def test_the_code_for_another_target(gossamer: Run, model: Path, tmp_path: Path,
     assert gossamer("inspect", model, "--target", "z80").code == 2
 
 
+@pytest.mark.usefixtures("lenient")
 def test_a_program_that_cannot_be_made_is_shown_with_the_reason(
     gossamer: Run, model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

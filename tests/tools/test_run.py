@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gossamer.runtime.subgraph import Subgraph
 from gossamer.schema import TensorType
+from gossamer.tools import _session
+from tests.conftest import HANGS
 from tests.runtime.test_control_flow import one_or_none
 from tests.tools import models
 from tests.tools.conftest import Outcome
@@ -64,10 +69,36 @@ def test_the_table_for_people(gossamer: Run, place: Place, tmp_path: Path) -> No
     result = gossamer("run", model, blue)
     assert result.code == 0
     lines = [line.split() for line in result.out.splitlines() if line.strip()]
-    assert lines[0][:2] == [f"{blue}:", "classification,"]
+    assert lines[0][:2] == [f"{blue}:", "classification;"]
     assert lines[1] == ["rank", "class", "label", "probability"]
     assert lines[3] == ["1", "2", "B", f"{softmax(1, 0, 0)[0]:.4f}"]
     assert len(lines) == 6
+
+
+@pytest.mark.parametrize("signature", [[], ["--signature", "add"]], ids=["first subgraph", "signature"])
+def test_loading_planning_and_inference_are_told_apart(
+    gossamer: Run, place: Place, monkeypatch: pytest.MonkeyPatch, signature: list[str]
+) -> None:
+    def slowly(function: Callable[..., Any], seconds: float) -> Callable[..., Any]:
+        def slow(*arguments: Any, **how: Any) -> Any:
+            time.sleep(seconds)
+            return function(*arguments, **how)
+
+        return slow
+
+    monkeypatch.setattr(Subgraph, "allocate_tensors", slowly(Subgraph.allocate_tensors, 0.2))
+    monkeypatch.setattr(_session, "Interpreter", slowly(_session.Interpreter, 0.1))
+    arguments = ["run", place("add.tflite", models.addition()), "1,2", "10,20", "3,4", "5,6", *signature]
+    result = gossamer(*arguments, "--json").json
+    first, second = result["runs"]
+    assert result["load_milliseconds"] >= 100
+    assert first["plan_milliseconds"] >= 200
+    assert first["milliseconds"] > 0
+    assert second["milliseconds"] > 0
+    told = [line for line in gossamer(*arguments).out.splitlines() if "inference" in line]
+    number = r"[0-9]+\.[0-9] ms"
+    assert re.fullmatch(rf"1,2, 10,20: tensors; load {number}, plan {number}, inference {number}", told[0])
+    assert re.fullmatch(rf"3,4, 5,6: tensors; plan {number}, inference {number}", told[1])
 
 
 def test_labels_inside_the_model_are_used_unless_a_file_is_given(gossamer: Run, place: Place, tmp_path: Path) -> None:
@@ -375,4 +406,4 @@ def test_a_run_that_does_not_end_is_given_up(gossamer: Run, place: Place, signat
     result = gossamer("run", model, "t0=-inf", "--timeout", "0.1", *signature)
     assert result.code == 1
     assert "took longer than the 0.1 s of its timeout" in result.err
-    assert gossamer("run", model, "t0=3", "--timeout", "60", *signature).code == 0
+    assert gossamer("run", model, "t0=3", "--timeout", HANGS, *signature).code == 0

@@ -8,6 +8,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from gossamer.config import is_strict
 from gossamer.delegates.delegate import Delegate
 from gossamer.errors import DelegateError, PrepareError
 from gossamer.log import logger
@@ -166,6 +167,8 @@ class Engine:
                 # may do better.
                 if isinstance(error.__cause__, PrepareError):
                     self._wants_default_delegate |= subgraph.index == 0
+                elif is_strict():
+                    raise
                 else:
                     logger.warning("The default delegate fails, the reference kernels run instead: %s", error)
             # What a delegate has taken together with the operator that calls it needs nothing of its own.

@@ -77,6 +77,12 @@ class SignatureRunner:
         Raises `ValueError` for a wrong number or name of inputs or a wrong dtype, and what ``allocate_tensors`` and
         ``invoke`` raise: what cancels these cancels this.
         """
+        self.set_inputs(inputs)
+        self.invoke(timeout=timeout)
+        return self.get_outputs()
+
+    def set_inputs(self, inputs: Mapping[str, Any]) -> None:
+        """The first part of `run`: resize every input to the value given, allocate, set. Raises as `run` does."""
         if len(inputs) != len(self._inputs):
             raise ValueError(
                 "Invalid number of inputs provided for running a SignatureDef, "
@@ -91,8 +97,14 @@ class SignatureRunner:
         subgraph.allocate_tensors()
         for name, value in inputs.items():
             self._interpreter._set_tensor(self._inputs[name], value, self._subgraph_index)
+
+    def invoke(self, *, timeout: float | None = None) -> None:
+        """The second part of `run`, on the inputs that are set. Raises as `Interpreter.invoke` does."""
         with self._interpreter._invocation(timeout):
-            subgraph.invoke()
+            self._interpreter._subgraph(self._subgraph_index).invoke()
+
+    def get_outputs(self) -> dict[str, NDArray[Any]]:
+        """The last part of `run`: copies of the outputs by name."""
         return {
             name: self._interpreter.get_tensor(index, self._subgraph_index) for name, index in self._outputs.items()
         }

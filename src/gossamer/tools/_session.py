@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -123,8 +124,19 @@ def _port(position: int, name: str, aliases: Iterable[str], details: Mapping[str
     )
 
 
+@record(frozen=True)
+class Seconds:
+    """What a `Session.call` has taken: to resize, allocate and set the inputs, for which machine code may have to be
+    planned and compiled; and to run."""
+
+    plan: float
+    inference: float
+
+
 class Session:
     """An interpreter of one model, called by its first subgraph or by one of its signatures.
+
+    ``load``: seconds until that was there. ``took``: what the last `call` has taken.
 
     Raises `Failure` for a file or a signature that does not exist, and what `Interpreter` raises.
     """
@@ -135,7 +147,10 @@ class Session:
         resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if reference else OpResolverType.AUTO
         self.path = existing_file(path, "model")
         self.signature = signature
+        self.took = Seconds(0.0, 0.0)
+        started = time.perf_counter()
         self.interpreter = Interpreter(path, num_threads=threads, experimental_op_resolver_type=resolver)
+        self.load = time.perf_counter() - started
         self.model = self.interpreter.model
         self.subgraph = 0
         self._runner: SignatureRunner | None = None
@@ -185,14 +200,23 @@ class Session:
 
     def call(self, values: Sequence[Array]) -> list[Array]:
         """The outputs for these inputs, by the signature if one was chosen."""
-        if self._runner is not None:
-            named = {port.name: value for port, value in zip(self.inputs, values, strict=True)}
-            results = self._runner.run(named, timeout=self.timeout)
-            self._ready = True
-            return [np.asarray(results[port.name]) for port in self.outputs]
-        self.set_inputs(values)
-        self.invoke()
-        return self.get_outputs()
+        runner = self._runner
+        started = time.perf_counter()
+        if runner is None:
+            self.set_inputs(values)
+        else:
+            runner.set_inputs({port.name: value for port, value in zip(self.inputs, values, strict=True)})
+        planned = time.perf_counter()
+        if runner is None:
+            self.invoke()
+        else:
+            runner.invoke(timeout=self.timeout)
+        self.took = Seconds(planned - started, time.perf_counter() - planned)
+        self._ready = True
+        if runner is None:
+            return self.get_outputs()
+        results = runner.get_outputs()
+        return [np.asarray(results[port.name]) for port in self.outputs]
 
     def reset(self) -> None:
         """Forget what variables hold, so that the next call does not depend on those before."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from gossamer.tools._command import Tool, console, json_option, write_json
 from gossamer.tools._draw import draw
 from gossamer.tools._facts import Facts, read_facts
 from gossamer.tools._labels import read_labels
-from gossamer.tools._session import Port, Session
+from gossamer.tools._session import Port, Seconds, Session
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +44,9 @@ values    numbers separated by commas, or zeros.
 The answer is a ranked table of classes (outputs made by SOFTMAX, or as many as there are labels), boxes (outputs of
 TFLite_Detection_PostProcess), a mask by class (class numbers [1,H,W] or scores [1,H,W,C] for a picture), keypoints
 (MoveNet), or else shapes, types and statistics. --task overrides the choice.
+
+The times are for loading the file, for planning (a model that was never run here is lowered and compiled then, for
+which --json has plan_milliseconds) and for the inference alone (milliseconds).
 """
 
 
@@ -157,6 +159,7 @@ def command(
     )
     question = _answers.Question(read_labels(labels) if labels else facts.labels, facts.maker, top_k, threshold)
     out = None if as_json else console()
+    loaded: float | None = session.load
     report: list[dict[str, Any]] = []
     saved: list[list[Array]] = []
     notes: dict[str, None] = {}
@@ -169,7 +172,8 @@ def command(
             if out is None:
                 report.append(run.data(session.inputs))
             else:
-                run.print(out)
+                run.print(out, loaded)
+                loaded = None
             if save is not None:
                 saved.append(run.outputs)
             notes.update(dict.fromkeys(_notes(run, session.inputs, facts, question, asked is not None, rate)))
@@ -178,7 +182,7 @@ def command(
     if save is not None:
         _save(save, session.outputs, saved)
     if out is None:
-        write_json({"model": model, "signature": signature, "runs": report})
+        write_json({"model": model, "signature": signature, "load_milliseconds": 1e3 * session.load, "runs": report})
     else:
         for note in (*notes, *(f"wrote {name}" for name in (drawing, save) if name)):
             out.print(note, markup=False)
@@ -195,26 +199,29 @@ def _check_outputs(drawing: str | None, save: str | None, sets: int) -> None:
 class _Run:
     call: _inputs.Call
     outputs: list[Array]
-    seconds: float
+    took: Seconds
     task: str
     answer: _answers.Answer
 
     def data(self, ports: Sequence[Port]) -> dict[str, Any]:
         sources = dict(zip((port.name for port in ports), self.call.sources, strict=True))
-        return {"inputs": sources, "milliseconds": 1e3 * self.seconds, "task": self.task, **self.answer.data()}
+        times = {"plan_milliseconds": 1e3 * self.took.plan, "milliseconds": 1e3 * self.took.inference}
+        return {"inputs": sources, **times, "task": self.task, **self.answer.data()}
 
-    def print(self, out: Console) -> None:
+    def print(self, out: Console, loaded: float | None) -> None:
+        """``loaded``: what loading took, before the first run."""
         sources = ", ".join(source for source in self.call.sources if source != "zeros")
-        out.print(f"{sources}: {self.task}, {1e3 * self.seconds:.1f} ms", markup=False)
+        times = {"load": loaded, "plan": self.took.plan, "inference": self.took.inference}
+        told = ", ".join(f"{name} {1e3 * time:.1f} ms" for name, time in times.items() if time is not None)
+        out.print(f"{sources}: {self.task}; {told}", markup=False)
         out.print(self.answer.show())
 
 
 def _run(session: Session, call: _inputs.Call, task: str | None, question: _answers.Question) -> _Run:
-    start = time.perf_counter()
     outputs = session.call(call.values)
-    seconds = time.perf_counter() - start
     found = task or _answers.find_task(session.outputs, outputs, question, call.picture)
-    return _Run(call, outputs, seconds, found, _answers.answer(found, session.outputs, outputs, question, call.picture))
+    answer = _answers.answer(found, session.outputs, outputs, question, call.picture)
+    return _Run(call, outputs, session.took, found, answer)
 
 
 def _notes(

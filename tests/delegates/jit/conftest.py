@@ -18,6 +18,7 @@ from gossamer.runtime import arenas
 from tests.codegen import emulator
 from tests.codegen.emulator import DOTPROD, EXECUTE, NEON, READ, THREADS, machine
 from tests.codegen.kernels import harness
+from tests.conftest import HANGS
 from tests.delegates.jit.running import TARGETS
 
 
@@ -83,5 +84,5 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     for each in teams:
         each.stop()
     for each in teams:
-        each.join(timeout=10)
+        each.join(HANGS)
     EmulatedCode.kept.clear()

@@ -301,6 +301,7 @@ def test_latest_features_change_nothing() -> None:
 # What it falls back to
 
 
+@pytest.mark.usefixtures("lenient")
 def test_a_failing_compiler_costs_one_warning(cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]) -> None:
     def fail(*_: object) -> None:
         raise CompileError("the compiler is on strike")
@@ -315,6 +316,7 @@ def test_a_failing_compiler_costs_one_warning(cold: Path, monkeypatch: pytest.Mo
     assert warnings == ["Machine code is not available, the reference kernels run instead: the compiler is on strike"]
 
 
+@pytest.mark.usefixtures("lenient")
 def test_a_compiler_that_comes_back_is_used_after_a_resize(
     cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
@@ -338,6 +340,7 @@ def test_a_compiler_that_comes_back_is_used_after_a_resize(
     assert len(warnings) == 1
 
 
+@pytest.mark.usefixtures("lenient")
 def test_a_bug_in_the_generator_costs_one_warning(
     cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
@@ -349,6 +352,22 @@ def test_a_bug_in_the_generator_costs_one_warning(
     assert message.endswith("the reference kernels run instead: KeyError: 'nobody foresaw this'")
 
 
+@pytest.mark.parametrize("stage", ["lowering", "compiling"])
+def test_strictly_the_reference_kernels_do_not_step_in(cold: Path, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("nobody foresaw this")
+
+    monkeypatch.setenv("GOSSAMER_STRICT", "1")
+    if stage == "lowering":
+        monkeypatch.setattr(relu, "lower_function", fail)
+    else:
+        monkeypatch.setattr(compiling, "compile_kernels", fail)
+    interpreter = Interpreter(model_content=in_two_parts(), custom_ops=[flip])
+    with pytest.raises(RuntimeError, match="nobody foresaw this"):
+        interpreter.allocate_tensors()
+
+
+@pytest.mark.usefixtures("lenient")
 def test_an_operator_that_cannot_be_lowered_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relu, "lower_function", lambda graph: {}["nobody foresaw this"])
     interpreter = Interpreter(model_content=in_two_parts(), custom_ops=[flip])

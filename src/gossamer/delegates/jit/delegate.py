@@ -12,6 +12,7 @@ import numpy as np
 
 from gossamer import kept
 from gossamer.arrays import NDArray
+from gossamer.config import is_strict
 from gossamer.delegates.delegate import (
     Delegate,
     DelegateFlags,
@@ -148,6 +149,8 @@ class JitDelegate(Delegate):
         except CompileError:
             pass
         except Exception:  # which is told when the program is made
+            if is_strict():
+                raise
             return {}
         else:
             shapes = _shapes(partition)
@@ -290,6 +293,8 @@ class JitKernel(DelegateKernel):
             self.failure = str(reason)
             return
         except Exception as error:  # whatever it is, the reference kernels can do it
+            if is_strict():
+                raise
             self.failure = str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}"
             self._delegate.warn(self.failure)
             self._built = None

@@ -11,6 +11,7 @@ from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import parameters_of, type_of
 from gossamer.codegen.graph import Boxes, Kernel, KernelGraph, Quantized, broadcast_shape
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
+from gossamer.config import is_strict
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
@@ -120,6 +121,8 @@ def refusal(node: NodeInfo, calls: Calls) -> str | None:
     except Refused as reason:
         return str(reason)
     except Exception as error:  # a contradiction that prepare lets through
+        if is_strict():
+            raise
         return f"it cannot be lowered: {type(error).__name__}: {error}"
     return None
 
