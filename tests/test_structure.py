@@ -92,19 +92,6 @@ def test_imports_run_one_way(path: Path) -> None:
         assert "tools" not in imported
 
 
-# Files that import each other, directly or not, type imports and those within functions included. None may be added.
-CIRCLES = {
-    frozenset({"delegates.jit.control_flow", "delegates.jit.lowering"}),
-    frozenset(
-        {
-            "codegen.commands.quantized_contract",
-            "codegen.commands.quantized_winograd",
-            "codegen.commands.tile_contract",
-        }
-    ),
-}
-
-
 def module_of(path: Path) -> str:
     name = ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix("__init__").rstrip(".")
     return name or "gossamer"
@@ -147,7 +134,7 @@ def test_circles_are_found() -> None:
 
 
 def test_imports_make_no_circles() -> None:
-    assert circles(import_graph()) == CIRCLES
+    assert circles(import_graph()) == set()
 
 
 def test_only_the_jit_makes_machine_code() -> None:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gossamer.codegen.commands import Build
+from gossamer.codegen.commands.byte_products import QuantizedContraction
 from gossamer.codegen.commands.contract import Pixels, matrix, moved, tap_offsets
-from gossamer.codegen.commands.quantized_contract import QuantizedContraction
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.dynamic import HEADER, levels_of

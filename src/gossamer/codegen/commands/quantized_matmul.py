@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.codegen.commands import Build
+from gossamer.codegen.commands.byte_products import byte_of, epilogue_operands
 from gossamer.codegen.commands.contract import multiply
 from gossamer.codegen.commands.matmul import batches
-from gossamer.codegen.commands.quantized_contract import byte_of, epilogue_operands
 from gossamer.codegen.commands.tile_contract import contraction
 from gossamer.codegen.graph import Kernel
 from gossamer.schema.enums import TensorType

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from gossamer.codegen.commands.quantized_contract import QuantizedContraction
+from gossamer.codegen.commands.byte_products import QuantizedContraction
 from gossamer.codegen.kernels.quantized_contract import STEP
 from gossamer.codegen.kernels.tile_contract import DEPTH, ROWS, SUMS, TileGemm, WithTiles, configuration
 from gossamer.codegen.spec import KernelSpec

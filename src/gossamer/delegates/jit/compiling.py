@@ -13,7 +13,8 @@ from gossamer.codegen.compiler import is_llvm_here
 from gossamer.codegen.layout import boundary, item_bytes
 from gossamer.codegen.library import ensure, enter, not_compiled, walker
 from gossamer.delegates.delegate import NodeInfo, Partition
-from gossamer.delegates.jit.lowering import Lowered, lower
+from gossamer.delegates.jit.lowered import Lowered
+from gossamer.delegates.jit.lowering import lower
 from gossamer.errors import CompileError
 from gossamer.programs.library import kernel_library
 from gossamer.targets import Target

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.delegates.delegate import CalleeInfo, NodeInfo
-from gossamer.delegates.jit.lowering import Lowered, Refused, lower
+from gossamer.delegates.jit.lowered import Lower, Lowered, Refused
 from gossamer.errors import CompileError
 from gossamer.views import Buffer, Shape, View
 
 
-def call(node: NodeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered) -> list[View]:
+def call(node: NodeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered, lower: Lower) -> list[View]:
     """Lower a subgraph for these inputs: its outputs. Raises `Refused`."""
-    return _lower(_callee(node, subgraph, operands), subgraph, operands, lowered)
+    return _lower(_callee(node, subgraph, operands), subgraph, operands, lowered, lower)
 
 
 def branch(
@@ -26,14 +26,15 @@ def branch(
     subgraphs: Sequence[int],
     operands: Sequence[View],
     lowered: Lowered,
+    lower: Lower,
     origin: str,
 ) -> list[View]:
     """See `Lowering.branch`. Raises `Refused`."""
     if not flags:
-        return call(node, subgraphs[0], operands, lowered)
+        return call(node, subgraphs[0], operands, lowered, lower)
     first, second = _region(lowered), _region(lowered)
-    either = call(node, subgraphs[0], operands, first)
-    other = branch(node, flags[1:], subgraphs[1:], operands, second, origin)
+    either = call(node, subgraphs[0], operands, first, lower)
+    other = branch(node, flags[1:], subgraphs[1:], operands, second, lower, origin)
     if not either:
         raise Refused("it has no results")
     results = [Buffer(view.shape, view.type).view() for view in either]
@@ -45,7 +46,7 @@ def branch(
 
 
 def loop(
-    node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, origin: str
+    node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, lower: Lower, origin: str
 ) -> list[View]:
     """See `Lowering.loop`. What the body hands on as it is stays what it is outside; the others are variables. Raises
     `Refused`."""
@@ -56,9 +57,9 @@ def loop(
     values = [view if stays else _copy(view, lowered.graph, origin) for view, stays in zip(operands, kept, strict=True)]
     variables = [view for view, stays in zip(values, kept, strict=True) if not stays]
     turn, test = _region(lowered), _region(lowered)
-    following = _lower(callee, body, values, turn)
+    following = _lower(callee, body, values, turn, lower)
     _update(variables, [view for view, stays in zip(following, kept, strict=True) if not stays], turn.graph, origin)
-    (flag,) = call(node, condition, values, test)
+    (flag,) = call(node, condition, values, test, lower)
     _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
     return values
 
@@ -71,7 +72,7 @@ def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeIn
     return callee
 
 
-def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered) -> list[View]:
+def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered, lower: Lower) -> list[View]:
     lowered.calls.take(subgraph, len(callee.nodes))
     inner = Lowered(lowered.graph, {}, subgraph, lowered.calls)
     for tensor, view in zip(callee.inputs, operands, strict=True):
@@ -79,11 +80,11 @@ def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered:
             raise Refused(f'"{tensor.name}" is more than one input of subgraph {subgraph}')
         inner.values[tensor.index] = view
     for node in callee.nodes:
-        _lower_node(node, subgraph, inner)
+        _lower_node(node, subgraph, inner, lower)
     return [inner.value(tensor, callee.constant(tensor)) for tensor in callee.outputs]
 
 
-def _lower_node(node: NodeInfo, subgraph: int, lowered: Lowered) -> None:
+def _lower_node(node: NodeInfo, subgraph: int, lowered: Lowered, lower: Lower) -> None:
     try:
         lower(node, lowered)
     except Refused as reason:

@@ -44,7 +44,7 @@ from gossamer.targets import Target, host_target
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
     from gossamer.delegates.jit.compiling import Made
-    from gossamer.delegates.jit.lowering import Calls
+    from gossamer.delegates.jit.lowered import Calls
 
 
 _warned: set[str] = set()
@@ -123,7 +123,8 @@ class JitDelegate(Delegate):
         fingerprint = node.fingerprint
         known = self.known(fingerprint)
         if node.node_index not in known.refusals or fingerprint is None:
-            from gossamer.delegates.jit.lowering import Calls, refusal
+            from gossamer.delegates.jit.lowered import Calls
+            from gossamer.delegates.jit.lowering import refusal
 
             node.propagate_shapes()
             if self._calls is None:
@@ -279,7 +280,7 @@ class JitKernel(DelegateKernel):
 
     def _make(self, ctx: PartitionPrepareContext) -> None:
         from gossamer.delegates.jit.compiling import compiled_of
-        from gossamer.delegates.jit.lowering import Refused
+        from gossamer.delegates.jit.lowered import Refused
 
         reviewed = self._delegate.reviewed(ctx)
         if reviewed is None:

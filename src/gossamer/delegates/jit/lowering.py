@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import parameters_of, type_of
-from gossamer.codegen.graph import Boxes, Kernel, KernelGraph, Quantized, broadcast_shape
+from gossamer.codegen.graph import Boxes, Kernel, Quantized, broadcast_shape
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
 from gossamer.config import is_strict
 from gossamer.delegates.delegate import NodeInfo
+from gossamer.delegates.jit import control_flow
+from gossamer.delegates.jit.lowered import Calls, Lowered, Refused
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
-from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 from gossamer.views import POINTWISE, Buffer, Geometry, Requantizing, Shape, View, Widened
 
@@ -39,79 +40,6 @@ MOST_PADDING = 1 << 20
 
 MOST_GROUPS = 1024
 """Of a convolution, each of which is a command."""
-
-
-MOST_CALLED, MOST_AGAIN = 100_000, 1_000
-"""Nodes that are lowered because others call their subgraphs: in all, and for one node of subgraphs called before."""
-
-
-class Refused(Exception):
-    """A node that is left to its reference kernel, and why."""
-
-
-class Calls:
-    """How many nodes may still be lowered because others call their subgraphs. Each call is a copy, so a small file can
-    ask for more than there is time and memory for."""
-
-    def __init__(self) -> None:
-        self._left = MOST_CALLED
-        self.begin()
-
-    def begin(self) -> None:
-        """Another node of the graph itself."""
-        self._left_again = MOST_AGAIN
-        self._known: set[int] = set()
-
-    def take(self, subgraph: int, nodes: int) -> None:
-        """So many nodes are called. Raises `Refused` if that is too much."""
-        self._left -= nodes
-        self._left_again -= nodes if subgraph in self._known else 0
-        self._known.add(subgraph)
-        if min(self._left, self._left_again) < 0:
-            raise Refused("it calls too many nodes")
-
-
-@record(eq=False)
-class Lowered:
-    """A kernel graph in the making, and what the tensors of the nodes are in it.
-
-    ``subgraph``: which one the nodes are of, if that is called by another one, and all inputs are known.
-    """
-
-    graph: KernelGraph = field(default_factory=KernelGraph)
-    values: dict[int, View] = field(default_factory=dict)
-    subgraph: int | None = None
-    calls: Calls = field(default_factory=Calls)
-
-    def value(self, tensor: TensorInfo, array: Array | None) -> View:
-        """What a tensor is: computed in the graph, a constant, or an input of it."""
-        known = self.values.get(tensor.index)
-        if known is None:
-            if array is None:
-                if self.subgraph is not None:
-                    raise Refused(f'"{tensor.name}" has no value when its subgraph is called')
-                buffer = Buffer(tensor.shape, tensor.type, tensor.index)
-                self.graph.inputs[tensor.index] = buffer
-            else:
-                buffer = Buffer(tensor.shape, tensor.type, -1, array)
-            known = self.values[tensor.index] = buffer.view()
-        return known
-
-    def finish(self, outputs: Iterable[TensorInfo]) -> KernelGraph:
-        """The graph, with a buffer of its own for each output that is to be computed."""
-        graph = self.graph
-        for tensor in outputs:
-            if tensor.is_constant:
-                continue
-            view = self.values[tensor.index]
-            buffer = view.buffer
-            if buffer.tensor >= 0 or view.is_constant or not view.is_whole:
-                buffer = Buffer(tensor.shape, tensor.type)
-                graph.copy(view, buffer.view())
-            buffer.tensor = tensor.index
-            graph.outputs[tensor.index] = buffer
-        graph.remove_unread()
-        return graph
 
 
 def refusal(node: NodeInfo, calls: Calls) -> str | None:
@@ -436,19 +364,13 @@ class GraphLowering(Lowering):
         return self._graph.add("softmax", [x], x.shape, x.type, (beta, log), origin=self._origin)
 
     def call(self, subgraph: int, operands: Sequence[View]) -> Sequence[View]:
-        from gossamer.delegates.jit import control_flow
-
-        return control_flow.call(self._node, subgraph, operands, self._lowered)
+        return control_flow.call(self._node, subgraph, operands, self._lowered, lower)
 
     def branch(self, flags: Sequence[View], subgraphs: Sequence[int], operands: Sequence[View]) -> Sequence[View]:
-        from gossamer.delegates.jit import control_flow
-
-        return control_flow.branch(self._node, flags, subgraphs, operands, self._lowered, self._origin)
+        return control_flow.branch(self._node, flags, subgraphs, operands, self._lowered, lower, self._origin)
 
     def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
-        from gossamer.delegates.jit import control_flow
-
-        return control_flow.loop(self._node, condition, body, operands, self._lowered, self._origin)
+        return control_flow.loop(self._node, condition, body, operands, self._lowered, lower, self._origin)
 
     def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:
         return self._graph.add(kind, operands, shape, type, settings, origin=self._origin)

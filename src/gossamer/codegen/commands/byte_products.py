@@ -1,0 +1,310 @@
+"""Products of bytes as tiles, and what their kinds have in common: `quantized_contract`, `quantized_matmul`, `hybrid`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gossamer.codegen.commands import Build
+from gossamer.codegen.commands.contract import Matrix, Tiled
+from gossamer.codegen.dots import Byte, has_halves, offset, order
+from gossamer.codegen.expression import parameters_of
+from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, ContractPanels, panels_of
+from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, Walk, panel_bytes
+from gossamer.codegen.spec import KernelSpec
+from gossamer.codegen.tiles import Tile, quantized_tiles
+from gossamer.programs.program import Address, Word
+from gossamer.records import field, record
+from gossamer.schema.enums import TensorType
+from gossamer.views import Requantizing, View
+
+STREAMED = 400 << 10
+"""Bytes of weights from which they are streamed, panel by panel, instead of read anew for each tile."""
+
+STREAMED_FEW = 64 << 10
+"""The same where there are no more pixels than channels, which are then less to read anew: weights that come from the
+third-level cache are fetched a panel ahead (128 x 256 x 1024: 149 us, else 153; the products alone take 142, on Zen 4).
+"""
+
+
+def byte_of(view: View) -> Byte:
+    """The type of a view of bytes."""
+    return "u8" if view.type == TensorType.UINT8 else "i8"
+
+
+def epilogue_operands(node: Kernel, build: Build) -> tuple[View | None, Address | None]:
+    """The residual among the operands of an epilogue of bytes, and a table of the addresses of all others."""
+    tables = parameters_of(node.epilogue)
+    residual = next((view for number, view in enumerate(node.extras, 1) if number not in tables), None)
+    if not tables:
+        return residual, None
+    return residual, build.table([build.address(node.extras[number - 1]) for number in sorted(tables)])
+
+
+@record
+class QuantizedContraction(Tiled):
+    """c = epilogue(requantized(bias + a weights)).
+
+    ``offsets`` are those of the taps, ``view`` tells the type of the weights.
+    """
+
+    weights: Matrix
+    view: View
+    bias: Address
+    scales: Address
+    requantizing: Requantizing
+    offsets: list[int]
+    type: Byte
+    parameters: Address | None
+    sums: bool = False
+
+    def __post_init__(self) -> None:
+        weights, target = self.weights, self.build.dots
+        self.flatten(not weights.image)
+        self.unsigned = byte_of(self.view) == "u8"
+        self.weight_zero = self.requantizing.weight_zero - 128 * self.unsigned
+        self.taps, self.depth = len(self.offsets), weights.depth // len(self.offsets)
+        if self.depth % STEP == 0:
+            # Taps that follow each other in the weights are one, as long as whole steps make up each of them.
+            self.walk: Walk = "taps" if self.taps > 1 else ""
+            self.short = 0
+            self.steps, self.table, self.tap_depth = weights.depth // STEP, self.offsets, self.depth
+            self.packed_taps, self.packed_depth = 1, weights.depth
+        else:
+            self.walk, self.short = "steps", self.depth if self.depth < STEP else 0
+            last = max(self.depth - STEP, 0)
+            inside = [*range(0, self.depth - STEP + 1, STEP), last]
+            self.table = [tap + at for tap in self.offsets for at in inside]
+            self.steps, self.tap_depth = len(self.table), STEP
+            self.packed_taps, self.packed_depth = self.taps, self.depth
+        self._settle(*self._tile())
+        self.matrices = self.images if weights.image else 1
+        self.b_image = panel_bytes(target.lanes(), self.panels.vectors, self.steps) if weights.image else 0
+        self.packed_bytes = self.matrices * panel_bytes(target.lanes(), self.panels.vectors, self.steps)
+
+    def _settle(self, tile: Tile, may_stream: bool = True) -> None:
+        self._may_stream = may_stream
+        mr, self.nv = tile
+        self.cut(mr)
+        self.panels = panels_of(self.weights.channels, self.nv, self.build.dots.lanes())
+
+    def _tile(self) -> tuple[Tile, bool]:
+        build = self.build
+        for half in dict.fromkeys((self._suits_half(), False)):
+            self._has_half = half
+            tiles = quantized_tiles(build.dots, self.columns, self.weights.channels, self.steps, half)
+            choice = build.first(product(tiles, (True, False)), self._kernels)
+            if build.has(*self._kernels(choice)):
+                break
+        return choice
+
+    def _kernels(self, choice: tuple[Tile, bool]) -> Iterator[KernelSpec]:
+        """The microkernels for a tile, if weights may be streamed."""
+        self._settle(*choice)
+        for mr in {self.mr, self.rest or self.mr} if self._is_streamed else {self.mr}:
+            if self.panels.whole:
+                yield self._gemm(mr, self.nv, False)
+            if self.panels.rest_nv:
+                yield self._gemm(mr, self.panels.rest_nv, True)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the weights are, when a run begins, as the product reads them."""
+        return self.weights.is_constant
+
+    def prepare(self, place: Address, barrier: bool) -> None:
+        """The command that brings weights into panels."""
+        self.build.command(self._pack(), barrier=barrier, **self._packing(place))
+
+    def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
+        """The command of the product; ``place``: where weights have been prepared for this run."""
+        build, lanes = self.build, self.build.dots.lanes()
+        streamed = self._is_streamed
+        common: dict[str, Word] = {
+            **self.geometry(overlapping=not streamed),
+            **self._outward(),
+            "b": self._packed() if place is None else place,
+            "b_image": self.b_image,
+            "panels": self.panels.whole,
+            "panel_bytes": panel_bytes(lanes, self.nv, self.steps),
+        }
+        shape = self._shape()
+        if streamed:
+            self._run(
+                ContractPanels(build.target.name),
+                barrier,
+                **common,
+                blocks=self._block(shape, self.nv, False) if self.panels.whole else 0,
+                ragged_blocks=self._block(shape, self.panels.rest_nv, True) if self.panels.rest_nv else 0,
+                block_count=1,
+                **self._tasks(),
+            )
+            return
+        last = self.panels.rest_nv
+        common |= {
+            "kernel": build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0,
+            "shape": shape,
+            "ragged_kernel": build.kernel(self._gemm(self.mr, last, True)) if last else 0,
+            "ragged_shape": shape,
+        }
+        driver = self.driver()
+        self._run(driver, barrier, **driver.arguments.chosen(common))
+
+    @property
+    def _is_streamed(self) -> bool:
+        """Whether all tiles go by a panel before the next."""
+        few = prod(self.shape) <= self.weights.channels
+        return self._may_stream and self.tiles > 1 and self.weights.bytes >= (STREAMED_FEW if few else STREAMED)
+
+    def _tasks(self) -> dict[str, Word]:
+        """How threads share what is streamed: if it is much, by panels, so that none reads all of them."""
+        if self.weights.bytes >= STREAMED:
+            return {"panel_tasks": self.tiles, "tile_tasks": 1}
+        return {"panel_tasks": 1, "tile_tasks": self.panels.whole + (self.panels.rest_nv > 0)}
+
+    def _run(self, spec: KernelSpec, barrier: bool, **arguments: Word) -> None:
+        self.build.command(spec, barrier=barrier, **arguments)
+
+    def _outward(self) -> dict[str, Word]:
+        """What drivers are told of bias, c and residual: the channels of a panel are so many bytes of them."""
+        bytes = (4 if self.sums else 1) * self.nv * self.build.dots.lanes()
+        return {"bias": 0, "panel_bias": 0, "panel_c": bytes, "panel_residual": bytes}
+
+    def _block(self, shape: Address, nv: int, is_last: bool) -> Address:
+        """All of the depth, and the panel behind it, whose lines the tiles fetch."""
+        build = self.build
+        size = panel_bytes(build.dots.lanes(), nv, self.steps)
+        turns = 0 if self.walk == "steps" else self.steps // UNROLL
+        prefetch = -(-size // LINE // (self.tiles * turns)) if turns else 0
+        kernel = build.kernel(self._gemm(self.mr, nv, is_last, prefetch))
+        return build.table(
+            DEPTH_BLOCK.words(
+                kernel=kernel,
+                last_kernel=build.kernel(self._gemm(self.rest, nv, is_last, prefetch)) if self.rest else kernel,
+                shape=shape,
+                a_offset=0,
+                b_offset=0,
+                next_stride=prefetch * LINE * turns,
+                next_offset=size if prefetch else 0,
+            )
+        )
+
+    def _gemm(self, mr: int, nv: int, is_last: bool, prefetch: int = 0) -> KernelSpec:
+        return QuantizedGemm(
+            self.build.dots.name,
+            mr,
+            nv,
+            self.type,
+            self.epilogue,
+            walk=self.walk,
+            short=self.short,
+            shifted=self.weight_zero != 0,
+            nudged=not self.sums and self.requantizing.nudge != 0,
+            relu=not self.sums and self.requantizing.zero_point == (-128 if self.type == "i8" else 0),
+            prefetch=prefetch,
+            sums=self.sums,
+            half=is_last and self._has_half,
+            together=mr > 1 and self._is_together(nv),
+            **self._forms(nv, is_last),
+        )
+
+    def _forms(self, nv: int, is_last: bool) -> dict[str, bool]:
+        numbers = self.requantizing
+        least, greatest = (-128, 127) if self.type == "i8" else (0, 255)
+        return {
+            "ragged": is_last and self.weights.channels % (nv * self.build.dots.lanes()) > 0,
+            "clamps": not self.sums and (numbers.low, numbers.high) != (least, greatest),
+            "large": not self.sums and bool(np.max(numbers.scales) >= 1),
+        }
+
+    def _is_together(self, nv: int) -> bool:
+        """Whether a panel has all channels of a pixel, and those of the next one follow."""
+        strides = {self.c_steps[2], self.r_steps[2]} if self.residual else {self.c_steps[2]}
+        return not self.sums and nv < 3 and strides == {nv * self.build.dots.lanes()} == {self.weights.channels}
+
+    _has_half: bool = field(default=False, init=False)
+
+    def _suits_half(self) -> bool:
+        """Whether the last vector of channels is at most half full, and this is made use of."""
+        lanes, numbers = self.build.dots.lanes(), self.requantizing
+        return (
+            has_halves(self.build.dots)
+            and self.columns > 1  # a single row waits for its weights
+            and 0 < self.weights.channels % lanes <= lanes // 2
+            and not (self.sums or self.weight_zero or numbers.nudge or np.max(numbers.scales) >= 1)
+        )
+
+    def _shape(self) -> Address:
+        return self.build.block(QuantizedGemm.arguments, **self._words())
+
+    def _words(self) -> dict[str, Word]:
+        numbers = self.requantizing
+        return {
+            "depth": self.tap_depth,
+            "taps": len(self.table),
+            "tap_offsets": self.build.table(self.table),
+            "a_stride": self.a_steps[2],
+            "c_stride": self.c_steps[2],
+            "residual_stride": self.r_steps[2],
+            "tail": self.weights.channels - self.panels.whole * self.nv * self.build.dots.lanes(),
+            "zero_point": numbers.zero_point,
+            "low": numbers.low,
+            "high": numbers.high,
+            "weight_zero": self.weight_zero,
+            "nudge": int(np.float32(numbers.nudge).view(np.int32)),
+            "parameters": 0 if self.parameters is None else self.parameters,
+        }
+
+    def _packed(self) -> Address:
+        """The panels, packed once for all kernels that read them so."""
+        build, weights = self.build, self.weights
+        key: Any = (weights, self.nv, self.bias, self.scales, self._zero, self.sums)
+        known = build.packed(key)
+        if known is None:
+            known = build.weights(self.packed_bytes, key)
+            build.pack(self._pack(), reads=weights.bytes, **self._packing(known))
+        return known
+
+    @property
+    def _zero(self) -> int:
+        """The zero point of a, as it is multiplied."""
+        return offset(self.build.dots, self.type, self.requantizing.x_zero)
+
+    def _pack(self) -> QuantizedPack:
+        return QuantizedPack(self.build.dots.name, self.unsigned, self.weights.by_depth)
+
+    def _packing(self, place: Address) -> dict[str, Word]:
+        weights = self.weights
+        return {
+            "source": weights.start,
+            "destination": place,
+            "bias": self.bias,
+            "scales": self.scales,
+            "bias_step": 4,
+            "scale_step": 4 * (self.requantizing.scales.size > 1),
+            "channels": weights.channels,
+            "taps": self.packed_taps,
+            "depth": self.packed_depth,
+            "source_row": weights.strides[1 if weights.by_depth else 0],
+            "nv": self.nv,
+            "panels": self.panels.whole,
+            "rest_nv": self.panels.rest_nv,
+            "order": self._order(self.nv, False),
+            "rest_order": self._order(self.panels.rest_nv, self._has_half),
+            "offset": self._zero,
+            "weight_zero": self.weight_zero,
+            "images": self.matrices,
+            "source_image": weights.image,
+            "destination_image": self.b_image,
+        }
+
+    def _order(self, nv: int, half: bool) -> Word:
+        lanes = self.build.dots.lanes()
+        pairs = [(lanes * v, 4) for v in range(nv)] if self.sums else order(lanes, nv, half and nv > 0)
+        words = [word for pair in pairs for word in pair]
+        return self.build.table(words) if words else 0

@@ -1,0 +1,87 @@
+"""What nodes become when they are lowered: a kernel graph in the making, and why one is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gossamer.codegen.graph import KernelGraph
+from gossamer.delegates.delegate import NodeInfo
+from gossamer.ops.op_def import Array, TensorInfo
+from gossamer.records import field, record
+from gossamer.views import Buffer, View
+
+MOST_CALLED, MOST_AGAIN = 100_000, 1_000
+"""Nodes that are lowered because others call their subgraphs: in all, and for one node of subgraphs called before."""
+
+
+class Refused(Exception):
+    """A node that is left to its reference kernel, and why."""
+
+
+class Calls:
+    """How many nodes may still be lowered because others call their subgraphs. Each call is a copy, so a small file can
+    ask for more than there is time and memory for."""
+
+    def __init__(self) -> None:
+        self._left = MOST_CALLED
+        self.begin()
+
+    def begin(self) -> None:
+        """Another node of the graph itself."""
+        self._left_again = MOST_AGAIN
+        self._known: set[int] = set()
+
+    def take(self, subgraph: int, nodes: int) -> None:
+        """So many nodes are called. Raises `Refused` if that is too much."""
+        self._left -= nodes
+        self._left_again -= nodes if subgraph in self._known else 0
+        self._known.add(subgraph)
+        if min(self._left, self._left_again) < 0:
+            raise Refused("it calls too many nodes")
+
+
+@record(eq=False)
+class Lowered:
+    """A kernel graph in the making, and what the tensors of the nodes are in it.
+
+    ``subgraph``: which one the nodes are of, if that is called by another one, and all inputs are known.
+    """
+
+    graph: KernelGraph = field(default_factory=KernelGraph)
+    values: dict[int, View] = field(default_factory=dict)
+    subgraph: int | None = None
+    calls: Calls = field(default_factory=Calls)
+
+    def value(self, tensor: TensorInfo, array: Array | None) -> View:
+        """What a tensor is: computed in the graph, a constant, or an input of it."""
+        known = self.values.get(tensor.index)
+        if known is None:
+            if array is None:
+                if self.subgraph is not None:
+                    raise Refused(f'"{tensor.name}" has no value when its subgraph is called')
+                buffer = Buffer(tensor.shape, tensor.type, tensor.index)
+                self.graph.inputs[tensor.index] = buffer
+            else:
+                buffer = Buffer(tensor.shape, tensor.type, -1, array)
+            known = self.values[tensor.index] = buffer.view()
+        return known
+
+    def finish(self, outputs: Iterable[TensorInfo]) -> KernelGraph:
+        """The graph, with a buffer of its own for each output that is to be computed."""
+        graph = self.graph
+        for tensor in outputs:
+            if tensor.is_constant:
+                continue
+            view = self.values[tensor.index]
+            buffer = view.buffer
+            if buffer.tensor >= 0 or view.is_constant or not view.is_whole:
+                buffer = Buffer(tensor.shape, tensor.type)
+                graph.copy(view, buffer.view())
+            buffer.tensor = tensor.index
+            graph.outputs[tensor.index] = buffer
+        graph.remove_unread()
+        return graph
+
+
+Lower = Callable[[NodeInfo, Lowered], None]
+"""Adds a node to a graph. Raises `Refused`."""
