@@ -1,4 +1,4 @@
-"""Products of bytes as tiles, and what their kinds have in common: `quantized_contract`, `quantized_matmul`, `hybrid`."""
+"""Products of bytes as tiles, and what the kinds of them have in common."""
 
 from __future__ import annotations
 
