@@ -411,6 +411,9 @@ def test_without_llvmlite_a_model_runs_on_what_ships(
     (kernel,) = interpreter.delegate_kernels()
     assert isinstance(kernel, JitKernel)
     assert kernel.program is not None
+    assert kernel.built is not None  # which is made again for profiles: of the same kernels
+    assert kernel.built.plan.kernels == kernel.program.plan.kernels
+    assert len(kernel.built.steps) == len(kernel.program.plan.commands)
     assert warnings == []
 
 

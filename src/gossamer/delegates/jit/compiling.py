@@ -53,6 +53,11 @@ def compiled_of(partition: Partition, target: Target) -> Made:
     return made
 
 
+def made_again(partition: Partition, target: Target) -> Made:
+    """What `compiled_of` has made, without looking for kernels that can be compiled. Raises as that does."""
+    return built_of(partition, target) if is_llvm_here() else made_of(partition, target, in_library(target))
+
+
 def in_library(target: Target) -> AtHand:
     """What is at hand where nothing can be compiled. Raises `CompileError` if that runs no program."""
     library = kernel_library(target)

@@ -239,10 +239,10 @@ class JitKernel(DelegateKernel):
         """What the partition would be on any target, which need not run here; ``None`` where there is no program."""
         if self.program is None or self._partition is None:
             return None
-        from gossamer.delegates.jit.compiling import built_of
+        from gossamer.delegates.jit.compiling import built_of, made_again
 
         self._partition.propagate_shapes()
-        built, _ = built_of(self._partition, target)
+        built, _ = (made_again if target == self.target else built_of)(self._partition, target)
         return built
 
     def prepare(self, ctx: PartitionPrepareContext) -> None:
