@@ -17,7 +17,7 @@ SRC = Path(gossamer.__file__).parent
 TESTS = Path(__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 
-EVERYWHERE = ("arrays", "kept", "log", "records", "release")
+EVERYWHERE = ("arrays", "disk_cache", "log", "records", "release")
 """What stands in for slow modules of Python and NumPy, what is kept between processes, and the version."""
 
 # A package may import itself and these. "schema" stands under everything.

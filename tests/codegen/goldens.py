@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
+from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.contract import ContractPanels, ContractSingle, ContractTiles, Gemm
 from gossamer.codegen.kernels.contract16 import Contract16, Depthwise16, Dot16, Product16
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
@@ -26,7 +27,6 @@ from gossamer.codegen.kernels.dot import Dot
 from gossamer.codegen.kernels.dynamic import Grids, QuantizeImages, QuantizeRows, Range
 from gossamer.codegen.kernels.elementwise import Map
 from gossamer.codegen.kernels.enter import EnterSpec
-from gossamer.codegen.kernels.extreme import Extreme
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
 from gossamer.codegen.kernels.hybrid import HybridDepthwiseRow, HybridGemm
@@ -168,7 +168,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield ResizeBilinear(isa)
     yield from (Scan(isa, exclusive) for exclusive in (False, True))
     yield TopK(isa)
-    yield from (Extreme(isa, greatest, along) for greatest in (False, True) for along in (False, True))
+    yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))
     yield Nonzero(isa, "f32")
     yield Nonzero(isa, "i32")

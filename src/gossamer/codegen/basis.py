@@ -22,6 +22,7 @@ from gossamer.codegen.dots import Byte, has_halves
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS
 from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression
 from gossamer.codegen.kernels import quantized_reduce, quantized_window, window
+from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.contract import Gemm
 from gossamer.codegen.kernels.contract16 import Contract16
 from gossamer.codegen.kernels.depthwise import MULTIPLIERS, DepthwiseRow
@@ -29,7 +30,6 @@ from gossamer.codegen.kernels.dot import MAX_ROWS, Dot
 from gossamer.codegen.kernels.dynamic import QuantizeRows, levels_of
 from gossamer.codegen.kernels.elementwise import Map
 from gossamer.codegen.kernels.enter import EnterSpec
-from gossamer.codegen.kernels.extreme import Extreme
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
 from gossamer.codegen.kernels.groups import PREFETCH
@@ -202,7 +202,7 @@ def _movements(target: Target) -> Iterator[KernelSpec]:
         if type != "f64":
             yield TopK(isa, type)
             for greatest, along, index in product((False, True), (False, True), ("i32", "i64")):
-                yield Extreme(isa, greatest, along, type, index)
+                yield ArgReduce(isa, greatest, along, type, index)
 
 
 def _integers(target: Target) -> Iterator[KernelSpec]:

@@ -13,6 +13,7 @@ from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import lay_out
 from gossamer.codegen.passes import (
     borders,
+    common_subexpressions,
     copies,
     fuse,
     gaps,
@@ -22,7 +23,6 @@ from gossamer.codegen.passes import (
     repeats,
     rows,
     scales,
-    shared,
     strassen,
     strides,
     tables,
@@ -37,7 +37,7 @@ from gossamer.targets import Target
 Passes = tuple[Callable[[KernelGraph], Any], ...]
 
 PASSES: Passes = (
-    shared.run,
+    common_subexpressions.run,
     fuse.run,
     tables.run,
     padding.run,

@@ -266,7 +266,7 @@ _LISTED = (
     Kind("depthwise", _DEPTHWISE, Geometry, _depthwise, epilogue="floats", window=_PLAIN, lies="rows"),
     Kind("depthwise16", ("x", "filter"), ("geometry",), _depthwise, window=_NAMED, lies="rows"),
     Kind("dot16", ("x", "weights"), flops=_dot),
-    Kind("extreme", ("x",), ("axis", "greatest"), _reduce),
+    Kind("arg_reduce", ("x",), ("axis", "greatest"), _reduce),
     Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from"),
     Kind("grid", ("ranges",), ("rule",), shareable=True),
     # Zero points of images are known in a run, and differ; so images have their padding already.
@@ -359,7 +359,7 @@ _LISTED = (
     Kind("softmax16", ("x", "scale", "exponentials", "reciprocals"), flops=_softmax, lies="rows"),
     Kind("strassen", _CONTRACTION, Geometry, _convolution, window=_PLAIN, lies="rows"),
     Kind("topk", ("x",)),
-    Kind("volume", _CONTRACTION, ("stride", "dilation"), _convolution, epilogue="floats", extras=1, lies="rows"),
+    Kind("conv3d", _CONTRACTION, ("stride", "dilation"), _convolution, epilogue="floats", extras=1, lies="rows"),
     Kind(
         "window",
         ("x",),

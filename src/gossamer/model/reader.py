@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gossamer import kept
+from gossamer import disk_cache
 from gossamer.config import cache_dir
 from gossamer.errors import ModelError
 from gossamer.model.model import Model
@@ -404,7 +404,7 @@ def _compile(cls: type[Table], layout: bytes, pos: int) -> Decode:
     global _code
     source, names = generate(cls, Struct(f"<{len(layout) // 2}H").unpack(layout), pos)
     if _code is None:
-        _code = kept.load(cache_dir(), _DECODERS, kept.DECODERS)
+        _code = disk_cache.load(cache_dir(), _DECODERS, disk_cache.DECODERS)
     code = _code.get(source)
     if code is None:
         code = _code[source] = compile(source, f"<layout of {cls.__name__}>", "exec")
@@ -416,9 +416,11 @@ def _compile(cls: type[Table], layout: bytes, pos: int) -> Decode:
 def keep_decoders() -> None:
     """Save what has been compiled, for the next process: compiling takes longer than decoding."""
     if _fresh and _code is not None:
-        earlier = kept.load(cache_dir(), _DECODERS, kept.DECODERS)
+        earlier = disk_cache.load(cache_dir(), _DECODERS, disk_cache.DECODERS)
         everything = {**earlier, **{source: _code[source] for source in _fresh}}
-        kept.save(cache_dir(), _DECODERS, everything if len(everything) <= MAX_DECODERS else _code, kept.DECODERS)
+        disk_cache.save(
+            cache_dir(), _DECODERS, everything if len(everything) <= MAX_DECODERS else _code, disk_cache.DECODERS
+        )
         _fresh.clear()
 
 

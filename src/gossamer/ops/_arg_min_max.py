@@ -56,5 +56,5 @@ def lower_arg(graph: Lowering, *, greatest: bool) -> None:
     """State either in terms of the kernel graph."""
     x, output = graph.value(0), graph.output()
     axis = _checked_axis(graph, graph.known(1), x.shape)
-    y = graph.kernel("extreme", x, shape=output.shape, type=output.type, axis=axis, greatest=greatest)
+    y = graph.kernel("arg_reduce", x, shape=output.shape, type=output.type, axis=axis, greatest=greatest)
     graph.result(y)

@@ -41,7 +41,7 @@ def volume(
     padded_x = graph.pad(x, (0, *before, 0), (0, *after, 0))
     bias = _bias(graph, bias, filter.shape[0])
     shape = (x.shape[0], *output, filter.shape[0])
-    return graph.kernel("volume", padded_x, filter, bias, shape=shape, type=x.type, stride=stride, dilation=dilation)
+    return graph.kernel("conv3d", padded_x, filter, bias, shape=shape, type=x.type, stride=stride, dilation=dilation)
 
 
 def transposed(

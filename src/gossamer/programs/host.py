@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gossamer.kept import open_private as open_private  # here too: it is what the operating system decides
-from gossamer.kept import private_directory as private_directory
+from gossamer.disk_cache import open_private as open_private  # here too: it is what the operating system decides
+from gossamer.disk_cache import private_directory as private_directory
 
 # LLVM's spelling of the features that Linux, and Windows for us, spell otherwise. The rest is spelt alike.
 _LINUX_FEATURES = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gossamer import kept
+from gossamer import disk_cache
 from gossamer.codegen.compiler import is_llvm_here
 from gossamer.programs import host
 from gossamer.programs.archive import (
@@ -187,7 +187,7 @@ def clear(as_json: bool) -> None:
 
     def change(directory: Path) -> None:
         clear_directory(directory)
-        for path in (*_plans(), *_plans(kept.GRAPHS)):
+        for path in (*_plans(), *_plans(disk_cache.GRAPHS)):
             path.unlink(missing_ok=True)
 
     _change(change, as_json)
@@ -211,7 +211,7 @@ def _archives() -> Iterator[tuple[dict[str, Any], KernelFile | None]]:
             yield {**facts, "target": target, "version": version, "kernels": len(file), "state": state}, file
 
 
-def _plans(kind: str = kept.PLANS) -> tuple[Path, ...]:
+def _plans(kind: str = disk_cache.PLANS) -> tuple[Path, ...]:
     directory = user_directory()
     return tuple(directory.glob(f"*{kind}")) if directory else ()
 

@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from gossamer import kept
+from gossamer import disk_cache
 from gossamer.arrays import NDArray
 from gossamer.config import is_strict
 from gossamer.delegates.delegate import (
@@ -65,13 +65,13 @@ class Known:
     def __init__(self, target: Target, fingerprint: str | None) -> None:
         self._directory = user_directory() if fingerprint is not None else None
         self._key = _key(target, fingerprint)
-        found = kept.load(self._directory, self._key)
+        found = disk_cache.load(self._directory, self._key)
         self.refusals: dict[int, str | None] = found.get("refusals", {})
         self.programs: dict[Any, Any] = found.get("programs", {})
 
     def save(self) -> None:
         """Keep it for the next process."""
-        kept.save(self._directory, self._key, {"refusals": self.refusals, "programs": self.programs})
+        disk_cache.save(self._directory, self._key, {"refusals": self.refusals, "programs": self.programs})
 
 
 def _key(target: Target, of: str | None) -> str:
@@ -191,11 +191,11 @@ class JitDelegate(Delegate):
 
     def recall(self, identity: str) -> Mapping[str, Any]:
         """See `Delegate.recall`."""
-        return kept.load(user_directory(), _key(self.target, identity), kept.GRAPHS)
+        return disk_cache.load(user_directory(), _key(self.target, identity), disk_cache.GRAPHS)
 
     def remember(self, identity: str, values: Mapping[str, Any]) -> None:
         """See `Delegate.remember`."""
-        kept.save(user_directory(), _key(self.target, identity), dict(values), kept.GRAPHS)
+        disk_cache.save(user_directory(), _key(self.target, identity), dict(values), disk_cache.GRAPHS)
 
     def warn(self, failure: str) -> None:
         """Say, once, that the reference kernels run and why: not for every partition, nor for every interpreter."""

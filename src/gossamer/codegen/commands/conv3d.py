@@ -1,4 +1,4 @@
-"""`volume`: a convolution of a padded volume. It is a contraction with more taps.
+"""`conv3d`: a convolution of a padded volume. It is a contraction with more taps.
 
 Operands are [N, D, H, W, C], weights [O, d, h, w, C] and a bias [O]; settings ``stride`` and ``dilation`` of the three
 dimensions.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
-from gossamer.codegen.kernels.extreme import Extreme
+from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.errors import CompileError
 from gossamer.ops.arg_max import op as ARG_MAX
 from gossamer.ops.arg_min import op as ARG_MIN
@@ -18,7 +18,7 @@ DTYPES = {"f32": "float32", "i8": "int8", "u8": "uint8", "i16": "int16", "i32": 
 INDICES = {"i32": "int32", "i64": "int64"}
 
 
-def extreme(spec: Extreme, x: np.ndarray, y: np.ndarray, size: int = 0, threads: int = 1) -> None:
+def extreme(spec: ArgReduce, x: np.ndarray, y: np.ndarray, size: int = 0, threads: int = 1) -> None:
     """Along the second of three dimensions; the third is 1 if the kernel goes along it."""
     outer, count, inner = x.shape
     size = size or max(inner, 1)
@@ -46,7 +46,7 @@ def test_indices(target: Target, type: str, greatest: bool, along: bool) -> None
     rng = np.random.default_rng(0)
     lanes, dtype = target.lanes(), DTYPES[type]
     for index, index_dtype in INDICES.items():
-        spec = Extreme(target.name, greatest, along, type, index)
+        spec = ArgReduce(target.name, greatest, along, type, index)
         for count in (1, 2, lanes, 5 * lanes + 3, 300):
             for inner in (1,) if along else (1, lanes - 1, 3 * lanes + 2):
                 # Few different numbers: the first of equals counts.
@@ -71,7 +71,7 @@ def test_infinite_and_missing_numbers(target: Target, greatest: bool, along: boo
         x = guarded(rng.choice(numbers, (50, count, 1), p=(0.7, 0.1, 0.1, 0.1)).astype(np.float32))
         x[0] = np.nan
         y = guarded(np.full((50, 1), -1, np.int32))
-        extreme(Extreme(target.name, greatest, along), x, y)
+        extreme(ArgReduce(target.name, greatest, along), x, y)
         case = Case("", [tensor(x), const(1)], [tensor(y, np.int32)], options(output_type=TensorType.INT32))
         np.testing.assert_array_equal(y, output_of(op, case))
 
@@ -80,16 +80,18 @@ def test_infinite_and_missing_numbers(target: Target, greatest: bool, along: boo
 def test_nothing_to_compare(target: Target) -> None:
     for shape in ((0, 3, 4), (2, 3, 0)):
         y = guarded(np.zeros((shape[0], shape[2]), np.int32))
-        extreme(Extreme(target.name, True), guarded(np.zeros(shape, np.float32)), y, threads=2)
-    extreme(Extreme(target.name, True, True), guarded(np.zeros((0, 3, 1), np.float32)), guarded(np.zeros(0, np.int32)))
+        extreme(ArgReduce(target.name, True), guarded(np.zeros(shape, np.float32)), y, threads=2)
+    extreme(
+        ArgReduce(target.name, True, True), guarded(np.zeros((0, 3, 1), np.float32)), guarded(np.zeros(0, np.int32))
+    )
 
 
 def test_names_and_refusals() -> None:
-    assert Extreme("avx2", True).name == "f32_argmax_across_i32__avx2"
-    assert Extreme("avx2", False, True, "u8", "i64").name == "u8_argmin_along_i64__avx2"
+    assert ArgReduce("avx2", True).name == "f32_argmax_across_i32__avx2"
+    assert ArgReduce("avx2", False, True, "u8", "i64").name == "u8_argmin_along_i64__avx2"
     for spec, message in (
-        (Extreme("avx2", True, type="bool"), "no extreme of bool"),
-        (Extreme("avx2", True, index="i16"), "indices are i32 or i64"),
+        (ArgReduce("avx2", True, type="bool"), "no extreme of bool"),
+        (ArgReduce("avx2", True, index="i16"), "indices are i32 or i64"),
     ):
         with pytest.raises(CompileError, match=message):
             spec.emit(all_targets()["avx2"])
@@ -99,4 +101,4 @@ def test_names_and_refusals() -> None:
 def test_it_compiles(target: Target) -> None:
     for along in (False, True):
         for type in DTYPES:
-            assembly(Extreme(target.name, True, along, type, "i64"), target)
+            assembly(ArgReduce(target.name, True, along, type, "i64"), target)

@@ -1,4 +1,4 @@
-"""`extreme`: where the greatest or the least element along one dimension is."""
+"""`arg_reduce`: where the greatest or the least element along one dimension is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gossamer.targets import Target
 
 
 @record(frozen=True)
-class Extreme(KernelSpec):
+class ArgReduce(KernelSpec):
     """y[outer, inner] = the first index of the greatest of x[outer, count, inner]; of the least, unless ``greatest``.
 
     NaN counts only where there is nothing else, and then the index is 0. ``type`` is that of x, ``index`` that of y,

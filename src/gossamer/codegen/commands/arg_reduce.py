@@ -1,11 +1,11 @@
-"""`extreme`: where the greatest or the least element along a dimension is, which goes. Settings are axis, greatest."""
+"""`arg_reduce`: where the greatest or the least element along a dimension is. Settings are axis and greatest."""
 
 from __future__ import annotations
 
 from gossamer.codegen.commands import Build, blocks_of
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.graph import Kernel
-from gossamer.codegen.kernels.extreme import Extreme
+from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.schema.enums import TensorType
 
@@ -28,7 +28,7 @@ def commands(node: Kernel, build: Build) -> None:
     # A boolean is a byte of 0 or 1.
     type = "u8" if x.type == TensorType.BOOL else ELEMENT_OF[x.type]
     build.repeat(
-        Extreme(build.target.name, node.settings["greatest"], along, type, ELEMENT_OF[y.type]),
+        ArgReduce(build.target.name, node.settings["greatest"], along, type, ELEMENT_OF[y.type]),
         outer,
         ("x", "y"),
         x=build.address(x),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from gossamer.codegen.graph import KernelGraph
-from gossamer.codegen.passes import shared
+from gossamer.codegen.passes import common_subexpressions
 from gossamer.schema import TensorType
 from gossamer.views import Buffer, View
 
@@ -16,7 +16,7 @@ def read(graph: KernelGraph, *views: View) -> list[str]:
     """The kinds of what is left, after somebody has read all of these."""
     for view in views:
         graph.add("copy", [view], view.shape, view.type)
-    shared.run(graph)
+    common_subexpressions.run(graph)
     return [kernel.kind for kernel in graph.kernels]
 
 
