@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -158,6 +159,8 @@ class GraphLowering(Lowering):
         raise Refused(reason)
 
     def reshape(self, view: View, shape: Sequence[int]) -> View:
+        if prod(shape) != view.size:  # what the file says of a tensor that another operator shapes when it runs
+            self.refuse(f"the shapes {list(view.shape)} and {list(shape)} contradict each other until the model runs")
         reshaped = view.reshape(shape)
         if reshaped is None:
             reshaped = self.copy(view).reshape(shape)
