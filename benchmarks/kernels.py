@@ -28,9 +28,9 @@ from numpy.lib.stride_tricks import as_strided
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from gossamer.codegen.expression import Expression
+from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.dot import MAX_ROWS, rows_of_weights
 from gossamer.codegen.kernels.elementwise import Map
-from gossamer.codegen.kernels.extreme import Extreme
 from gossamer.codegen.kernels.move import Copy, Transpose
 from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.winograd import planes_of
@@ -56,10 +56,10 @@ from gossamer.schema.options import (
 from gossamer.targets import Target, all_targets, host_target
 from tests.codegen.kernels import (
     harness,
+    test_arg_reduce,
     test_depthwise,
     test_dot,
     test_elementwise,
-    test_extreme,
     test_move,
     test_normalize,
     test_reduce,
@@ -339,7 +339,7 @@ def captured(call: Run) -> Run:
         test_depthwise,
         test_dot,
         test_elementwise,
-        test_extreme,
+        test_arg_reduce,
         test_move,
         test_normalize,
         test_reduce,
@@ -465,7 +465,7 @@ def others(target: Target) -> Iterator[Row]:
     for along, shape in ((True, (257 * 257, 21, 1)), (False, (1, 128, 4096)), (True, (128, 30522, 1))):
         x, index = random(*shape), np.zeros((shape[0], shape[2]), np.int32)
         ours = captured(
-            lambda x=x, index=index, along=along: test_extreme.extreme(Extreme(target.name, True, along), x, index)
+            lambda x=x, index=index, along=along: test_arg_reduce.extreme(ArgReduce(target.name, True, along), x, index)
         )
         options = ArgMaxOptions(output_type=TensorType.INT32)
         peer = litert("ARG_MAX", [tensor(x), const(1)], index.shape, options, np.int32)
