@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from math import gcd
@@ -71,10 +72,9 @@ def _quantized_cycles(target: Target, mr: int, nv: int, steps: int, half: bool =
     return steps * step + mr * nv * (2.0, 1.2, 1.4, 1.0)[min(nv, 4) - 1] + 6
 
 
-@cache
-def quantized_tiles(target: Target, columns: int, channels: int, steps: int, half: bool = False) -> tuple[Tile, ...]:
+def quantized_tiles(target: Target, columns: int, channels: int, steps: int, half: bool = False) -> Iterator[Tile]:
     """The tile of `quantized_tile`, then all others: those that waste least first."""
-    best = quantized_tile(target, columns, channels, steps, half)
+    yield quantized_tile(target, columns, channels, steps, half)
     vectors = -(-channels // target.lanes())
 
     def cost(tile: Tile) -> float:
@@ -82,20 +82,16 @@ def quantized_tiles(target: Target, columns: int, channels: int, steps: int, hal
         cycles = whole * _quantized_cycles(target, *tile, steps)
         return -(-columns // tile[0]) * (cycles + (_quantized_cycles(target, tile[0], rest, steps) if rest else 0))
 
-    return (best, *sorted(_all_tiles(target, "quantized_gemm", columns, vectors), key=cost))
+    yield from sorted(_all_tiles(target, "quantized_gemm", columns, vectors), key=cost)
 
 
-@cache
-def gemm_tiles(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> tuple[Tile, ...]:
+def gemm_tiles(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Iterator[Tile]:
     """The tile of `gemm_tile`, then all others: those that waste least first."""
-    best = gemm_tile(target, columns, channels, depth, a_stride)
+    yield gemm_tile(target, columns, channels, depth, a_stride)
     vectors = -(-channels // target.lanes())
-    return (
-        best,
-        *sorted(
-            _all_tiles(target, "gemm", columns, vectors),
-            key=lambda tile: _cost(target, tile, columns, channels, depth, a_stride),
-        ),
+    yield from sorted(
+        _all_tiles(target, "gemm", columns, vectors),
+        key=lambda tile: _cost(target, tile, columns, channels, depth, a_stride),
     )
 
 

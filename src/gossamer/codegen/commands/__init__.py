@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
@@ -364,10 +365,11 @@ class Build:
 
     def first(self, choices: Iterable[T], kernels: Callable[[T], Iterable[KernelSpec]]) -> T:
         """The first choice whose kernels are at hand; if there is none, the first of all."""
-        if self._at_hand is None:
-            return next(iter(choices))
-        found = list(choices)
-        return next((choice for choice in found if self.has(*kernels(choice))), found[0])
+        rest = iter(choices)
+        best = next(rest)
+        if self._at_hand is None:  # and no others are looked for
+            return best
+        return next((choice for choice in chain([best], rest) if self.has(*kernels(choice))), best)
 
     def _choose(self, spec: KernelSpec) -> KernelSpec | None:
         if self._at_hand is None:

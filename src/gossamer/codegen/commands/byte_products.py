@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -98,8 +97,8 @@ class QuantizedContraction(Tiled):
         for half in dict.fromkeys((self._suits_half(), False)):
             self._has_half = half
             tiles = quantized_tiles(build.dots, self.columns, self.weights.channels, self.steps, half)
-            choice = build.first(product(tiles, (True, False)), self._kernels)
-            if build.has(*self._kernels(choice)):
+            choice = build.first(((tile, streams) for tile in tiles for streams in (True, False)), self._kernels)
+            if not half or build.has(*self._kernels(choice)):
                 break
         return choice
 

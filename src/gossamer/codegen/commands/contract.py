@@ -7,7 +7,7 @@ by which the weights are multiplied first; settings a `Geometry`. Weights that t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -246,7 +246,7 @@ class Contraction(Tiled):
         self.is_dot = single and few and weights.is_dense and self.scale is None
         a_stride = self.a_steps[2] * (self.columns > 1)
         tiles = gemm_tiles(target, self.columns, weights.channels, weights.depth, a_stride)
-        self._settle(self.build.first(product(tiles, (True, False)), self._kernels))
+        self._settle(self.build.first(((tile, streams) for tile in tiles for streams in (True, False)), self._kernels))
         packed_matrix = _packed_bytes(self.build, weights, self.panels)
         self.b_image = packed_matrix if weights.image else 0
         self.packed_bytes = _rounded_up(packed_matrix * (self.images if weights.image else 1), _ALIGNMENT)
@@ -506,7 +506,7 @@ def tile_at_hand(
             ragged, half = last_vector(target, panels.tail)
             yield Gemm(target.name, tile[0], panels.rest_nv, epilogue, conv, ragged, half=half)
 
-    return build.first((*tiles, *gemm_tiles(target, columns, channels, depth, a_stride)), kernels)
+    return build.first(chain(tiles, gemm_tiles(target, columns, channels, depth, a_stride)), kernels)
 
 
 def moved(address: Address, bytes: int) -> Address:
