@@ -266,9 +266,11 @@ _LISTED = (
     Kind("depthwise", _DEPTHWISE, Geometry, _depthwise, epilogue="floats", window=_PLAIN, lies="rows"),
     Kind("depthwise16", ("x", "filter"), ("geometry",), _depthwise, window=_NAMED, lies="rows"),
     Kind("dot16", ("x", "weights"), flops=_dot),
+    Kind("dynamic_parameters", ("ranges",), ("rule",), shareable=True),
+    Kind("dynamic_quantize", ("x", "headers"), ("rule",), _elementwise, lies="rows", shareable=True),
+    Kind("dynamic_range", ("x",), flops=_reduce, lies="rows", shareable=True),
     Kind("arg_reduce", ("x",), ("axis", "greatest"), _reduce),
     Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from"),
-    Kind("grid", ("ranges",), ("rule",), shareable=True),
     # Zero points of images are known in a run, and differ; so images have their padding already.
     Kind(
         "hybrid",
@@ -288,7 +290,6 @@ _LISTED = (
         window=_PLAIN,
         lies="rows",
     ),
-    Kind("levels", ("x", "headers"), ("rule",), _elementwise, lies="rows", shareable=True),
     Kind("localresponse", ("x",), ("radius", "bias", "alpha", "beta"), _local_response, lies="rows"),
     Kind("loop", ("flag", "*read"), Turn),
     Kind(
@@ -342,7 +343,6 @@ _LISTED = (
         window=replace(_NAMED, stored=False),
         lies="rows",
     ),
-    Kind("range", ("x",), flops=_reduce, lies="rows", shareable=True),
     Kind("reduce", ("x",), tuple, _reduce, epilogue="floats", lies="rows", reduced=lambda settings: settings[1]),
     Kind("resize", ("x",), ("rows", "columns"), _resize, lies="rows"),
     Kind(

@@ -192,13 +192,13 @@ def images(graph: Lowering, x: View, rule: str) -> tuple[View, View]:
 
 
 def _headers(graph: Lowering, x: View, rule: str) -> View:
-    ranges = graph.kernel("range", x, shape=(x.shape[0], 2, BLOCKS), type=TensorType.FLOAT32)
-    return graph.kernel("grid", ranges, shape=(x.shape[0], HEADER), type=TensorType.INT8, rule=rule)
+    ranges = graph.kernel("dynamic_range", x, shape=(x.shape[0], 2, BLOCKS), type=TensorType.FLOAT32)
+    return graph.kernel("dynamic_parameters", ranges, shape=(x.shape[0], HEADER), type=TensorType.INT8, rule=rule)
 
 
 def _levels(graph: Lowering, x: View, headers: View, rule: str) -> View:
     type = TensorType.INT8 if rule == "qd8" else TensorType.FLOAT32
-    return graph.kernel("levels", x, headers, shape=x.shape, type=type, rule=rule)
+    return graph.kernel("dynamic_quantize", x, headers, shape=x.shape, type=type, rule=rule)
 
 
 def _frame(graph: Lowering, image: Shape, headers: View, geometry: Geometry) -> View | None:

@@ -29,8 +29,8 @@ def test_equal_kernels_are_one() -> None:
 
 def test_settings_count() -> None:
     graph, x = KernelGraph(), Buffer((1, 2, 16), F32).view()
-    headers = [graph.add("grid", [x], (1, 16), I8, {"rule": rule}) for rule in ("qd8", "builtin", "qd8")]
-    assert read(graph, *headers) == ["grid", "grid", "copy", "copy", "copy"]
+    headers = [graph.add("dynamic_parameters", [x], (1, 16), I8, {"rule": rule}) for rule in ("qd8", "builtin", "qd8")]
+    assert read(graph, *headers) == ["dynamic_parameters", "dynamic_parameters", "copy", "copy", "copy"]
 
 
 def test_types_count() -> None:

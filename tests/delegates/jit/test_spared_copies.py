@@ -196,7 +196,7 @@ def test_hybrid_images_are_written_into_their_padding() -> None:
     x = make.activations(1, 9, 7, 24)
     y = make.convolution(make.convolution(x, 24, 3), 24, 3)
     # What is around an image depends on its zero point, and is written in every run: two runs of bytes.
-    expected = {"range": 2, "grid": 2, "levels": 2, "hybrid": 2, "copy": 4}
+    expected = {"dynamic_range": 2, "dynamic_parameters": 2, "dynamic_quantize": 2, "hybrid": 2, "copy": 4}
     assert kinds(make, x, make.add(x, y)) == expected
 
 

@@ -1,4 +1,4 @@
-"""`range`: the lows and the highs of images [N, H, W, C], in blocks: y is [N, 2, blocks]."""
+"""`dynamic_range`: the lows and the highs of images [N, H, W, C], in blocks: y is [N, 2, blocks]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`grid`: the headers [N, 16] of images, of whose ranges operand 0 has the blocks. ``rule`` is that of `dynamic`."""
+"""`dynamic_parameters`: scales and zero points of images, as headers [N, 16], of the blocks of ranges in operand 0.
+
+``rule`` is that of `gossamer.codegen.kernels.dynamic`.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
-"""`levels`: images [N, H, W, C] on the grids of their headers, operand 1. ``rule`` is that of `dynamic`."""
+"""`dynamic_quantize`: images [N, H, W, C] as levels by the scales and zero points of their headers, operand 1.
+
+``rule`` is that of `gossamer.codegen.kernels.dynamic`.
+"""
 
 from __future__ import annotations
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.range import walk
+from gossamer.codegen.commands.dynamic_range import walk
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.dynamic import QuantizeImages, levels_of
 
