@@ -7,7 +7,7 @@ rounding): a real multiplier becomes ``multiplier * 2**(shift - 31)`` with a 32-
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -97,13 +97,30 @@ def per_channel(scales: ArrayLike, dimension: int, zero_points: ArrayLike | None
     return Quantization(values, _frozen(points, np.int32), dimension)
 
 
-def quantize_multiplier(real: float) -> tuple[int, int]:
-    """(significand, shift) with real ~ significand * 2**(shift - 31) and 2**30 <= significand < 2**31.
+def along_dimension(quantization: Quantization, rank: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Scales and zero points that broadcast to a tensor of this rank; of shape [] if there is only one scale, or none,
+    which is 0."""
+    if not quantization.per_channel:
+        return np.array(quantization.scale, np.float32), np.array(quantization.zero_point, np.float32)
+    shape = [1] * rank
+    shape[quantization.dimension] = -1
+    return quantization.scales.reshape(shape), quantization.zero_points.reshape(shape).astype(np.float32)
+
+
+class QuantizedMultiplier(NamedTuple):
+    """A real factor in fixed point: multiplier * 2**(shift - 31), a 32-bit significand and an exponent."""
+
+    multiplier: int
+    shift: int
+
+
+def quantize_multiplier(real: float) -> QuantizedMultiplier:
+    """real ~ multiplier * 2**(shift - 31) with 2**30 <= multiplier < 2**31.
 
     Multipliers under about 2**-32 flush to (0, 0), as TFLite's QuantizeMultiplier does.
     """
     if real == 0.0 or not math.isfinite(real):
-        return 0, 0
+        return QuantizedMultiplier(0, 0)
     mantissa, shift = math.frexp(real)
     # TfLiteRound rounds halves away from zero.
     significand = int(math.copysign(math.floor(abs(mantissa) * (1 << 31) + 0.5), mantissa))
@@ -111,8 +128,15 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
         significand //= 2
         shift += 1
     if shift < -31:
-        return 0, 0
-    return significand, shift
+        return QuantizedMultiplier(0, 0)
+    return QuantizedMultiplier(significand, shift)
+
+
+def checked_log2(scale: float) -> int | None:
+    """log2 of a scale if it is whole within 0.001, in float32 as TFLite's CheckedLog2; else ``None``."""
+    log2 = np.log(np.float32(scale)) * (np.float32(1) / np.log(np.float32(2)))
+    whole = np.rint(log2)
+    return int(whole) if np.abs(log2 - whole) < np.float32(1e-3) else None
 
 
 def quantize_multipliers(reals: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -129,11 +153,14 @@ def quantize_multipliers(reals: ArrayLike) -> tuple[NDArray[np.int64], NDArray[n
     return significand, shift
 
 
-def saturating_rounding_doubling_high_mul(a: Int, b: ArrayLike) -> NDArray[np.int64]:
-    """High 32 bits of 2*a*b, rounded to nearest with halves upwards; int32 values in int64 arrays."""
+def high_mul(a: ArrayLike, b: ArrayLike, bits: int = 32) -> NDArray[np.int64]:
+    """High ``bits`` bits of 2*a*b, rounded to nearest with halves upwards, saturated; integers of so many bits in int64
+    arrays. gemmlowp's SaturatingRoundingDoublingHighMul: the product of fixed-point numbers, whose integer bits add up.
+    """
     # gemmlowp nudges by the sign and truncates; adding half and flooring is the same for every product.
-    result: NDArray[np.int64] = (np.asarray(a, np.int64) * np.asarray(b, np.int64) + (1 << 30)) >> 31
-    return np.minimum(result, INT32_MAX)
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    result: NDArray[np.int64] = (product + (1 << (bits - 2))) >> (bits - 1)
+    return np.minimum(result, (1 << (bits - 1)) - 1)
 
 
 def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int64]:
@@ -154,7 +181,7 @@ def multiply_by_quantized_multiplier(x: Int, multiplier: ArrayLike, shift: Array
     shift = np.asarray(shift, np.int64)
     shifted = np.asarray(x, np.int64) << np.maximum(shift, 0)
     shifted = shifted.astype(np.int32).astype(np.int64)  # the 32-bit product wraps there
-    return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(shifted, multiplier), np.maximum(-shift, 0))
+    return rounding_divide_by_pot(high_mul(shifted, multiplier), np.maximum(-shift, 0))
 
 
 def multiply_by_quantized_multiplier_64(x: Int, multiplier: ArrayLike, shift: ArrayLike) -> NDArray[np.int64]:
@@ -204,6 +231,12 @@ def integer_range(tensor_type: int) -> tuple[int, int]:
     if numpy_dtype(tensor_type).kind == "u":
         return 0, (1 << bits) - 1
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def saturated(levels: NDArray[Any], tensor_type: int) -> NDArray[Any]:
+    """Levels clamped to an integer type, in its dtype."""
+    result: NDArray[Any] = np.clip(levels, *integer_range(tensor_type)).astype(numpy_dtype(tensor_type))
+    return result
 
 
 _REAL_RANGE: dict[int, tuple[float, float]] = {

@@ -9,15 +9,15 @@ import pytest
 
 from gossamer.codegen.expression import Expression, parameters_of
 from gossamer.codegen.kernels.elementwise import Map
-from gossamer.ops import _fixed_point
-from gossamer.ops._fixed_point import SIGMOID
+from gossamer.ops import _fixed_point, _lookup_tables
+from gossamer.ops._lookup_tables import SIGMOID
 from gossamer.quantization import (
+    high_mul,
     multiply_by_quantized_multiplier,
     multiply_by_quantized_multiplier_64,
     quantize_multipliers,
     round_half_away,
     rounding_divide_by_pot,
-    saturating_rounding_doubling_high_mul,
 )
 from gossamer.targets import Target
 from tests.codegen.kernels.harness import block, guarded, on_every_target, run
@@ -62,9 +62,7 @@ def test_requantizing(target: Target) -> None:
     got = apply(target, ("requant", 0, 1, 2), *operands)
     np.testing.assert_array_equal(got, multiply_by_quantized_multiplier(x, multiplier, shift))
     # Halves upwards, twice.
-    high = saturating_rounding_doubling_high_mul(
-        (x.astype(np.int64) << np.maximum(shift, 0)).astype(np.int32).astype(np.int64), multiplier
-    )
+    high = high_mul((x.astype(np.int64) << np.maximum(shift, 0)).astype(np.int32).astype(np.int64), multiplier)
     right = np.maximum(-shift, 0)
     wanted = (high + ((np.int64(1) << right) >> 1)) >> right
     np.testing.assert_array_equal(apply(target, ("requantup", 0, 1, 2), *operands), wanted)
@@ -84,7 +82,7 @@ def test_common_scale(target: Target) -> None:
     words = np.array([5, 15, multiplier, -shift], np.int32)
     got = apply(target, ("scalein", FIRST, 1), EVERY, words)
     shifted = (EVERY.astype(np.int64) - 5) << 15
-    wanted = rounding_divide_by_pot(saturating_rounding_doubling_high_mul(shifted, multiplier), -shift)
+    wanted = rounding_divide_by_pot(high_mul(shifted, multiplier), -shift)
     np.testing.assert_array_equal(got, wanted)
 
 
@@ -127,17 +125,17 @@ def test_saturation_and_products(target: Target) -> None:
     np.testing.assert_array_equal(apply(target, ("saturate16", 0), x), np.clip(x, -32768, 32767))
     y = EVERY[::-1].copy()
     got = apply(target, ("product16", FIRST, ("toi32", 1)), EVERY, y)
-    np.testing.assert_array_equal(got, _fixed_point.high_mul(EVERY, y, 16))
+    np.testing.assert_array_equal(got, high_mul(EVERY, y, 16))
 
 
 @on_every_target
 def test_interpolation(target: Target) -> None:
-    table = _fixed_point.interpolation_table(np.tanh, (3e-4, 0), (2.0**-15, 0))
+    table = _lookup_tables.interpolation_table(np.tanh, (3e-4, 0), (2.0**-15, 0))
     low = table.astype(np.int64)
     steps = (low[1:] - low[:-1]).astype(np.int16).astype(np.int64)
     words = ((low[:-1] & 0xFFFF) | (steps << 16)).astype(np.int32)
     got = apply(target, ("interpolate", FIRST, 1), EVERY, words, type="i16")
-    np.testing.assert_array_equal(got, _fixed_point.interpolate(EVERY, table))
+    np.testing.assert_array_equal(got, _lookup_tables.interpolate(EVERY, table))
 
 
 @on_every_target
@@ -145,7 +143,7 @@ def test_interpolation(target: Target) -> None:
 def test_table_functions(target: Target, multiplier: int, shift: int) -> None:
     pairs = (SIGMOID[:-1] | (SIGMOID[1:] << 16)).astype(np.uint32)
     words = np.concatenate([np.array([multiplier, shift], np.uint32), pairs]).view(np.int32)
-    for name, reference in (("sigmoid16", _fixed_point.table_logistic), ("tanh16", _fixed_point.table_tanh)):
+    for name, reference in (("sigmoid16", _lookup_tables.table_logistic), ("tanh16", _lookup_tables.table_tanh)):
         got = apply(target, (name, FIRST, 1), EVERY, words, type="i16")
         np.testing.assert_array_equal(got, reference(EVERY, multiplier, shift))
 

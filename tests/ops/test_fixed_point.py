@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from gossamer.ops import _fixed_point as fixed
+from gossamer.ops import _lookup_tables
+from gossamer.quantization import high_mul
 
 ULP = {32: 2.0**-31, 16: 2.0**-15}
 
@@ -71,9 +73,9 @@ def test_inverse_square_root() -> None:
 
 def test_high_mul_rounds_halves_upwards_and_saturates() -> None:
     half = 1 << 30
-    np.testing.assert_array_equal(fixed.high_mul([1, -1, 3, -3], half), [1, 0, 2, -1])
-    assert fixed.high_mul(-(1 << 31), -(1 << 31)) == (1 << 31) - 1
-    assert fixed.high_mul(-(1 << 15), -(1 << 15), 16) == (1 << 15) - 1
+    np.testing.assert_array_equal(high_mul([1, -1, 3, -3], half), [1, 0, 2, -1])
+    assert high_mul(-(1 << 31), -(1 << 31)) == (1 << 31) - 1
+    assert high_mul(-(1 << 15), -(1 << 15), 16) == (1 << 15) - 1
 
 
 def test_rescale_saturates_and_rounds() -> None:
@@ -88,7 +90,7 @@ def test_leading_zeros() -> None:
 
 
 def test_interpolation_takes_its_ends_and_meets_the_function() -> None:
-    table = fixed.interpolation_table(np.sin, (2**-14, 0), (2**-15, 0))
+    table = _lookup_tables.interpolation_table(np.sin, (2**-14, 0), (2**-15, 0))
     assert table.shape == (513,)
     x = np.arange(-32768, 32768).astype(np.int16)
-    np.testing.assert_allclose(fixed.interpolate(x, table), np.sin(x / 2**14) * 2**15, atol=3)
+    np.testing.assert_allclose(_lookup_tables.interpolate(x, table), np.sin(x / 2**14) * 2**15, atol=3)

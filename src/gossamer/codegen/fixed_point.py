@@ -173,7 +173,7 @@ def _from_table(f: Function, x: Value, words: Words, bits: int) -> tuple[Value, 
 
 
 def sigmoid_16(f: Function, x: Value, words: Words) -> Value:
-    """`gossamer.ops._fixed_point.table_logistic`."""
+    """`gossamer.ops._lookup_tables.table_logistic`."""
     scaled, value = _from_table(f, x, words, 9)
     upper = f.wrapping("add", value, 1 << 9)
     lower = f.wrapping("sub", f.constant(x.type, (1 << 25) + (1 << 9) - 1), value)
@@ -181,7 +181,7 @@ def sigmoid_16(f: Function, x: Value, words: Words) -> Value:
 
 
 def tanh_16(f: Function, x: Value, words: Words) -> Value:
-    """`gossamer.ops._fixed_point.table_tanh`."""
+    """`gossamer.ops._lookup_tables.table_tanh`."""
     scaled, value = _from_table(f, x, words, 8)
     upper = f.wrapping("add", value, (1 << 7) - (1 << 23))
     lower = f.wrapping("sub", f.constant(x.type, (1 << 23) + (1 << 7) - 1), value)

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_binary, require_scale
-from gossamer.ops._fixed_point_lowering import FIRST, SECOND, operand
-from gossamer.ops._rescale import OperandScale, divide_by_any_pot
+from gossamer.ops._rescaling import FIRST, SECOND, OperandScale, divide_by_any_pot, scale_in
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
-from gossamer.quantization import quantize_multiplier, saturating_rounding_doubling_high_mul
+from gossamer.quantization import high_mul, quantize_multiplier
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
@@ -46,9 +45,7 @@ class _LargeScale:
     shift: int
 
     def __call__(self, x: Array) -> Array:
-        product = saturating_rounding_doubling_high_mul(
-            (x.astype(np.int64) - self.zero_point) << _LEFT_SHIFT, self.multiplier
-        )
+        product = high_mul((x.astype(np.int64) - self.zero_point) << _LEFT_SHIFT, self.multiplier)
         return divide_by_any_pot(product, -self.shift)
 
 
@@ -95,7 +92,7 @@ def lower_comparison(graph: Lowering, function: str) -> None:
     """State the operator as a function of both inputs."""
     if graph.data is not None:
         rescaled: Rescaled = graph.data
-        operands = [operand(graph, scale) for scale in (rescaled.first, rescaled.second)]
+        operands = [scale_in(graph, scale) for scale in (rescaled.first, rescaled.second)]
         expression = (function, ("scalein", FIRST, 2), ("scalein", SECOND, 3))
         graph.result(graph.map(expression, graph.value(0), graph.value(1), *operands, type=TensorType.BOOL))
         return

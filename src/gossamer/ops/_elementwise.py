@@ -10,7 +10,7 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops.lowering import Expression, Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, TensorInfo
+from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape, TensorInfo
 from gossamer.quantization import activation_range, quantized_activation_range
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import View
@@ -42,6 +42,21 @@ def require_scale(ctx: Context, name: str, tensor: TensorInfo) -> float:
         got = "none" if scales.size == 0 else f"{scales.size} scales" if scales.size > 1 else f"scale {scale}"
         ctx.fail(f"{name} of type {type_name(tensor.type)} needs one finite scale above 0, got {got}")
     return scale
+
+
+def require_channels(ctx: Context, name: str, tensor: TensorInfo, shape: Shape) -> None:
+    """Raise unless a tensor of this shape, quantized with several scales, has one for each index along its quantized
+    dimension, and as many zero points or a single one."""
+    quantization = tensor.quantization
+    dimension, scales = quantization.dimension, quantization.scales
+    if not 0 <= dimension < len(shape):
+        ctx.fail(f"{name} is quantized along dimension {dimension}, but has shape {list(shape)}")
+    if scales.size != shape[dimension]:
+        ctx.fail(f"{name} has {scales.size} scales for dimension {dimension} of {list(shape)}")
+    if quantization.zero_points.size not in (1, scales.size):
+        ctx.fail(f"{name} has {scales.size} scales and {quantization.zero_points.size} zero points")
+    if not (scales > 0).all():
+        ctx.fail(f"{name} needs scales above 0, got {float(scales.min())}")
 
 
 def require_symmetric(ctx: Context, *tensors: TensorInfo) -> None:
@@ -157,3 +172,18 @@ def nonzero_divisor(graph: Lowering) -> View:
     if not value.all():
         graph.refuse(f"{graph.op.inputs[1]} has zeros")
     return y
+
+
+def not_negative(graph: Lowering, x: View) -> View:
+    """int16 values in 32 bits. Where one is negative, the kernel faults, and the reference kernel says so."""
+    one = graph.array(np.array(1, np.int32))
+    raised = graph.map(("relu", ("add", ("toi32", 0), 1)), x, one, type=TensorType.INT32)
+    checked = graph.kernel("nonzero", raised, shape=x.shape, type=TensorType.INT32)
+    return graph.map("sub", checked, one)
+
+
+def checked_levels(graph: Lowering, x: View, zero_point: int) -> View:
+    """Levels of int8, none of which stands for a negative number: else it is as with `not_negative`."""
+    zero = graph.array(np.array(zero_point, np.int32))
+    centred = graph.map(("sub", ("toi32", 0), 1), x, zero, type=TensorType.INT16)
+    return graph.map("add", not_negative(graph, centred), zero, type=x.type)

@@ -23,7 +23,7 @@ import numpy as np
 
 from gossamer.dtypes import type_name
 from gossamer.ops import _int16
-from gossamer.ops._fixed_point import high_mul, rescale
+from gossamer.ops._fixed_point import rescale
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._lstm_integer import logistic as fixed_logistic
@@ -33,7 +33,7 @@ from gossamer.ops._recurrent import times
 from gossamer.ops._vector_activation import logistic, tanh
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
-from gossamer.quantization import quantize_multiplier, rounding_divide_by_pot
+from gossamer.quantization import high_mul, quantize_multiplier, rounding_divide_by_pot
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.views import View

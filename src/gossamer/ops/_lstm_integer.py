@@ -26,29 +26,33 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.ops import _fixed_point, _int16
-from gossamer.ops._fixed_point_lowering import result
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._lstm import PEEPHOLE_GATES, Cell, Operands
 from gossamer.ops._recurrent import check_steps, read_state, sequence_of, step_of, write_state
+from gossamer.ops._rescaling import scale_out
 from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
-from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
+from gossamer.quantization import (
+    QuantizedMultiplier,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rounding_divide_by_pot,
+)
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.views import View
 
 Ints = NDArray[np.int64]
-Multiplier = tuple[int, int]
 
 
 @record(frozen=True)
 class GateScales:
     """Multipliers of a gate's products, of its coefficients, and the least variance."""
 
-    inputs: Multiplier
-    recurrent: Multiplier
-    peephole: Multiplier
-    norm: Multiplier
+    inputs: QuantizedMultiplier
+    recurrent: QuantizedMultiplier
+    peephole: QuantizedMultiplier
+    norm: QuantizedMultiplier
     least_variance: int
 
 
@@ -59,9 +63,9 @@ class Scales:
     gates: dict[str, GateScales]
     cell_exponent: int
     cell_clip: int
-    hidden: Multiplier
+    hidden: QuantizedMultiplier
     hidden_zero: int
-    projection: Multiplier
+    projection: QuantizedMultiplier
     proj_clip: int
 
 
@@ -79,7 +83,7 @@ def prepare_scales(ctx: PrepareContext, operands: Operands, cell: Cell) -> Scale
     hidden = ctx.intermediates[4]
     hidden_scale = scale_of(ctx, "intermediate tensor 4", hidden)
     state_scale = scale_of(ctx, "output_state", state)
-    projection: Multiplier = (0, 0)
+    projection: QuantizedMultiplier = QuantizedMultiplier(0, 0)
     if cell.projection:
         weight_scale = scale_of(ctx, "projection_weights", operands.require("projection_weights"))
         projection = quantize_multiplier(float(weight_scale * hidden_scale / state_scale))
@@ -108,7 +112,7 @@ def _gate_scales(ctx: PrepareContext, operands: Operands, cell: Cell, exponent: 
             scale_of(ctx, name, operands.require(name))
             for name in (f"input_to_{gate}_weights", f"recurrent_to_{gate}_weights")
         ]
-        peephole: Multiplier = (0, 0)
+        peephole: QuantizedMultiplier = QuantizedMultiplier(0, 0)
         if cell.peephole and gate in PEEPHOLE_GATES:
             scale = scale_of(ctx, f"cell_to_{gate}_weights", operands.require(f"cell_to_{gate}_weights"))
             peephole = quantize_multiplier(float(np.float32(2.0**exponent * float(scale) / float(total))))
@@ -202,7 +206,7 @@ class IntegerGate:
         return _saturated(multiply_by_quantized_multiplier(rounded, multiplier, shift + 12))
 
 
-def _scaled_product(x: Array, weights: Array, bias: Ints, multiplier: Multiplier) -> Ints:
+def _scaled_product(x: Array, weights: Array, bias: Ints, multiplier: QuantizedMultiplier) -> Ints:
     return multiply_by_quantized_multiplier((integer_matmul(x, weights.T) + bias).astype(np.int32), *multiplier)
 
 
@@ -349,7 +353,7 @@ class _Lowered:
         """A constant operand of each gate, one after the other."""
         return np.concatenate([self.graph.known(self.cell.places[name.format(gate)]) for gate in self.cell.gates])
 
-    def multipliers(self, of_gates: list[Multiplier]) -> list[View]:
+    def multipliers(self, of_gates: list[QuantizedMultiplier]) -> list[View]:
         """Multipliers and shifts of gates, for each of their cells."""
         columns = np.repeat(np.array(of_gates, np.int32).T, self.cell.cells, axis=1)
         return [self.graph.array(column) for column in columns]
@@ -400,7 +404,7 @@ class _Lowered:
         shown = (f"fixedtanh{15 + scales.cell_exponent}", ("toi32", 1))
         hidden = ("scaleout", ("mul", released, shown), 2)
         zero = -scales.hidden_zero if cell.projection else scales.hidden_zero
-        to = result(graph, *scales.hidden, zero, -128, 127)
+        to = scale_out(graph, scales.hidden, zero, -128, 127)
         output_state = graph.map(hidden, output, cell_state, to, type=TensorType.INT8)
         if self.projection is not None:
             output_state = self.projected(output_state, self.projection)
@@ -422,7 +426,7 @@ class _Lowered:
         sums = _int16.products(graph, hidden, weights, -scales.hidden_zero)
         bias = graph.optional_value(places["projection_bias"])
         clip = scales.proj_clip or 128
-        to = result(graph, *scales.projection, self.state_zero, max(-clip, -128), min(clip, 127))
+        to = scale_out(graph, scales.projection, self.state_zero, max(-clip, -128), min(clip, 127))
         total: Expression = 0 if bias is None else ("add", 0, 1)
         operands = [sums] if bias is None else [sums, bias]
         return graph.map(("scaleout", total, len(operands)), *operands, to, type=TensorType.INT8)

@@ -25,9 +25,10 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._lstm import Cell, Operands
-from gossamer.ops._lstm_integer import Multiplier, quantized_clip, scale_of
+from gossamer.ops._lstm_integer import quantized_clip, scale_of
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
 from gossamer.quantization import (
+    QuantizedMultiplier,
     multiply_by_quantized_multiplier,
     multiply_by_quantized_multiplier_64,
     quantize_multiplier,
@@ -47,10 +48,10 @@ INTERMEDIATES = {"forget": (4, 5, 3), "cell": (7, 8, 6), "output": (10, 11, 9)}
 class GateScales:
     """Multipliers of the products to int8, of these to their sum; their zero points; the scale of the coefficients."""
 
-    inputs: Multiplier
-    recurrent: Multiplier
-    input_sum: Multiplier
-    recurrent_sum: Multiplier
+    inputs: QuantizedMultiplier
+    recurrent: QuantizedMultiplier
+    input_sum: QuantizedMultiplier
+    recurrent_sum: QuantizedMultiplier
     input_zero: int
     recurrent_zero: int
     norm: np.float32
@@ -62,7 +63,7 @@ class Scales:
 
     gates: dict[str, GateScales]
     cell_clip: int
-    projection: Multiplier
+    projection: QuantizedMultiplier
     proj_clip: int
 
 
@@ -87,7 +88,7 @@ def prepare_scales(ctx: PrepareContext, operands: Operands, cell: Cell) -> Scale
         recurrent_sum = quantize_multiplier(float(middle[of_state] / middle[of_sum]))
         recurrent_zero = zeros[of_state]
         if gate == "output":
-            recurrent_sum = gates["forget"].recurrent_sum[1], recurrent_sum[1]
+            recurrent_sum = QuantizedMultiplier(gates["forget"].recurrent_sum.shift, recurrent_sum.shift)
             recurrent_zero = zeros[7]
         gates[gate] = GateScales(
             quantize_multiplier(float(weights * input_scale / middle[of_input])),
@@ -151,7 +152,7 @@ def _gate(ctx: InvokeContext, cell: Cell, scales: Scales, gate: str, output_stat
     )
 
 
-def _product(x: Array, weights: Array, multiplier: Multiplier, zero: int) -> Ints:
+def _product(x: Array, weights: Array, multiplier: QuantizedMultiplier, zero: int) -> Ints:
     """A product as int8 values less their zero point."""
     scaled = multiply_by_quantized_multiplier(integer_matmul(x, weights.T).astype(np.int32), *multiplier)
     result: Ints = np.clip(scaled + zero, -128, 127) - zero

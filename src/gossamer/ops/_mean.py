@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import require_scale
-from gossamer.ops._fixed_point import saturated, wrap_int32
+from gossamer.ops._fixed_point import wrap_int32
 from gossamer.ops._reduce import (
     BYTES,
     axes_of,
@@ -24,35 +24,34 @@ from gossamer.ops._reduce import (
     reduced_shape,
     resolved_axes,
 )
+from gossamer.ops._rescaling import scale_out
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
-from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, quantize_multiplier
-from gossamer.records import record
+from gossamer.quantization import (
+    QuantizedMultiplier,
+    integer_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    saturated,
+)
 from gossamer.schema.enums import TensorType
 from gossamer.views import View
 
 
-@record(frozen=True)
-class Rescaling:
-    """Multiplier from the input's scale to the output's."""
-
-    multiplier: int
-    shift: int
-
-    def divided(self, n: int) -> Rescaling:
-        """The multiplier over n."""
-        left = max(min(n.bit_length() - 1, 32, 31 + self.shift), 0)
-        return Rescaling((self.multiplier << left) // n, self.shift - left)
-
-
-def prepare_sum(ctx: PrepareContext) -> Rescaling | None:
-    """Prepare of MEAN and SUM; data for quantized types."""
+def prepare_sum(ctx: PrepareContext) -> QuantizedMultiplier | None:
+    """Prepare of MEAN and SUM; of quantized types the multiplier from the input's scale to the output's."""
     prepare_reduction(ctx, accumulator=True)
     x, output = ctx.input(0), ctx.output()
     if x.type not in BYTES:
         return None
     ratio = require_scale(ctx, "input", x) / require_scale(ctx, "output", output)
-    return Rescaling(*quantize_multiplier(ratio))
+    return quantize_multiplier(ratio)
+
+
+def _divided(to: QuantizedMultiplier, n: int) -> QuantizedMultiplier:
+    """The multiplier over n."""
+    left = max(min(n.bit_length() - 1, 32, 31 + to.shift), 0)
+    return QuantizedMultiplier((to.multiplier << left) // n, to.shift - left)
 
 
 def quantized_sum(ctx: InvokeContext, *, mean: bool) -> Array:
@@ -61,10 +60,10 @@ def quantized_sum(ctx: InvokeContext, *, mean: bool) -> Array:
     if x.size == 0:
         return np.zeros(reduced_shape(x.shape, axes, keep_dims), x.dtype)
     n = reduced_elements(x.shape, axes)
-    rescaling: Rescaling = ctx.data.divided(n) if mean else ctx.data
+    to: QuantizedMultiplier = _divided(ctx.data, n) if mean else ctx.data
     total = np.add.reduce(x, axis=axes, dtype=np.int64, keepdims=keep_dims)
     centred = wrap_int32(total - ctx.input(0).quantization.zero_point * n)
-    levels = multiply_by_quantized_multiplier(centred, rescaling.multiplier, rescaling.shift)
+    levels = multiply_by_quantized_multiplier(centred, *to)
     return saturated(levels + output.quantization.zero_point, output.type)
 
 
@@ -96,11 +95,9 @@ def lower_quantized_sum(graph: Lowering, *, mean: bool) -> None:
         operands = total(TensorType.INT32), graph.array(np.array(ratio, np.float32))
         y = graph.map(("roundaway", ("mul", ("tof32", 0), 1)), *operands, type=TensorType.INT16)
     elif wide:
-        rescaling: Rescaling = graph.data.divided(count)
-        low, high = integer_range(TensorType.INT16)
-        shift = rescaling.shift
-        words = (rescaling.multiplier, max(shift, 0), max(-shift, 0), output.quantization.zero_point, low, high)
-        y = graph.map("scaleout", total(TensorType.INT32), graph.parameters(*words), type=TensorType.INT16)
+        limits = integer_range(TensorType.INT16)
+        to = scale_out(graph, _divided(graph.data, count), output.quantization.zero_point, *limits)
+        y = graph.map("scaleout", total(TensorType.INT32), to, type=TensorType.INT16)
     else:
         scale = np.float32(x.quantization.scale) / np.float32(output.quantization.scale)
         if mean:

@@ -15,13 +15,14 @@ from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._activation import clamp
 from gossamer.ops._elementwise import prepare_unary, require_symmetric
-from gossamer.ops._fixed_point import look_up, scale_ratio
-from gossamer.ops._fixed_point_lowering import FIRST, rescaled
+from gossamer.ops._lookup_tables import look_up
+from gossamer.ops._rescaling import FIRST, lower_rescaled, scale_ratio
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import InvokeContext, PrepareContext
 from gossamer.quantization import (
     INT32_MAX,
     INT32_MIN,
+    QuantizedMultiplier,
     integer_range,
     multiply_by_quantized_multiplier,
     round_half_away,
@@ -36,8 +37,7 @@ Array = NDArray[Any]
 class QuantizedClamp:
     """The rescaling and the clamp of a quantized operator; ``table`` has the results for 8-bit values."""
 
-    multiplier: int
-    shift: int
+    multiplier: QuantizedMultiplier
     low: int
     high: int
     input_zero: int
@@ -46,7 +46,7 @@ class QuantizedClamp:
 
     def __call__(self, q: Array) -> NDArray[np.int64]:
         """The clamped levels, in int64."""
-        scaled = multiply_by_quantized_multiplier(q.astype(np.int64) - self.input_zero, self.multiplier, self.shift)
+        scaled = multiply_by_quantized_multiplier(q.astype(np.int64) - self.input_zero, *self.multiplier)
         levels: NDArray[np.int64] = np.minimum(np.maximum(scaled + self.output_zero, self.low), self.high)
         return levels
 
@@ -59,14 +59,14 @@ def prepare_clamp(ctx: PrepareContext, low: float, high: float) -> QuantizedClam
         return None
     if x.type == TensorType.INT16:
         require_symmetric(ctx, x, output)
-    multiplier, shift = scale_ratio(ctx, x, output)
+    multiplier = scale_ratio(ctx, x, output)
     input_zero, output_zero = x.quantization.zero_point, output.quantization.zero_point
     scale = np.float32(output.quantization.scale)
     least, greatest = integer_range(x.type)
     with np.errstate(over="ignore", invalid="ignore"):
         bounds = np.clip(round_half_away(np.array([low, high], np.float32) / scale), INT32_MIN, INT32_MAX)
     least, greatest = max(least, output_zero + int(bounds[0])), min(greatest, output_zero + int(bounds[1]))
-    data = QuantizedClamp(multiplier, shift, least, greatest, input_zero, output_zero)
+    data = QuantizedClamp(multiplier, least, greatest, input_zero, output_zero)
     if x.type == TensorType.INT16:
         return data
     dtype = numpy_dtype(x.type)
@@ -86,4 +86,4 @@ def clamped(ctx: InvokeContext, low: float, high: float) -> Array:
 
 def lower_clamp(graph: Lowering, data: QuantizedClamp) -> None:
     """State the clamp of an int16 operand."""
-    rescaled(graph, FIRST, (data.multiplier, data.shift), data.low, data.high, graph.value(0))
+    lower_rescaled(graph, FIRST, data.multiplier, data.low, data.high, graph.value(0))

@@ -16,7 +16,7 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops.lowering import Lowering, is_grid
 from gossamer.ops.op_def import Array
-from gossamer.quantization import activation_range, integer_range
+from gossamer.quantization import QuantizedMultiplier, activation_range, integer_range
 from gossamer.records import replace
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import Requantizing, View
@@ -63,7 +63,7 @@ LEAST_SHIFT = -14
 """Of multipliers for which `rounded_once` is tried: of the scales of 2^-8 it finds 99 %, of 2^-12 24, of 2^-14 4."""
 
 
-def rounded_once(multiplier: int, shift: int, numbers: Requantizing) -> Requantizing | None:
+def rounded_once(to: QuantizedMultiplier, numbers: Requantizing) -> Requantizing | None:
     """The numbers with a scale and a nudge by which floats become the bytes that MultiplyByQuantizedMultiplier makes of
     sums, whatever these are; ``None`` if none are found.
 
@@ -71,6 +71,7 @@ def rounded_once(multiplier: int, shift: int, numbers: Requantizing) -> Requanti
     k - 1/2 + n on. So n is added to its size before it is rounded once. Floats are not exact, but they grow with the
     sum: they are right for all sums if they are for the least that becomes k, and the one before, for each k.
     """
+    multiplier, shift = to
     if multiplier <= 0 or not LEAST_SHIFT <= shift < 0:
         return None
     levels = np.arange(numbers.low + 1, numbers.high + 1) - numbers.zero_point

@@ -11,13 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise
-from gossamer.ops._fixed_point import scale_ratio
-from gossamer.ops._fixed_point_lowering import FIRST, rescaled
-from gossamer.ops._function_table import prepare_unary_quantized
+from gossamer.ops._lookup_tables import prepare_unary_quantized
+from gossamer.ops._rescaling import FIRST, lower_rescaled, scale_ratio
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, quantized
-from gossamer.quantization import multiply_by_quantized_multiplier
+from gossamer.quantization import QuantizedMultiplier, multiply_by_quantized_multiplier
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import AbsOptions
@@ -45,7 +44,7 @@ op = OpDef(
 class _Quantized:
     zero_in: int
     zero_out: int
-    ratio: tuple[int, int] | None
+    ratio: QuantizedMultiplier | None
 
 
 @op.prepare
@@ -77,6 +76,6 @@ def lower(graph: Lowering) -> None:
             limits = graph.parameters(0, -32768, 32767)
             graph.result(graph.map(("limit", ("abs", FIRST), 1), graph.value(0), limits, type=TensorType.INT16))
         else:
-            rescaled(graph, ("abs", FIRST), graph.data.ratio, -32768, 32767, graph.value(0))
+            lower_rescaled(graph, ("abs", FIRST), graph.data.ratio, -32768, 32767, graph.value(0))
         return
     lower_elementwise(graph, "abs")

@@ -32,10 +32,12 @@ from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import quantize_rows
 from gossamer.ops._layout import require_rank
 from gossamer.ops._requantizing import requantizing, rounded_once
+from gossamer.ops._rescaling import scale_out
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, operand_types, option
 from gossamer.quantization import (
+    QuantizedMultiplier,
     multiply_by_quantized_multiplier,
     multiply_by_quantized_multiplier_64,
     quantize_multiplier,
@@ -76,10 +78,9 @@ op = OpDef(
 
 @record(frozen=True, eq=False)
 class Data:
-    """``multiplier`` and ``shift`` of a quantized output; ``scales`` [1] or [columns] of a hybrid rhs."""
+    """``multiplier`` to the scale of a quantized output; ``scales`` [1] or [columns] of a hybrid rhs."""
 
-    multiplier: int = 0
-    shift: int = 0
+    multiplier: QuantizedMultiplier = QuantizedMultiplier(0, 0)
     scales: NDArray[np.float32] | None = None
 
 
@@ -108,11 +109,11 @@ def prepare(ctx: PrepareContext) -> Data:
     if hybrid:
         return Data(scales=_column_scales(ctx, rhs, columns))
     if output.type in (I8, I16):
-        return Data(*_multiplier(ctx, lhs, rhs, output))
+        return Data(_multiplier(ctx, lhs, rhs, output))
     return Data()
 
 
-def _multiplier(ctx: PrepareContext, lhs: TensorInfo, rhs: TensorInfo, output: TensorInfo) -> tuple[int, int]:
+def _multiplier(ctx: PrepareContext, lhs: TensorInfo, rhs: TensorInfo, output: TensorInfo) -> QuantizedMultiplier:
     for name, tensor in (("lhs", lhs), ("rhs", rhs), ("output", output)):
         quantization = tensor.quantization
         several = name == "rhs" and quantization.per_channel
@@ -175,9 +176,9 @@ def reference(ctx: InvokeContext) -> Array:
     shifted = [a.astype(np.int32) - point if point else a for a, point in zip((lhs, rhs), points, strict=True)]
     sums = integer_matmul(shifted[0], shifted[1])
     if output.type == I8:
-        scaled = multiply_by_quantized_multiplier(sums.astype(np.int32), data.multiplier, data.shift)
+        scaled = multiply_by_quantized_multiplier(sums.astype(np.int32), *data.multiplier)
     else:
-        scaled = multiply_by_quantized_multiplier_64(sums, data.multiplier, data.shift)
+        scaled = multiply_by_quantized_multiplier_64(sums, *data.multiplier)
     limits = np.iinfo(np.int8 if output.type == I8 else np.int16)
     clamped: Array = np.clip(scaled + output.quantization.zero_point, limits.min, limits.max)
     return clamped.astype(limits.dtype)
@@ -220,7 +221,8 @@ def _transposed(view: View, transpose: bool) -> View:
 def _lower_int16(graph: Lowering) -> None:
     lhs, rhs = _transposed(graph.value(0), graph.options.adj_x), _transposed(graph.value(1), graph.options.adj_y)
     data: Data = graph.data
-    to = _int16.Scaling(np.array([data.multiplier]), np.array([data.shift]), 0, -32768, 32767, True)
+    multiplier, shift = (np.array([number]) for number in data.multiplier)
+    to = _int16.Scaling(multiplier, shift, 0, -32768, 32767, True)
     graph.result(_int16.requantize(graph, _int16.product(graph, lhs, rhs), None, to))
 
 
@@ -238,10 +240,10 @@ def _lower_bytes(graph: Lowering) -> None:
     if numbers.weight_zero == 0 and numbers.scales.size == 1:
         graph.result(graph.quantized_matmul(lhs, rhs, numbers))
         return
-    once = rounded_once(data.multiplier, data.shift, numbers)
+    once = rounded_once(data.multiplier, numbers)
     if once is not None:
         graph.result(graph.quantized_matmul(lhs, rhs, once))
         return
     sums = graph.quantized_matmul(lhs, rhs, numbers, I32)
-    words = (data.multiplier, max(data.shift, 0), max(-data.shift, 0), numbers.zero_point, numbers.low, numbers.high)
-    graph.result(graph.map(("scaleout", 0, 1), sums, graph.parameters(*words), type=I8))
+    to = scale_out(graph, data.multiplier, numbers.zero_point, numbers.low, numbers.high)
+    graph.result(graph.map(("scaleout", 0, 1), sums, to, type=I8))

@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import type_name
-from gossamer.ops._per_channel import along_dimension, require_channels
+from gossamer.ops._elementwise import require_channels
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import FLOAT8, input_type, per_channel
-from gossamer.quantization import dequantize
+from gossamer.quantization import along_dimension, dequantize
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DequantizeOptions

@@ -31,14 +31,14 @@ from gossamer.ops._elementwise import (
 )
 from gossamer.ops._fixed_point import count_leading_zeros, reciprocal
 from gossamer.ops._gather import slices
-from gossamer.ops._rescale import divide_by_any_pot
+from gossamer.ops._rescaling import divide_by_any_pot
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import broadcasts_above
 from gossamer.quantization import (
+    high_mul,
     integer_range,
     quantize_multiplier,
-    saturating_rounding_doubling_high_mul,
 )
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
@@ -113,9 +113,9 @@ def _divide_quantized(x: Array, y: Array, quantized: _Quantized) -> Array:
     dividend = np.where(divisor < 0, -dividend, dividend)
     inverse, inverse_shift = reciprocal(np.abs(divisor), 31)
     headroom = _leading_sign_bits(dividend)
-    quotient = saturating_rounding_doubling_high_mul(dividend << headroom, inverse)
+    quotient = high_mul(dividend << headroom, inverse)
     shift = quantized.shift - inverse_shift - headroom
-    result = saturating_rounding_doubling_high_mul(quotient, quantized.multiplier)
+    result = high_mul(quotient, quantized.multiplier)
     result = divide_by_any_pot(result, -shift)
     levels: Array = np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high)
     return levels.astype(quantized.dtype)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops import _xnnpack
+from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
-from gossamer.ops._fixed_point import byte_table, in_double, look_up
+from gossamer.ops._lookup_tables import byte_table, in_double, look_up
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
@@ -52,8 +52,8 @@ def _elu(x: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    """int8 by a table as XNNPACK has it (`_xnnpack`)."""
-    table = None if graph.data is None else _xnnpack.function_table(graph, in_double(_elu))
+    """int8 by a table as in `_xnnpack_elementwise`."""
+    table = None if graph.data is None else _xnnpack_elementwise.function_table(graph, in_double(_elu))
     if table is None:
         lower_elementwise(graph, "elu")
     else:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise
-from gossamer.ops._fixed_point_lowering import lower_interpolation
-from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
+from gossamer.ops._lookup_tables import apply_table, function_table, lower_interpolation, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type

@@ -17,8 +17,14 @@ from typing import Any
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
-from gossamer.ops._fixed_point import byte_table, in_double, interpolate, interpolation_table, look_up
-from gossamer.ops._fixed_point_lowering import lower_interpolation
+from gossamer.ops._lookup_tables import (
+    byte_table,
+    in_double,
+    interpolate,
+    interpolation_table,
+    look_up,
+    lower_interpolation,
+)
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type

@@ -15,10 +15,11 @@ import numpy as np
 
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
-from gossamer.ops._fixed_point import Int, high_mul, look_up, saturated
+from gossamer.ops._fixed_point import Int
+from gossamer.ops._lookup_tables import look_up
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import quantize_multiplier, rounding_divide_by_pot
+from gossamer.quantization import high_mul, quantize_multiplier, rounding_divide_by_pot, saturated
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import HardSwishOptions
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_unary
-from gossamer.ops._fixed_point import high_mul, inverse_sqrt_multiplier, saturated, wrap_int32
+from gossamer.ops._fixed_point import inverse_sqrt_multiplier, wrap_int32
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import output_type
-from gossamer.quantization import multiply_by_quantized_multiplier, rounding_divide_by_pot
+from gossamer.quantization import high_mul, multiply_by_quantized_multiplier, rounding_divide_by_pot, saturated
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import L2NormOptions
 

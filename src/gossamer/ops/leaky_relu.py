@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops import _xnnpack
+from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import prepare_unary, require_symmetric, table_of
-from gossamer.ops._fixed_point import saturated, scale_ratio
-from gossamer.ops._fixed_point_lowering import lower_slopes
+from gossamer.ops._rescaling import lower_slopes, scale_ratio
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
-from gossamer.quantization import multiply_by_quantized_multiplier
+from gossamer.quantization import QuantizedMultiplier, multiply_by_quantized_multiplier, saturated
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import LeakyReluOptions
@@ -40,10 +39,10 @@ op = OpDef(
 
 @record(frozen=True)
 class Multipliers:
-    """(multiplier, shift) of both branches; ``sign`` is that of alpha."""
+    """Those of both branches; ``sign`` is that of alpha."""
 
-    identity: tuple[int, int]
-    alpha: tuple[int, int]
+    identity: QuantizedMultiplier
+    alpha: QuantizedMultiplier
     sign: int
 
 
@@ -56,7 +55,9 @@ def prepare(ctx: PrepareContext) -> Multipliers | None:
     if x.type == TensorType.INT16:
         require_symmetric(ctx, x, output)
     multiplier, shift = scale_ratio(ctx, x, output, ctx.options.alpha)
-    return Multipliers(scale_ratio(ctx, x, output), (abs(multiplier), shift), -1 if multiplier < 0 else 1)
+    return Multipliers(
+        scale_ratio(ctx, x, output), QuantizedMultiplier(abs(multiplier), shift), -1 if multiplier < 0 else 1
+    )
 
 
 @op.reference
@@ -74,7 +75,7 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    """8 bits by a table: as XNNPACK has it (`_xnnpack`), beyond the scales that it takes as the reference kernel."""
+    """8 bits by a table: as in `_xnnpack_elementwise`, beyond the scales that it takes as the reference kernel."""
     if graph.data is not None and graph.input(0).type == TensorType.INT16:
         lower_slopes(graph, graph.data.identity, graph.data.alpha, negates=graph.data.sign < 0)
         return
@@ -83,7 +84,7 @@ def lower(graph: Lowering) -> None:
         # XNNPACK takes no slope that is 0, nor one that is not normal.
         alpha = np.float32(graph.options.alpha)
         is_normal = np.finfo(np.float32).tiny <= abs(alpha) < np.inf
-        table = _xnnpack.rescaling_table(graph, float(alpha)) if is_normal else None
+        table = _xnnpack_elementwise.rescaling_table(graph, float(alpha)) if is_normal else None
         graph.result(graph.lookup(x, table_of(graph) if table is None else table))
         return
     graph.result(graph.map("prelu", x, graph.scalar(graph.options.alpha, x)))

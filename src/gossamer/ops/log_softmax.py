@@ -26,6 +26,7 @@ from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import (
+    QuantizedMultiplier,
     integer_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
@@ -57,8 +58,7 @@ class Quantized:
     """Tables of differences, and the multiplier that takes rescaled differences back."""
 
     differences: Differences
-    reverse_multiplier: int
-    reverse_shift: int
+    reverse: QuantizedMultiplier
     low: int
     high: int
 
@@ -79,7 +79,7 @@ def prepare(ctx: PrepareContext) -> Quantized | None:
     differences = prepare_differences(require_scale(ctx, "logits", logits), beta=1.0)
     ctx.require(differences.shift > 0, f"logits of scale {logits.quantization.scale} are too fine: under 2**-26")
     reverse = quantize_multiplier(2.0 ** (31 - differences.shift) / differences.multiplier)
-    return Quantized(differences, *reverse, low, high)
+    return Quantized(differences, reverse, low, high)
 
 
 @op.reference
@@ -96,9 +96,7 @@ def reference(ctx: InvokeContext) -> Array:
     steps = steps_from_greatest(logits)
     log_sum = log_of_at_least_1(differences.sum(steps), SUM_BITS, INPUT_BITS)
     # The least rescaled difference from which log_sum can be subtracted, taken back to levels of the input.
-    smallest = multiply_by_quantized_multiplier(
-        wrap_int32(log_sum - (1 << 31)), quantized.reverse_multiplier, quantized.reverse_shift
-    )
+    smallest = multiply_by_quantized_multiplier(wrap_int32(log_sum - (1 << 31)), *quantized.reverse)
     levels = rounding_divide_by_pot(wrap_int32(differences.rescaled[steps] - log_sum), 31 - INPUT_BITS - _OUTPUT_BITS)
     levels = np.clip(levels + quantized.high, quantized.low, quantized.high)
     fits = -steps > np.maximum(smallest, differences.least - 1)

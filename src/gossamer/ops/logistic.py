@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.ops import _xnnpack
+from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale, require_symmetric
-from gossamer.ops._fixed_point import byte_table, in_double, look_up, table_logistic, table_multiplier
-from gossamer.ops._fixed_point_lowering import lower_sigmoid
+from gossamer.ops._lookup_tables import byte_table, in_double, look_up, lower_sigmoid, table_logistic, table_multiplier
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type
@@ -79,12 +78,12 @@ def _scale(tensor: Any) -> float:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    """8 bits by a table as XNNPACK has it (`_xnnpack`)."""
+    """8 bits by a table as in `_xnnpack_elementwise`."""
     if graph.input(0).type == TensorType.INT16:
         lower_sigmoid(graph, "sigmoid16", graph.data)
         return
-    if graph.input(0).type not in _xnnpack.BYTES:
+    if graph.input(0).type not in _xnnpack_elementwise.BYTES:
         lower_elementwise(graph, "logistic")
         return
-    table = _xnnpack.function_table(graph, _xnnpack.logistic)
+    table = _xnnpack_elementwise.function_table(graph, _xnnpack_elementwise.logistic)
     graph.result(graph.lookup(graph.value(0), graph.data if table is None else table))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops import _xnnpack
+from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._elementwise import (
     fused_activation,
@@ -30,12 +30,17 @@ from gossamer.ops._elementwise import (
     require_scale,
     require_symmetric,
 )
-from gossamer.ops._fixed_point import high_mul
-from gossamer.ops._fixed_point_lowering import FIRST, SECOND, rescaled
+from gossamer.ops._rescaling import FIRST, SECOND, lower_rescaled
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import Condition, OpSignature, input_type, quantized
-from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, rounding_divide_by_pot
+from gossamer.quantization import (
+    QuantizedMultiplier,
+    high_mul,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rounding_divide_by_pot,
+)
 from gossamer.records import record
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import MulOptions
@@ -92,8 +97,7 @@ op = OpDef(
 @record(frozen=True)
 class _Quantized:
     zero_points: tuple[int, int, int]
-    multiplier: int
-    shift: int
+    multiplier: QuantizedMultiplier
     low: int
     high: int
     dtype: np.dtype[Any]
@@ -127,14 +131,14 @@ def prepare(ctx: PrepareContext) -> _Quantized | None:
 def _prepare_quantized(ctx: PrepareContext, activation: int) -> _Quantized:
     x, y, output = ctx.input(0), ctx.input(1), ctx.output()
     low, high = quantized_limits(ctx, activation)
-    multiplier, shift = 0, 0
+    multiplier = QuantizedMultiplier(0, 0)
     if x.type == output.type:
         scales = np.float32(require_scale(ctx, "x", x)) * np.float32(require_scale(ctx, "y", y))
-        multiplier, shift = quantize_multiplier(float(scales / np.float32(require_scale(ctx, "output", output))))
+        multiplier = quantize_multiplier(float(scales / np.float32(require_scale(ctx, "output", output))))
     if output.type == TensorType.INT16:
         require_symmetric(ctx, x, y, output)
     zero_points = x.quantization.zero_point, y.quantization.zero_point, output.quantization.zero_point
-    return _Quantized(zero_points, multiplier, shift, low, high, numpy_dtype(output.type))
+    return _Quantized(zero_points, multiplier, low, high, numpy_dtype(output.type))
 
 
 def _multiply(x: Array, y: Array, activation: int, quantized: _Quantized | None) -> Array:
@@ -146,7 +150,7 @@ def _multiply(x: Array, y: Array, activation: int, quantized: _Quantized | None)
         result = rounding_divide_by_pot(high_mul(x, y, bits=16), 8)
     else:
         product = (x.astype(np.int64) - zero_x) * (y.astype(np.int64) - zero_y)
-        result = multiply_by_quantized_multiplier(product, quantized.multiplier, quantized.shift)
+        result = multiply_by_quantized_multiplier(product, *quantized.multiplier)
     levels: Array = np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high)
     return levels.astype(quantized.dtype)
 
@@ -158,13 +162,13 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    """8 bits as XNNPACK has it (`_xnnpack`); beyond the scales that it takes, as the reference kernel."""
+    """8 bits as in `_xnnpack_elementwise`; beyond the scales that it takes, as the reference kernel."""
     activation = graph.options.fused_activation_function
     quantized: _Quantized | None = graph.data
     if quantized is None:
         lower_elementwise(graph, "mul", activation)
         return
-    y = _xnnpack.lower_product(graph, activation)
+    y = _xnnpack_elementwise.lower_product(graph, activation)
     if y is not None:
         graph.result(y)
         return
@@ -174,8 +178,7 @@ def lower(graph: Lowering) -> None:
     *zeros, _ = quantized.zero_points
     differences = (("sub", ("toi32", at), at + 2) for at in (0, 1))
     operands = (graph.value(0), graph.value(1), *(graph.array(np.array(zero, np.int32)) for zero in zeros))
-    to = quantized.multiplier, quantized.shift
-    rescaled(graph, ("mul", *differences), to, quantized.low, quantized.high, *operands)
+    lower_rescaled(graph, ("mul", *differences), quantized.multiplier, quantized.low, quantized.high, *operands)
 
 
 def _lower_fractions(graph: Lowering, quantized: _Quantized) -> None:

@@ -15,11 +15,11 @@ import numpy as np
 from gossamer.dtypes import type_name
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._elementwise import lower_elementwise, require_output_type, require_scale
-from gossamer.ops._fixed_point import saturated, scale_ratio, wrap_int32
-from gossamer.ops._fixed_point_lowering import lower_slopes, result
+from gossamer.ops._fixed_point import wrap_int32
+from gossamer.ops._rescaling import lower_slopes, scale_out, scale_ratio
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.quantization import integer_range, multiply_by_quantized_multiplier
+from gossamer.quantization import QuantizedMultiplier, integer_range, multiply_by_quantized_multiplier, saturated
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
@@ -38,8 +38,8 @@ op = OpDef(
 class Multipliers:
     """(multiplier, shift) of both branches."""
 
-    identity: tuple[int, int]
-    alpha: tuple[int, int]
+    identity: QuantizedMultiplier
+    alpha: QuantizedMultiplier
 
 
 @op.prepare
@@ -85,8 +85,8 @@ def lower(graph: Lowering) -> None:
     zeros = [graph.array(np.array(tensor.quantization.zero_point, np.int32)) for tensor in (x, alpha)]
     low, high = integer_range(output.type)
     branches = [
-        result(graph, multiplier, shift, output.quantization.zero_point, low, high)
-        for multiplier, shift in (graph.data.identity, graph.data.alpha)
+        scale_out(graph, multiplier, output.quantization.zero_point, low, high)
+        for multiplier in (graph.data.identity, graph.data.alpha)
     ]
     q, slope = ("sub", ("toi32", 0), 2), ("sub", ("toi32", 1), 3)
     is_negative = ("less", ("toi32", 0), 2)

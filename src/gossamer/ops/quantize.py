@@ -15,23 +15,23 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype, type_name
-from gossamer.ops import _xnnpack
-from gossamer.ops._elementwise import require_scale, require_symmetric
-from gossamer.ops._fixed_point import saturated
-from gossamer.ops._fixed_point_lowering import FIRST, rescaled
-from gossamer.ops._per_channel import along_dimension, require_channels
+from gossamer.ops import _xnnpack_elementwise
+from gossamer.ops._elementwise import require_channels, require_scale, require_symmetric
+from gossamer.ops._rescaling import FIRST, lower_rescaled
 from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import in_or_out, output_per_channel, output_type
 from gossamer.quantization import (
     Quantization,
+    QuantizedMultiplier,
+    along_dimension,
+    high_mul,
     integer_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     round_half_away,
-    saturating_rounding_doubling_high_mul,
+    saturated,
 )
-from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import QuantizeOptions
 from gossamer.views import View
@@ -66,16 +66,9 @@ op = OpDef(
 )
 
 
-@record(frozen=True)
-class Rescaling:
-    """Multiplier from integers to integers."""
-
-    multiplier: int
-    shift: int
-
-
 @op.prepare
-def prepare(ctx: PrepareContext) -> Rescaling | None:
+def prepare(ctx: PrepareContext) -> QuantizedMultiplier | None:
+    """Of integers the multiplier from the input's scale to the output's."""
     x, output = ctx.input(0), ctx.output()
     if output.type not in _OUTPUTS[x.type]:
         allowed = ", ".join(type_name(one) for one in _OUTPUTS[x.type])
@@ -93,7 +86,7 @@ def prepare(ctx: PrepareContext) -> Rescaling | None:
     if x.type == output.type == TensorType.INT16:
         require_symmetric(ctx, x, output)
     ratio = require_scale(ctx, "input", x) / require_scale(ctx, "output", output)
-    return Rescaling(*quantize_multiplier(ratio))
+    return quantize_multiplier(ratio)
 
 
 @op.reference
@@ -104,9 +97,9 @@ def reference(ctx: InvokeContext) -> Array:
     return _rescaled(x, ctx.input(0).quantization, output, ctx.data)
 
 
-def _rescaled(x: Array, quantization: Quantization, output: TensorInfo, data: Rescaling) -> Array:
+def _rescaled(x: Array, quantization: Quantization, output: TensorInfo, to: QuantizedMultiplier) -> Array:
     q = x.astype(np.int64) - quantization.zero_point
-    levels = multiply_by_quantized_multiplier(q, data.multiplier, data.shift) + output.quantization.zero_point
+    levels = multiply_by_quantized_multiplier(q, *to) + output.quantization.zero_point
     return saturated(levels, output.type)
 
 
@@ -129,7 +122,7 @@ def _lower_bytes(graph: Lowering) -> View:
     q = every.astype(np.int64) - source.quantization.zero_point
     left, right = max(graph.data.shift, 0), max(-graph.data.shift, 0)
     shifted = (q << left).astype(np.int32).astype(np.int64)  # which wraps
-    product = saturating_rounding_doubling_high_mul(shifted, graph.data.multiplier)
+    product = high_mul(shifted, graph.data.multiplier)
     table = saturated(((product + ((1 << right) >> 1)) >> right) + output.quantization.zero_point, output.type)
     whole = x.size // VECTOR * VECTOR
     if np.array_equal(table, rest) or whole in (0, x.size):
@@ -144,11 +137,11 @@ def _lower_bytes(graph: Lowering) -> View:
 def lower(graph: Lowering) -> None:
     """One scale as XNNPACK has it for bytes: the quotient is a product with 1 / scale, halves are rounded to even.
 
-    Bytes become bytes by a table: as XNNPACK has it (`_xnnpack`), or, of the other type, as LiteRT's own kernel.
+    Bytes become bytes by a table: as in `_xnnpack_elementwise`, or, of the other type, as LiteRT's own kernel.
     """
     x, output, name = graph.input(0), graph.output(), _ELEMENTS.get(graph.output().type)
-    if x.type in _xnnpack.BYTES and output.type in _xnnpack.BYTES:
-        table = _xnnpack.rescaling_table(graph)
+    if x.type in _xnnpack_elementwise.BYTES and output.type in _xnnpack_elementwise.BYTES:
+        table = _xnnpack_elementwise.rescaling_table(graph)
         if table is None:
             graph.result(_lower_bytes(graph))
         else:
@@ -198,11 +191,10 @@ def _lower_16(graph: Lowering) -> None:
     graph.result(graph.reshape(y, x.shape))
 
 
-def _lower_rescaling(graph: Lowering, data: Rescaling) -> None:
+def _lower_rescaling(graph: Lowering, to: QuantizedMultiplier) -> None:
     """Integers to integers."""
     output = graph.output()
     if output.type == TensorType.INT32 and output.quantization.zero_point:
         graph.refuse("int32 has a zero point")
     zero = graph.array(np.array(graph.input(0).quantization.zero_point, np.int32))
-    to, limits = (data.multiplier, data.shift), integer_range(output.type)
-    rescaled(graph, ("sub", FIRST, 1), to, *limits, graph.value(0), zero)
+    lower_rescaled(graph, ("sub", FIRST, 1), to, *integer_range(output.type), graph.value(0), zero)

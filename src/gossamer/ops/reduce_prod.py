@@ -19,7 +19,6 @@ import numpy as np
 
 from gossamer.dtypes import type_name
 from gossamer.ops._elementwise import require_scale
-from gossamer.ops._fixed_point import saturated
 from gossamer.ops._reduce import (
     BYTES,
     axes_of,
@@ -32,7 +31,7 @@ from gossamer.ops._reduce import (
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
-from gossamer.quantization import multiply_by_quantized_multiplier_64, quantize_multiplier
+from gossamer.quantization import multiply_by_quantized_multiplier_64, quantize_multiplier, saturated
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
 

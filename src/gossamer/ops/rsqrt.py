@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._elementwise import lower_elementwise
+from gossamer.ops._elementwise import checked_levels, lower_elementwise, not_negative
 from gossamer.ops._fixed_point import inverse_sqrt_multiplier
-from gossamer.ops._fixed_point_lowering import checked_levels, not_negative, pairs
-from gossamer.ops._function_table import apply_table, function_table, prepare_float_or_quantized
+from gossamer.ops._lookup_tables import apply_table, function_table, pairs, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type

@@ -21,15 +21,8 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._elementwise import require_scale, require_symmetric
-from gossamer.ops._fixed_point import (
-    count_leading_zeros,
-    high_mul,
-    interpolate,
-    interpolation_table,
-    reciprocal,
-    saturated,
-)
-from gossamer.ops._fixed_point_lowering import pairs
+from gossamer.ops._fixed_point import count_leading_zeros, reciprocal
+from gossamer.ops._lookup_tables import interpolate, interpolation_table, pairs
 from gossamer.ops._softmax import (
     SUM_BITS,
     Differences,
@@ -41,12 +34,14 @@ from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import (
+    QuantizedMultiplier,
+    high_mul,
     integer_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     rounding_divide_by_pot,
+    saturated,
 )
-from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SoftmaxOptions
 
@@ -73,16 +68,9 @@ MOST_16 = 1 << 16
 """Elements of a row whose exps in 15 bits sum up to 31."""
 
 
-@record(frozen=True)
-class Rescaling:
-    """Multiplier that takes int16 differences to steps of 10 / 65535."""
-
-    multiplier: int
-    shift: int
-
-
 @op.prepare
-def prepare(ctx: PrepareContext) -> Differences | Rescaling | None:
+def prepare(ctx: PrepareContext) -> Differences | QuantizedMultiplier | None:
+    """Of int16 the multiplier that takes differences to steps of 10 / 65535."""
     logits, output = ctx.input(0), ctx.output()
     ctx.require(logits.shape, "logits must have at least 1 dimension, got a scalar")
     byte = logits.type in (TensorType.UINT8, TensorType.INT8)
@@ -96,7 +84,7 @@ def prepare(ctx: PrepareContext) -> Differences | Rescaling | None:
     if logits.type == TensorType.INT16:
         require_symmetric(ctx, logits, output)
         _require_output_scale(ctx, 2**-15)
-        return Rescaling(*quantize_multiplier(float(np.float32(scale) * np.float32(beta)) / (10.0 / 65535.0)))
+        return quantize_multiplier(float(np.float32(scale) * np.float32(beta)) / (10.0 / 65535.0))
     if logits.type == output.type == TensorType.INT8:
         point = output.quantization.zero_point
         ctx.require(point == -128, f"int8 output needs a zero point of -128, got {point}")
@@ -116,7 +104,7 @@ def reference(ctx: InvokeContext) -> Array:
         return logits.astype(numpy_dtype(ctx.output().type))
     if isinstance(ctx.data, Differences):
         return _softmax_8(logits, ctx.data, ctx.output().type)
-    if isinstance(ctx.data, Rescaling):
+    if isinstance(ctx.data, QuantizedMultiplier):
         return softmax_16(logits, ctx.data, _exp_table(), _reciprocal_table())
     real = logits.astype(np.float32)
     exps = np.exp((real - real.max(axis=-1, keepdims=True)) * np.float32(ctx.options.beta))
@@ -151,10 +139,10 @@ def _one_over_one_plus(x: Array) -> Any:
 
 
 def softmax_16(
-    logits: Array, rescaling: Rescaling, exp_table: NDArray[np.int16], reciprocal_table: NDArray[np.int16]
+    logits: Array, multiplier: QuantizedMultiplier, exp_table: NDArray[np.int16], reciprocal_table: NDArray[np.int16]
 ) -> Array:
     """int16 to int16, with these tables."""
-    scaled = multiply_by_quantized_multiplier(-steps_from_greatest(logits), rescaling.multiplier, rescaling.shift)
+    scaled = multiply_by_quantized_multiplier(-steps_from_greatest(logits), *multiplier)
     exps = interpolate(np.clip(scaled + 32767, -32768, 32767), exp_table).astype(np.int64)
     total = exps.sum(axis=-1, keepdims=True)
     headroom = count_leading_zeros(total)
@@ -171,7 +159,7 @@ def lower(graph: Lowering) -> None:
     if isinstance(graph.data, Differences):
         lower_quantized_softmax(graph, beta)
         return
-    if isinstance(graph.data, Rescaling):
+    if isinstance(graph.data, QuantizedMultiplier):
         _lower_16(graph, graph.data)
         return
     x = graph.cast(graph.value(0), TensorType.FLOAT32)
@@ -179,10 +167,10 @@ def lower(graph: Lowering) -> None:
     graph.result(graph.cast(y, graph.output().type))
 
 
-def _lower_16(graph: Lowering, data: Rescaling) -> None:
+def _lower_16(graph: Lowering, to: QuantizedMultiplier) -> None:
     x = graph.value(0)
     if x.shape[-1] > MOST_16:
         graph.refuse(f"a row has more than {MOST_16} elements")
-    scale = graph.parameters(data.multiplier, max(data.shift, 0), max(-data.shift, 0))
+    scale = graph.parameters(to.multiplier, max(to.shift, 0), max(-to.shift, 0))
     tables = pairs(graph, _exp_table()), pairs(graph, _reciprocal_table())
     graph.result(graph.kernel("softmax16", x, scale, *tables, shape=x.shape, type=TensorType.INT16))

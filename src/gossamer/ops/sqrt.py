@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops._elementwise import lower_elementwise
-from gossamer.ops._fixed_point_lowering import checked_levels, not_negative
-from gossamer.ops._function_table import prepare_float_or_quantized
+from gossamer.ops._elementwise import checked_levels, lower_elementwise, not_negative
+from gossamer.ops._lookup_tables import prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type

@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise, prepare_binary
-from gossamer.ops._fixed_point_lowering import lower_sum
-from gossamer.ops._rescale import Rescaling, prepare_rescaling, require_zero_points_in_range
+from gossamer.ops._rescaling import Rescaling, lower_sum, prepare_rescaling, require_zero_points_in_range
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops import _xnnpack
+from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import fused_activation, lower_elementwise, prepare_binary
-from gossamer.ops._fixed_point_lowering import lower_sum
-from gossamer.ops._rescale import Rescaling, prepare_sum, require_zero_points_in_range
+from gossamer.ops._rescaling import Rescaling, lower_sum, prepare_sum, require_zero_points_in_range
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import broadcasts_above, in_and_out, input_type, option
@@ -66,12 +65,12 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    """8 bits as XNNPACK has it (`_xnnpack`); beyond the scales that it takes, and int16, as the reference kernel."""
+    """8 bits as in `_xnnpack_elementwise`; beyond the scales that it takes, and int16, as the reference kernel."""
     activation = graph.options.fused_activation_function
     if graph.data is None:
         lower_elementwise(graph, "sub", activation)
         return
-    y = _xnnpack.lower_sum(graph, activation, subtracts=True)
+    y = _xnnpack_elementwise.lower_sum(graph, activation, subtracts=True)
     if y is None:
         lower_sum(graph, "sub", graph.data)
     else:

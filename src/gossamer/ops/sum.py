@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._fixed_point import saturated, wrap_int32
-from gossamer.ops._mean import Rescaling, lower_quantized_sum, prepare_sum, quantized_sum
+from gossamer.ops._fixed_point import wrap_int32
+from gossamer.ops._mean import lower_quantized_sum, prepare_sum, quantized_sum
 from gossamer.ops._reduce import BYTES, axes_of, lower_reduction, reduced_elements, reduced_shape
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
-from gossamer.quantization import round_half_away
+from gossamer.quantization import QuantizedMultiplier, round_half_away, saturated
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
 
@@ -49,7 +49,7 @@ op = OpDef(
 
 
 @op.prepare
-def prepare(ctx: PrepareContext) -> Rescaling | None:
+def prepare(ctx: PrepareContext) -> QuantizedMultiplier | None:
     return prepare_sum(ctx)
 
 

@@ -28,7 +28,6 @@ import numpy as np
 
 from gossamer.dtypes import type_name
 from gossamer.ops import _int16
-from gossamer.ops._fixed_point_lowering import rescaled, result
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import (
@@ -40,11 +39,17 @@ from gossamer.ops._recurrent import (
     matrix,
     require_variable,
 )
+from gossamer.ops._rescaling import lower_rescaled, scale_out
 from gossamer.ops._vector_activation import activate, check_activation, lower_activation
 from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, operand_types, option
-from gossamer.quantization import integer_range, multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.quantization import (
+    QuantizedMultiplier,
+    integer_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+)
 from gossamer.records import record
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import SVDFOptions
@@ -96,10 +101,10 @@ op = OpDef(
 
 @record(frozen=True)
 class Data:
-    """Multiplier and shift to the state's scale, and from there to the output's; zeros for float inputs."""
+    """Multipliers to the state's scale, and from there to the output's; zeros for float inputs."""
 
-    feature: tuple[int, int] = (0, 0)
-    time: tuple[int, int] = (0, 0)
+    feature: QuantizedMultiplier = QuantizedMultiplier(0, 0)
+    time: QuantizedMultiplier = QuantizedMultiplier(0, 0)
 
 
 @op.prepare
@@ -254,7 +259,7 @@ def _lower_integers(graph: Lowering) -> None:
     sums = _int16.products(
         graph, x, _int16.matrix(graph, _int16.weights_of(graph, 1)), graph.input(0).quantization.zero_point
     )
-    to_state = result(graph, *data.feature, 0, *integer_range(kind))
+    to_state = scale_out(graph, data.feature, 0, *integer_range(kind))
     state = graph.variable(4)
     newest = graph.map(("scaleout", 0, 1), sums, to_state, type=kind)
     history = graph.reshape(state, (batch, filters, memory))
@@ -276,4 +281,4 @@ def _lower_integers(graph: Lowering) -> None:
     if bias is not None:
         total = ("add", total, len(operands))
         operands.append(bias)
-    rescaled(graph, total, data.time, -128, 127, *operands)
+    lower_rescaled(graph, total, data.time, -128, 127, *operands)

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.ops import _xnnpack
+from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale, require_symmetric
-from gossamer.ops._fixed_point import byte_table, in_double, look_up, table_multiplier, table_tanh
-from gossamer.ops._fixed_point_lowering import lower_sigmoid
-from gossamer.ops._rescale import checked_log2
+from gossamer.ops._lookup_tables import byte_table, in_double, look_up, lower_sigmoid, table_multiplier, table_tanh
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type
+from gossamer.quantization import checked_log2
 from gossamer.schema.enums import TensorType
 
 _TYPES = (
@@ -71,12 +70,12 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    """8 bits by a table as XNNPACK has it (`_xnnpack`)."""
+    """8 bits by a table as in `_xnnpack_elementwise`."""
     if graph.input(0).type == TensorType.INT16:
         lower_sigmoid(graph, "tanh16", graph.data)
         return
-    if graph.input(0).type not in _xnnpack.BYTES:
+    if graph.input(0).type not in _xnnpack_elementwise.BYTES:
         lower_elementwise(graph, "tanh")
         return
-    table = _xnnpack.function_table(graph, in_double(np.tanh))
+    table = _xnnpack_elementwise.function_table(graph, in_double(np.tanh))
     graph.result(graph.lookup(graph.value(0), graph.data if table is None else table))

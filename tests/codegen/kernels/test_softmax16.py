@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.kernels.softmax16 import Softmax16
-from gossamer.ops.softmax import Rescaling, _exp_table, _reciprocal_table, softmax_16
-from gossamer.quantization import quantize_multiplier
+from gossamer.ops.softmax import _exp_table, _reciprocal_table, softmax_16
+from gossamer.quantization import QuantizedMultiplier, quantize_multiplier
 from gossamer.targets import Target
 from tests.codegen.kernels.harness import block, guarded, on_every_target, run
 
@@ -40,4 +40,6 @@ def test_softmax(target: Target, count: int, scale: float) -> None:
         y_row=y.strides[0],
     )
     run(Softmax16(target.name), arguments, 3)
-    np.testing.assert_array_equal(y, softmax_16(x, Rescaling(multiplier, shift), _exp_table(), _reciprocal_table()))
+    np.testing.assert_array_equal(
+        y, softmax_16(x, QuantizedMultiplier(multiplier, shift), _exp_table(), _reciprocal_table())
+    )

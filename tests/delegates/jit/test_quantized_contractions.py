@@ -12,7 +12,7 @@ from gossamer.codegen.graph import Kernel
 from gossamer.ops import batch_matmul, conv_2d, fully_connected, transpose_conv
 from gossamer.ops._requantizing import rounded_once
 from gossamer.ops.op_def import OpDef
-from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.quantization import QuantizedMultiplier, multiply_by_quantized_multiplier, quantize_multiplier
 from gossamer.schema import (
     ActivationFunctionType,
     BatchMatMulOptions,
@@ -198,7 +198,7 @@ def test_what_is_rounded_once_is_what_is_rounded_twice() -> None:
         multiplier, shift = int(rng.integers(1 << 30, 1 << 31)), int(rng.integers(-12, 1))
         zero_point = int(rng.integers(-128, 128))
         numbers = Requantizing(3, 5, np.ones(1, np.float32), zero_point, -128, 127)
-        once = rounded_once(multiplier, shift, numbers)
+        once = rounded_once(QuantizedMultiplier(multiplier, shift), numbers)
         if once is None:
             continue
         found += 1

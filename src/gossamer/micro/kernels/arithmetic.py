@@ -24,7 +24,7 @@ from gossamer.micro.kernels.kernel import (
     two_inputs,
 )
 from gossamer.ops._elementwise import quantized_limits
-from gossamer.ops._rescale import OperandScale, OutputScale, Rescaling, prepare_rescaling
+from gossamer.ops._rescaling import OperandScale, OutputScale, Rescaling, prepare_rescaling
 from gossamer.quantization import quantize_multiplier
 from gossamer.records import replace
 from gossamer.schema.enums import TensorType
@@ -188,8 +188,7 @@ def _mul(ctx: MicroPrepareContext) -> Any:
     if ctx.output().type not in (INT8, INT16):
         return None
     x, y, output = (tensor.quantization.scale for tensor in (ctx.input(0), ctx.input(1), ctx.output()))
-    multiplier, shift = quantize_multiplier(x * y / output)
-    return replace(ctx.node.data, multiplier=multiplier, shift=shift)
+    return replace(ctx.node.data, multiplier=quantize_multiplier(x * y / output))
 
 
 def _prelu(ctx: MicroPrepareContext) -> None:

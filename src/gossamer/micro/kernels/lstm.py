@@ -29,9 +29,10 @@ from gossamer.micro.kernels.kernel import (
     with_types,
 )
 from gossamer.ops import unidirectional_sequence_lstm as lstm
-from gossamer.ops._fixed_point import table_logistic, table_tanh
+from gossamer.ops._lookup_tables import table_logistic, table_tanh
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.quantization import (
+    QuantizedMultiplier,
     integer_range,
     multiply_by_quantized_multiplier,
     multiply_by_quantized_multiplier_64,
@@ -87,7 +88,6 @@ _INPUT_WEIGHTS, _RECURRENT_WEIGHTS, _BIASES = 1, 5, 12
 _GATE_SCALE, _RESULT_SCALE = 2.0**-12, 2.0**-15
 
 Ints = NDArray[np.int64]
-_Multiplier = tuple[int, int]
 
 
 @record(frozen=True)
@@ -95,12 +95,13 @@ class _Cell:
     """The multipliers of an integer cell: of both products of each gate, of forget gate x cell state, of input gate x
     cell gate and of output gate x tanh(cell state)."""
 
-    inputs: tuple[_Multiplier, ...]
-    recurrent: tuple[_Multiplier, ...]
-    kept: _Multiplier
-    added: _Multiplier
-    shown: _Multiplier
-    tanh: _Multiplier
+    inputs: tuple[QuantizedMultiplier, ...]
+    recurrent: tuple[QuantizedMultiplier, ...]
+    kept: QuantizedMultiplier
+    added: QuantizedMultiplier
+    shown: QuantizedMultiplier
+    tanh: tuple[int, int]
+    """A multiplier and a right shift."""
     clip: int | None
 
 
@@ -138,7 +139,7 @@ def _prepare_integers(ctx: MicroPrepareContext) -> _Cell:
     left = 12 + exponent
     clip = ctx.options.cell_clip
 
-    def products(source: TensorInfo, first: int) -> tuple[_Multiplier, ...]:
+    def products(source: TensorInfo, first: int) -> tuple[QuantizedMultiplier, ...]:
         scale = _scale(ctx, source)
         return tuple(
             quantize_multiplier(float(scale * _scale(ctx, ctx.input(position))) / float(gate))
@@ -237,7 +238,7 @@ class _Weights:
         driven = self._rescaled(of_input, cell.inputs[gate])
         return _int16(driven + self._rescaled(of_state, cell.recurrent[gate]))
 
-    def _rescaled(self, sums: Ints, multiplier: _Multiplier) -> Ints:
+    def _rescaled(self, sums: Ints, multiplier: QuantizedMultiplier) -> Ints:
         if self.wide:
             return _int16(multiply_by_quantized_multiplier_64(sums, *multiplier))
         return _int16(multiply_by_quantized_multiplier(sums.astype(np.int32), *multiplier))

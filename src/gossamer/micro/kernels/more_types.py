@@ -30,11 +30,9 @@ from gossamer.micro.kernels.kernel import (
 from gossamer.micro.kernels.reductions import OP_DATA_CUMSUM
 from gossamer.micro.kernels.svdf import OP_DATA_SVDF, take_memory
 from gossamer.ops import add_n, cumsum, quantize, squared_difference, svdf
-from gossamer.ops._fixed_point import saturated
-from gossamer.ops._rescale import OperandScale, OutputScale, prepare_rescaling
+from gossamer.ops._rescaling import OperandScale, OutputScale, prepare_rescaling
 from gossamer.ops.op_def import OpDef
-from gossamer.ops.quantize import Rescaling
-from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, saturated
 from gossamer.records import record
 from gossamer.schema.enums import ActivationFunctionType
 
@@ -166,7 +164,7 @@ def _quantize(ctx: MicroPrepareContext) -> Any:
     if (x.type, output.type) == (INT8, INT32):
         ctx.require(x.quantization, "int8 needs a scale")
         ctx.set_shape(0, x.shape)
-        data = Rescaling(*quantize_multiplier(x.quantization.scale / output.quantization.scale))
+        data = quantize_multiplier(x.quantization.scale / output.quantization.scale)
     else:
         data = _prepare_full(ctx, quantize.op)
     input_and_output(ctx)

@@ -12,9 +12,10 @@ from gossamer.micro.abi import Struct, float32, float64, int32, pointer, size
 from gossamer.micro.context import MicroInvokeContext, MicroPrepareContext
 from gossamer.micro.kernels.kernel import FLOAT32, INT8, INT16, MicroKernel, input_and_output
 from gossamer.ops import softmax
-from gossamer.ops._fixed_point import interpolation_table
 from gossamer.ops._libm import expf
-from gossamer.ops.softmax import Rescaling, softmax_16
+from gossamer.ops._lookup_tables import interpolation_table
+from gossamer.ops.softmax import softmax_16
+from gossamer.quantization import QuantizedMultiplier
 
 SOFTMAX_PARAMS = Struct(
     beta=float64,
@@ -67,7 +68,7 @@ def _inverse(x: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _softmax(ctx: MicroInvokeContext) -> NDArray[Any]:
-    if not isinstance(ctx.data, Rescaling) or not ctx.value(0).size:
+    if not isinstance(ctx.data, QuantizedMultiplier) or not ctx.value(0).size:
         return softmax.reference(ctx)
     return softmax_16(ctx.value(0), ctx.data, *_tables())
 

@@ -15,7 +15,7 @@ import logging
 import numpy as np
 
 from gossamer.dtypes import type_name
-from gossamer.ops._per_channel import require_channels
+from gossamer.ops._elementwise import require_channels
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import dequantize
 from gossamer.records import record

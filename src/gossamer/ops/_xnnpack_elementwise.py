@@ -27,10 +27,9 @@ from functools import cache
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops._fixed_point import saturated
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, TensorInfo
-from gossamer.quantization import activation_range, integer_range
+from gossamer.quantization import activation_range, integer_range, saturated
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import View
 

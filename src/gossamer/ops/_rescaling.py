@@ -2,6 +2,8 @@
 
 TFLite's formula: an operand is ``((x - zero_point) << left_shift)`` times a multiplier below 1 with the two roundings
 of gemmlowp. Two operands share a scale of twice the larger input scale, so their multipliers are at most 1/2.
+
+In the kernel graph they are expressions of integers (`gossamer.codegen.fixed_point`), whose parameters are made here.
 """
 
 from __future__ import annotations
@@ -13,16 +15,20 @@ import numpy as np
 from gossamer.arrays import ArrayLike, NDArray
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import quantized_limits, require_scale, require_symmetric
-from gossamer.ops.op_def import PrepareContext
+from gossamer.ops.lowering import Expression, Lowering
+from gossamer.ops.op_def import Context, PrepareContext, TensorInfo
 from gossamer.quantization import (
     Int,
+    QuantizedMultiplier,
+    checked_log2,
+    high_mul,
     integer_range,
     quantize_multiplier,
     rounding_divide_by_pot,
-    saturating_rounding_doubling_high_mul,
 )
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 
 def divide_by_any_pot(x: Int, exponent: ArrayLike) -> NDArray[np.int64]:
@@ -44,7 +50,7 @@ def scaled(x: Int, multiplier: int, shift: int) -> NDArray[np.int64]:
     A positive shift, at which LiteRT aborts, or answers one way in the vectorised part of a loop and another way in its
     remainder, multiplies last and does not overflow.
     """
-    product = saturating_rounding_doubling_high_mul(x, multiplier)
+    product = high_mul(x, multiplier)
     return product << shift if shift > 0 else rounding_divide_by_pot(product, -shift)
 
 
@@ -156,16 +162,82 @@ def prepare_sum(ctx: PrepareContext, activation: int, power_of_two: bool) -> Res
     )
 
 
-def checked_log2(scale: float) -> int | None:
-    """log2 of a scale if it is whole within 0.001, in float32 as TFLite's CheckedLog2; else ``None``."""
-    log2 = np.log(np.float32(scale)) * (np.float32(1) / np.log(np.float32(2)))
-    whole = np.rint(log2)
-    return int(whole) if np.abs(log2 - whole) < np.float32(1e-3) else None
-
-
 def require_zero_points_in_range(ctx: PrepareContext) -> None:
     """Raise unless every zero point is a value of the operands' type."""
     low, high = integer_range(ctx.output().type)
     for tensor in (ctx.input(0), ctx.input(1), ctx.output()):
         point = tensor.quantization.zero_point
         ctx.require(low <= point <= high, f"zero points must be {low} to {high}, got {point}")
+
+
+def scale_ratio(ctx: Context, source: TensorInfo, target: TensorInfo, factor: float = 1.0) -> QuantizedMultiplier:
+    """Multiplier and shift of the input's scale, times a factor, divided by the output's, in float32 as kernels do it.
+
+    Raises through ``ctx`` where one of them has no scale: its integers stand for nothing then.
+    """
+    scale = np.float32(require_scale(ctx, "input", source)) * np.float32(factor)
+    return quantize_multiplier(float(scale / np.float32(require_scale(ctx, "output", target))))
+
+
+FIRST, SECOND = ("toi32", 0), ("toi32", 1)
+"""Operands, in 32 bits."""
+
+
+def scale_in(graph: Lowering, scale: object) -> View:
+    """The parameters of ``scalein``. Refused for scales at which LiteRT's shift is undefined."""
+    if not isinstance(scale, OperandScale) or scale.shift > 0:
+        graph.refuse("the scale of an operand is too large")
+    return graph.parameters(scale.zero_point, scale.left_shift, scale.multiplier, -scale.shift)
+
+
+def scale_out(graph: Lowering, to: QuantizedMultiplier, zero_point: int, low: int, high: int) -> View:
+    """The parameters of ``scaleout``."""
+    multiplier, shift = to
+    return graph.parameters(multiplier, max(shift, 0), max(-shift, 0), zero_point, low, high)
+
+
+def lower_rescaled(
+    graph: Lowering, expression: Expression, to: QuantizedMultiplier, low: int, high: int, *operands: View
+) -> None:
+    """State an operator's result: an expression of operands, by a multiplier to the output's scale, clamped."""
+    output = graph.output()
+    parameters = scale_out(graph, to, output.quantization.zero_point, low, high)
+    graph.result(graph.map(("scaleout", expression, len(operands)), *operands, parameters, type=output.type))
+
+
+def lower_sum(graph: Lowering, function: str, rescaling: Rescaling) -> None:
+    """State a quantized sum or difference of int16."""
+    x, y, first, second, output = graph.value(0), graph.value(1), rescaling.first, rescaling.second, rescaling.output
+    views: tuple[View, ...]
+    if isinstance(first, ShiftedOperand) and isinstance(second, ShiftedOperand) and isinstance(output, Clamp):
+        shifts = [graph.array(np.array(shift, np.int32)) for shift in (first.shift, second.shift)]
+        total = (function, ("roundshift", FIRST, 2), ("roundshift", SECOND, 3))
+        views = (x, y, *shifts, graph.parameters(0, output.low, output.high))
+        graph.result(graph.map(("limit", total, 4), *views, type=TensorType.INT16))
+        return
+    if not isinstance(output, OutputScale) or output.shift > 0:
+        graph.refuse("the scale of the output is too small")
+    total = (function, ("scalein", FIRST, 2), ("scalein", SECOND, 3))
+    to = QuantizedMultiplier(output.multiplier, output.shift)
+    lower_rescaled(graph, total, to, output.low, output.high, x, y, scale_in(graph, first), scale_in(graph, second))
+
+
+def lower_slopes(
+    graph: Lowering,
+    identity: QuantizedMultiplier,
+    slope: QuantizedMultiplier,
+    alpha: View | None = None,
+    *,
+    negates: bool = False,
+) -> None:
+    """State x where it is at least 0, else its product with ``alpha``, if there is one: each by a multiplier."""
+    x, numbers = graph.value(0), [0, *identity, *slope]
+    views = [x] if alpha is None else [x, alpha]
+    zero = len(views)
+    views += [graph.array(np.array(number, np.int32)) for number in numbers]
+    below = FIRST if alpha is None else ("mul", FIRST, SECOND)
+    leaked: Expression = ("requant", below, zero + 3, zero + 4)
+    kept = ("requant", FIRST, zero + 1, zero + 2)
+    chosen = ("select", ("less", FIRST, zero), ("neg", leaked) if negates else leaked, kept)
+    views.append(graph.parameters(0, -32768, 32767))
+    graph.result(graph.map(("limit", chosen, len(views) - 1), *views, type=TensorType.INT16))
