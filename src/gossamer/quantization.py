@@ -245,6 +245,9 @@ _REAL_RANGE: dict[int, tuple[float, float]] = {
     ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
 }
 
+CLAMPS = (ActivationFunctionType.NONE, *_REAL_RANGE)
+"""Fused activations that are a clamp, or nothing."""
+
 
 def activation_range(activation: int) -> tuple[float, float]:
     """The real range that a fused activation clamps to; (-inf, inf) for none, for those that are no clamp and for

@@ -374,13 +374,13 @@ OUT = tensor([[0, 0], [0, 0]])
             Case("", [I8_X, w([[1, 2]], np.int8, scale=1), w([1], np.int32, scale=2)], [I8_OUT], options()),
         ),
         (
-            "int16 output must have zero point 0, got 5",
+            "output zero point must be 0 for int16, got 5",
             Case(
                 "", [I16_X, w([[1, 2]], np.int8, scale=1)], [tensor([[0]], np.int16, scale=1, zero_point=5)], options()
             ),
         ),
         (
-            "bias must be int32, as quantized_bias_type says, got int64",
+            "bias must be int32 as quantized_bias_type says, got int64",
             Case(
                 "",
                 [I16_X, w([[1, 2]], np.int8, scale=1), w([1], np.int64, scale=1)],

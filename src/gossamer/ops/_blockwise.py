@@ -28,11 +28,12 @@ from gossamer.arrays import NDArray
 from gossamer.ops import _qd8
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid import quantize_asymmetric
+from gossamer.ops._requantization import SUMS
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, PrepareContext, TensorInfo
 from gossamer.records import replace
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, Requantizing, View
+from gossamer.views import POINTWISE, View
 
 Floats = NDArray[np.float32]
 
@@ -41,9 +42,6 @@ XNNPACK_BLOCK = 32
 
 GROUP = 16
 """Weights whose sum XNNPACK scales at once."""
-
-SUMS = Requantizing(0, 0, np.ones(1, np.float32), 0, 0, 0)
-"""Of levels and weights, as they are."""
 
 
 def blocks_of(ctx: PrepareContext, name: str, tensor: TensorInfo) -> tuple[int, Floats]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gossamer.ops._conv_geometry import Window
 from gossamer.ops._conv_lowering import by_phase, phase_geometry
-from gossamer.ops._conv_quantized import Requantization
+from gossamer.ops._requantization import FixedPointRequantization
 from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array
 from gossamer.records import record, replace
@@ -155,7 +155,7 @@ class Scaling:
     wide: bool
 
 
-def scaling(to: Requantization) -> Scaling:
+def scaling(to: FixedPointRequantization) -> Scaling:
     """That of a convolution."""
     return Scaling(to.multipliers, to.shifts, to.output_zero, to.low, to.high, to.wide)
 

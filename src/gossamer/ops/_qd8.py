@@ -21,7 +21,7 @@ import numpy as np
 
 from gossamer.ops._conv_geometry import Window
 from gossamer.ops._conv_lowering import by_phase, phase_geometry
-from gossamer.ops._requantizing import byte_weights
+from gossamer.ops._requantization import byte_weights
 from gossamer.ops.lowering import Lowering
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import Geometry, Shape, View

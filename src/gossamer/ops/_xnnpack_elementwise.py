@@ -27,9 +27,10 @@ from functools import cache
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
+from gossamer.ops._requantization import xnnpack_limits
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, TensorInfo
-from gossamer.quantization import activation_range, integer_range, saturated
+from gossamer.quantization import CLAMPS, integer_range, saturated
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import View
 
@@ -38,13 +39,6 @@ MOST_DIMENSIONS = 6
 
 _LEAST = 2.0**-126
 """Smaller numbers are not normal."""
-
-_CLAMPS = (
-    ActivationFunctionType.NONE,
-    ActivationFunctionType.RELU,
-    ActivationFunctionType.RELU_N1_TO_1,
-    ActivationFunctionType.RELU6,
-)
 
 
 def are_claimed(*tensors: TensorInfo) -> bool:
@@ -67,20 +61,10 @@ def _scales(*tensors: TensorInfo) -> list[np.float32]:
     return [np.float32(tensor.quantization.scale) for tensor in tensors]
 
 
-def _limits(output: TensorInfo, activation: ActivationFunctionType) -> tuple[int, int]:
-    """What a fused activation clamps the output to."""
-    low, high = integer_range(output.type)
-    scale, zero = np.float32(output.quantization.scale), np.float32(output.quantization.zero_point)
-    least, greatest = (
-        np.rint(np.clip(np.float32(bound) / scale + zero, low, high)) for bound in activation_range(activation)
-    )
-    return int(least), int(greatest)
-
-
 def lower_sum(graph: Lowering, activation: ActivationFunctionType, *, subtracts: bool = False) -> View | None:
     """x + y or x - y of bytes; ``None`` if XNNPACK does not claim it."""
     x, y, output = graph.input(0), graph.input(1), graph.output()
-    if not are_claimed(x, y, output) or activation not in _CLAMPS:
+    if not are_claimed(x, y, output) or activation not in CLAMPS:
         return None
     x_scale, y_scale, scale = _scales(x, y, output)
     ratios = np.array([x_scale / scale, y_scale / scale])
@@ -90,7 +74,7 @@ def lower_sum(graph: Lowering, activation: ActivationFunctionType, *, subtracts:
     times_x, times_y = (int(multiplier) for multiplier in np.rint(np.ldexp(ratios, shift)))
     times_y = -times_y if subtracts else times_y
     zeros = times_x * x.quantization.zero_point + times_y * y.quantization.zero_point
-    bounds = output.quantization.zero_point, *_limits(output, activation)
+    bounds = output.quantization.zero_point, *xnnpack_limits(output, activation)
     numbers = graph.parameters(times_x, times_y, (1 << (shift - 1)) - zeros, shift, *bounds)
     return graph.map(("qadd", 0, 1, 2), graph.value(0), graph.value(1), numbers)
 
@@ -98,7 +82,7 @@ def lower_sum(graph: Lowering, activation: ActivationFunctionType, *, subtracts:
 def lower_product(graph: Lowering, activation: ActivationFunctionType) -> View | None:
     """x * y of bytes; ``None`` if XNNPACK does not claim it."""
     x, y, output = graph.input(0), graph.input(1), graph.output()
-    if not are_claimed(x, y, output) or activation not in _CLAMPS:
+    if not are_claimed(x, y, output) or activation not in CLAMPS:
         return None
     x_scale, y_scale, scale = _scales(x, y, output)
     with np.errstate(over="ignore", under="ignore"):
@@ -106,7 +90,7 @@ def lower_product(graph: Lowering, activation: ActivationFunctionType) -> View |
     if not 2.0**-16 <= ratio < 2.0**8:
         return None
     zeros = x.quantization.zero_point, y.quantization.zero_point
-    bounds = output.quantization.zero_point, *_limits(output, activation)
+    bounds = output.quantization.zero_point, *xnnpack_limits(output, activation)
     return graph.map(("qmul", 0, 1, 2), graph.value(0), graph.value(1), graph.parameters(*zeros, float(ratio), *bounds))
 
 

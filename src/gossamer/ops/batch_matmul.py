@@ -31,7 +31,7 @@ from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import quantize_rows
 from gossamer.ops._layout import require_rank
-from gossamer.ops._requantizing import requantizing, rounded_once
+from gossamer.ops._requantization import SUMS, requantization, rounded_once
 from gossamer.ops._rescaling import scale_out
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
@@ -45,7 +45,7 @@ from gossamer.quantization import (
 from gossamer.records import record
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import BatchMatMulOptions
-from gossamer.views import Requantizing, View
+from gossamer.views import View
 
 F32, I8, I16, I32 = TensorType.FLOAT32, TensorType.INT8, TensorType.INT16, TensorType.INT32
 
@@ -234,9 +234,9 @@ def _lower_bytes(graph: Lowering) -> None:
     lhs, rhs = _transposed(graph.value(0), graph.options.adj_x), _transposed(graph.value(1), graph.options.adj_y)
     data: Data = graph.data
     if graph.output().type == I32:  # which takes no account of zero points
-        graph.result(graph.quantized_matmul(lhs, rhs, Requantizing(0, 0, np.ones(1, np.float32), 0, 0, 0), I32))
+        graph.result(graph.quantized_matmul(lhs, rhs, SUMS, I32))
         return
-    numbers = requantizing(graph, ActivationFunctionType.NONE)
+    numbers = requantization(graph, ActivationFunctionType.NONE)
     if numbers.weight_zero == 0 and numbers.scales.size == 1:
         graph.result(graph.quantized_matmul(lhs, rhs, numbers))
         return

@@ -31,11 +31,17 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.ops import _int16, _qd8
 from gossamer.ops._conv_geometry import Window, check_sizes, geometry, image_windows
-from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
-from gossamer.ops._convolution import convolve, exact_type
+from gossamer.ops._convolution import (
+    QuantizedConvolution,
+    check_bias,
+    check_types,
+    convolve,
+    exact_type,
+    prepare_quantized_convolution,
+)
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
-from gossamer.ops._requantizing import byte_weights, requantized_twice, requantizing
+from gossamer.ops._requantization import byte_weights, check_int16, requantization, requantized_twice
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, Condition, operand_types, per_channel
@@ -83,11 +89,11 @@ op = OpDef(
 
 @record(frozen=True, eq=False)
 class Data:
-    """``requantize`` is there for integer inputs, ``scales`` for hybrid filters: [O] or [1]. ``per_channel`` tells of a
+    """``quantized`` is there for integer inputs, ``scales`` for hybrid filters: [O] or [1]. ``per_channel`` tells of a
     hybrid filter that its samples are quantized asymmetrically."""
 
     windows: tuple[Window, Window]
-    requantize: Requantization | None
+    quantized: QuantizedConvolution | None
     scales: NDArray[np.float32] | None
     per_channel: bool
 
@@ -110,15 +116,15 @@ def prepare(ctx: PrepareContext) -> Data:
     windows = image_windows(ctx, x.shape, filter.shape[1:3], options)
     shape = (x.shape[0], windows[0].output, windows[1].output, channels)
     hybrid = x.type == TensorType.FLOAT32 and filter.type != TensorType.FLOAT32
-    requantize, scales, per_channel = None, None, False
+    quantized, scales, per_channel = None, None, False
     if x.type != TensorType.FLOAT32:
         activation = options.fused_activation_function
-        requantize = requantization(ctx, x, filter, bias, channels, activation, wide=wide)
+        quantized = prepare_quantized_convolution(ctx, x, filter, bias, channels, activation, wide=wide)
     elif hybrid:
         scales, per_channel = _hybrid_scales(ctx, filter, groups)
     _request_scratch(ctx, shape, groups, hybrid, per_channel)
     ctx.set_shape(0, shape)
-    return Data(windows, requantize, scales, per_channel)
+    return Data(windows, quantized, scales, per_channel)
 
 
 def _hybrid_scales(ctx: PrepareContext, filter: TensorInfo, groups: int) -> tuple[NDArray[np.float32], bool]:
@@ -161,9 +167,9 @@ def _request_scratch(ctx: PrepareContext, shape: Shape, groups: int, hybrid: boo
 def reference(ctx: InvokeContext) -> Array:
     data: Data = ctx.data
     x, filter, bias = ctx.value(0), ctx.value(1), ctx.value(2).reshape(-1)
-    if data.requantize is not None:
-        x, filter = data.requantize.operands(x, filter, 0)
-        return data.requantize.finish(convolve(x, filter, data.windows), bias)
+    if data.quantized is not None:
+        x, filter = data.quantized.operands(x, filter, 0)
+        return data.quantized.finish(convolve(x, filter, data.windows), bias)
     if data.scales is None:
         sums = convolve(x, filter, data.windows)
     else:
@@ -211,7 +217,7 @@ def lower(graph: Lowering) -> None:
 
 def _lower_int16(graph: Lowering) -> None:
     x, weights, windows = graph.value(0), _int16.weights_of(graph, 1), geometry(graph.data.windows)
-    to = _int16.scaling(graph.data.requantize)
+    to = _int16.scaling(graph.data.quantized)
     if weights.shape[3] == 1 and x.shape[3] > 1 and to.wide:
         sums = _int16.depthwise(graph, x, weights[..., 0].transpose(1, 2, 0), windows)
     else:
@@ -221,9 +227,9 @@ def _lower_int16(graph: Lowering) -> None:
 
 def _lower_bytes(graph: Lowering) -> None:
     x, filter, bias = graph.value(0), byte_weights(graph, 1), graph.value(2)
-    numbers = requantizing(graph, graph.options.fused_activation_function)
+    numbers = requantization(graph, graph.options.fused_activation_function)
     if graph.input(1).type == TensorType.INT4:  # which XNNPACK does not take
-        to = graph.data.requantize
+        to = graph.data.quantized
         sums = graph.quantized_convolution(x, filter, bias, geometry(graph.data.windows), numbers, TensorType.INT32)
         rounding: Literal["requant", "requantup"] = "requant" if filter.shape[3] != x.shape[3] else "requantup"
         graph.result(requantized_twice(graph, rounding, sums, to.multipliers, to.shifts, numbers, x.type))

@@ -17,8 +17,7 @@ import numpy as np
 
 from gossamer.ops._conv_geometry import Window, check_sizes, volume_windows
 from gossamer.ops._conv_lowering import volume
-from gossamer.ops._conv_quantized import check_bias
-from gossamer.ops._convolution import convolve
+from gossamer.ops._convolution import check_bias, convolve
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions

@@ -31,11 +31,17 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.ops import _int16, _qd8
 from gossamer.ops._conv_geometry import Window, check_sizes, geometry, image_windows
-from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
-from gossamer.ops._convolution import convolve_depthwise, exact_type
+from gossamer.ops._convolution import (
+    QuantizedConvolution,
+    check_bias,
+    check_types,
+    convolve_depthwise,
+    exact_type,
+    prepare_quantized_convolution,
+)
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
-from gossamer.ops._requantizing import requantized_in_vectors, requantizing
+from gossamer.ops._requantization import check_int16, requantization, requantized_in_vectors
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import operand_types, option, per_channel
@@ -79,10 +85,10 @@ op = OpDef(
 
 @record(frozen=True, eq=False)
 class Data:
-    """``requantize`` is there for integer inputs, ``scales`` ([C * M] or [1]) for hybrid filters."""
+    """``quantized`` is there for integer inputs, ``scales`` ([C * M] or [1]) for hybrid filters."""
 
     windows: tuple[Window, Window]
-    requantize: Requantization | None
+    quantized: QuantizedConvolution | None
     scales: NDArray[np.float32] | None
 
 
@@ -107,14 +113,14 @@ def prepare(ctx: PrepareContext) -> Data:
         ctx.fail("bias may be absent, but a third input must not be -1")
     wide = check_int16(ctx, x, bias, TensorType.INT64)
     windows = image_windows(ctx, x.shape, filter.shape[1:3], options)
-    requantize, scales = None, None
+    quantized, scales = None, None
     if x.type != TensorType.FLOAT32:
         activation = options.fused_activation_function
-        requantize = requantization(ctx, x, filter, bias, channels, activation, wide=wide)
+        quantized = prepare_quantized_convolution(ctx, x, filter, bias, channels, activation, wide=wide)
     elif filter.type != TensorType.FLOAT32:
         scales = _hybrid_scales(ctx)
     ctx.set_shape(0, (x.shape[0], windows[0].output, windows[1].output, channels))
-    return Data(windows, requantize, scales)
+    return Data(windows, quantized, scales)
 
 
 def _hybrid_scales(ctx: PrepareContext) -> NDArray[np.float32]:
@@ -138,9 +144,9 @@ def _hybrid_scales(ctx: PrepareContext) -> NDArray[np.float32]:
 def reference(ctx: InvokeContext) -> Array:
     data: Data = ctx.data
     x, filter, bias = ctx.value(0), ctx.value(1)[0], ctx.optional_value(2)
-    if data.requantize is not None:
-        x, filter = data.requantize.operands(x, filter, -1)
-        return data.requantize.finish(convolve_depthwise(x, filter, data.windows), bias)
+    if data.quantized is not None:
+        x, filter = data.quantized.operands(x, filter, -1)
+        return data.quantized.finish(convolve_depthwise(x, filter, data.windows), bias)
     if data.scales is None:
         sums = convolve_depthwise(x, filter, data.windows)
     else:
@@ -164,7 +170,7 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
 def lower(graph: Lowering) -> None:
     if graph.input(0).type == TensorType.INT16:
         sums = _int16.depthwise(graph, graph.value(0), _int16.weights_of(graph, 1)[0], geometry(graph.data.windows))
-        to = _int16.scaling(graph.data.requantize)
+        to = _int16.scaling(graph.data.quantized)
         graph.result(_int16.requantize(graph, sums, graph.optional_value(2), to))
         return
     if graph.input(0).type in (TensorType.INT8, TensorType.UINT8):
@@ -199,7 +205,7 @@ def _lower_bytes(graph: Lowering) -> View:
         graph.refuse("XNNPACK does not take depthwise convolutions without a bias")
     graph.known(1), graph.known(2)
     weights = graph.reshape(graph.value(1), filter.shape[1:])
-    to = requantizing(graph, graph.options.fused_activation_function)
+    to = requantization(graph, graph.options.fused_activation_function)
     windows = geometry(graph.data.windows)
     if x.shape[3] == 1 and weights.shape[2] > 1:
         filters = graph.reshape(weights.permute((2, 0, 1)), (weights.shape[2], *weights.shape[:2], 1))
@@ -209,7 +215,7 @@ def _lower_bytes(graph: Lowering) -> View:
 
 def _lower_builtin(graph: Lowering, x: View, bias: View | None) -> View:
     """int8 with int4, which XNNPACK does not take, as TFLite's optimized kernel has it."""
-    to: Requantization = graph.data.requantize
+    to: QuantizedConvolution = graph.data.quantized
     zero = graph.array(np.array(to.input_zero, np.int32))
     centred = graph.map(("sub", ("toi32", 0), 1), x, zero, type=TensorType.INT16)
     sums = _int16.depthwise(graph, centred, _int16.weights_of(graph, 1)[0], geometry(graph.data.windows))

@@ -45,27 +45,33 @@ from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops import _blockwise, _int16, _qd8, _sparse_weights
 from gossamer.ops._activation import clamp
+from gossamer.ops._elementwise import quantized_limits
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import accumulate, dot, lower_accumulate, lower_rows, quantize_rows, signed
 from gossamer.ops._layout import require_rank
-from gossamer.ops._requantizing import byte_weights, requantized_twice, requantizing
+from gossamer.ops._requantization import (
+    FixedPointRequantization,
+    byte_weights,
+    check_int16,
+    requantization,
+    requantized_twice,
+)
 from gossamer.ops._vector_activation import activate, check_activation, lower_activation
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, input_count, input_type, operand_types, option, per_channel, sparse
 from gossamer.quantization import (
+    CLAMPS,
     INT32_MAX,
     INT32_MIN,
     activation_range,
     multiply_by_quantized_multiplier,
-    multiply_by_quantized_multiplier_64,
     quantize_multiplier,
     quantize_multipliers,
-    quantized_activation_range,
     round_half_away,
 )
 from gossamer.records import record, replace
-from gossamer.schema.enums import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
+from gossamer.schema.enums import FullyConnectedOptionsWeightsFormat, TensorType
 from gossamer.schema.options import FullyConnectedOptions
 from gossamer.schema.tables import BlockwiseQuantization
 from gossamer.views import POINTWISE, View
@@ -80,12 +86,6 @@ COMBINATIONS: dict[tuple[TensorType, TensorType], tuple[tuple[TensorType, ...], 
     **{(I8, weights): ((I8,), (TensorType.INT32,)) for weights in (I8, *SMALL)},
     **{(I16, weights): ((I16,), (TensorType.INT32, TensorType.INT64)) for weights in (I8, *SMALL, I16)},
 }
-CLAMPS = (
-    ActivationFunctionType.NONE,
-    ActivationFunctionType.RELU,
-    ActivationFunctionType.RELU_N1_TO_1,
-    ActivationFunctionType.RELU6,
-)
 
 HYBRID = operand_types(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32)
 SHUFFLED = option("weights_format", FullyConnectedOptionsWeightsFormat.SHUFFLED4x16INT8)
@@ -126,34 +126,17 @@ op = OpDef(
 
 
 @record(frozen=True, eq=False)
-class Requantization:
-    """From accumulators to the integers of the output, by one multiplier or one for each unit."""
+class QuantizedFullyConnected(FixedPointRequantization):
+    """``reals``: the multipliers that the quantized ones stand for, one or one for each unit."""
 
     reals: NDArray[np.float64]
-    multipliers: NDArray[np.int64]
-    shifts: NDArray[np.int64]
-    zero_point: int
-    low: int
-    high: int
-    dtype: np.dtype[Any]
-    wide: bool
-
-    def accumulators(self, sums: NDArray[np.int64], bias: Array | None) -> NDArray[np.int64]:
-        """Sums and bias, wrapped to 32 bits where TFLite's accumulators are no wider."""
-        if bias is not None:
-            sums = sums + bias
-        return sums if self.wide else sums.astype(np.int32).astype(np.int64)
 
     def rounded(self, accumulators: NDArray[np.int64]) -> Array:
         """In double, rounded once. What int32 cannot hold becomes its least value, as x86 converts."""
         scaled = round_half_away(accumulators * self.reals)
         scaled = np.where((scaled >= INT32_MIN) & (scaled <= INT32_MAX), scaled, INT32_MIN)
-        return self.finished(scaled)
-
-    def finished(self, scaled: Array) -> Array:
-        """Add the zero point, clamp, convert."""
-        clamped: Array = np.minimum(np.maximum(scaled + self.zero_point, self.low), self.high)
-        return clamped.astype(self.dtype)
+        levels: Array = np.minimum(np.maximum(scaled + self.output_zero, self.low), self.high)
+        return levels.astype(self.dtype)
 
 
 Scale = float | NDArray[np.float32]
@@ -186,11 +169,11 @@ def prepare(ctx: PrepareContext) -> Data:
     dense = _dense(ctx, weights)
     kernel: Kernel = _nothing
     if depth and x.type != F32:
-        requantization = _requantization(ctx, x, weights, bias, units)
-        kernel = partial(_fixed_point if weights.type == I16 or dense is not None else _double, requantization)
+        quantized = _prepare_quantized(ctx, x, weights, bias, units)
+        kernel = partial(_fixed_point if weights.type == I16 or dense is not None else _double, quantized)
         if shuffled:
             _check_shuffled(ctx, math.prod(shape[:-1]), units, depth)
-            kernel = partial(_shuffled, requantization)
+            kernel = partial(_shuffled, quantized)
     elif depth:
         kernel = _float
         if hybrid:
@@ -302,9 +285,9 @@ def _hybrid_scale(ctx: PrepareContext, weights: TensorInfo, units: int) -> Scale
     return scales if scales.size > 1 else float(scales[0])
 
 
-def _requantization(
+def _prepare_quantized(
     ctx: PrepareContext, x: TensorInfo, weights: TensorInfo, bias: TensorInfo | None, units: int
-) -> Requantization:
+) -> QuantizedFullyConnected:
     output = ctx.output()
     for name, tensor in (("input", x), ("output", output)):
         ctx.require(tensor.quantization.scale > 0, f"{name} of type {type_name(tensor.type)} needs a positive scale")
@@ -325,37 +308,18 @@ def _requantization(
         product = np.float32(input_scale) * np.float32(scales[0])
         multiplier, shift = quantize_multiplier(float(product) / float(output_scale))
         multipliers, shifts = np.array([multiplier]), np.array([shift])
-    try:
-        low, high = quantized_activation_range(ctx.options.fused_activation_function, output.type, output.quantization)
-    except ValueError as error:
-        ctx.fail(str(error))
-    wide = x.type == I16 and (_check_int16(ctx, x, bias) != TensorType.INT32 or weights.type == I16)
-    return Requantization(
-        input_scale * scales / output_scale,
+    low, high = quantized_limits(ctx, ctx.options.fused_activation_function)
+    wide = check_int16(ctx, x, bias, ctx.options.quantized_bias_type)
+    return QuantizedFullyConnected(
         multipliers,
         shifts,
         output.quantization.zero_point,
         low,
         high,
         numpy_dtype(output.type),
-        wide,
+        wide or weights.type == I16,
+        input_scale * scales / output_scale,
     )
-
-
-def _check_int16(ctx: PrepareContext, x: TensorInfo, bias: TensorInfo | None) -> int:
-    """The type that ``quantized_bias_type`` says; float32, the schema's default, says nothing."""
-    for name, tensor in (("input", x), ("output", ctx.output())):
-        point = tensor.quantization.zero_point
-        ctx.require(point == 0, f"int16 {name} must have zero point 0, got {point}")
-    stated = ctx.options.quantized_bias_type
-    if stated != F32:
-        ctx.require(
-            stated in (TensorType.INT32, TensorType.INT64),
-            f"quantized_bias_type must be int32 or int64, got {type_name(stated)}",
-        )
-        if bias is not None and bias.type != stated:
-            ctx.fail(f"bias must be {type_name(stated)}, as quantized_bias_type says, got {type_name(bias.type)}")
-    return int(stated)
 
 
 def _check_shuffled(ctx: PrepareContext, rows: int, units: int, depth: int) -> None:
@@ -472,9 +436,9 @@ def _sums(ctx: InvokeContext, rows: Array, weights: Array) -> NDArray[np.int64]:
 
 
 def _double(
-    requantization: Requantization, ctx: InvokeContext, rows: Array, weights: Array, bias: Array | None
+    quantized: QuantizedFullyConnected, ctx: InvokeContext, rows: Array, weights: Array, bias: Array | None
 ) -> Array:
-    return requantization.rounded(requantization.accumulators(_sums(ctx, rows, weights), bias))
+    return quantized.rounded(quantized.accumulators(_sums(ctx, rows, weights), bias))
 
 
 def rounded_twice(data: Data, *, wide: bool) -> Data:
@@ -487,15 +451,13 @@ def rounded_twice(data: Data, *, wide: bool) -> Data:
 
 
 def _fixed_point(
-    requantization: Requantization, ctx: InvokeContext, rows: Array, weights: Array, bias: Array | None
+    quantized: QuantizedFullyConnected, ctx: InvokeContext, rows: Array, weights: Array, bias: Array | None
 ) -> Array:
-    accumulators = requantization.accumulators(_sums(ctx, rows, weights), bias)
-    multiply = multiply_by_quantized_multiplier_64 if requantization.wide else multiply_by_quantized_multiplier
-    return requantization.finished(multiply(accumulators, requantization.multipliers, requantization.shifts))
+    return quantized.finish(_sums(ctx, rows, weights), bias)
 
 
 def _shuffled(
-    requantization: Requantization, ctx: InvokeContext, rows: Array, weights: Array, bias: Array | None
+    quantized: QuantizedFullyConnected, ctx: InvokeContext, rows: Array, weights: Array, bias: Array | None
 ) -> Array:
     """Weights in blocks of 4 units x 16 columns, each block row by row, blocks along the depth first, and every byte
     with its top bit flipped: int8 after 128 was taken off. The input loses 128 in the same way, whatever the zero
@@ -504,9 +466,9 @@ def _shuffled(
     blocks = weights.reshape(units // 4, depth // 16, 4, 16).view(np.int8)
     plain = blocks.transpose(0, 2, 1, 3).reshape(units, depth)
     sums = integer_matmul((rows ^ 0x80).view(np.int8), plain.T)
-    accumulators = requantization.accumulators(sums, bias)
-    scaled = multiply_by_quantized_multiplier(accumulators, requantization.multipliers, requantization.shifts)
-    output: Array = np.clip(scaled, requantization.low, requantization.high).astype(np.int16)
+    accumulators = quantized.accumulators(sums, bias)
+    scaled = multiply_by_quantized_multiplier(accumulators, quantized.multipliers, quantized.shifts)
+    output: Array = np.clip(scaled, quantized.low, quantized.high).astype(np.int16)
     return output
 
 
@@ -542,11 +504,11 @@ def lower(graph: Lowering) -> None:
 def _lower_int16(graph: Lowering) -> None:
     """LiteRT's default path has int64 sums for an int64 bias only, or one that is stated; else it runs ruy."""
     x, bias = graph.value(0), graph.optional_value(2)
-    to: Requantization = graph.data.kernel.args[0]
+    to: QuantizedFullyConnected = graph.data.kernel.args[0]
     units, depth = graph.input(1).shape
     rows = math.prod(x.shape) // depth
     wide = to.wide and (bias is not None or graph.options.quantized_bias_type != F32 or graph.input(1).type == I16)
-    scaling = _int16.Scaling(to.multipliers, to.shifts, to.zero_point, to.low, to.high, wide)
+    scaling = replace(_int16.scaling(to), wide=wide)
     if graph.input(1).type == I16:
         sums = _int16.product(graph, graph.reshape(x, (rows, depth)), graph.value(1).permute((1, 0)))
     else:
@@ -569,7 +531,7 @@ def _lower_bytes(graph: Lowering) -> None:
     if graph.input(1).type not in (U8, I8, TensorType.INT4):
         graph.refuse("XNNPACK does not take these weights")
     rows = math.prod(x.shape) // depth
-    numbers = requantizing(graph, graph.options.fused_activation_function)
+    numbers = requantization(graph, graph.options.fused_activation_function)
     odd = graph.input(1).type == TensorType.INT4 and depth % 2 == 1  # which XNNPACK does not take
     y = graph.quantized_convolution(
         graph.reshape(x, (1, 1, rows, depth)),
@@ -580,7 +542,7 @@ def _lower_bytes(graph: Lowering) -> None:
         TensorType.INT32 if odd else x.type,
     )
     if odd:
-        to: Requantization = graph.data.kernel.args[0]
+        to: QuantizedFullyConnected = graph.data.kernel.args[0]
         y = requantized_twice(graph, "requantup", y, to.multipliers, to.shifts, numbers, x.type)
     graph.result(graph.reshape(y, graph.output().shape))
 

@@ -29,11 +29,17 @@ from gossamer.arrays import NDArray
 from gossamer.ops import _int16, _qd8
 from gossamer.ops._conv_geometry import INT16_MAX, Window, check_sizes, window
 from gossamer.ops._conv_lowering import by_phase, phase_geometry, transposed
-from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16, check_types, requantization
-from gossamer.ops._convolution import convolve_transposed, exact_type
+from gossamer.ops._convolution import (
+    QuantizedConvolution,
+    check_bias,
+    check_types,
+    convolve_transposed,
+    exact_type,
+    prepare_quantized_convolution,
+)
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
-from gossamer.ops._requantizing import byte_weights, requantized, requantized_in_vectors, requantizing
+from gossamer.ops._requantization import byte_weights, check_int16, requantization, requantized, requantized_in_vectors
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, given, input_type, operand_types, option
@@ -73,11 +79,11 @@ op = OpDef(
 
 @record(frozen=True, eq=False)
 class Data:
-    """``windows`` are there if the output's shape is known, ``requantize`` for integer inputs, ``scales`` ([O] or [1])
+    """``windows`` are there if the output's shape is known, ``quantized`` for integer inputs, ``scales`` ([O] or [1])
     for hybrid filters."""
 
     windows: tuple[Window, Window] | None
-    requantize: Requantization | None
+    quantized: QuantizedConvolution | None
     scales: NDArray[np.float32] | None
 
 
@@ -96,19 +102,19 @@ def prepare(ctx: PrepareContext) -> Data:
     if bias is not None:
         check_bias(ctx, bias, x.type, channels)
     wide = check_int16(ctx, x, bias, options.quantized_bias_type)
-    requantize, scales = None, None
+    quantized, scales = None, None
     if x.type != TensorType.FLOAT32:
         activation = options.fused_activation_function
-        requantize = requantization(ctx, x, filter, bias, channels, activation, wide=wide)
+        quantized = prepare_quantized_convolution(ctx, x, filter, bias, channels, activation, wide=wide)
     elif filter.type != TensorType.FLOAT32:
         scales = _hybrid_scales(ctx, filter, x)
     shape = ctx.constant(0)
     if shape is None:
         ctx.set_dynamic(0)
-        return Data(None, requantize, scales)
+        return Data(None, quantized, scales)
     windows = _windows(ctx, shape)
     ctx.set_shape(0, shape.tolist())
-    return Data(windows, requantize, scales)
+    return Data(windows, quantized, scales)
 
 
 def _windows(ctx: Context, output_shape: Array) -> tuple[Window, Window]:
@@ -157,9 +163,9 @@ def reference(ctx: InvokeContext) -> Array:
     windows = data.windows or _windows(ctx, ctx.value(0))
     if bias is not None:
         bias = bias.reshape(-1)
-    if data.requantize is not None:
-        x, filter = data.requantize.operands(x, filter, 0)
-        return data.requantize.finish(convolve_transposed(x, filter, windows), bias)
+    if data.quantized is not None:
+        x, filter = data.quantized.operands(x, filter, 0)
+        return data.quantized.finish(convolve_transposed(x, filter, windows), bias)
     if data.scales is None:
         sums = convolve_transposed(x, filter, windows)
     else:
@@ -183,7 +189,7 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
 def lower(graph: Lowering) -> None:
     if graph.input(2).type == TensorType.INT16:
         filter, bias = graph.array(_int16.weights_of(graph, 1)), graph.optional_value(3)
-        to = _int16.scaling(graph.data.requantize)
+        to = _int16.scaling(graph.data.quantized)
         graph.result(_int16.transposed(graph, graph.value(2), filter, bias, graph.data.windows, to))
         return
     if graph.input(2).type == TensorType.FLOAT32 and graph.input(1).type == TensorType.INT8:
@@ -206,7 +212,7 @@ def _lower_bytes(graph: Lowering) -> None:
     windows = graph.data.windows
     claimed = all((along.output - 1) * along.stride + along.filter >= along.input for along in windows)
     x, filter, bias = graph.value(2), byte_weights(graph, 1), graph.optional_value(3)
-    numbers = requantizing(graph, graph.options.fused_activation_function, 2)
+    numbers = requantization(graph, graph.options.fused_activation_function, 2)
     type = x.type if claimed else TensorType.INT32
     y = graph.empty(graph.output().shape, type)
     for place, image, part, phase, before in by_phase(graph, x, filter, windows, y):
@@ -219,6 +225,6 @@ def _lower_bytes(graph: Lowering) -> None:
             found = (nothing if bias is None else graph.reshape(bias, filter.shape[:1])).broadcast(place.shape)
         graph.copy(found, place)
     if not claimed:
-        to = graph.data.requantize
+        to = graph.data.quantized
         y = requantized_in_vectors(graph, y, to.multipliers, to.shifts, numbers, x.type)
     graph.result(y)

@@ -10,7 +10,7 @@ import pytest
 
 from gossamer.codegen.graph import Kernel
 from gossamer.ops import batch_matmul, conv_2d, fully_connected, transpose_conv
-from gossamer.ops._requantizing import rounded_once
+from gossamer.ops._requantization import rounded_once
 from gossamer.ops.op_def import OpDef
 from gossamer.quantization import QuantizedMultiplier, multiply_by_quantized_multiplier, quantize_multiplier
 from gossamer.schema import (

@@ -1,39 +1,83 @@
-"""Quantised convolutions and products as XNNPACK computes them, which is what LiteRT runs by default.
+"""Requantization: sums of products of quantized numbers become levels of the output.
+
+The sum of (input - input_zero) * (weight - weight_zero), exact, plus a bias, whose scale is input_scale * weight_scale,
+is multiplied by ``input_scale * weight_scale / output_scale``; the output's zero point is added, and the fused
+activation clamps. TFLite's kernels do it in fixed point: `FixedPointRequantization`. XNNPACK, which LiteRT runs by
+default, does it in floats: `gossamer.views.Requantizing`,
 
 ``clamp(rne(float32(sum) * scale) + zero_point)`` with ``scale = input_scale * weight_scale / output_scale`` in float32,
-from left to right, for each output channel; the sum, of int32, is exact. From XNNPACK's ``qs8_qc8w`` and ``qu8``
-kernels with the requantization called fp32 (``src/qs8-gemm/``), and from its operators' setup. The fused activation
-clamps to ``rne(bound / output_scale + zero_point)``, in float32.
+from left to right, for each output channel: its ``qs8_qc8w`` and ``qu8`` kernels with the requantization called fp32
+(``src/qs8-gemm/``), and its operators' setup. The fused activation clamps to ``rne(bound / output_scale +
+zero_point)``, in float32.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from gossamer.dtypes import numpy_dtype
+from gossamer.arrays import NDArray
+from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops.lowering import Lowering, is_grid
-from gossamer.ops.op_def import Array
-from gossamer.quantization import QuantizedMultiplier, activation_range, integer_range
-from gossamer.records import replace
+from gossamer.ops.op_def import Array, PrepareContext, TensorInfo
+from gossamer.quantization import (
+    CLAMPS,
+    QuantizedMultiplier,
+    activation_range,
+    integer_range,
+    multiply_by_quantized_multiplier,
+    multiply_by_quantized_multiplier_64,
+)
+from gossamer.records import record, replace
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.views import Requantizing, View
 
-CLAMPS = (
-    ActivationFunctionType.NONE,
-    ActivationFunctionType.RELU,
-    ActivationFunctionType.RELU_N1_TO_1,
-    ActivationFunctionType.RELU6,
-)
-"""Fused activations that XNNPACK takes."""
+SUMS = Requantizing(0, 0, np.ones(1, np.float32), 0, 0, 0)
+"""For products of levels as they are, of which the sums are wanted."""
 
-MOST = 256
-"""Requantization scales are below it."""
+BLOCK = 1 << 15
+"""Sums requantized at once: their 64-bit intermediates stay in cache."""
 
 
-def requantizing(graph: Lowering, activation: ActivationFunctionType, x: int = 0, weights: int = 1) -> Requantizing:
+@record(frozen=True, eq=False)
+class FixedPointRequantization:
+    """From accumulators to the levels of the output, by one quantized multiplier or one for each output channel.
+
+    Accumulators are 32-bit and wrap; ``wide`` ones are 64-bit.
+    """
+
+    multipliers: NDArray[np.int64]
+    shifts: NDArray[np.int64]
+    output_zero: int
+    low: int
+    high: int
+    dtype: np.dtype[Any]
+    wide: bool
+
+    def accumulators(self, sums: Array, bias: Array | None) -> NDArray[np.int64]:
+        """Integer sums [..., channels], in any type, and bias."""
+        total: NDArray[np.int64] = sums.astype(np.int64)
+        if bias is not None:
+            total += bias
+        return total if self.wide else total.astype(np.int32).astype(np.int64)
+
+    def finish(self, sums: Array, bias: Array | None) -> Array:
+        """Integer sums [..., channels], in any type, -> the output."""
+        multiply = multiply_by_quantized_multiplier_64 if self.wide else multiply_by_quantized_multiplier
+        channels = sums.shape[-1]
+        flat = sums.reshape(math.prod(sums.shape[:-1]), channels)
+        result = np.empty(flat.shape, self.dtype)
+        rows = max(1, BLOCK // max(1, channels))
+        for row in range(0, len(flat), rows):
+            accumulators = self.accumulators(flat[row : row + rows], bias)
+            levels = multiply(accumulators, self.multipliers, self.shifts) + self.output_zero
+            result[row : row + rows] = np.minimum(np.maximum(levels, self.low), self.high)
+        return result.reshape(sums.shape)
+
+
+def requantization(graph: Lowering, activation: ActivationFunctionType, x: int = 0, weights: int = 1) -> Requantizing:
     """From the node's input and weights, by position, to its output; a bias follows the operands."""
     if activation not in CLAMPS:
         graph.refuse("XNNPACK does not take such an activation")
@@ -44,19 +88,24 @@ def requantizing(graph: Lowering, activation: ActivationFunctionType, x: int = 0
     zero_point = output.quantization.zero_point
     scale = np.float32(output.quantization.scale)
     scales = np.float32(image.quantization.scale) * filter.quantization.scales.astype(np.float32) / scale
-    least, greatest = integer_range(output.type)
-    low, high = (
-        bound
-        if math.isinf(real)
-        else int(np.rint(np.clip(np.float32(real) / scale + np.float32(zero_point), least, greatest)))
-        for real, bound in zip(activation_range(activation), (least, greatest), strict=True)
-    )
+    low, high = xnnpack_limits(output, activation)
     points = filter.quantization.zero_points
-    if not (scales < MOST).all():
+    if not (scales < 256).all():
         graph.refuse("XNNPACK does not take such large scales")
     return Requantizing(
         image.quantization.zero_point, int(points[0]) if points.size else 0, scales, zero_point, low, high
     )
+
+
+def xnnpack_limits(output: TensorInfo, activation: int) -> tuple[int, int]:
+    """The levels that a fused activation clamps an output to, as XNNPACK rounds them."""
+    scale, zero = np.float32(output.quantization.scale), np.float32(output.quantization.zero_point)
+    least, greatest = integer_range(output.type)
+    low, high = (
+        bound if math.isinf(real) else int(np.rint(np.clip(np.float32(real) / scale + zero, least, greatest)))
+        for real, bound in zip(activation_range(activation), (least, greatest), strict=True)
+    )
+    return low, high
 
 
 LEAST_SHIFT = -14
@@ -148,3 +197,19 @@ def requantized_in_vectors(
             part, of = sums.slice(3, first, last - first), slice(first, last)
             parts.append(requantized_twice(graph, rounding, part, multipliers[of], shifts[of], numbers, type))
     return parts[0] if len(parts) == 1 else graph.concat(parts, 3)
+
+
+def check_int16(ctx: PrepareContext, x: TensorInfo, bias: TensorInfo | None, bias_type: int) -> bool:
+    """int16 activations are symmetric. Whether sums are 64-bit: unless ``quantized_bias_type`` is int32."""
+    if x.type != TensorType.INT16:
+        return False
+    for name, tensor in (("input", x), ("output", ctx.output())):
+        zero = tensor.quantization.zero_point
+        ctx.require(zero == 0, f"{name} zero point must be 0 for int16, got {zero}")
+    if bias_type == TensorType.FLOAT32:  # the schema's default: not stated
+        return True
+    if bias_type not in (TensorType.INT32, TensorType.INT64):
+        ctx.fail(f"quantized_bias_type must be int32 or int64, got {type_name(bias_type)}")
+    if bias is not None and bias.type != bias_type:
+        ctx.fail(f"bias must be {type_name(bias_type)} as quantized_bias_type says, got {type_name(bias.type)}")
+    return bias_type == TensorType.INT64
