@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gossamer.ops._conv_geometry import Window
 from gossamer.ops._convolution import convolve, convolve_depthwise, convolve_transposed
-from gossamer.ops._hybrid import quantize_asymmetric
+from gossamer.ops._dynamic_range import quantize_asymmetric
 
 Floats = NDArray[np.float32]
 Windows = tuple[Window, Window]

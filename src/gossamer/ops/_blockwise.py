@@ -5,7 +5,7 @@ than 0 are errors.
 
 Two kernels multiply float rows, quantized on the fly, with such weights. Both add up in float32, block after block.
 
-TFLite's own (``EvalBlockwise4Bit``), from grids that are asymmetric whatever the options say (`_hybrid`):
+TFLite's own (``EvalBlockwise4Bit``), from grids that are asymmetric whatever the options say (`_dynamic_range`):
 
     ((sum of f32(sum of level * weight) * scale) - zero_point * (sum of scale * f32(sum of weight))) * row_scale + bias
 
@@ -26,8 +26,8 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.ops import _qd8
+from gossamer.ops._dynamic_range import quantize_asymmetric
 from gossamer.ops._gemm import integer_matmul
-from gossamer.ops._hybrid import quantize_asymmetric
 from gossamer.ops._requantization import SUMS
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, PrepareContext, TensorInfo

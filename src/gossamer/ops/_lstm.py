@@ -16,7 +16,7 @@ and from them the new states
 - R may be a diagonal matrix, given as a vector (UNIDIRECTIONAL_SEQUENCE_LSTM only).
 
 Sums and products are float32 in this order. With 8-bit weights (hybrid), x, aux, h and the projected vector are
-quantized row by row and multiplied as `_hybrid_product` describes; peephole vectors are dequantized first, a diagonal
+quantized row by row and multiplied as `_dynamic_range` describes; peephole vectors are dequantized first, a diagonal
 stays float. Activations are those of `_vector_activation`. Where the activation is NONE, TFLite's kernels never write
 c' to the buffer that they multiply with o, which still holds g: so h' = o * g there, and here.
 """

@@ -263,7 +263,7 @@ def _windows(
 def depthwise(graph: Lowering, x: View, weights: View, scales: View, bias: View | None, geometry: Geometry) -> View:
     """[N, H, W, C] with weights [h, w, C * m], which XNNPACK does not take: LiteRT's own kernel decides.
 
-    Images are quantized by the rule of `gossamer.ops._hybrid`. With the exact sum of (level - zero point) * weight,
+    Images are quantized as in `gossamer.ops._dynamic_range`. With the exact sum of (level - zero point) * weight,
     ``y = sum * weight scale * image scale + bias``, from left to right in float32; but the last channels, O modulo 4,
     are multiplied by the image's scale first. (``DepthwiseConvHybridPerChannel`` with NEON's or SSE's vectors.)
     """

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.ops import _int16
-from gossamer.ops._hybrid_product import (
+from gossamer.ops._dynamic_range import (
     LoweredRows,
     Rows,
     accumulate,

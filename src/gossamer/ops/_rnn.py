@@ -2,7 +2,7 @@
 
 ``state = activation(bias + W x + [A aux] + R state)``, added in this order in float32; the output is the new state.
 Weights are [units, inputs] and float32, or 8-bit with one scale: then x, aux and state are quantized row by row, before
-every product, as `_hybrid_product` describes. Activations are those of `_vector_activation`.
+every product, as `_dynamic_range` describes. Activations are those of `_vector_activation`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Types (lhs / rhs / output):
 - int8 / int8 / int32: plain sums of the integers. Scales and zero points are ignored.
 - float32 / int8 / float32, hybrid: rows of the lhs (after ``adj_x``) are quantized on the fly, asymmetrically with
   ``asymmetric_quantize_inputs``, and ``output = float32(dot) * (row scale * rhs scale)``, where the rhs has one scale,
-  or one for each of its columns j; see `_hybrid_product`. LiteRT mixes up the row scales of an lhs with more than one
+  or one for each of its columns j; see `_dynamic_range`. LiteRT mixes up the row scales of an lhs with more than one
   leading dimension above 1 (its offsets add the indices); here every row has its own.
 """
 
@@ -28,8 +28,8 @@ from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
 from gossamer.ops import _int16, _qd8
 from gossamer.ops._broadcast import broadcast_shape
+from gossamer.ops._dynamic_range import quantize_rows
 from gossamer.ops._gemm import integer_matmul
-from gossamer.ops._hybrid_product import quantize_rows
 from gossamer.ops._layout import require_rank
 from gossamer.ops._requantization import SUMS, requantization, rounded_once
 from gossamer.ops._rescaling import scale_out

@@ -10,11 +10,11 @@ channels of group ``o // (O / groups)``. No dimension but N may be 0; strides an
 Types (input and output alike / filter / bias):
 
 - float32 / float32 / float32. RELU, RELU6 and RELU_N1_TO_1 clamp; TFLite ignores TANH and SIGN_BIT here.
-- uint8 / uint8 / int32, one filter scale: `_conv_quantized`.
+- uint8 / uint8 / int32, one filter scale: `_requantization`.
 - int8 / int8 or int4 / int32, one filter scale or one for each filter, filter zero points 0.
 - int16 / int8 or int4 / int64, or int32 where ``quantized_bias_type`` says so; zero points 0. TFLite reads an int32
   bias as int64 where ``quantized_bias_type`` is not set; here its values count.
-- float32 / int8, int4 or uint8 / float32, hybrid: `_hybrid` quantizes each sample. Where the filter's scales differ
+- float32 / int8, int4 or uint8 / float32, hybrid: `_dynamic_range` quantizes samples. Where the filter's scales differ
   among themselves, or there are groups (which need a scale for each filter), it does so asymmetrically, and the result
   is ``sum * filter_scale[o] * sample_scale + bias``; else symmetrically, and it is ``sum * (sample_scale *
   filter_scale) + bias``. A uint8 filter holds the bits of int8 values; it counts as having a single scale and takes no
@@ -39,8 +39,8 @@ from gossamer.ops._convolution import (
     exact_type,
     prepare_quantized_convolution,
 )
+from gossamer.ops._dynamic_range import quantize_asymmetric, quantize_symmetric
 from gossamer.ops._elementwise import fused_activation
-from gossamer.ops._hybrid import quantize_asymmetric, quantize_symmetric
 from gossamer.ops._requantization import byte_weights, check_int16, requantization, requantized_twice
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version

@@ -11,12 +11,12 @@ dimension but N may be 0; strides and dilations are 1 to 32767.
 Types (input and output alike / filter / bias):
 
 - float32 / float32 / float32. RELU, RELU6 and RELU_N1_TO_1 clamp; TFLite ignores TANH and SIGN_BIT here.
-- uint8 / uint8 / int32, one filter scale: `_conv_quantized`.
+- uint8 / uint8 / int32, one filter scale: `_requantization`.
 - int8 / int8 or int4 / int32, one filter scale or one for each channel; filter zero points are ignored. Machine code
-  computes bytes as XNNPACK does (`_requantizing`), but for int4, where there are filter zero points, and without a
+  computes bytes as XNNPACK does (`_requantization`), but for int4, where there are filter zero points, and without a
   bias, which that leaves to TFLite's kernels.
 - int16 / int8 / int64, zero points 0.
-- float32 / int8 / float32, hybrid: `_hybrid` quantizes each sample asymmetrically, and the result is
+- float32 / int8 / float32, hybrid: `_dynamic_range` quantizes each sample asymmetrically, and the result is
   ``sum * (filter_scale[channel] * sample_scale) + bias``. The filter has as many scales as elements along the dimension
   it is quantized along, so that one scale, along dimension 0, is possible too; it serves every channel (TFLite reads
   past it).
@@ -39,8 +39,8 @@ from gossamer.ops._convolution import (
     exact_type,
     prepare_quantized_convolution,
 )
+from gossamer.ops._dynamic_range import quantize_asymmetric
 from gossamer.ops._elementwise import fused_activation
-from gossamer.ops._hybrid import quantize_asymmetric
 from gossamer.ops._requantization import check_int16, requantization, requantized_in_vectors
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version

@@ -22,8 +22,8 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.dtypes import element_bits, is_packed, numpy_dtype, type_name
 from gossamer.ops._blockwise import blocks_of
+from gossamer.ops._dynamic_range import signed
 from gossamer.ops._gather import slices
-from gossamer.ops._hybrid_product import signed
 from gossamer.ops._layout import NUMBER_TYPES, require_indices_in_range, require_rank
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version

@@ -9,7 +9,7 @@ Types (input / weights / bias / output):
 
 - float32 / float32 / float32 / float32. Weights may be stored sparse, in any format of the schema.
 - float32 / int8, uint8, int4, int2 / float32 / float32, hybrid: rows are quantized on the fly, asymmetrically with
-  ``asymmetric_quantize_inputs``, and multiplied as in `_hybrid_product`; one weight scale, or one for each unit. Takes
+  ``asymmetric_quantize_inputs``, and multiplied as in `_dynamic_range`; one weight scale, or one for each unit. Takes
   every activation, in the form of `_vector_activation`; the other kernels take only those that clamp. An input of zeros
   throughout leaves the bias. Sparse 8-bit weights must be stored in blocks of 1 x 16; the zero points are then
   subtracted first: ``(bias - scale * point * row sum) + dot * scale``.
@@ -45,9 +45,9 @@ from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops import _blockwise, _int16, _qd8, _sparse_weights
 from gossamer.ops._activation import clamp
+from gossamer.ops._dynamic_range import accumulate, dot, lower_accumulate, lower_rows, quantize_rows, signed
 from gossamer.ops._elementwise import quantized_limits
 from gossamer.ops._gemm import integer_matmul
-from gossamer.ops._hybrid_product import accumulate, dot, lower_accumulate, lower_rows, quantize_rows, signed
 from gossamer.ops._layout import require_rank
 from gossamer.ops._requantization import (
     FixedPointRequantization,
@@ -569,7 +569,7 @@ def _lower_hybrid(graph: Lowering) -> None:
 
 
 def _lower_builtin_hybrid(graph: Lowering, x: View) -> View:
-    """[rows, depth] as `gossamer.ops._hybrid_product` has it: [rows, units]."""
+    """[rows, depth] as `gossamer.ops._dynamic_range` has it: [rows, units]."""
     values, scales, bias = signed(graph.known(1)), graph.input(1).quantization.scales, graph.optional_value(2)
     units = len(values)
     result = graph.scalar(0, x) if bias is None else graph.reshape(bias, (units,))

@@ -11,7 +11,7 @@ Filters of a unit are neighbours: f = u * rank ... u * rank + rank - 1. The outp
 Types:
 
 - float32 throughout. Activations are those of `_vector_activation`.
-- hybrid: float32 with both weights 8-bit, one scale each. The feature product is `_hybrid_product`'s (asymmetric with
+- hybrid: float32 with both weights 8-bit, one scale each. The feature product is `_dynamic_range`'s (asymmetric with
   ``asymmetric_quantize_inputs``), the time weights are multiplied by their scale and then used as floats.
 - int8 input, int8 weights_feature, int16 weights_time and state, int32 bias, int8 output. Feature products (input less
   its zero point) are brought to the state's scale and saturated to int16; sums over time and rank, in 32 bits that

@@ -12,10 +12,10 @@ unless output_shape is known when the model is prepared; then what does not fit 
 Types (input and output alike / filter / bias):
 
 - float32 / float32 / float32. RELU, RELU6 and RELU_N1_TO_1 clamp; TFLite ignores TANH and SIGN_BIT here.
-- uint8 / uint8 / int32, one filter scale: `_conv_quantized`.
+- uint8 / uint8 / int32, one filter scale: `_requantization`.
 - int8 / int8 / int32, one filter scale or one for each output channel; filter zero points are ignored.
 - int16 / int8 / int64, or int32 where ``quantized_bias_type`` says so; zero points of input and output 0.
-- float32 / int8 / float32, hybrid: `_hybrid` quantizes each sample asymmetrically, and the result is
+- float32 / int8 / float32, hybrid: `_dynamic_range` quantizes each sample asymmetrically, and the result is
   ``sum * filter_scale[o] * sample_scale + bias``. (TFLite scales every product before it adds: same to rounding.)
 """
 
@@ -37,8 +37,8 @@ from gossamer.ops._convolution import (
     exact_type,
     prepare_quantized_convolution,
 )
+from gossamer.ops._dynamic_range import quantize_asymmetric
 from gossamer.ops._elementwise import fused_activation
-from gossamer.ops._hybrid import quantize_asymmetric
 from gossamer.ops._requantization import byte_weights, check_int16, requantization, requantized, requantized_in_vectors
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version

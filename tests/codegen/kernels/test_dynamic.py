@@ -8,7 +8,7 @@ import pytest
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.kernels.dynamic import BLOCKS, HEADER, Grids, QuantizeImages, QuantizeRows, Range, levels_of
 from gossamer.errors import CompileError
-from gossamer.ops._hybrid import quantize_asymmetric
+from gossamer.ops._dynamic_range import quantize_asymmetric
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, filled, guarded, normal, on_every_extension, run
 from tests.qd8 import quantize

@@ -9,8 +9,8 @@ The rules are those of two libraries, to the bit; a range always contains 0:
 - ``qd8``, XNNPACK's, everything in float32: steps = 255 / (high - low), 1 if there is no range. The zero point is
   -128 - low * steps, or 127 - high * steps if (-128 + low * steps) + (127 + high * steps) is not above 0; brought into
   -128..127, then rounded. level = clamp(round(x * steps) + zero point), halves to even; the scale is 1 / steps.
-- ``builtin``, LiteRT's own kernels' (`gossamer.ops._hybrid`): scale = (high - low) / 255 and the zero point in double
-  precision; level = clamp(round(x * (1 / scale)) + zero point), halves away from 0.
+- ``builtin``, LiteRT's own kernels' (`gossamer.ops._dynamic_range`): scale = (high - low) / 255 and the zero point in
+  double precision; level = clamp(round(x * (1 / scale)) + zero point), halves away from 0.
 """
 
 from __future__ import annotations
