@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gossamer.codegen.expression import IDENTITY, Expression
-from gossamer.records import field, record
+from gossamer.records import field, record, replace
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, Geometry, Requantizing, Shape, View
 
@@ -143,16 +143,12 @@ class KernelGraph:
             return [seen(view, instead) for view in taken]
 
         kernels = [
-            Kernel(
-                kernel.kind,
-                views(kernel.operands),
-                seen(kernel.y, instead),
-                kernel.settings,
-                kernel.epilogue,
-                kernel.arity,
-                kernel.origin,
-                tuple([region.copied(instead) for region in kernel.regions]),
-                tuple(views(kernel.also)),
+            replace(
+                kernel,
+                operands=views(kernel.operands),
+                y=seen(kernel.y, instead),
+                regions=tuple([region.copied(instead) for region in kernel.regions]),
+                also=tuple(views(kernel.also)),
             )
             for kernel in self.kernels
         ]

@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 
 from gossamer import Interpreter, OpResolverType
-from gossamer.codegen.basis import basis
+from gossamer.codegen.build import BASIC, PASSES, Built, Passes, build
+from gossamer.codegen.commands import AtHand, NotAtHand
+from gossamer.codegen.graph import KernelGraph
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import compiling, lowering
 from gossamer.delegates.jit.delegate import JitDelegate, JitKernel
 from gossamer.delegates.jit.lowered import Lowered
 from gossamer.delegates.jit.parts import Part
 from gossamer.schema import AddOptions, TensorType, TransposeOptions
+from gossamer.targets import Target
 from tests.delegates.graphs import chain
 from tests.delegates.jit.running import TARGETS, check
 from tests.delegates.jit.test_control_flow import COUNTER, Kind, affine, below, counting, floats, loop, start
@@ -104,8 +107,7 @@ def test_what_is_seen_otherwise_elsewhere_is_lowered_again(lowered: Lowerings) -
 @pytest.mark.parametrize("what", ["node_fusion", "clustering"])
 def test_partitions_may_be_smaller(lowered: Lowerings, what: str) -> None:
     interpreter = allocated(byte_net(), **{f"experimental_disable_delegate_{what}": True})
-    (claims,) = interpreter.delegate_claims()
-    assert programs(interpreter) == (len(claims.partitions[0].nodes) if what == "clustering" else len(lowered)) or 1
+    assert programs(interpreter) == (1 if what == "clustering" else len(lowered))
     assert len(lowered) == len(set(lowered))
     np.testing.assert_array_equal(outputs(interpreter, images(1)), run(byte_net(), images(1)))
 
@@ -211,30 +213,35 @@ def test_nothing_is_lowered_of_a_file_that_is_known(cold: Path, tmp_path: Path, 
 def test_without_a_compiler_passes_are_taken_away(
     cold: Path, monkeypatch: pytest.MonkeyPatch, lowered: Lowerings
 ) -> None:
-    tried: list[Any] = []
-    built_of = compiling.built_of
+    """Each attempt begins with the graph as it was lowered."""
+    tried: list[Passes] = []
 
-    def counted(*arguments: Any) -> compiling.Made:
-        tried.append(arguments)
-        return built_of(*arguments)
+    def lacking(graph: KernelGraph, target: Target, model: Any, passes: Passes, at_hand: AtHand | None) -> Built:
+        built = build(graph, target, model, passes, at_hand)
+        tried.append(passes)
+        if passes != BASIC:
+            missing = NotAtHand("a kernel")
+            missing.kind = "rows" if passes == PASSES else "copy"
+            raise missing
+        return built
 
-    def of_what_ships(graph: Any, source: Any, target: Any) -> compiling.Made:
-        names = {spec.name for member in target.family() for spec in basis(member)}
-        made = compiling.made_of(graph, source, target, lambda name: name in names and "rows" not in name)
+    def of_basic_passes(graph: KernelGraph, source: memoryview | None, target: Target) -> compiling.Made:
+        made = compiling.built_of(graph, source, target, BASIC)
         compiling.ensure(made[0].specs.values(), target)
         return made
 
     with monkeypatch.context() as patch:
-        patch.setattr(compiling, "compiled_of", of_what_ships)
+        patch.setattr(compiling, "compiled_of", of_basic_passes)
         expected = run(mobile_net(), images(1))
     monkeypatch.setitem(sys.modules, "llvmlite", None)
-    monkeypatch.setattr(compiling, "built_of", counted)
+    monkeypatch.setattr(compiling, "build", lacking)
     lowered.clear()
     interpreter = allocated(mobile_net())
     assert programs(interpreter) == 1
-    assert len(tried) > 1
+    assert tried == [PASSES, tried[1], BASIC]
+    assert len(PASSES) > len(tried[1]) > len(BASIC)
     assert lowered == once(*range(12))
-    np.testing.assert_array_equal(outputs(interpreter, images(1)), expected)
+    assert outputs(interpreter, images(1)).tobytes() == expected.tobytes()
 
 
 def test_without_a_compiler_nodes_are_left_out(cold: Path, monkeypatch: pytest.MonkeyPatch, lowered: Lowerings) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +12,6 @@ from gossamer.codegen.commands import AtHand, NotAtHand
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import boundary, item_bytes
 from gossamer.codegen.library import ensure, enter, not_compiled, walker
-from gossamer.delegates.delegate import NodeInfo
-from gossamer.delegates.jit.parts import Parts, lowered_of
 from gossamer.errors import CompileError
 from gossamer.programs.generator import is_llvm_here
 from gossamer.programs.library import kernel_library
@@ -89,18 +86,15 @@ def made_of(graph: KernelGraph, source: memoryview | None, target: Target, at_ha
     return made(PASSES)
 
 
-def unavailable(nodes: Iterable[NodeInfo], parts: Parts | None, target: Target) -> dict[int, str]:
-    """Which kernel a node would need, alone, by number, where it is in no archive and nothing is compiled."""
-    found = {}
-    for node in nodes:
-        lowered = (parts and parts.assembled((node.node_index,))) or lowered_of((node,))
-        try:
-            build(lowered.finish(node.outputs), target, None, BASIC, in_library(target))
-        except NotAtHand as error:
-            found[node.node_index] = not_compiled((error.name,))
-        except CompileError as error:
-            found[node.node_index] = str(error)
-    return found
+def unavailable(graph: KernelGraph, target: Target) -> str | None:
+    """Which kernel a node would need, whose graph this is, where it is in no archive and nothing is compiled."""
+    try:
+        build(graph, target, None, BASIC, in_library(target))
+    except NotAtHand as error:
+        return not_compiled((error.name,))
+    except CompileError as error:
+        return str(error)
+    return None
 
 
 def _range(source: memoryview | None) -> tuple[int, int] | None:

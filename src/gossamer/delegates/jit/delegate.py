@@ -42,10 +42,8 @@ from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
-    from gossamer.codegen.graph import KernelGraph
-    from gossamer.delegates.jit.compiling import Made
-    from gossamer.delegates.jit.lowered import Calls, Lowered
-    from gossamer.delegates.jit.parts import Parts
+    from gossamer.delegates.jit.lowered import Calls
+    from gossamer.delegates.jit.parts import Draft, Parts
 
 
 _warned: set[str] = set()
@@ -79,22 +77,6 @@ def _key(target: Target, of: str | None) -> str:
     # Without a compiler, programs consist of the kernels that there are; once there is one, they are made again.
     compiler = "llvm" if is_llvm_here() else "none"
     return f"{plan_version()}\n{target.name}\n{compiler}\n{of}"
-
-
-class Draft(NamedTuple):
-    """What there is of a program before its partition is prepared: what decides it (`_key_for_shapes`), the shapes of
-    its outputs if that is all to say of them, what its nodes were lowered to, and itself, if it has been made."""
-
-    key: Any = None
-    shapes: list[Shape] | None = None
-    lowered: Lowered | None = None
-    made: Made | None = None
-
-    def graph(self, partition: Partition) -> KernelGraph:
-        """Of a partition that is prepared, if ``shapes`` is ``None``. Raises `Refused`."""
-        from gossamer.delegates.jit.parts import lowered_of
-
-        return (self.lowered or lowered_of(partition.nodes)).finish(partition.outputs)
 
 
 class Prepared(NamedTuple):
@@ -153,10 +135,11 @@ class JitDelegate(Delegate):
         if is_llvm_here():
             return {}
         from gossamer.delegates.jit.compiling import in_library, made_of, unavailable
+        from gossamer.delegates.jit.parts import Draft, Parts
 
         try:
             partition.propagate_shapes()
-            graph = self._draft(partition).graph(partition)
+            graph = (self._draft(partition) or Draft()).graph(partition)
             made = made_of(graph, partition.source, self.target, in_library(self.target))
         except CompileError:
             pass
@@ -167,17 +150,16 @@ class JitDelegate(Delegate):
         else:
             self._drafts[partition] = Draft(_key_for_shapes(partition), _shapes(partition), made=made)
             return {}
-        reasons = unavailable(partition.nodes, self._parts.get(partition.graph), self.target)
+        parts = self._parts.get(partition.graph) or Parts()
+        lacking = {node.node_index: unavailable(parts.alone(node), self.target) for node in partition.nodes}
+        reasons = {number: reason for number, reason in lacking.items() if reason is not None}
         for reason in reasons.values():
             self.warn(reason)
         return reasons
 
-    def _draft(self, partition: Partition) -> Draft:
+    def _draft(self, partition: Partition) -> Draft | None:
         parts = self._parts.get(partition.graph) if self._parts else None
-        lowered = parts.assembled(partition.node_numbers) if parts is not None else None
-        if parts is None or lowered is None:
-            return Draft()
-        return Draft(_key_for_shapes(partition), parts.shapes(partition), lowered)
+        return parts.draft(partition, _key_for_shapes(partition)) if parts is not None else None
 
     def plan(self, partition: Partition) -> dict[str, Any] | None:
         """What is known of a partition with these shapes, if its kernels are at hand; see `JitKernel.prepare`."""
@@ -225,7 +207,7 @@ class JitKernel(DelegateKernel):
     ``built`` and ``program`` are ``None`` where the reference kernels run, for the reason in ``failure``.
     """
 
-    def __init__(self, delegate: JitDelegate, draft: Draft) -> None:
+    def __init__(self, delegate: JitDelegate, draft: Draft | None = None) -> None:
         self._delegate = delegate
         self._draft = draft
         self.program: Program | None = None
@@ -254,6 +236,7 @@ class JitKernel(DelegateKernel):
         if self.program is None or self._partition is None:
             return None
         from gossamer.delegates.jit.compiling import built_of, made_again
+        from gossamer.delegates.jit.parts import Draft
 
         self._partition.propagate_shapes()
         make = made_again if target == self.target else built_of
@@ -267,7 +250,7 @@ class JitKernel(DelegateKernel):
         self._built = self.program = self.failure = self.again = None
         self.is_known = False
         self._partition = ctx
-        draft, self._draft = self._draft, Draft()
+        draft, self._draft = self._draft, None
         key = _key_for_shapes(ctx)
         prepared = self._prepared.pop(key, None)
         if prepared is not None:
@@ -278,7 +261,7 @@ class JitKernel(DelegateKernel):
             return
         known = self._delegate.plan(ctx)
         if known is None:
-            self._make(ctx, draft if draft.key == key and key is not None else Draft())
+            self._make(ctx, draft if draft is not None and draft.key == key is not None else None)
         else:
             self._set_shapes(ctx, known["shapes"])
             self._start(ctx, plans.plan_of(known["plan"]), known["constants"], known["boundaries"])
@@ -293,10 +276,12 @@ class JitKernel(DelegateKernel):
         for tensor, shape in zip(ctx.outputs, shapes, strict=True):
             ctx.set_shape(tensor, shape)
 
-    def _make(self, ctx: PartitionPrepareContext, draft: Draft) -> None:
+    def _make(self, ctx: PartitionPrepareContext, draft: Draft | None) -> None:
         from gossamer.delegates.jit.compiling import compiled_of
         from gossamer.delegates.jit.lowered import Refused
+        from gossamer.delegates.jit.parts import Draft
 
+        draft = draft or Draft()
         if draft.shapes is None:
             ctx.prepare_nodes()
         else:

@@ -7,15 +7,32 @@ node that turns out to be elsewhere becomes an input in its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gossamer.codegen.graph import Kernel
+from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.config import is_strict
 from gossamer.delegates.delegate import NodeInfo, Partition
 from gossamer.delegates.jit.lowered import Calls, Lowered, Refused
 from gossamer.delegates.jit.lowering import lower
 from gossamer.ops.op_def import Shape
 from gossamer.views import Buffer, View
+
+if TYPE_CHECKING:
+    from gossamer.delegates.jit.compiling import Made
+
+
+class Draft(NamedTuple):
+    """What there is of a program before its partition is prepared: what decides it, the shapes of its outputs if that
+    is all to say of them, what its nodes were lowered to, and itself, if it has been made."""
+
+    key: Any = None
+    shapes: list[Shape] | None = None
+    lowered: Lowered | None = None
+    made: Made | None = None
+
+    def graph(self, partition: Partition) -> KernelGraph:
+        """Of the partition, which is to be prepared unless ``shapes`` are known. Raises `Refused`."""
+        return (self.lowered or lowered_of(partition.nodes)).finish(partition.outputs)
 
 
 class Part(NamedTuple):
@@ -104,11 +121,18 @@ class Parts:
         changed = {id(view.buffer) for kernel in whole.graph for view in kernel.results}
         return None if changed & whole.cut.keys() else whole
 
-    def shapes(self, partition: Partition) -> list[Shape] | None:
-        """Of the outputs of a partition of these nodes; ``None`` if there is more to say of one than its shape."""
+    def draft(self, partition: Partition, key: Any) -> Draft | None:
+        """What there is of a partition of these nodes; ``None`` if they have to be lowered again."""
+        lowered = self.assembled(partition.node_numbers)
+        if lowered is None:
+            return None
         known = {index: shape for n in partition.node_numbers for index, shape in self._parts[n].shapes.items()}
-        shapes = [known.get(tensor.index) for tensor in partition.outputs]
-        return None if None in shapes else [shape for shape in shapes if shape is not None]
+        shapes = [known[tensor.index] for tensor in partition.outputs if tensor.index in known]
+        return Draft(key, shapes if len(shapes) == len(partition.outputs) else None, lowered)
+
+    def alone(self, node: NodeInfo) -> KernelGraph:
+        """The graph of a node that is prepared. Raises `Refused`."""
+        return (self.assembled((node.node_index,)) or lowered_of((node,))).finish(node.outputs)
 
     def drop(self, numbers: Iterable[int]) -> None:
         """Forget the nodes of a partition. All of the graph have been asked when there is one."""
