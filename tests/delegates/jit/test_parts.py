@@ -104,6 +104,23 @@ def test_what_is_seen_otherwise_elsewhere_is_lowered_again(lowered: Lowerings) -
     np.testing.assert_array_equal(outputs(interpreter, value), value.T + value.T[::-1])
 
 
+def test_what_is_not_prepared_yet_is_lowered_again(lowered: Lowerings) -> None:
+    """Behind a shape that only the run tells, nothing is prepared when nodes are claimed."""
+    make = ModelMaker()
+    x, shape = make.tensor((4,)), make.tensor((2,), TensorType.INT32)
+    a, b = make.tensor((2, 2)), make.tensor((4,))
+    make.op("RESHAPE", [x, shape], [a])
+    make.op("NEG", [x], [b])
+    make.io([x, shape], [a, b])
+    interpreter = allocated(make.model())
+    interpreter.set_tensor(x, V)
+    interpreter.set_tensor(shape, np.array([2, 2], np.int32))
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(b), -V)
+    assert programs(interpreter) == 1
+    assert lowered == once(1, 1)
+
+
 @pytest.mark.parametrize("what", ["node_fusion", "clustering"])
 def test_partitions_may_be_smaller(lowered: Lowerings, what: str) -> None:
     interpreter = allocated(byte_net(), **{f"experimental_disable_delegate_{what}": True})

@@ -158,8 +158,9 @@ class JitDelegate(Delegate):
         return reasons
 
     def _draft(self, partition: Partition) -> Draft | None:
-        parts = self._parts.get(partition.graph) if self._parts else None
-        return parts.draft(partition, _key_for_shapes(partition)) if parts is not None else None
+        if partition.graph not in self._parts:
+            return None
+        return self._parts[partition.graph].draft(partition, _key_for_shapes(partition))
 
     def plan(self, partition: Partition) -> dict[str, Any] | None:
         """What is known of a partition with these shapes, if its kernels are at hand; see `JitKernel.prepare`."""
@@ -180,7 +181,7 @@ class JitDelegate(Delegate):
     def create_kernel(self, partition: Partition) -> DelegateKernel:
         """See `Delegate.create_kernel`."""
         draft = self._drafts.pop(partition, None) or self._draft(partition)
-        if self._parts and partition.graph in self._parts:
+        if partition.graph in self._parts:
             self._parts[partition.graph].drop(partition.node_numbers)
         return JitKernel(self, draft)
 
