@@ -13,9 +13,9 @@ import pytest
 
 from gossamer.codegen import kernels
 from gossamer.codegen.basis import basis
+from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.library import ensure
 from gossamer.codegen.spec import KernelSpec
-from gossamer.delegates.delegate import Partition
 from gossamer.delegates.jit import compiling
 from gossamer.targets import Target, all_targets
 from tests.delegates.jit.running import TARGETS, machine_code, outputs
@@ -68,8 +68,8 @@ def test_every_kernel_that_ships_can_be_emitted(target: Target) -> None:
         assert "@k(" in spec.emit(target)
 
 
-def made_of_what_ships(partition: Partition, target: Target) -> compiling.Made:
-    made = compiling.made_of(partition, target, shipped(target).__contains__)
+def made_of_what_ships(graph: KernelGraph, source: memoryview | None, target: Target) -> compiling.Made:
+    made = compiling.made_of(graph, source, target, shipped(target).__contains__)
     ensure(made[0].specs.values(), target)
     return made
 
@@ -79,12 +79,12 @@ def made_of_what_ships(partition: Partition, target: Target) -> compiling.Made:
 def test_random_graphs_need_nothing_else(monkeypatch: pytest.MonkeyPatch, form: Form, count: int) -> None:
     built: list[str] = []
 
-    def for_every_target(partition: Partition, target: Target) -> compiling.Made:
+    def for_every_target(graph: KernelGraph, source: memoryview | None, target: Target) -> compiling.Made:
         for other in all_targets().values():
-            made, _ = compiling.made_of(partition, other, shipped(other).__contains__)
+            made, _ = compiling.made_of(graph, source, other, shipped(other).__contains__)
             assert made.specs.keys() <= shipped(other).keys()
             built.append(other.name)
-        return made_of_what_ships(partition, target)
+        return made_of_what_ships(graph, source, target)
 
     monkeypatch.setattr(compiling, "compiled_of", for_every_target)
     for seed in range(count):

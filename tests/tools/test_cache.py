@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.codegen.compiler import is_llvm_here
 from gossamer.programs import host, library
 from gossamer.programs.archive import DEFAULT_LIMIT, KernelArchive, archive_key
-from gossamer.programs.generator import generator_version
+from gossamer.programs.generator import generator_version, is_llvm_here
 from gossamer.programs.kernel_file import Blob
 from gossamer.targets import Target, all_targets
 from gossamer.tools import cache

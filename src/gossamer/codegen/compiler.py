@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 from gossamer.codegen.blob import extract
@@ -79,11 +78,6 @@ def compile_kernels(specs: Iterable[KernelSpec], target: Target, processes: int 
             blobs |= _compile_forked(kernels[start : start + _MOST_JOBS], target, processes)
     # What a worker could not do is done here: either it works, or the error is raised where it is seen.
     return {spec.name: blobs.get(spec.name) or compile_kernel(spec, target) for spec in kernels}
-
-
-def is_llvm_here() -> bool:
-    """Whether llvmlite is installed, without importing it."""
-    return find_spec("llvmlite") is not None
 
 
 def _parse(llvm: Any, text: str, name: str, target: Target) -> tuple[Any, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from gossamer.codegen.expression import IDENTITY, Expression
-from gossamer.records import field, record
+from gossamer.records import field, record, replace
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, Geometry, Requantizing, Shape, View
 
@@ -135,6 +136,25 @@ class KernelGraph:
                     region.outer[id(new.buffer)] = new.buffer
                 region.replace(old, new)
 
+    def copied(self, instead: Mapping[int, Buffer] = MappingProxyType({})) -> KernelGraph:
+        """The same kernels, which can be changed apart from these; ``instead`` of buffers by id, other ones."""
+
+        def views(taken: Sequence[View]) -> list[View]:
+            return [seen(view, instead) for view in taken]
+
+        kernels = [
+            replace(
+                kernel,
+                operands=views(kernel.operands),
+                y=seen(kernel.y, instead),
+                regions=tuple([region.copied(instead) for region in kernel.regions]),
+                also=tuple(views(kernel.also)),
+            )
+            for kernel in self.kernels
+        ]
+        outer = [instead.get(id(buffer), buffer) for buffer in self.outer.values()]
+        return KernelGraph(kernels, dict(self.inputs), dict(self.outputs), {id(buffer): buffer for buffer in outer})
+
     def remove_unread(self) -> None:
         """Drop kernels whose results nobody reads."""
         needed = set(map(id, self.outputs.values()))
@@ -169,6 +189,12 @@ class Boxes:
     sizes: Shape
     batch_dims: int = 0
     clamps: bool = False
+
+
+def seen(view: View, instead: Mapping[int, Buffer]) -> View:
+    """A view of the buffer that ``instead`` has, by id, in the place of its own."""
+    buffer = instead.get(id(view.buffer))
+    return view if buffer is None else View(buffer, view.shape, view.strides, view.offset)
 
 
 def same(view: View, other: View) -> bool:

@@ -7,12 +7,13 @@ import sys
 import threading
 from collections.abc import Iterable
 
-from gossamer.codegen.compiler import compile_kernels, is_llvm_here
+from gossamer.codegen.compiler import compile_kernels
 from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.walk import Convention, WalkSpec
 from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
 from gossamer.programs.archive import KernelLibrary
+from gossamer.programs.generator import is_llvm_here
 from gossamer.programs.library import kernel_library
 from gossamer.targets import Target
 

@@ -56,6 +56,11 @@ class NodeInfo(Context, ABC):
 
     @property
     @abstractmethod
+    def graph(self) -> object:
+        """What tells the nodes of a graph from those of another: the same for all that may become one partition."""
+
+    @property
+    @abstractmethod
     def fingerprint(self) -> str | None:
         """The same for all nodes of a graph, and different if anything is that decides how nodes are prepared: the
         file, its operators, the shapes of inputs. ``None`` where that cannot be told."""
@@ -104,6 +109,11 @@ class Partition(ABC):
     nodes: Sequence[NodeInfo]
     inputs: Sequence[TensorInfo]
     outputs: Sequence[TensorInfo]
+
+    @property
+    def graph(self) -> object:
+        """See `NodeInfo.graph`; ``None`` where there are no nodes."""
+        return None
 
     @property
     def node_numbers(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -40,6 +41,11 @@ class _Versions(NamedTuple):
 
     kernels: str
     plans: str
+
+
+def is_llvm_here() -> bool:
+    """Whether kernels can be made: llvmlite is installed, which is not imported for that."""
+    return find_spec("llvmlite") is not None
 
 
 @cache

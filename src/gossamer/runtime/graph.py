@@ -74,6 +74,11 @@ class Graph:
             self._reserve(node, node.op.reserved_tensors[0])
 
     @property
+    def graph(self) -> Graph:
+        """See `gossamer.runtime.node.Scope`: itself."""
+        return self
+
+    @property
     def fingerprint(self) -> str | None:
         """What decides how nodes are prepared: the file, this subgraph, the shapes of its inputs; ``None`` if that is
         not all, or the file cannot be told from others."""

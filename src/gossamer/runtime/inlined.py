@@ -58,6 +58,11 @@ class Inlined(CalleeInfo):
     # The scope of the nodes.
 
     @property
+    def graph(self) -> object:
+        """A graph of its own."""
+        return self
+
+    @property
     def fingerprint(self) -> str | None:
         """That of whoever calls it is what counts."""
         return None

@@ -113,6 +113,10 @@ class Scope(Protocol):
     cancellation: Cancellation
 
     @property
+    def graph(self) -> object:
+        """The graph that the nodes are of."""
+
+    @property
     def fingerprint(self) -> str | None:
         """See `Graph.fingerprint`."""
 
@@ -194,6 +198,10 @@ class NodeView(_NodeContext, NodeInfo):
     @property
     def is_prepared(self) -> bool:
         return self.node.is_prepared
+
+    @property
+    def graph(self) -> object:
+        return self.owner.graph
 
     @property
     def fingerprint(self) -> str | None:

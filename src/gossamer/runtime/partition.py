@@ -122,6 +122,11 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         return self._kernel
 
     @property
+    def graph(self) -> RunningGraph:
+        """See `NodeInfo.graph`."""
+        return self._subgraph
+
+    @property
     def fingerprint(self) -> str | None:  # type: ignore[override]  # an attribute that may change
         """See `NodeInfo.fingerprint`."""
         return self._subgraph.fingerprint

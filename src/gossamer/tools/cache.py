@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from gossamer import disk_cache
-from gossamer.codegen.compiler import is_llvm_here
 from gossamer.programs import host
 from gossamer.programs.archive import (
     DEFAULT_LIMIT,
@@ -21,7 +20,7 @@ from gossamer.programs.archive import (
     read_archive,
     user_directory,
 )
-from gossamer.programs.generator import SHIPPED, generator_version
+from gossamer.programs.generator import SHIPPED, generator_version, is_llvm_here
 from gossamer.programs.kernel_file import KernelFile
 from gossamer.programs.library import kernel_library
 from gossamer.targets import all_targets, host_target

@@ -17,6 +17,7 @@ import pytest
 import gossamer
 from gossamer import Delegate, DelegateFlags, DelegateKernel, Interpreter, OpResolverType
 from gossamer.codegen import library as compiling
+from gossamer.codegen.graph import KernelGraph
 from gossamer.delegates.delegate import NodeInfo, Partition, PartitionInvokeContext, PartitionPrepareContext
 from gossamer.delegates.jit import delegate as jit
 from gossamer.delegates.jit.delegate import JitDelegate, JitKernel
@@ -394,9 +395,9 @@ def test_without_llvmlite_a_model_runs_on_what_ships(
     from gossamer.codegen.basis import basis
     from gossamer.delegates.jit import compiling as making
 
-    def of_what_ships(partition: Partition, target: Target) -> Any:
+    def of_what_ships(graph: KernelGraph, source: memoryview | None, target: Target) -> Any:
         names = {spec.name for member in target.family() for spec in basis(member)}
-        built, boundaries = making.made_of(partition, target, names.__contains__)
+        built, boundaries = making.made_of(graph, source, target, names.__contains__)
         making.ensure(built.specs.values(), target)
         return built, boundaries
 

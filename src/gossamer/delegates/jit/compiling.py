@@ -9,13 +9,11 @@ import numpy as np
 
 from gossamer.codegen.build import BASIC, PASSES, Built, Passes, build, without
 from gossamer.codegen.commands import AtHand, NotAtHand
-from gossamer.codegen.compiler import is_llvm_here
+from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import boundary, item_bytes
 from gossamer.codegen.library import ensure, enter, not_compiled, walker
-from gossamer.delegates.delegate import NodeInfo, Partition
-from gossamer.delegates.jit.lowered import Lowered
-from gossamer.delegates.jit.lowering import lower
 from gossamer.errors import CompileError
+from gossamer.programs.generator import is_llvm_here
 from gossamer.programs.library import kernel_library
 from gossamer.targets import Target
 
@@ -31,31 +29,34 @@ class Boundary(NamedTuple):
 Made = tuple[Built, tuple[Boundary, ...]]
 
 
-def built_of(partition: Partition, target: Target, passes: Passes = PASSES, at_hand: AtHand | None = None) -> Made:
-    """Lower and build a partition whose nodes are prepared. Raises `Refused`, and `CompileError`."""
-    lowered = Lowered()
-    for node in partition.nodes:
-        lower(node, lowered)
-    graph = lowered.finish(partition.outputs)
+def built_of(
+    graph: KernelGraph,
+    source: memoryview | None,
+    target: Target,
+    passes: Passes = PASSES,
+    at_hand: AtHand | None = None,
+) -> Made:
+    """Build the graph of a partition, which is changed on the way; ``source`` as in `Partition`. Raises
+    `CompileError`."""
     boundaries = tuple(
         Boundary(index, boundary(index), item_bytes(buffer) * math.prod(buffer.shape))
         for index, buffer in (graph.inputs | graph.outputs).items()
     )
-    return build(graph, target, _range(partition.source), passes, at_hand), boundaries
+    return build(graph, target, _range(source), passes, at_hand), boundaries
 
 
-def compiled_of(partition: Partition, target: Target) -> Made:
+def compiled_of(graph: KernelGraph, source: memoryview | None, target: Target) -> Made:
     """The same with every kernel in the library. Raises `CompileError`."""
     if not is_llvm_here():
-        return made_of(partition, target, in_library(target))
-    made = built_of(partition, target)
+        return made_of(graph, source, target, in_library(target))
+    made = built_of(graph, source, target)
     ensure(made[0].specs.values(), target)
     return made
 
 
-def made_again(partition: Partition, target: Target) -> Made:
+def made_again(graph: KernelGraph, source: memoryview | None, target: Target) -> Made:
     """What `compiled_of` has made, without looking for kernels that can be compiled. Raises as that does."""
-    return built_of(partition, target) if is_llvm_here() else made_of(partition, target, in_library(target))
+    return built_of(graph, source, target) if is_llvm_here() else made_of(graph, source, target, in_library(target))
 
 
 def in_library(target: Target) -> AtHand:
@@ -67,15 +68,15 @@ def in_library(target: Target) -> AtHand:
     return lambda name: library.find(name) is not None
 
 
-def made_of(partition: Partition, target: Target, at_hand: AtHand) -> Made:
-    """What can be made of a partition of the kernels that are at hand, and of nothing else.
+def made_of(graph: KernelGraph, source: memoryview | None, target: Target, at_hand: AtHand) -> Made:
+    """What can be made of the graph of a partition, which stays as it is, of the kernels at hand, and of nothing else.
 
     Raises as `built_of`, and `CompileError` where they do not suffice.
     """
 
     def made(passes: Passes) -> Made:
         try:
-            return built_of(partition, target, passes, at_hand)
+            return built_of(graph.copied(), source, target, passes, at_hand)
         except NotAtHand as error:
             fewer = without(passes, error.kind)
             if fewer == passes:
@@ -85,14 +86,10 @@ def made_of(partition: Partition, target: Target, at_hand: AtHand) -> Made:
     return made(PASSES)
 
 
-def unavailable(node: NodeInfo, target: Target) -> str | None:
-    """Which kernel a node that can be lowered would need, if it is in no archive and cannot be compiled."""
-    if is_llvm_here():
-        return None
-    lowered = Lowered()
-    lower(node, lowered)
+def unavailable(graph: KernelGraph, target: Target) -> str | None:
+    """Which kernel a node would need, whose graph this is, where it is in no archive and nothing is compiled."""
     try:
-        build(lowered.finish(node.outputs), target, None, BASIC, in_library(target))
+        build(graph, target, None, BASIC, in_library(target))
     except NotAtHand as error:
         return not_compiled((error.name,))
     except CompileError as error:

@@ -74,7 +74,7 @@ def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeIn
 
 def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered, lower: Lower) -> list[View]:
     lowered.calls.take(subgraph, len(callee.nodes))
-    inner = Lowered(lowered.graph, {}, subgraph, lowered.calls)
+    inner = Lowered(lowered.graph, subgraph=subgraph, calls=lowered.calls)
     for tensor, view in zip(callee.inputs, operands, strict=True):
         if tensor.index in inner.values:
             raise Refused(f'"{tensor.name}" is more than one input of subgraph {subgraph}')
@@ -92,7 +92,7 @@ def _lower_node(node: NodeInfo, subgraph: int, lowered: Lowered, lower: Lower) -
 
 
 def _region(lowered: Lowered) -> Lowered:
-    return Lowered(KernelGraph(), {}, lowered.subgraph, lowered.calls)
+    return Lowered(subgraph=lowered.subgraph, calls=lowered.calls)
 
 
 def _update(variables: Sequence[View], following: Sequence[View], body: KernelGraph, origin: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 from zlib import crc32
@@ -27,7 +26,7 @@ from gossamer.log import logger
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs import host, plans
 from gossamer.programs.archive import user_directory
-from gossamer.programs.generator import plan_version
+from gossamer.programs.generator import is_llvm_here, plan_version
 from gossamer.programs.library import kernel_library
 from gossamer.programs.program import (
     CONSTANTS,
@@ -43,8 +42,8 @@ from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
-    from gossamer.delegates.jit.compiling import Made
     from gossamer.delegates.jit.lowered import Calls
+    from gossamer.delegates.jit.parts import Draft, Parts
 
 
 _warned: set[str] = set()
@@ -76,16 +75,8 @@ class Known:
 
 def _key(target: Target, of: str | None) -> str:
     # Without a compiler, programs consist of the kernels that there are; once there is one, they are made again.
-    compiler = "llvm" if find_spec("llvmlite") else "none"
+    compiler = "llvm" if is_llvm_here() else "none"
     return f"{plan_version()}\n{target.name}\n{compiler}\n{of}"
-
-
-class Reviewed(NamedTuple):
-    """What has been made of a partition already: its key (`key_of`), the program, the shapes of its outputs."""
-
-    key: Any
-    made: Made
-    shapes: list[Shape]
 
 
 class Prepared(NamedTuple):
@@ -116,7 +107,8 @@ class JitDelegate(Delegate):
         self._has_warned = False
         self._known: dict[str | None, Known] = {}
         self._calls: Calls | None = None
-        self._reviewed: WeakKeyDictionary[Partition, Reviewed] = WeakKeyDictionary()
+        self._parts: WeakKeyDictionary[Any, Parts] = WeakKeyDictionary()
+        self._drafts: WeakKeyDictionary[Partition, Draft] = WeakKeyDictionary()
 
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
@@ -124,12 +116,13 @@ class JitDelegate(Delegate):
         known = self.known(fingerprint)
         if node.node_index not in known.refusals or fingerprint is None:
             from gossamer.delegates.jit.lowered import Calls
-            from gossamer.delegates.jit.lowering import refusal
+            from gossamer.delegates.jit.parts import Parts
 
             node.propagate_shapes()
-            if self._calls is None:
-                self._calls = Calls()
-            known.refusals[node.node_index] = refusal(node, self._calls)
+            self._calls = self._calls or Calls()
+            known.refusals[node.node_index] = self._parts.setdefault(node.graph, Parts(self._calls)).refusal(node)
+        elif self._parts:
+            self._parts.pop(node.graph, None)  # of other shapes
         return known.refusals[node.node_index] or True
 
     def review(self, partition: Partition) -> Mapping[int, str]:
@@ -139,14 +132,15 @@ class JitDelegate(Delegate):
         """
         if self.plan(partition) is not None:
             return {}
-        from gossamer.codegen.compiler import is_llvm_here
-        from gossamer.delegates.jit.compiling import in_library, made_of, unavailable
-
         if is_llvm_here():
             return {}
+        from gossamer.delegates.jit.compiling import in_library, made_of, unavailable
+        from gossamer.delegates.jit.parts import Draft, Parts
+
         try:
             partition.propagate_shapes()
-            made = made_of(partition, self.target, in_library(self.target))
+            graph = (self._draft(partition) or Draft()).graph(partition)
+            made = made_of(graph, partition.source, self.target, in_library(self.target))
         except CompileError:
             pass
         except Exception:  # which is told when the program is made
@@ -154,20 +148,19 @@ class JitDelegate(Delegate):
                 raise
             return {}
         else:
-            shapes = _shapes(partition)
-            if shapes is not None:
-                self._reviewed[partition] = Reviewed(key_of(partition), made, shapes)
+            self._drafts[partition] = Draft(_key_for_shapes(partition), _shapes(partition), made=made)
             return {}
-        lacking = {node.node_index: unavailable(node, self.target) for node in partition.nodes}
+        parts = self._parts.get(partition.graph) or Parts()
+        lacking = {node.node_index: unavailable(parts.alone(node), self.target) for node in partition.nodes}
         reasons = {number: reason for number, reason in lacking.items() if reason is not None}
         for reason in reasons.values():
             self.warn(reason)
         return reasons
 
-    def reviewed(self, partition: Partition) -> Reviewed | None:
-        """What was made of a partition when it was reviewed, once, and if what it reads still has the same shapes."""
-        found = self._reviewed.pop(partition, None)
-        return found if found is not None and found.key == key_of(partition) else None
+    def _draft(self, partition: Partition) -> Draft | None:
+        if partition.graph not in self._parts:
+            return None
+        return self._parts[partition.graph].draft(partition, _key_for_shapes(partition))
 
     def plan(self, partition: Partition) -> dict[str, Any] | None:
         """What is known of a partition with these shapes, if its kernels are at hand; see `JitKernel.prepare`."""
@@ -187,7 +180,10 @@ class JitDelegate(Delegate):
 
     def create_kernel(self, partition: Partition) -> DelegateKernel:
         """See `Delegate.create_kernel`."""
-        return JitKernel(self)
+        draft = self._drafts.pop(partition, None) or self._draft(partition)
+        if partition.graph in self._parts:
+            self._parts[partition.graph].drop(partition.node_numbers)
+        return JitKernel(self, draft)
 
     def recall(self, identity: str) -> Mapping[str, Any]:
         """See `Delegate.recall`."""
@@ -212,8 +208,9 @@ class JitKernel(DelegateKernel):
     ``built`` and ``program`` are ``None`` where the reference kernels run, for the reason in ``failure``.
     """
 
-    def __init__(self, delegate: JitDelegate) -> None:
+    def __init__(self, delegate: JitDelegate, draft: Draft | None = None) -> None:
         self._delegate = delegate
+        self._draft = draft
         self.program: Program | None = None
         self.failure: str | None = None
         self._built: Built | None = None
@@ -240,10 +237,11 @@ class JitKernel(DelegateKernel):
         if self.program is None or self._partition is None:
             return None
         from gossamer.delegates.jit.compiling import built_of, made_again
+        from gossamer.delegates.jit.parts import Draft
 
         self._partition.propagate_shapes()
-        built, _ = (made_again if target == self.target else built_of)(self._partition, target)
-        return built
+        make = made_again if target == self.target else built_of
+        return make(Draft().graph(self._partition), self._partition.source, target)[0]
 
     def prepare(self, ctx: PartitionPrepareContext) -> None:
         """Make the program, and pack weights. What cannot be compiled is left to the reference kernels, with a warning.
@@ -253,6 +251,7 @@ class JitKernel(DelegateKernel):
         self._built = self.program = self.failure = self.again = None
         self.is_known = False
         self._partition = ctx
+        draft, self._draft = self._draft, None
         key = _key_for_shapes(ctx)
         prepared = self._prepared.pop(key, None)
         if prepared is not None:
@@ -263,7 +262,7 @@ class JitKernel(DelegateKernel):
             return
         known = self._delegate.plan(ctx)
         if known is None:
-            self._make(ctx)
+            self._make(ctx, draft if draft is not None and draft.key == key is not None else None)
         else:
             self._set_shapes(ctx, known["shapes"])
             self._start(ctx, plans.plan_of(known["plan"]), known["constants"], known["boundaries"])
@@ -278,17 +277,18 @@ class JitKernel(DelegateKernel):
         for tensor, shape in zip(ctx.outputs, shapes, strict=True):
             ctx.set_shape(tensor, shape)
 
-    def _make(self, ctx: PartitionPrepareContext) -> None:
+    def _make(self, ctx: PartitionPrepareContext, draft: Draft | None) -> None:
         from gossamer.delegates.jit.compiling import compiled_of
         from gossamer.delegates.jit.lowered import Refused
+        from gossamer.delegates.jit.parts import Draft
 
-        reviewed = self._delegate.reviewed(ctx)
-        if reviewed is None:
+        draft = draft or Draft()
+        if draft.shapes is None:
             ctx.prepare_nodes()
         else:
-            self._set_shapes(ctx, reviewed.shapes)
+            self._set_shapes(ctx, draft.shapes)
         try:
-            self._built, boundaries = reviewed.made if reviewed is not None else compiled_of(ctx, self.target)
+            self._built, boundaries = draft.made or compiled_of(draft.graph(ctx), ctx.source, self.target)
         except Refused as reason:
             logger.info("jit: partition of %d nodes runs on the reference kernels: %s", len(ctx.nodes), reason)
             self.failure = str(reason)
@@ -391,6 +391,8 @@ def key_of(partition: Partition) -> Any:
 
 def _key_for_shapes(partition: Partition) -> Any:
     """What decides the program of a partition, among all shapes that its graph may have; ``None`` if more does."""
+    if any(one.is_dynamic for one in partition.inputs):
+        return None  # shapes that may be others the next time
     if partition.fingerprint is None and any(one.is_constant and not one.is_stored for one in partition.inputs):
         return None  # a value that some operator has worked out, perhaps from shapes
     return partition.fingerprint, key_of(partition)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.graph import KernelGraph, seen
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
@@ -44,13 +44,16 @@ class Calls:
 class Lowered:
     """A kernel graph in the making, and what the tensors of the nodes are in it.
 
-    ``subgraph``: which one the nodes are of, if that is called by another one, and all inputs are known.
+    ``read``: what nodes have asked for. ``subgraph``: which one the nodes are of, if that is called by another one, and
+    all inputs are known. ``cut``: by id, buffers that are computed elsewhere, and the inputs that they become.
     """
 
     graph: KernelGraph = field(default_factory=KernelGraph)
     values: dict[int, View] = field(default_factory=dict)
+    read: dict[int, View] = field(default_factory=dict)
     subgraph: int | None = None
     calls: Calls = field(default_factory=Calls)
+    cut: dict[int, Buffer] = field(default_factory=dict)
 
     def value(self, tensor: TensorInfo, array: Array | None) -> View:
         """What a tensor is: computed in the graph, a constant, or an input of it."""
@@ -64,21 +67,28 @@ class Lowered:
             else:
                 buffer = Buffer(tensor.shape, tensor.type, -1, array)
             known = self.values[tensor.index] = buffer.view()
+        self.read[tensor.index] = known
         return known
 
     def finish(self, outputs: Iterable[TensorInfo]) -> KernelGraph:
-        """The graph, with a buffer of its own for each output that is to be computed."""
-        graph = self.graph
+        """A graph of these kernels that may be changed, with a buffer of its own for each output that is computed."""
+        instead = dict(self.cut)
+        computed: dict[int, Buffer] = {}
+        copies: list[tuple[View, Buffer]] = []
         for tensor in outputs:
             if tensor.is_constant:
                 continue
             view = self.values[tensor.index]
-            buffer = view.buffer
-            if buffer.tensor >= 0 or view.is_constant or not view.is_whole:
-                buffer = Buffer(tensor.shape, tensor.type)
-                graph.copy(view, buffer.view())
-            buffer.tensor = tensor.index
-            graph.outputs[tensor.index] = buffer
+            if view.buffer.tensor >= 0 or view.is_constant or not view.is_whole or id(view.buffer) in instead:
+                buffer = Buffer(view.shape, view.type, tensor.index)
+                copies.append((view, buffer))
+            else:
+                buffer = instead[id(view.buffer)] = Buffer(view.buffer.shape, view.type, tensor.index)
+            computed[tensor.index] = buffer
+        graph = self.graph.copied(instead)
+        graph.outputs = computed
+        for view, buffer in copies:
+            graph.copy(seen(view, instead), buffer.view())
         graph.remove_unread()
         return graph
 

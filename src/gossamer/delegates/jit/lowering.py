@@ -12,10 +12,9 @@ from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import parameters_of, type_of
 from gossamer.codegen.graph import Boxes, Kernel, Quantized, broadcast_shape
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
-from gossamer.config import is_strict
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
-from gossamer.delegates.jit.lowered import Calls, Lowered, Refused
+from gossamer.delegates.jit.lowered import Lowered, Refused
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
@@ -41,19 +40,6 @@ MOST_PADDING = 1 << 20
 
 MOST_GROUPS = 1024
 """Of a convolution, each of which is a command."""
-
-
-def refusal(node: NodeInfo, calls: Calls) -> str | None:
-    """Why a node cannot be lowered; ``None`` if it can."""
-    try:
-        lower(node, Lowered(calls=calls))
-    except Refused as reason:
-        return str(reason)
-    except Exception as error:  # a contradiction that prepare lets through
-        if is_strict():
-            raise
-        return f"it cannot be lowered: {type(error).__name__}: {error}"
-    return None
 
 
 def lower(node: NodeInfo, lowered: Lowered) -> None:
