@@ -16,6 +16,7 @@ from pkgutil import iter_modules
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from gossamer.codegen import kernels
+from gossamer.codegen.commands.pair_products import ROWS
 from gossamer.codegen.commands.quantized_depthwise import KNOWN
 from gossamer.codegen.commands.quantized_winograd import tiles_of
 from gossamer.codegen.dots import Byte, has_halves
@@ -24,8 +25,8 @@ from gossamer.codegen.expression import FUNCTIONS, IDENTITY, Expression
 from gossamer.codegen.kernels import quantized_reduce, quantized_window, window
 from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.contract import Gemm
-from gossamer.codegen.kernels.contract16 import Contract16
-from gossamer.codegen.kernels.depthwise import MULTIPLIERS, DepthwiseRow
+from gossamer.codegen.kernels.contract16 import Depthwise16, PairGemm, Product16
+from gossamer.codegen.kernels.depthwise import MULTIPLIERS, DepthwiseRow, HybridDepthwiseRow
 from gossamer.codegen.kernels.dot import MAX_ROWS, Dot
 from gossamer.codegen.kernels.dynamic import QuantizeRows, levels_of
 from gossamer.codegen.kernels.elementwise import Map
@@ -33,10 +34,10 @@ from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
 from gossamer.codegen.kernels.groups import PREFETCH
-from gossamer.codegen.kernels.hybrid import HybridDepthwiseRow, HybridGemm
 from gossamer.codegen.kernels.move import Transpose
 from gossamer.codegen.kernels.nonzero import Nonzero
 from gossamer.codegen.kernels.normalize import Norm, Normalize
+from gossamer.codegen.kernels.outputs import Dequantized, Requantized, Rescaled, Rounding, Sums
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, scheme, widths
 from gossamer.codegen.kernels.push import Push
@@ -62,6 +63,7 @@ from gossamer.codegen.kernels.walk import Convention, WalkSpec
 from gossamer.codegen.kernels.winograd import WinogradOutput
 from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import closed_tiles, few_tiles
+from gossamer.records import replace
 from gossamer.targets import Target
 
 RELU, RELU6, SILU = ("relu", 0), ("relu6", 0), ("mul", 0, ("logistic", 0))
@@ -73,6 +75,14 @@ ENDINGS: tuple[Expression, ...] = (IDENTITY, *ACTIVATIONS, ("gelu", 0), ("add", 
 
 BYTE_ENDINGS: tuple[Expression, ...] = (("qadd", 0, 1, 2), ("qadd", 1, 0, 2), ("lookup", 0, 1))
 """What follows most products of bytes: a residual sum, and any function of a byte."""
+
+CLAMPED, LARGE = Requantized(clamps=True), Requantized(clamps=True, large=True)
+
+WORD_ENDINGS: tuple[Expression, ...] = (
+    IDENTITY,
+    ("scaleout", ("add", ("scalein", ("toi32", 0), 2), ("scalein", ("toi32", 1), 3)), 4),
+)
+"""What follows most products of int16: nothing, or a residual sum."""
 
 BYTES: tuple[Byte, ...] = get_args(Byte)
 
@@ -225,18 +235,16 @@ def _bytes(target: Target) -> Iterator[KernelSpec]:
     for (mr, nv), (ragged, half) in product(closed_tiles(target, "quantized_gemm"), lasts):
         last: dict[str, Any] = {"ragged": ragged, "half": half}
         for ending in (IDENTITY, *BYTE_ENDINGS):
-            yield QuantizedGemm(isa, mr, nv, "i8", ending, "taps", **last)
-        for type in BYTES:
-            yield QuantizedGemm(isa, mr, nv, type, walk="taps", clamps=True, **last)
-            yield QuantizedGemm(isa, mr, nv, type, walk="steps", clamps=True, **last)
+            yield QuantizedGemm(isa, mr, nv, "i8", Requantized(ending), "taps", **last)
+        for type, walk in product(BYTES, ("taps", "steps")):
+            yield QuantizedGemm(isa, mr, nv, type, CLAMPED, walk, **last)
         if not half:
-            yield QuantizedGemm(isa, mr, nv, "u8", walk="taps", clamps=True, large=True, shifted=True, **last)
+            yield QuantizedGemm(isa, mr, nv, "u8", LARGE, "taps", shifted=True, **last)
     for (mr, nv), type, ragged in product(few_tiles(target, "quantized_gemm"), BYTES, (False, True)):
         for walk, short in WALKS:
-            form: dict[str, Any] = {"walk": walk, "short": short, "ragged": ragged}
-            yield QuantizedGemm(isa, mr, nv, type, clamps=True, large=True, **form)
-            yield QuantizedGemm(isa, mr, nv, type, clamps=True, large=True, shifted=True, nudged=True, **form)
-            yield QuantizedGemm(isa, mr, nv, type, sums=True, shifted=True, **form)
+            yield QuantizedGemm(isa, mr, nv, type, LARGE, walk, short, ragged)
+            for output in (replace(LARGE, nudged=True), Sums()):
+                yield QuantizedGemm(isa, mr, nv, type, output, walk, short, ragged, True)
     yield from (QuantizedPack(isa, *form) for form in product((False, True), repeat=2))
     yield from _depthwise_of_bytes(target)
     for deep in (False, True):
@@ -244,15 +252,21 @@ def _bytes(target: Target) -> Iterator[KernelSpec]:
         yield from (QuantizedWinogradInput(isa, type, deep, half) for type in BYTES for half in (False, True))
         yield from (QuantizedWinogradProduct(isa, mr, deep) for mr in range(1, tiles_of(target) + 1))
         for type, ending, general in product(BYTES, (IDENTITY, *BYTE_ENDINGS), (False, True)):
-            yield QuantizedWinogradOutput(isa, type, ending, general, general, deep)
+            yield QuantizedWinogradOutput(isa, type, Requantized(ending, general, general), deep)
     for type, (result, log) in product(BYTES, (("", False), ("", True), ("i16", False))):
         yield QuantizedSoftmax(isa, type, result or type, log)
     if runs(target):
         yield from (ScaleRows(isa, clamps) for clamps in (False, True))
     if target.has("avx512vbmi"):
         yield from (spec for name in ("lookup", "lookuprow") for spec in _maps_of(isa, name, "i8"))
-    for mr, nv, wide in product((1, 4), (1, 2 if target.lanes() >= 8 else 4), (False, True)):
-        yield Contract16(isa, mr, nv, wide)
+    outputs = [(Rescaled(rounding, ending), wide) for rounding, ending in product(get_args(Rounding), WORD_ENDINGS)
+               for wide in {False, rounding != "twice"}]  # fmt: skip
+    for mr, nv, ragged in product((1, ROWS), (1, 2 if target.lanes() >= 8 else 4), (False, True)):
+        yield PairGemm(isa, mr, nv, ragged=ragged)
+        yield from (PairGemm(isa, mr, nv, output, wide, ragged) for output, wide in outputs)
+    if target.base is None:
+        for kind in (Depthwise16, Product16):
+            yield from (kind(isa, Rescaled(rounding)) for rounding in ("once",))
 
 
 def _depthwise_of_bytes(target: Target) -> Iterator[KernelSpec]:
@@ -283,10 +297,10 @@ def _dynamic(target: Target) -> Iterator[KernelSpec]:
     plain, type = target.plain.name, levels_of(target)
     for (mr, nv), ragged, image in product(closed_tiles(target, "quantized_gemm"), (False, True), (False, True)):
         for ending in (IDENTITY, RELU) if image else (IDENTITY, RELU, RELU6):
-            yield HybridGemm(target.name, mr, nv, type, ending, "taps", ragged=ragged, image=image)
+            yield QuantizedGemm(target.name, mr, nv, type, Dequantized(ending, image), "taps", ragged=ragged)
     for (mr, nv), ragged, image in product(few_tiles(target, "quantized_gemm"), (False, True), (False, True)):
         for walk, short in WALKS:
-            yield HybridGemm(target.name, mr, nv, type, walk=walk, short=short, ragged=ragged, image=image)
+            yield QuantizedGemm(target.name, mr, nv, type, Dequantized(image=image), walk, short, ragged)
     if target.base is None:
         for pixels in PIXELS:
             yield from (HybridDepthwiseRow(plain, pixels, multiplier=number) for number in MULTIPLIERS)
@@ -297,7 +311,6 @@ def _tiles(target: Target) -> Iterator[KernelSpec]:
     yield WithTiles(target.name)
     for mr, nv, type, rest, ragged in product((1, 2, 3, 4), (1, 2, 3, 4), BYTES, (False, True), (False, True)):
         if mr * nv <= SUMS:
-            form: dict[str, Any] = {"conv": True, "rest": rest, "ragged": ragged}
-            yield TileGemm(target.name, mr, nv, type, clamps=True, large=True, **form)
-            for ending in (IDENTITY, *BYTE_ENDINGS) if type == "i8" else (IDENTITY,):
-                yield TileGemm(target.name, mr, nv, type, ending, **form)
+            endings = (IDENTITY, *BYTE_ENDINGS) if type == "i8" else (IDENTITY,)
+            for output in (LARGE, *map(Requantized, endings)):
+                yield TileGemm(target.name, mr, nv, type, output, True, rest, ragged)

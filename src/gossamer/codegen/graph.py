@@ -8,7 +8,7 @@ from typing import Any
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, Geometry, Requantizing, Shape, View
+from gossamer.views import Buffer, FixedPoint, Geometry, Requantizing, Shape, View
 
 
 @record(eq=False, slots=True)
@@ -151,10 +151,10 @@ class KernelGraph:
 
 @record(frozen=True, eq=False)
 class Quantized:
-    """Settings of a convolution of bytes."""
+    """Settings of a contraction of bytes or int16. ``requantizing`` is not there where int16 become sums."""
 
     geometry: Geometry
-    requantizing: Requantizing
+    requantizing: Requantizing | FixedPoint | None
 
 
 @record(frozen=True)

@@ -220,8 +220,8 @@ def _transposed(view: View, transpose: bool) -> View:
 def _lower_int16(graph: Lowering) -> None:
     lhs, rhs = _transposed(graph.value(0), graph.options.adj_x), _transposed(graph.value(1), graph.options.adj_y)
     data: Data = graph.data
-    to = _int16.Scaling(np.array([data.multiplier]), np.array([data.shift]), 0, -32768, 32767, True)
-    graph.result(_int16.requantize(graph, _int16.product(graph, lhs, rhs), None, to))
+    to = _int16.fixed_point(np.array([data.multiplier]), np.array([data.shift]), wide=True)
+    graph.result(graph.quantized_matmul(lhs, graph.cast(rhs, I16), to))
 
 
 def _lower_bytes(graph: Lowering) -> None:

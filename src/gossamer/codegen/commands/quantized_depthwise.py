@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer.codegen.commands import Build
+from gossamer.codegen.commands import Build, pair_products
 from gossamer.codegen.dots import Byte, offset
 from gossamer.codegen.graph import Kernel, Quantized
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, quads_of, scheme, weights_of, widths
@@ -56,6 +56,9 @@ class Piece(NamedTuple):
 
 def commands(node: Kernel, build: Build) -> None:
     """One command, and one for each piece when weights are packed."""
+    if node.operands[0].type == TensorType.INT16:
+        pair_products.convolve_depthwise(node, build)
+        return
     x, weights = node.operands[:2]
     settings: Quantized = node.settings
     geometry, to, target = settings.geometry, settings.requantizing, build.dots

@@ -20,8 +20,9 @@ from contextlib import contextmanager
 from itertools import product
 from typing import ClassVar, Literal, NamedTuple
 
-from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
+from gossamer.codegen.expression import IDENTITY, Expression, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
+from gossamer.codegen.kernels.outputs import prefetch_rows, rows_at, store_floats
 from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
@@ -155,9 +156,7 @@ class Gemm(KernelSpec):
         residual_rows = rows_at(f, residual, shape.residual_stride, mr) if reads_residual else []
         if reads_residual:
             # Both are needed at the end, together, and may lie in memory: 56x56x64 to 256 takes 0.7 of the time.
-            for row in [*residual_rows, *rows]:
-                for v in range(nv):
-                    f.prefetch(f.offset(row, size * v))
+            prefetch_rows(f, [*residual_rows, *rows], nv)
 
         if self.conv:
             with f.loop(0, shape.taps, carry=sums) as taps:
@@ -169,12 +168,7 @@ class Gemm(KernelSpec):
         else:
             sums = self._depth(f, shape, parts, a, b, following, sums)
 
-        for i, row in enumerate(rows):
-            for v, part in enumerate(parts):
-                operands = [sums[i * nv + v]]
-                if reads_residual:
-                    operands.append(part.load(f.offset(residual_rows[i], size * v)))
-                part.store(apply(self.epilogue, f, operands), f.offset(row, size * v))
+        store_floats(f, self.epilogue, parts, rows, residual_rows, lambda i, v: sums[i * nv + v])
         return module.text()
 
     def _depth(
@@ -240,14 +234,6 @@ class Gemm(KernelSpec):
             raise CompileError(f"{self.name}: the tile needs {needed} registers, {target.name} has {target.registers}.")
         if operand_count(self.epilogue) > 2:
             raise CompileError(f"{self.name}: there is one operand beside the sum, the residual.")
-
-
-def rows_at(f: Function, first: Value, stride: Value, count: int) -> list[Value]:
-    """Pointers to rows that are a stride apart."""
-    rows = [first]
-    for _ in range(count - 1):
-        rows.append(f.offset(rows[-1], stride))
-    return rows
 
 
 # What both drivers say about the tensors. All offsets and strides are in bytes.

@@ -176,6 +176,38 @@ class DepthwiseRow(KernelSpec):
         return down.results[:-1]
 
 
+@record(frozen=True)
+class HybridDepthwiseRow(DepthwiseRow):
+    """A microkernel: y = epilogue((sum of x w) * weight scale * image scale + bias) for one row, as `DepthwiseRow`.
+
+    It is LiteRT's own ``DepthwiseConvHybridPerChannel``, whose integers are small enough for floats: 514 products of
+    255 and 128 stay below 2^24. The last channels, ``channels`` modulo 4, are multiplied by the image's scale first, as
+    LiteRT does it. Behind ``bias`` by ``scales`` bytes are the weights' scales; ``scale`` points to that of the image.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        **{argument.name: argument.type for argument in DepthwiseRow.arguments}, scales="i64", scale="ptr"
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("hybrid", *super().parts)
+
+    def _around(self, f: Function, shape: Arguments, part: Part, bias: Value) -> tuple[Value, Callable[[Value], Value]]:
+        of_weights, of_image = part.load(f.offset(bias, shape.scales)), part.splat(f.load(F32, shape.scale))
+        own = part.load(bias)
+        first, second = of_weights, of_image
+        if part.type.lanes == 1:
+            first, second = of_image, of_weights
+        elif part.count is not None:
+            whole = Part(f, part.type, part.count & -4).mask
+            first, second = (
+                f.emit(part.type, f"select {whole}, {one}, {other}")
+                for one, other in ((of_weights, of_image), (of_image, of_weights))
+            )
+        return part.constant(0.0), lambda sum: sum * first * second + own
+
+
 class _Pixels:
     """The input of a vector of output channels, which begin ``at`` bytes behind the first."""
 

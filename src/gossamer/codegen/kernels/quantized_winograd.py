@@ -26,10 +26,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from gossamer.codegen.dots import Byte
-from gossamer.codegen.expression import IDENTITY, Expression, name_of
+from gossamer.codegen.expression import name_of
 from gossamer.codegen.ir import I32, I64, PTR, Function, Module, Value, vector
-from gossamer.codegen.kernels.contract import LINE, rows_at
-from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, columns_of_four
+from gossamer.codegen.kernels.contract import LINE
+from gossamer.codegen.kernels.outputs import Requantized, Tile, rows_at
+from gossamer.codegen.kernels.quantized_contract import columns_of_four
 from gossamer.codegen.kernels.winograd import Transform
 from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
 from gossamer.records import record, replace
@@ -308,16 +309,13 @@ class QuantizedWinogradOutput(KernelSpec):
     those that another tile writes: sums are exact, so they are the same.
 
     ``shape`` is the argument block: ``channels``, whole vectors; ``m_plane``, bytes between planes of m; the bytes
-    between pixels of y and of the residual; the others, and the fields, are those of `QuantizedGemm`. ``together``:
-    there is one vector of channels, and pixels of a row lie one behind the other.
+    between pixels of y and of the residual; the others are those of `Requantized`. Pixels lie ``together`` if there is
+    one vector of channels, and pixels of a row lie one behind the other.
     """
 
     type: Byte = "i8"
-    epilogue: Expression = IDENTITY
-    clamps: bool = False
-    large: bool = False
+    output: Requantized = Requantized()
     deep: bool = False
-    together: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         channels="i64",
@@ -334,16 +332,14 @@ class QuantizedWinogradOutput(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return (self.type, "winograd", "output", name_of(self.epilogue))
+        return (self.type, "winograd", "output", name_of(self.output.epilogue))
 
     @property
     def variant(self) -> str:
-        forms = ("clamp" * self.clamps, "large" * self.large, "deep" * self.deep, "together" * self.together)
-        return "_".join(filter(None, forms))
+        return "_".join(filter(None, (*self.output.flags, "deep" * self.deep)))
 
     def general(self) -> Iterator[KernelSpec]:
-        yield replace(self, together=False)
-        yield replace(self, together=False, clamps=True, large=True)
+        yield from (replace(self, output=output) for output in self.output.general())
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -352,10 +348,8 @@ class QuantizedWinogradOutput(KernelSpec):
         m, header, y, residual, shape_pointer, _, _ = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
         size, words = 4 * f.lanes, vector("i32", f.lanes)
-        pixels = QuantizedGemm(
-            self.isa, SIZE**2, 1, self.type, self.epilogue, clamps=self.clamps, large=self.large, together=self.together
-        )
-        numbers = pixels.numbers(f, shape)
+        tile = Tile(f, shape, self.type, SIZE**2, 1)
+        numbers = self.output.numbers(tile)
         with f.loop(0, shape.channels, f.lanes) as loop:
             known = f.offset(header, loop.index * (4 * HEADER))
             bias = f.load(words, known)
@@ -373,7 +367,7 @@ class QuantizedWinogradOutput(KernelSpec):
                 for column in range(SIZE):
                     factor = _INVERSES[self.deep] << (0 if self.deep else (row > 0) + (column > 0))
                     totals.append(f.wrapping("mul", columns[column][row], factor & 0xFFFFFFFF))
-            pixels.finish(f, shape, numbers, totals, f.offset(known, size), to, others)
+            self.output.store(tile, numbers, totals, f.offset(known, size), to, others)
         return module.text()
 
 
