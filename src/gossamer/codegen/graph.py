@@ -10,6 +10,10 @@ from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, FixedPoint, Geometry, Requantizing, Shape, View
 
+MAP, COPY, PAD, LOOP, BRANCH, CONTRACT, DEPTHWISE = "map", "copy", "pad", "loop", "branch", "contract", "depthwise"
+"""The kinds that passes make, and those that they are about; all others are asked what they can
+(`gossamer.codegen.kinds`)."""
+
 
 @record(eq=False, slots=True)
 class Kernel:
@@ -81,7 +85,7 @@ class KernelGraph:
 
     def copy(self, source: View, destination: View, origin: str = "") -> None:
         """A kernel that copies elements into a view of the same shape."""
-        self.kernels.append(Kernel("copy", [source], destination, origin=(origin,) if origin else ()))
+        self.kernels.append(Kernel(COPY, [source], destination, origin=(origin,) if origin else ()))
 
     def readers(self) -> dict[Buffer, list[Kernel]]:
         """By buffer, the kernels that read any of it, in order."""
@@ -115,7 +119,7 @@ class KernelGraph:
         for kernel in self.kernels:
             y = kernel.y.buffer
             if (
-                kernel.kind == "map"
+                kernel.kind == MAP
                 and not self.is_boundary(y)
                 and len(writers[y]) == 1
                 and all(id(view.buffer) in constants for view in kernel.operands)

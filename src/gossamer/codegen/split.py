@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import IDENTITY, Expression, parameters_of, type_of
-from gossamer.codegen.graph import Kernel
+from gossamer.codegen.graph import MAP, Kernel
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View, dense_strides
 
@@ -16,7 +16,7 @@ TYPES: dict[str, TensorType] = {name: type for type, name in ELEMENT_OF.items()}
 
 def split(kernel: Kernel) -> list[Kernel]:
     """Kernels that do in turn what one does; nothing if it is of one piece. What lies between them has new buffers."""
-    if kernel.kind == "map":
+    if kernel.kind == MAP:
         return _Functions(kernel).maps()
     if kernel.epilogue == IDENTITY or kernel.regions:
         return []
@@ -26,7 +26,7 @@ def split(kernel: Kernel) -> list[Kernel]:
         y = Buffer(y.shape, y.type).view()
     own = kernel.operands[: kernel.arity]
     plain = Kernel(kernel.kind, own, y, kernel.settings, IDENTITY, kernel.arity, kernel.origin)
-    map = Kernel("map", [y, *kernel.extras], kernel.y, None, kernel.epilogue, 1, kernel.origin)
+    map = Kernel(MAP, [y, *kernel.extras], kernel.y, None, kernel.epilogue, 1, kernel.origin)
     return [plain, map]
 
 
@@ -103,5 +103,5 @@ class _Functions:
         if y is not self._kernel.y and y.buffer.shape != y.shape:
             target = y.buffer.view()
             operands = [View(view.buffer, target.shape, view.strides, view.offset) for view in views]
-        self._maps.append(Kernel("map", operands, target, None, expression, 1, self._kernel.origin))
+        self._maps.append(Kernel(MAP, operands, target, None, expression, 1, self._kernel.origin))
         return y

@@ -49,7 +49,8 @@ def without_products(graph: Lowering, bias: View | None, to: FixedPoint, channel
     wide = to.rounding == "once"
     type = np.int64 if wide else np.int32
     sums = np.zeros(channels, type) if bias is None else np.asarray(bias.buffer.array, type).reshape(channels)
-    each = [graph.array(np.broadcast_to(numbers, channels).astype(type)) for numbers in (to.multipliers, to.exponents)]
+    numbers = (to.multipliers, np.asarray(to.exponents))
+    each = [graph.array(np.broadcast_to(row, channels).astype(type)) for row in numbers]
     rounded = ("requant64" if wide else "requantup", 0, 1, 2)
     bounds = graph.parameters(0, to.low, to.high)
     return graph.map(("limit", rounded, 3), graph.array(sums), *each, bounds, type=I16)

@@ -12,7 +12,7 @@ from gossamer.codegen.dots import Byte, has_halves, offset, order
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import ContractTiles, panels_of
 from gossamer.codegen.kernels.outputs import Requantized, Sums
-from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, arguments_of, panel_bytes
+from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, panel_bytes
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, guarded, on_every_extension, place, run
@@ -114,7 +114,7 @@ class Product:
         size = self.y.itemsize * nv * lanes
         addresses = np.array([place(array) for array in parameters], np.int64)
         shape = block(
-            arguments_of(Requantized),
+            Requantized.arguments,
             depth=tap_depth,
             taps=len(table),
             tap_offsets=offsets,

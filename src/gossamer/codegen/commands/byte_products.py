@@ -21,7 +21,6 @@ from gossamer.codegen.kernels.quantized_contract import (
     QuantizedGemm,
     QuantizedPack,
     Walk,
-    arguments_of,
     panel_bytes,
 )
 from gossamer.codegen.spec import KernelSpec
@@ -30,6 +29,9 @@ from gossamer.programs.program import Address, Word
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 from gossamer.views import Requantizing, View
+
+Becomes = type[Output]
+"""What sums become: `Requantized`, `Sums` or `Dequantized`."""
 
 STREAMED = 400 << 10
 """Bytes of weights from which they are streamed, panel by panel, instead of read anew for each tile."""
@@ -181,7 +183,7 @@ class ByteContraction(QuantizedContraction):
     offsets: list[int]
     type: Byte
     parameters: Address | None
-    output: type[Output] = Requantized
+    output: Becomes = Requantized
     header: Address | None = None
 
     def __post_init__(self) -> None:
@@ -299,7 +301,7 @@ class ByteContraction(QuantizedContraction):
         )
 
     def _shape(self) -> Address:
-        layout = arguments_of(self.output)
+        layout = self.output.arguments
         return self.build.block(layout, **layout.chosen(self._words()))
 
     def _words(self) -> dict[str, Word]:

@@ -24,7 +24,6 @@ from gossamer.codegen.kernels.contract import (
     ContractTiles,
     Gemm,
     Panels,
-    last_vector,
     panels_of,
 )
 from gossamer.codegen.kernels.dot import MAX_ROWS, Dot, rows_of_weights
@@ -33,7 +32,7 @@ from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.layout import item_bytes
 from gossamer.codegen.spec import KernelSpec
-from gossamer.codegen.tiles import Tile, gemm_tiles
+from gossamer.codegen.tiles import Tile, gemm_tiles, last_vector
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.records import record
 from gossamer.views import Geometry, View, Widened

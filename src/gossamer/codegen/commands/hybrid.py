@@ -29,22 +29,23 @@ def commands(node: Kernel, build: Build) -> None:
     levels, weights, scales, bias = node.operands[:4]
     geometry: Geometry | None = node.settings.get("geometry")
     residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
-    shape, headers = node.y.shape[:3], []
+    shape, headers, images = node.y.shape[:3], [], 1
     if geometry is None:
-        tensors = [None if view is None else Pixels(build.address(view), build.strides(view)[:3])
-                   for view in (levels, node.y, residual)]  # fmt: skip
-        rows = tensors[0]._replace(start=moved(tensors[0].start, HEADER))
-        groups, images = [Group(0, rows, tensors[1], tensors[2], weights, [0])], 1
-    else:
-        groups, images = groups_of(node, build, replace(geometry, before=(0, 0)), residual), shape[0]
+        rows, y = (Pixels(build.address(view), build.strides(view)[:3]) for view in (levels, node.y))
+        added = None if residual is None else Pixels(build.address(residual), build.strides(residual)[:3])
+        groups = [Group(0, rows._replace(start=moved(rows.start, HEADER)), y, added, weights, [0])]
+    else:  # padding is stored among the levels
+        images, shape = shape[0], (1, *shape[1:])
+        groups = groups_of(node, build, replace(geometry, before=(0, 0)), residual)
         headers = [moved(build.address(node.operands[4]), HEADER * image) for image in range(images)]
-        shape = (1, *shape[1:])
     for image, group in product(range(images), groups):
         ByteContraction(
             build,
             node.epilogue,
             shape,
-            *(None if pixels is None else pixels.image(image) for pixels in (group.a, group.c, group.residual)),
+            group.a.image(image),
+            group.c.image(image),
+            None if group.residual is None else group.residual.image(image),
             matrix(build, group.weights, 1),
             group.weights,
             moved(build.address(bias), 4 * group.first),

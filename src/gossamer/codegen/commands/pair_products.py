@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.byte_products import QuantizedContraction, epilogue_operands
 from gossamer.codegen.commands.contract import Matrix, groups_of, matrix, moved
 from gossamer.codegen.graph import Kernel
-from gossamer.codegen.kernels.contract16 import Depthwise16, PairGemm, Product16
+from gossamer.codegen.kernels.contract16 import ROWS, Depthwise16, PairGemm, Product16, vectors_of
 from gossamer.codegen.kernels.outputs import Rescaled
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.layout import merged
@@ -24,22 +24,19 @@ from gossamer.views import Geometry, View
 FITS_INT32 = 511
 """Products of int16 and int8 whose sum does not leave int32."""
 
-ROWS = 4
-"""Pixels of a tile, if there are so many."""
-
 
 class Numbers(NamedTuple):
     """The output of products of int16, where the numbers of its channels are, and the words that kernels are told."""
 
     output: Rescaled | None
     bias: Word
-    words: dict[str, Word]
+    words: dict[str, Any]
 
 
 def numbers_of(node: Kernel, build: Build, first: int, count: int) -> Numbers:
     """Those of some channels."""
     to, bias = node.settings.requantizing, node.operands[2].buffer.array
-    words: dict[str, Word] = dict.fromkeys(Rescaled.words, 0)
+    words: dict[str, Any] = dict.fromkeys(("low", "high", "numbers", "parameters"), 0)
     if to is None:
         return Numbers(None, 0, words)
     output, lanes = Rescaled(to.rounding, node.epilogue), build.target.lanes()
@@ -66,7 +63,7 @@ class PairContraction(QuantizedContraction):
         build, lanes, columns, channels = self.build, self.build.target.lanes(), self.columns, self.weights.channels
         self.depth = self.weights.depth // len(self.offsets)
         self.pairs = -(-self.depth // 2) * len(self.offsets)
-        nv = 1 if channels <= lanes else 2 if lanes >= 8 else 4
+        nv = 1 if channels <= lanes else vectors_of(build.target)
         tiles: list[Tile] = [(min(ROWS, columns), nv), *product((ROWS,) * (columns >= ROWS) + (1,), (nv, 1))]
         choices = ((tile, streams) for tile in tiles for streams in (True, False))
         self._settle(*build.first(choices, self._kernels))
@@ -153,9 +150,10 @@ def _even(build: Build, weights: View, taps: int) -> Matrix:
     depth = found.depth // taps
     if depth % 2 == 0:
         return found
-    rows = np.lib.stride_tricks.as_strided(
-        weights.buffer.array.reshape(-1)[weights.offset :], weights.shape, weights.strides
-    )
+    array = weights.buffer.array
+    if array is None:
+        raise ValueError(f"weights {list(weights.shape)} that a run computes")
+    rows = np.lib.stride_tricks.as_strided(array.reshape(-1)[weights.offset :], weights.shape, weights.strides)
     padded = np.pad(rows.reshape(found.channels, taps, depth), [(0, 0), (0, 0), (0, 1)])
     return found._replace(start=build.constant(padded), strides=(taps * (depth + 1), 1))
 

@@ -10,9 +10,10 @@ from gossamer.codegen.commands import Build, pair_products, quantized_winograd
 from gossamer.codegen.commands.byte_products import byte_of, epilogue_operands
 from gossamer.codegen.commands.contract import groups_of, matrix, moved
 from gossamer.codegen.commands.tile_contract import contraction
-from gossamer.codegen.graph import Kernel, Quantized
+from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.schema.enums import TensorType
+from gossamer.views import Requantizing
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -24,10 +25,10 @@ def commands(node: Kernel, build: Build) -> None:
         quantized_winograd.multiply(node, build)
         return
     x, weights, bias = node.operands[:3]
-    settings: Quantized = node.settings
+    numbers: Requantizing = node.settings.requantizing
     residual, parameters = epilogue_operands(node, build)
-    scales = build.constant(settings.requantizing.scales)
-    groups = groups_of(node, build, settings.geometry, residual)
+    scales = build.constant(numbers.scales)
+    groups = groups_of(node, build, node.settings.geometry, residual)
     for group in groups:
         made = contraction(
             build,
@@ -39,8 +40,8 @@ def commands(node: Kernel, build: Build) -> None:
             matrix(build, group.weights, 1),
             weights,
             moved(build.address(bias), 4 * group.first),
-            moved(scales, 4 * group.first * (settings.requantizing.scales.size > 1)),
-            settings.requantizing,
+            moved(scales, 4 * group.first * (numbers.scales.size > 1)),
+            numbers,
             group.offsets,
             byte_of(x),
             parameters,

@@ -28,12 +28,12 @@ from gossamer.codegen.kernels.quantized_winograd import (
     QuantizedWinogradWeights,
     fits,
     plane_bytes,
+    tiles_of,
 )
 from gossamer.codegen.kernels.winograd import Winograd
 from gossamer.codegen.tiles import quantized_winograd_group
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.schema.enums import TensorType
-from gossamer.targets import Target
 from gossamer.views import Requantizing, View
 
 MULTIPLE = 16
@@ -86,15 +86,9 @@ def _greatest(bias: View) -> int:
     return 1 << 31 if array is None else int(np.abs(array.astype(np.int64)).max())
 
 
-def tiles_of(target: Target) -> int:
-    """How many tiles a microkernel does: six registers have the sums of each, and there are two more."""
-    return 4 if target.registers >= 32 else 2
-
-
 def multiply(node: Kernel, build: Build) -> None:
     """One command; weights are transformed once."""
-    settings: Quantized = node.settings
-    geometry, numbers, target = settings.geometry, settings.requantizing, build.dots
+    geometry, numbers, target = node.settings.geometry, node.settings.requantizing, build.dots
     x, weights, bias = node.operands[:3]
     type = byte_of(x)
     residual, parameters = epilogue_operands(node, build)

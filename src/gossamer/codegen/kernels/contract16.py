@@ -6,13 +6,14 @@ of them; without that, they are the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, Literal, get_args
 
-from gossamer.codegen.expression import name_of
+from gossamer.codegen.basis import WORDS_ADDED
+from gossamer.codegen.expression import IDENTITY, name_of
 from gossamer.codegen.ir import F32, I32, I64, Arguments, Function, Module, Part, Value, vector
-from gossamer.codegen.kernels.outputs import Rescaled, rows_at
-from gossamer.codegen.kernels.quantized_contract import WALK
+from gossamer.codegen.kernels.outputs import WALK, Rescaled, Rounding, rows_at
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -22,6 +23,14 @@ BLOCK = 128
 """Pairs of products that int32 holds for certain: 2^7 x 2 x 2^15 x 2^7 = 2^30."""
 
 UNROLL = 2
+
+ROWS = 4
+"""Pixels of a tile, if there are so many."""
+
+
+def vectors_of(target: Target) -> int:
+    """Vectors of channels of a tile, if there are so many."""
+    return 2 if target.lanes() >= 8 else 4
 
 
 def _named(output: Rescaled | None) -> tuple[str, ...]:
@@ -48,7 +57,9 @@ class PairGemm(KernelSpec):
     wide: bool = False
     ragged: bool = False
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**WALK, **Rescaled.words)
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(WALK, Rescaled.words)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -57,6 +68,14 @@ class PairGemm(KernelSpec):
     @property
     def variant(self) -> str:
         return "ragged" * self.ragged
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        outputs: list[tuple[Rescaled | None, bool]] = [(None, False)]
+        for rounding, ending in product(get_args(Rounding), (IDENTITY, WORDS_ADDED)):
+            outputs += [(Rescaled(rounding, ending), wide) for wide in {False, rounding != "twice"}]
+        for mr, nv, ragged in product((1, ROWS), {1, vectors_of(target)}, (False, True)):
+            yield from (cls(target.name, mr, nv, output, wide, ragged) for output, wide in outputs)
 
     def emit(self, target: Target) -> str:
         if (self.mr + 1) * self.nv + 1 > target.registers:
@@ -210,28 +229,12 @@ class Depthwise16(KernelSpec):
 
     output: Rescaled | None = None
 
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"output": (None, Rescaled("once"))}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        w="ptr",
-        bias="ptr",
-        y="ptr",
-        images="i64",
-        rows="i64",
-        columns="i64",
-        channels="i64",
-        kernel_rows="i64",
-        kernel_columns="i64",
-        x_image="i64",
-        x_step_row="i64",
-        x_step_column="i64",
-        x_row="i64",
-        x_column="i64",
-        w_row="i64",
-        w_column="i64",
-        y_image="i64",
-        y_row="i64",
-        y_column="i64",
-        **Rescaled.words,
+        "*x *w *bias *y images rows columns channels kernel_rows kernel_columns x_image x_step_row x_step_column x_row "
+        "x_column w_row w_column y_image y_row y_column",
+        Rescaled.words,
     )
 
     @property
@@ -281,21 +284,11 @@ class Product16(KernelSpec):
 
     output: Rescaled | None = None
 
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"output": (None, Rescaled("once"))}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        w="ptr",
-        bias="ptr",
-        y="ptr",
-        residual="ptr",
-        rows="i64",
-        depth="i64",
-        columns="i64",
-        x_row="i64",
-        x_depth="i64",
-        w_depth="i64",
-        y_row="i64",
-        residual_row="i64",
-        **Rescaled.words,
+        "*x *w *bias *y *residual rows depth columns x_row x_depth w_depth y_row residual_row",
+        Rescaled.words,
     )
 
     @property
@@ -335,17 +328,7 @@ class Dot16(KernelSpec):
     type: Literal["i8", "i16"] = "i16"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        w="ptr",
-        y="ptr",
-        rows="i64",
-        columns="i64",
-        depth="i64",
-        x_row="i64",
-        x_column="i64",
-        w_column="i64",
-        y_row="i64",
-        y_column="i64",
+        "*x *w *y rows columns depth x_row x_column w_column y_row y_column"
     )
 
     @property

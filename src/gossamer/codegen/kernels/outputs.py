@@ -31,12 +31,12 @@ from gossamer.codegen.expression import (
 from gossamer.codegen.ir import F32, I32, PTR, Arguments, Function, Part, Type, Value, vector
 from gossamer.codegen.kernels.dynamic import HEADER, ZERO_POINT
 from gossamer.codegen.kernels.move import in_pieces
-from gossamer.codegen.spec import ArgumentType
+from gossamer.codegen.spec import ArgumentBlock
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
 
-Words = Mapping[str, ArgumentType]
-"""Of an argument block, with their types."""
+WALK = "depth taps *tap_offsets a_stride c_stride residual_stride tail"
+"""What every microkernel is told of depth and rows."""
 
 
 class Tile(NamedTuple):
@@ -112,12 +112,11 @@ def store_floats(
 
 
 class Output:
-    """What sums of products of bytes become. ``words`` of the argument block say the rest."""
+    """What sums of products of bytes become. ``arguments`` are those of the microkernel, ``words`` what is told beside
+    `WALK`."""
 
-    words: ClassVar[Words] = {
-        **dict.fromkeys(("zero_point", "low", "high", "weight_zero", "nudge"), "i64"),
-        "parameters": "ptr",
-    }
+    words: ClassVar[str] = "zero_point low high weight_zero nudge *parameters"
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(WALK, words)
     epilogue: Expression = IDENTITY
     flags: tuple[str, ...] = ()
     """The forms, for a kernel's name."""
@@ -185,9 +184,9 @@ class Requantized(Output):
     @property
     def flags(self) -> tuple[str, ...]:  # type: ignore[override]  # which is read only
         """The forms, for a kernel's name."""
-        forms = ("clamp", self.clamps), ("large", self.large), ("nudged", self.nudged)
-        forms += ("relu", self.relu), ("together", self.together)
-        return tuple([name for name, has in forms if has])
+        names = ("clamp", "large", "nudged", "relu", "together")
+        forms = (self.clamps, self.large, self.nudged, self.relu, self.together)
+        return tuple([name for name, has in zip(names, forms, strict=True) if has])
 
     def general(self) -> Iterator[Requantized]:
         """Bounds, nudges and zero points that change nothing may be applied."""
@@ -342,7 +341,7 @@ class Dequantized(Output):
     epilogue: Expression = IDENTITY
     image: bool = False
 
-    words: ClassVar[Words] = {"header": "ptr"}
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(WALK, "*header")
 
     def label(self, type: Byte) -> tuple[str, ...]:
         """The beginning of a kernel's name."""
@@ -408,7 +407,7 @@ class Rescaled:
     rounding: Rounding
     epilogue: Expression = IDENTITY
 
-    words: ClassVar[Words] = {"low": "i64", "high": "i64", "numbers": "i64", "parameters": "ptr"}
+    words: ClassVar[str] = "low high numbers *parameters"
 
     @property
     def item(self) -> int:

@@ -17,17 +17,29 @@ What sums become is the kernel's output (`gossamer.codegen.kernels.outputs`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from typing import ClassVar, Literal
 
+from gossamer.codegen.basis import BYTE_ENDINGS, BYTES, RELU, RELU6
 from gossamer.codegen.dots import BLOCK, Byte, Dots, has_halves, is_paired
-from gossamer.codegen.expression import name_of
+from gossamer.codegen.expression import IDENTITY, name_of
 from gossamer.codegen.ir import F32, I32, I64, Arguments, Function, Module, Value, vector
 from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS, UNROLL
-from gossamer.codegen.kernels.outputs import Output, Pointers, Requantized, Tile, Words, rows_at, splat_bits
+from gossamer.codegen.kernels.dynamic import levels_of
+from gossamer.codegen.kernels.outputs import (
+    Dequantized,
+    Output,
+    Pointers,
+    Requantized,
+    Sums,
+    Tile,
+    rows_at,
+    splat_bits,
+)
 from gossamer.codegen.kernels.pack import transpose
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.codegen.tiles import closed_tiles, few_tiles
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
 from gossamer.targets import Target
@@ -47,20 +59,6 @@ HEADER = 2
 def panel_bytes(lanes: int, nv: int, steps: int) -> int:
     """Bytes of a panel of ``nv`` vectors."""
     return 4 * lanes * nv * (HEADER + steps)
-
-
-WALK: Words = {
-    **dict.fromkeys(("depth", "taps"), "i64"),
-    "tap_offsets": "ptr",
-    **dict.fromkeys(("a_stride", "c_stride", "residual_stride", "tail"), "i64"),
-}
-"""What every microkernel is told of depth and rows."""
-
-
-@cache
-def arguments_of(output: type[Output]) -> ArgumentBlock:
-    """The argument block of a microkernel with an output of a kind."""
-    return ArgumentBlock(**WALK, **output.words)
 
 
 @record(frozen=True)
@@ -92,10 +90,12 @@ class QuantizedGemm(KernelSpec):
     prefetch: int = 0
     half: bool = False
 
+    targets = "bytes"
+
     @property
     def arguments(self) -> ArgumentBlock:  # type: ignore[override]  # of each output others
         """Those of `WALK`, and the output's."""
-        return arguments_of(type(self.output))
+        return self.output.arguments
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -116,6 +116,33 @@ class QuantizedGemm(KernelSpec):
             if isinstance(output, Requantized):
                 output = replace(output, nudged=True)
             yield replace(self, prefetch=prefetch, walk=other, output=output, shifted=True)
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        isa, levels = target.name, levels_of(target)
+        clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
+        lasts = [(False, False), (True, False)] + [(True, True)] * has_halves(target)
+        for (mr, nv), (ragged, half) in product(closed_tiles(target, "quantized_gemm"), lasts):
+            for ending in BYTE_ENDINGS:
+                yield cls(isa, mr, nv, "i8", Requantized(ending), "taps", ragged=ragged, half=half)
+            for type in BYTES:
+                yield cls(isa, mr, nv, type, clamped, "taps", ragged=ragged, half=half)
+                yield cls(isa, mr, nv, type, clamped, "steps", ragged=ragged, half=half)
+            if not half:
+                yield cls(isa, mr, nv, "u8", large, "taps", ragged=ragged, shifted=True)
+                for output in (
+                    Dequantized(RELU6),
+                    *(Dequantized(*form) for form in product((IDENTITY, RELU), (False, True))),
+                ):
+                    yield cls(isa, mr, nv, levels, output, "taps", ragged=ragged)
+        # Any depth is one of these ways.
+        walks: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
+        for (mr, nv), ragged, walk in product(few_tiles(target, "quantized_gemm"), (False, True), walks):
+            for type in BYTES:
+                yield cls(isa, mr, nv, type, large, *walk, ragged)
+                yield cls(isa, mr, nv, type, replace(large, nudged=True), *walk, ragged, True)
+                yield cls(isa, mr, nv, type, Sums(), *walk, ragged, True)
+            yield from (cls(isa, mr, nv, levels, Dequantized(image=image), *walk, ragged) for image in (False, True))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -299,27 +326,11 @@ class QuantizedPack(KernelSpec):
     unsigned: bool = False
     by_depth: bool = False
 
+    targets = "bytes"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        destination="ptr",
-        bias="ptr",
-        scales="ptr",
-        bias_step="i64",
-        scale_step="i64",
-        channels="i64",
-        taps="i64",
-        depth="i64",
-        source_row="i64",
-        nv="i64",
-        panels="i64",
-        rest_nv="i64",
-        order="ptr",
-        rest_order="ptr",
-        offset="i64",
-        weight_zero="i64",
-        images="i64",
-        source_image="i64",
-        destination_image="i64",
+        "*source *destination *bias *scales bias_step scale_step channels taps depth source_row nv panels rest_nv "
+        "*order *rest_order offset weight_zero images source_image destination_image"
     )
 
     @property

@@ -23,8 +23,10 @@ transforms and packs weights, once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import ClassVar
 
+from gossamer.codegen.basis import BYTE_ENDINGS, BYTES
 from gossamer.codegen.dots import Byte
 from gossamer.codegen.expression import name_of
 from gossamer.codegen.ir import I32, I64, PTR, Function, Module, Value, vector
@@ -78,6 +80,11 @@ def plane_bytes(rows: int, channels: int, item: int) -> int:
     return LINE * (lines + 1 - lines % 2)
 
 
+def tiles_of(target: Target) -> int:
+    """How many tiles a microkernel does: six registers have the sums of each, and there are two more."""
+    return 4 if target.registers >= 32 else 2
+
+
 @record(frozen=True)
 class QuantizedWinogradWeights(KernelSpec):
     """Weights [channels, 3, 3, depth], int8, transformed and packed, and what else belongs to the channels.
@@ -90,16 +97,10 @@ class QuantizedWinogradWeights(KernelSpec):
 
     deep: bool = False
 
+    targets = "bytes"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        header="ptr",
-        destination="ptr",
-        bias="ptr",
-        scales="ptr",
-        scale_step="i64",
-        zero_point="i64",
-        channels="i64",
-        depth="i64",
+        "*source *header *destination *bias *scales scale_step zero_point channels depth"
     )
 
     @property
@@ -176,7 +177,9 @@ class QuantizedWinogradInput(KernelSpec):
     deep: bool = False
     half: bool = False
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(channels="i64", x_row="i64", x_column="i64", v_plane="i64")
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("channels x_row x_column v_plane")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -223,9 +226,9 @@ class QuantizedWinogradProduct(KernelSpec):
     mr: int
     deep: bool = False
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        depth="i64", v_tile="i64", v_plane="i64", m_tile="i64", m_plane="i64"
-    )
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("depth v_tile v_plane m_tile m_plane")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -234,6 +237,10 @@ class QuantizedWinogradProduct(KernelSpec):
     @property
     def variant(self) -> str:
         return "deep" * self.deep
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        yield from (cls(target.name, mr, deep) for mr in range(1, tiles_of(target) + 1) for deep in (False, True))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -317,17 +324,10 @@ class QuantizedWinogradOutput(KernelSpec):
     output: Requantized = Requantized()
     deep: bool = False
 
+    targets = "bytes"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        channels="i64",
-        m_plane="i64",
-        y_row="i64",
-        c_stride="i64",
-        residual_row="i64",
-        residual_stride="i64",
-        zero_point="i64",
-        low="i64",
-        high="i64",
-        parameters="ptr",
+        "channels m_plane y_row c_stride residual_row residual_stride zero_point low high *parameters"
     )
 
     @property
@@ -340,6 +340,11 @@ class QuantizedWinogradOutput(KernelSpec):
 
     def general(self) -> Iterator[KernelSpec]:
         yield from (replace(self, output=output) for output in self.output.general())
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for type, ending, general, deep in product(BYTES, BYTE_ENDINGS, (False, True), (False, True)):
+            yield cls(target.name, type, Requantized(ending, general, general), deep)
 
     def emit(self, target: Target) -> str:
         module = Module(target)

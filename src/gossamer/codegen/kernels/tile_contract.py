@@ -12,13 +12,15 @@ pixels as there are, columns for as much depth. So nothing is read that is not t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import ClassVar
 
+from gossamer.codegen.basis import BYTE_ENDINGS, BYTES
 from gossamer.codegen.dots import Byte
-from gossamer.codegen.expression import name_of
+from gossamer.codegen.expression import IDENTITY, name_of
 from gossamer.codegen.ir import I64, Arguments, Function, Module, Value, vector
-from gossamer.codegen.kernels.outputs import Requantized, Tile, rows_at
-from gossamer.codegen.kernels.quantized_contract import HEADER, STEP, WALK
+from gossamer.codegen.kernels.outputs import WALK, Requantized, Tile, rows_at
+from gossamer.codegen.kernels.quantized_contract import HEADER, STEP
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
@@ -87,15 +89,10 @@ class TileGemm(KernelSpec):
     rest: bool = False
     ragged: bool = False
 
+    targets = "tiles"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        **WALK,
-        **Requantized.words,
-        rows="i64",
-        a_tile="i64",
-        c_tile="i64",
-        residual_tile="i64",
-        block="i64",
-        whole="i64",
+        WALK, Requantized.words, "rows a_tile c_tile residual_tile block whole"
     )
 
     @property
@@ -114,6 +111,16 @@ class TileGemm(KernelSpec):
 
     def general(self) -> Iterator[KernelSpec]:
         yield from (replace(self, conv=True, output=output) for output in self.output.general())
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for mr, nv, type, rest, ragged in product(
+            range(1, SUMS + 1), range(1, SUMS + 1), BYTES, (False, True), (False, True)
+        ):
+            if mr * nv <= SUMS:
+                for ending in BYTE_ENDINGS if type == "i8" else (IDENTITY,):
+                    yield cls(target.name, mr, nv, type, Requantized(ending), True, rest, ragged)
+                yield cls(target.name, mr, nv, type, Requantized(clamps=True, large=True), True, rest, ragged)
 
     def emit(self, target: Target) -> str:
         if not target.tiles:
@@ -227,7 +234,9 @@ def _tile(f: Function, operation: str, register: int, pointer: Value, stride: Va
 class WithTiles(KernelSpec):
     """A driver: calls another, ``kernel``, with its ``block``, while registers are as ``configuration`` says."""
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(kernel="ptr", block="ptr", configuration="ptr")
+    targets = "tiles"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*kernel *block *configuration")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import Expression, calls, canonical, parameters_of, substitute, type_of
-from gossamer.codegen.graph import Kernel, KernelGraph, same
+from gossamer.codegen.graph import MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View
@@ -31,7 +31,7 @@ def run(graph: KernelGraph) -> None:
     positions = {id(kernel): at for at, kernel in enumerate(graph.kernels)}
     gone: set[int] = set()
     for kernel in graph.kernels:
-        while kernel.kind == "map":
+        while kernel.kind == MAP:
             tables = parameters_of(kernel.epilogue)
             producers = {
                 id(p): p
@@ -82,7 +82,7 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
         kind.epilogue == "quantized" and not _is_of_one_type(kernel)
     ):
         return None
-    result = _result(producer) if producer.kind == "map" else producer.epilogue
+    result = _result(producer) if producer.kind == MAP else producer.epilogue
     if result is None:
         return None
     shape = producer.y.shape
@@ -101,9 +101,9 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
         extra = reshaped if number in tables else _extra(reshaped, producer)
         if extra is None:
             return None
-        for at, known in enumerate(operands[producer.arity - (producer.kind == "map") :]):
+        for at, known in enumerate(operands[producer.arity - (producer.kind == MAP) :]):
             if same(known, extra):
-                mapping[number] = at + (producer.kind != "map")
+                mapping[number] = at + (producer.kind != MAP)
                 break
         else:
             mapping[number] = len(operands) - producer.arity + 1
@@ -145,7 +145,7 @@ def _is_of_one_type(map: Kernel) -> bool:
 
 def _extra(view: View, producer: Kernel) -> View | None:
     """A further operand as an epilogue reads it: along the channels, one after the other."""
-    if producer.kind == "map" or not view.shape or view.shape[-1] == 1 or view.strides[-1] == 1:
+    if producer.kind == MAP or not view.shape or view.shape[-1] == 1 or view.strides[-1] == 1:
         return view
     if view.strides[-1] or any(view.strides) or view.buffer.array is None:
         return None
