@@ -72,6 +72,6 @@ def test_a_block_is_filled_completely_and_with_nothing_else() -> None:
         BLOCK.words(a=1, count=2, c=3)
 
 
-def test_words_are_pointers_or_numbers() -> None:
+def test_names_of_words_differ() -> None:
     with pytest.raises(CompileError, match="must differ"):
         ArgumentBlock("*x x")

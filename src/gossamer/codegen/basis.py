@@ -35,6 +35,13 @@ BYTE_ENDINGS: tuple[Expression, ...] = (IDENTITY, ("qadd", 0, 1, 2), ("qadd", 1,
 WORDS_ADDED: Expression = ("scaleout", ("add", ("scalein", ("toi32", 0), 2), ("scalein", ("toi32", 1), 3)), 4)
 """A residual sum of int16, as ADD is lowered."""
 
+WORD_MAPS: tuple[tuple[Expression, str], ...] = (
+    (WORDS_ADDED, "ppp"),
+    (("scaleout", ("sub", ("scalein", ("toi32", 0), 2), ("scalein", ("toi32", 1), 3)), 4), "ppp"),
+    (("scaleout", ("mul", ("sub", ("toi32", 0), 2), ("sub", ("toi32", 1), 3)), 4), "ssp"),
+)
+"""Sums, differences and products of int16, as operators are lowered, and what their numbers are."""
+
 BYTES: tuple[Byte, ...] = get_args(Byte)
 NUMBERS = tuple(name for name in ELEMENT_OF.values() if name != "bool" and ELEMENTS[name].computed == name)
 COMPARED = tuple(name for name in NUMBERS if name != "f64")

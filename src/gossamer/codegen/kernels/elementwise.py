@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, ClassVar
 
 from gossamer.codegen import elements
-from gossamer.codegen.basis import RELU, RELU6, SILU
+from gossamer.codegen.basis import RELU, RELU6, SILU, WORD_MAPS
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS, element
 from gossamer.codegen.expression import (
     FUNCTIONS,
@@ -83,6 +83,16 @@ class Map(KernelSpec):
             for type, of in ELEMENTS.items():
                 if of.computed == type and of.kind in function.emit and function.bits in (0, of.bits):
                     yield from cls._of(isa, name, type)
+        # int16 are computed in 32 bits: one operator is a function of these, or of two that are on the same scale.
+        for name, function in FUNCTIONS.items():
+            if function.reads is not None and function.arity == 2 and function.bits == 32:
+                for source, small in product(("i16", "i32"), ("i8", "u8", "i16")):
+                    inner = 0 if source == "i32" else ("toi32", 0)
+                    yield cls(isa, (name, inner, 1), "vp", (source, "i32", small))
+        for expression, letters in WORD_MAPS:
+            numbers = ("i32",) * (operand_count(expression) - 2)
+            for both in ("vv", "vs", "sv"):
+                yield cls(isa, expression, both + letters, ("i16", "i16", *numbers, "i16"))
         # What follows in one pass is read only once: sums and products with an activation, and the like of two.
         for first, letters in product(("add", "mul", "sub"), ("vv", "vs")):
             yield from (cls(isa, (ending[0], (first, 0, 1)), letters) for ending in (RELU, RELU6))
