@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -225,3 +225,20 @@ class Requantizing:
     low: int
     high: int
     nudge: float = 0.0
+
+
+@record(frozen=True, eq=False, slots=True)
+class FixedPoint:
+    """How sums of products of int16, and the bias, become int16: ``clamp(round(sum * multiplier / 2^exponent))``.
+
+    ``rounding``: "once", of 64-bit sums and 16-bit multipliers, halves upwards; "twice", of 32-bit sums that wrap and
+    32-bit multipliers, as TFLite's MultiplyByQuantizedMultiplier but halves upwards both times, with exponents that
+    shift to the left; "double", of 64-bit sums and real multipliers in double precision, halves away from zero, without
+    exponents. Multipliers and exponents: [channels] or [1].
+    """
+
+    rounding: Literal["once", "twice", "double"]
+    multipliers: NDArray[Any]
+    exponents: NDArray[Any] | None
+    low: int = -32768
+    high: int = 32767

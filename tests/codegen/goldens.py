@@ -21,18 +21,18 @@ from pathlib import Path
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
 from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.contract import ContractPanels, ContractSingle, ContractTiles, Gemm
-from gossamer.codegen.kernels.contract16 import Contract16, Depthwise16, Dot16, Product16
-from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
+from gossamer.codegen.kernels.contract16 import Depthwise16, Dot16, PairGemm, Product16
+from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow, HybridDepthwiseRow
 from gossamer.codegen.kernels.dot import Dot
 from gossamer.codegen.kernels.dynamic import Grids, QuantizeImages, QuantizeRows, Range
 from gossamer.codegen.kernels.elementwise import Map
 from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
-from gossamer.codegen.kernels.hybrid import HybridDepthwiseRow, HybridGemm
 from gossamer.codegen.kernels.move import Border, Copy, Transpose
 from gossamer.codegen.kernels.nonzero import Nonzero
 from gossamer.codegen.kernels.normalize import LocalResponse, Normalize
+from gossamer.codegen.kernels.outputs import Dequantized, Requantized, Rescaled, Sums
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, widths
 from gossamer.codegen.kernels.peak import MultiplyAdd, Read
@@ -68,12 +68,15 @@ from gossamer.codegen.kernels.window import Window
 from gossamer.codegen.kernels.winograd import Size, Winograd, WinogradInput, WinogradOutput, WinogradWeights
 from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
+from gossamer.records import replace
 from gossamer.targets import Target, all_targets
 from tests.conftest import ROOT
 
 FILE = Path(__file__).with_name("goldens.txt")
 
 SIZES: tuple[Size, ...] = (2, 4)
+WORDS_ADDED: Expression = ("scaleout", ("add", ("scalein", ("toi32", 0), 2), ("scalein", ("toi32", 1), 3)), 4)
+ADDED = Requantized(("qadd", 0, 1, 2), clamps=True)
 RESIDUAL: Expression = ("relu", ("add", 0, 1))
 SILU: Expression = ("mul", 0, ("logistic", 0))
 
@@ -118,10 +121,10 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield QuantizedDepthwise(isa)
     yield PackDepthwise(isa, "u8", 1, 2)
     yield from (QuantizedGemm(isa, 3, 2, type) for type in ("i8", "u8"))
-    yield QuantizedGemm(isa, 2, 3, epilogue=("qadd", 0, 1, 2), walk="taps", ragged=True, clamps=True)
-    yield QuantizedGemm(isa, 2, 1, walk="steps", short=3, shifted=True, large=True, prefetch=1)
-    yield QuantizedGemm(isa, 2, 2, sums=True, ragged=True)
-    yield QuantizedGemm(isa, 2, 2, shifted=True, nudged=True)
+    yield QuantizedGemm(isa, 2, 3, "i8", ADDED, "taps", ragged=True)
+    yield QuantizedGemm(isa, 2, 1, "i8", Requantized(large=True), "steps", 3, shifted=True, prefetch=1)
+    yield QuantizedGemm(isa, 2, 2, "i8", Sums(), ragged=True)
+    yield QuantizedGemm(isa, 2, 2, "i8", Requantized(nudged=True), shifted=True)
     yield from (QuantizedPack(isa, *form) for form in ((False, False), (True, False), (False, True)))
     yield QuantizedNormalize(isa)
     yield from (QuantizedReduce(isa, "sum", along) for along in (False, True))
@@ -138,7 +141,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield QuantizedWinogradInput(isa, "i8", deep=True)
     yield QuantizedWinogradProduct(isa, 2, deep=True)
     yield QuantizedWinogradOutput(isa, deep=True)
-    yield QuantizedWinogradOutput(isa, "u8", ("qadd", 0, 1, 2), clamps=True, large=True)
+    yield QuantizedWinogradOutput(isa, "u8", replace(ADDED, large=True))
     yield from (RowPipeline(isa, expand) for expand in (False, True))
     yield from (Softmax(isa, log) for log in (False, True))
     yield from (Window(isa, reduction) for reduction in ("max", "mean", "l2"))
@@ -177,10 +180,12 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     more = Statement(("less", 0, 1), (5, 3), ("bool", 1))
     others = (("i32", 1), ("i32", 1), ("f32", 1))
     yield Turns(isa, (("i32", 1), ("f32", 20)), others, (count, decay, more), (5, 6), 7)
-    yield Contract16(isa, 4, 2)
-    yield Contract16(isa, 1, 1, wide=True)
-    yield Depthwise16(isa)
-    yield Product16(isa)
+    yield PairGemm(isa, 4, 2)
+    yield PairGemm(isa, 1, 1, Rescaled("once"), wide=True, ragged=True)
+    yield PairGemm(isa, 2, 1, Rescaled("twice", WORDS_ADDED))
+    yield PairGemm(isa, 1, 1, Rescaled("double"))
+    yield from (Depthwise16(isa, output) for output in (None, Rescaled("once")))
+    yield from (Product16(isa, output) for output in (None, Rescaled("once")))
     yield from (Dot16(isa, type) for type in ("i8", "i16"))
     yield from (Push(isa, bits) for bits in (8, 16))
     yield Softmax16(isa)
@@ -189,7 +194,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Range(isa)
     yield from (Grids(isa, rule) for rule in ("qd8", "builtin"))
     yield from (QuantizeImages(isa, rule) for rule in ("qd8", "builtin"))
-    yield HybridGemm(isa, 3, 2, "i8", RESIDUAL, ragged=True)
+    yield QuantizedGemm(isa, 3, 2, "i8", Dequantized(RESIDUAL), ragged=True)
     yield HybridDepthwiseRow(isa, 4, 0, (3, 3, 1))
     yield MultiplyAdd(isa)
     yield Read(isa)
@@ -212,8 +217,8 @@ def _of_tiles(isa: str) -> Iterator[KernelSpec]:
     yield QuantizedGemm(isa, 2, 3, ragged=True, half=True)
     yield WithTiles(isa)
     yield from (TileGemm(isa, 2, 2, type) for type in ("i8", "u8"))
-    yield TileGemm(isa, 1, 3, epilogue=("qadd", 0, 1, 2), conv=True, rest=True, ragged=True, clamps=True)
-    yield TileGemm(isa, 4, 1, large=True)
+    yield TileGemm(isa, 1, 3, "i8", ADDED, conv=True, rest=True, ragged=True)
+    yield TileGemm(isa, 4, 1, "i8", Requantized(large=True))
 
 
 def _maps(isa: str) -> Iterator[KernelSpec]:

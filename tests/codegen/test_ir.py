@@ -145,7 +145,7 @@ def test_vectors_touch_every_element_once(target: Target, carried: bool, unroll:
 def test_shares_are_a_partition(target: Target) -> None:
     module = Module(target)
     f = module.driver()
-    block = ArgumentBlock(out="ptr", count="i64")
+    block = ArgumentBlock("*out count")
     a = f.arguments(block)
     with f.share(a.count) as task:
         place = f.at(a.out, task, "i64")
@@ -162,7 +162,7 @@ def test_shares_are_a_partition(target: Target) -> None:
 def test_unknown_arguments_are_named() -> None:
     f = Module(AVX2).driver()
     with pytest.raises(AttributeError, match=r"has x, y; no z\."):
-        _ = f.arguments(ArgumentBlock(x="ptr", y="i64")).z
+        _ = f.arguments(ArgumentBlock("*x y")).z
 
 
 def test_text_is_the_same_every_time() -> None:

@@ -7,7 +7,7 @@ from gossamer.codegen.split import split
 from gossamer.schema.enums import TensorType
 from gossamer.views import POINTWISE, Buffer, View
 
-F32, I32, INT8, F16 = TensorType.FLOAT32, TensorType.INT32, TensorType.INT8, TensorType.FLOAT16
+F32, I32, I16, INT8, F16 = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT16, TensorType.INT8, TensorType.FLOAT16)
 
 
 def image(*shape: int, type: TensorType = F32) -> View:
@@ -64,6 +64,20 @@ def test_conversions_are_maps_of_their_own() -> None:
     half = image(type=F16)
     maps = split(mapped(("relu", 0), half, y=image(type=F16)))
     assert [kernel.y.type for kernel in maps] == [F32, F32, F16]
+
+
+def test_what_was_several_operators_is_these_first() -> None:
+    x, other, y = image(type=I16), image(type=I16), image(type=I16)
+    words = [View(Buffer((6,), I32), x.shape, (0,) * 4, 0) for _ in range(4)]
+    table, first, second, to = words
+    looked_up = ("toi16", ("tanh16", ("toi32", 1), 5))
+    added = ("add", ("scalein", ("toi32", looked_up), 2), ("scalein", ("toi32", 0), 3))
+    function, sum = split(mapped(("scaleout", added, 4), other, x, first, second, to, table, y=y))
+    assert (function.epilogue, function.operands) == (("tanh16", ("toi32", 0), 1), [x, table])
+    assert sum.epilogue == ("scaleout", ("add", ("scalein", ("toi32", 0), 2), ("scalein", ("toi32", 1), 3)), 4)
+    assert sum.operands == [function.y, other, first, second, to]
+    assert (function.y.type, sum.y) == (I16, y)
+    assert len(split(sum)) > 3  # an operator is its functions
 
 
 def test_operands_come_in_order() -> None:

@@ -45,7 +45,7 @@ def call(address: int | None) -> int:
 class Add(KernelSpec):
     """z[i] = x[i] + y[i] + a constant of the lane, for floats."""
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(x="ptr", y="ptr", z="ptr", count="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y *z count")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ done:
 class Rotate(KernelSpec):
     """y[i] = x[(i + shift) mod count] + 1, for words: every thread reads what others wrote."""
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(x="ptr", y="ptr", count="i64", shift="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y count shift")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ done:
 class Meet(KernelSpec):
     """Raise the own flag and wait, not for ever, for the other; ``met`` becomes 1 if it came."""
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(own="ptr", other="ptr", met="ptr")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*own *other *met")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ alone:
 class WaitInOthers(KernelSpec):
     """Wait until the flag is raised, in all threads but the first."""
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(flag="ptr")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*flag")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ BASIC: Passes = (pads.run, copies.run)
 
 def without(passes: Passes, kind: str) -> Passes:
     """The passes less the one that makes kernels of a kind of others, if one does; then less all that may be spared."""
-    makers = {"rows": rows.run, "winograd": winograd.run, "strassen": strassen.run}
+    makers = {maker.KIND: maker.run for maker in (rows, winograd, strassen)}
     fewer = tuple([change for change in passes if change is not makers.get(kind)])
     return fewer if fewer != passes else BASIC
 

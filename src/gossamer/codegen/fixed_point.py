@@ -133,7 +133,7 @@ def limit(f: Function, x: Value, words: Words) -> Value:
 
 
 def _limited(f: Function, x: Value, zero: Value, low: Value, high: Value) -> Value:
-    return _clamped(f, f.wrapping("add", x, zero), low, high)
+    return clamped(f, f.wrapping("add", x, zero), low, high)
 
 
 # Tables
@@ -287,7 +287,7 @@ def _shifted_left(f: Function, x: Value, by: int) -> Value:
 
 def saturate_16(f: Function, x: Value) -> Value:
     """Clamped to int16."""
-    return _clamped(f, x, f.constant(x.type, -32768), f.constant(x.type, 32767))
+    return clamped(f, x, f.constant(x.type, -32768), f.constant(x.type, 32767))
 
 
 # Helpers
@@ -297,7 +297,7 @@ def _at_most(f: Function, x: Value, bound: int) -> Value:
     return f.select(f.compare("sgt", x, bound), f.constant(x.type, bound), x)
 
 
-def _clamped(f: Function, x: Value, low: Value, high: Value) -> Value:
+def clamped(f: Function, x: Value, low: Value, high: Value) -> Value:
     x = f.select(f.compare("slt", x, low), low, x)
     return f.select(f.compare("sgt", x, high), high, x)
 

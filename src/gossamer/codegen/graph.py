@@ -9,7 +9,11 @@ from typing import Any
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.records import field, record, replace
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, Geometry, Requantizing, Shape, View
+from gossamer.views import Buffer, FixedPoint, Geometry, Requantizing, Shape, View
+
+MAP, COPY, PAD, LOOP, BRANCH, CONTRACT, DEPTHWISE = "map", "copy", "pad", "loop", "branch", "contract", "depthwise"
+"""The kinds that passes make, and those that they are about; all others are asked what they can
+(`gossamer.codegen.kinds`)."""
 
 
 @record(eq=False, slots=True)
@@ -82,7 +86,7 @@ class KernelGraph:
 
     def copy(self, source: View, destination: View, origin: str = "") -> None:
         """A kernel that copies elements into a view of the same shape."""
-        self.kernels.append(Kernel("copy", [source], destination, origin=(origin,) if origin else ()))
+        self.kernels.append(Kernel(COPY, [source], destination, origin=(origin,) if origin else ()))
 
     def readers(self) -> dict[Buffer, list[Kernel]]:
         """By buffer, the kernels that read any of it, in order."""
@@ -116,7 +120,7 @@ class KernelGraph:
         for kernel in self.kernels:
             y = kernel.y.buffer
             if (
-                kernel.kind == "map"
+                kernel.kind == MAP
                 and not self.is_boundary(y)
                 and len(writers[y]) == 1
                 and all(id(view.buffer) in constants for view in kernel.operands)
@@ -171,10 +175,10 @@ class KernelGraph:
 
 @record(frozen=True, eq=False)
 class Quantized:
-    """Settings of a convolution of bytes."""
+    """Settings of a contraction of bytes or int16. ``requantizing`` is not there where int16 become sums."""
 
     geometry: Geometry
-    requantizing: Requantizing
+    requantizing: Requantizing | FixedPoint | None
 
 
 @record(frozen=True)

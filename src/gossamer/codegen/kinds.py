@@ -16,7 +16,7 @@ from gossamer.codegen.passes.rows import Rows
 from gossamer.codegen.passes.turns import Turn
 from gossamer.codegen.passes.winograd import Tiles
 from gossamer.records import record, replace
-from gossamer.views import Geometry, Requantizing
+from gossamer.views import Geometry
 
 
 @record(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Kind:
     flops: Callable[[Kernel], int] = _no_work
     """Floating-point operations without the epilogue."""
 
-    epilogue: Literal["floats", "bytes", "anything"] | None = None
+    epilogue: Literal["floats", "quantized", "anything"] | None = None
     """What a map may compute with that becomes its epilogue."""
     extras: int = 0
     """Operands that the epilogue may have beyond the kind's own."""
@@ -162,12 +162,6 @@ def _elementwise(node: Kernel) -> int:
     return node.y.size
 
 
-def _contract16(node: Kernel) -> int:
-    # The sums are some more than there are channels.
-    channels, *taps = node.operands[1].shape
-    return prod(node.y.shape[:-1]) * channels * 2 * prod(taps)
-
-
 def _dot(node: Kernel) -> int:
     return 2 * node.operands[0].size
 
@@ -240,7 +234,7 @@ _PLAIN = Window(lambda geometry: geometry, lambda _, geometry: geometry)
 _QUANTIZED = Window(
     lambda quantized: quantized.geometry,
     lambda quantized, geometry: Quantized(geometry, quantized.requantizing),
-    lambda quantized: int(quantized.requantizing.x_zero),
+    lambda quantized: int(getattr(quantized.requantizing, "x_zero", 0)),  # of int16 it is 0
 )
 _NAMED = Window(lambda settings: settings["geometry"], lambda settings, geometry: {**settings, "geometry": geometry})
 _CONTRACTION = ("x", "weights", "bias")
@@ -261,10 +255,8 @@ _LISTED = (
         thins=True,
         lies="rows",
     ),
-    Kind("contract16", ("x", "weights"), ("geometry",), _contract16, window=_NAMED, lies="rows"),
     Kind("copy", ("x",), lies="anywhere"),
     Kind("depthwise", _DEPTHWISE, Geometry, _depthwise, epilogue="floats", window=_PLAIN, lies="rows"),
-    Kind("depthwise16", ("x", "filter"), ("geometry",), _depthwise, window=_NAMED, lies="rows"),
     Kind("dot16", ("x", "weights"), flops=_dot),
     Kind("dynamic_parameters", ("ranges",), ("rule",), shareable=True),
     Kind("dynamic_quantize", ("x", "headers"), ("rule",), _elementwise, lies="rows", shareable=True),
@@ -306,7 +298,6 @@ _LISTED = (
     Kind("nonzero", ("x",)),
     Kind("normalize", ("x",), ("norm", "epsilon"), _normalize, lies="rows"),
     Kind("pad", ("x", "value"), tuple, passing=True),
-    Kind("product16", ("x", "y"), flops=_matmul),
     Kind("push", ("x",)),
     Kind("put", ("x", "vector"), Boxes, lies="anywhere", moves="into"),
     Kind("quantize", ("x",), flops=_elementwise, lies="rows", shareable=True),
@@ -315,7 +306,7 @@ _LISTED = (
         _CONTRACTION,
         Quantized,
         _convolution,
-        epilogue="bytes",
+        epilogue="quantized",
         extras=5,
         window=_QUANTIZED,
         joins=_QUANTIZED.of,
@@ -324,7 +315,7 @@ _LISTED = (
     ),
     # Pixels of fewer channels are treated together where they follow each other.
     Kind("quantized_depthwise", _DEPTHWISE, Quantized, _depthwise, window=_QUANTIZED, lies="rows", row=32),
-    Kind("quantized_matmul", ("x", "matrix"), Requantizing, _matmul, epilogue="bytes", extras=5, lies="rows"),
+    Kind("quantized_matmul", ("x", "matrix", "bias"), Quantized, _matmul, epilogue="quantized", extras=5, lies="rows"),
     Kind("quantized_normalize", ("x",), ("zero_point",), _normalize, lies="rows"),
     Kind(
         "quantized_reduce",

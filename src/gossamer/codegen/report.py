@@ -78,7 +78,7 @@ def arguments_of(built: Built) -> list[dict[str, int | str]]:
             return value
         return plan.kernels[value] if base == KERNELS else f"{base}+{value}"
 
-    jump = ArgumentBlock(**JUMP)
+    jump = ArgumentBlock(*["*" * (type == "ptr") + name for name, type in JUMP.items()])
     return [
         {
             argument.name: word((block + argument.offset) // WORD)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import ClassVar, Literal, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -35,16 +36,18 @@ class Argument(NamedTuple):
 class ArgumentBlock:
     """The layout of what a kernel reads at its argument pointer: words of 8 bytes, by name and in order.
 
-    ``ArgumentBlock(a="ptr", b="ptr", count="i64")`` is read by the emitter, word by word, and filled by
-    ``block.words(a=..., b=..., count=...)``. A row of a table inside a block is declared in the same way.
+    ``ArgumentBlock("*a *b count")``, in which a star marks pointers, is read by the emitter, word by word, and filled
+    by ``block.words(a=..., b=..., count=...)``. A row of a table inside a block is declared in the same way.
     """
 
-    def __init__(self, **types: ArgumentType) -> None:
-        for name, type in types.items():
-            if type not in ("ptr", "i64"):
-                raise CompileError(f"Argument {name} must be ptr or i64, got {type}.")
-        self.arguments = tuple(Argument(name, type, WORD * at) for at, (name, type) in enumerate(types.items()))
+    def __init__(self, *words: str) -> None:
+        self.arguments = tuple(
+            Argument(word.lstrip("*"), "ptr" if word[0] == "*" else "i64", WORD * at)
+            for at, word in enumerate(" ".join(words).split())
+        )
         self._by_name = {argument.name: argument for argument in self.arguments}
+        if len(self._by_name) < len(self.arguments):
+            raise CompileError(f"The names of arguments must differ, got {' '.join(words)}.")
 
     def __iter__(self) -> Iterator[Argument]:
         return iter(self.arguments)
@@ -93,6 +96,13 @@ class KernelSpec(ABC):
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock()
 
+    targets: ClassVar[Literal["plain", "bytes", "tiles"]] = "plain"
+    """What kernels of the kind are made for: targets that extend no other, those with their own products of bytes, or
+    registers of tiles."""
+
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """By field, what is chosen among, where its type does not say it."""
+
     isa: str
     """The name of the target."""
 
@@ -121,6 +131,20 @@ class KernelSpec(ABC):
         Where nothing can be compiled, the first one that is at hand does (`gossamer.codegen.commands.Build`).
         """
         return iter(())
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        """What ships of the kind (`gossamer.codegen.basis`): every form of one with nothing but flags and choices to
+        decide; other fields have their defaults. Nothing, if one has none."""
+        forms: list[Sequence[Any]] = []
+        hints: dict[str, Any] = get_type_hints(cls)
+        for name, type in hints.items():
+            if get_origin(type) is ClassVar or name == "isa":
+                continue
+            flags = (False, True) if type is bool else get_args(type) if get_origin(type) is Literal else ()
+            defaults = (getattr(cls, name),) if hasattr(cls, name) else ()
+            forms.append(cls.choices.get(name) or flags or defaults)
+        yield from (cls(target.name, *form) for form in product(*forms))
 
     @abstractmethod
     def emit(self, target: Target) -> str:

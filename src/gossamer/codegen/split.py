@@ -1,13 +1,17 @@
 """What nobody has compiled, in parts that ship: a kernel and its epilogue, an expression and its functions.
 
-A map of many functions is as many maps, each of which does what the function does in the one; so the bits stay.
+A map falls apart where it converts what it has computed: there, fusing has joined the maps of two operators. One that
+does not is as many maps as it has functions. Each does what it did in the one; so the bits stay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import IDENTITY, Expression, parameters_of, type_of
-from gossamer.codegen.graph import Kernel
+from gossamer.codegen.graph import MAP, Kernel
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View, dense_strides
 
@@ -16,8 +20,9 @@ TYPES: dict[str, TensorType] = {name: type for type, name in ELEMENT_OF.items()}
 
 def split(kernel: Kernel) -> list[Kernel]:
     """Kernels that do in turn what one does; nothing if it is of one piece. What lies between them has new buffers."""
-    if kernel.kind == "map":
-        return _Functions(kernel).maps()
+    if kernel.kind == MAP:
+        parts = _Parts(kernel)
+        return parts.operators() or parts.functions()
     if kernel.epilogue == IDENTITY or kernel.regions:
         return []
     # What the epilogue is applied to is written where the result will be, if nobody reads what is there.
@@ -26,12 +31,12 @@ def split(kernel: Kernel) -> list[Kernel]:
         y = Buffer(y.shape, y.type).view()
     own = kernel.operands[: kernel.arity]
     plain = Kernel(kernel.kind, own, y, kernel.settings, IDENTITY, kernel.arity, kernel.origin)
-    map = Kernel("map", [y, *kernel.extras], kernel.y, None, kernel.epilogue, 1, kernel.origin)
+    map = Kernel(MAP, [y, *kernel.extras], kernel.y, None, kernel.epilogue, 1, kernel.origin)
     return [plain, map]
 
 
-class _Functions:
-    """The maps of single functions that a map of an expression is."""
+class _Parts:
+    """The maps of its parts that a map of an expression is."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -40,8 +45,42 @@ class _Functions:
         self._known: dict[Expression, View] = {}
         self._maps: list[Kernel] = []
 
-    def maps(self) -> list[Kernel]:
+    def operators(self) -> list[Kernel]:
+        """Those between conversions of what has been computed; nothing if there are none."""
+        whole = self._kernel.epilogue
+        if _is_conversion(whole):
+            whole = whole[1]  # which is what writing another type is
+        self._joined(whole, None)
+        return self._maps if len(self._maps) > 1 else []
+
+    def _joined(self, whole: Expression, type: str | None) -> View:
+        """A part up to the conversions in it, as a tensor of a type; without one, the result."""
+        leaves: dict[Expression, None] = {}
+
+        def collect(part: Expression) -> None:
+            if isinstance(part, int) or (
+                _is_conversion(part) and not (isinstance(part[1], int) or _is_conversion(part[1]))
+            ):
+                leaves[part] = None
+            else:
+                for argument in part[1:]:
+                    collect(argument)
+
+        collect(whole)
+        views = {}
+        for leaf in leaves:
+            if not isinstance(leaf, int) and leaf not in self._known:
+                self._known[leaf] = self._joined(leaf[1], leaf[0][2:])
+            views[leaf] = self._kernel.operands[leaf] if isinstance(leaf, int) else self._known[leaf]
+        # As operators have them: tensors, what is the same everywhere, parameters.
+        order = sorted(leaves, key=lambda leaf: 2 if leaf in self._tables else not any(views[leaf].strides))
+        tensors = [views[leaf] for leaf in order if leaf not in self._tables]
+        y = self._kernel.y if type is None else self._between(tensors, type)
+        return self._add(_with(whole, {leaf: at for at, leaf in enumerate(order)}), [views[leaf] for leaf in order], y)
+
+    def functions(self) -> list[Kernel]:
         """All of them; nothing if it is one, whose types need no conversion."""
+        self._known, self._maps = {}, []
         kernel, whole = self._kernel, self._kernel.epilogue
         if isinstance(whole, int):
             return []
@@ -67,7 +106,7 @@ class _Functions:
                 self._known[part] = self._add(IDENTITY, [view], self._between([view], computed))
             return self._known[part]
         if part not in self._known:
-            if part[0].startswith("to") and part[0][2:] in TYPES:
+            if _is_conversion(part):
                 x = self._value(part[1])
                 self._known[part] = self._add(IDENTITY, [x], self._between([x], part[0][2:]))
             else:
@@ -103,5 +142,16 @@ class _Functions:
         if y is not self._kernel.y and y.buffer.shape != y.shape:
             target = y.buffer.view()
             operands = [View(view.buffer, target.shape, view.strides, view.offset) for view in views]
-        self._maps.append(Kernel("map", operands, target, None, expression, 1, self._kernel.origin))
+        self._maps.append(Kernel(MAP, operands, target, None, expression, 1, self._kernel.origin))
         return y
+
+
+def _is_conversion(part: Expression) -> bool:
+    return not isinstance(part, int) and part[0].startswith("to") and part[0][2:] in TYPES
+
+
+def _with(part: Expression, leaves: Mapping[Expression, int]) -> Expression:
+    """An expression with numbers of operands in the place of parts."""
+    if part in leaves or isinstance(part, int):
+        return leaves[part]
+    return (part[0], *(_with(argument, leaves) for argument in part[1:]))

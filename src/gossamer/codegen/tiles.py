@@ -8,7 +8,6 @@ from importlib import import_module
 from math import gcd
 
 from gossamer.codegen.dots import is_paired
-from gossamer.codegen.kernels.contract import last_vector
 from gossamer.targets import Target
 
 Tile = tuple[int, int]
@@ -28,6 +27,13 @@ STRASSEN_BYTES = 576 << 10
 STRASSEN_PAIRS = range(24, 64 + 1)
 """Pairs of pixels at a time: with fewer, weights are read too often (128 pixels at once are 3 % quicker than twice 64);
 more are up to 2 % slower, for their sums leave the cache."""
+
+
+def last_vector(target: Target, tail: int) -> tuple[bool, bool]:
+    """Whether the microkernel of the last panel, in whose last vector ``tail`` channels are, is (ragged, half)."""
+    lanes = target.lanes()
+    half = target.vector_bits == 512 and tail <= lanes // 2
+    return tail != (lanes // 2 if half else lanes), half
 
 
 @cache

@@ -121,7 +121,7 @@ def lower_rows(graph: Lowering, x: View, asymmetric: bool) -> LoweredRows:
 
 
 def lower_accumulate(graph: Lowering, result: View, rows: LoweredRows, weights: View, scales: View) -> View:
-    """``result`` + rows x weights, int8 as `gossamer.ops._int16.matrix` has them, with ``scales`` [units]."""
+    """``result`` + rows x weights, int8 [units, k], with ``scales`` [units]."""
     sums = _int16.products_of_levels(graph, rows.levels, weights)
     total = ("add", 0, ("mul", ("tof32", 1), ("mul", 3, 2)))
     return graph.map(total, result, sums, rows.scales, scales)

@@ -22,7 +22,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from gossamer.dtypes import type_name
-from gossamer.ops import _int16
 from gossamer.ops._fixed_point import rescale
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._layout import require_rank, require_shape
@@ -158,7 +157,8 @@ def _fixed_product(graph: Lowering, joined: View, data: Data) -> View:
         graph.refuse("the scale of bias is too large")
     centre, multiplier, shift = (graph.array(np.array(n, np.int32)) for n in (128, data.multiplier, data.shift))
     weights = graph.array(np.ascontiguousarray((graph.known(2).astype(np.int16) - np.int16(data.weights_zero)).T))
-    sums = _int16.product(graph, graph.map(("sub", ("toi32", 0), 1), joined, centre, type=I16), weights)
+    levels = graph.map(("sub", ("toi32", 0), 1), joined, centre, type=I16)
+    sums = graph.quantized_matmul(levels, weights, None, TensorType.INT64)
     total = ("requantup", ("add", ("toi32", 0), 1), 2, 3)
     return graph.map(("saturate16", total), sums, graph.value(3), multiplier, shift, type=I16)
 

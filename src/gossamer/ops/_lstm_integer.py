@@ -340,11 +340,11 @@ class _Lowered:
         self.graph = graph
         self.cell = cell
         self.scales = scales
-        self.inputs = _int16.matrix(graph, self.of_gates("input_to_{}_weights"))
-        self.recurrent = _int16.matrix(graph, self.of_gates("recurrent_to_{}_weights"))
+        self.inputs = graph.array(self.of_gates("input_to_{}_weights"))
+        self.recurrent = graph.array(self.of_gates("recurrent_to_{}_weights"))
         self.projection = None
         if cell.projection:
-            self.projection = _int16.matrix(graph, graph.known(cell.places["projection_weights"]))
+            self.projection = graph.array(graph.known(cell.places["projection_weights"]))
         self.of_inputs = self.multipliers([scales.gates[gate].inputs for gate in cell.gates])
         self.of_recurrent = self.multipliers([scales.gates[gate].recurrent for gate in cell.gates])
         self.state_zero = graph.input(cell.places["output_state"]).quantization.zero_point

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.ops import _int16
 from gossamer.ops._dynamic_range import (
     LoweredRows,
     Rows,
@@ -148,7 +147,7 @@ def lowered_matrix(graph: Lowering, *positions: int) -> LoweredMatrix:
     several = [signed(graph.known(position)) for position in positions]
     each = [graph.input(position).quantization.scale for position in positions]
     scales = np.repeat(np.array(each, np.float32), [len(values) for values in several])
-    return LoweredMatrix(_int16.matrix(graph, np.concatenate(several)), graph.array(scales))
+    return LoweredMatrix(graph.array(np.concatenate(several)), graph.array(scales))
 
 
 def joined(graph: Lowering, constants: Sequence[View]) -> View:

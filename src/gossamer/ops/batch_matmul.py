@@ -222,8 +222,8 @@ def _lower_int16(graph: Lowering) -> None:
     lhs, rhs = _transposed(graph.value(0), graph.options.adj_x), _transposed(graph.value(1), graph.options.adj_y)
     data: Data = graph.data
     multiplier, shift = (np.array([number]) for number in data.multiplier)
-    to = _int16.Scaling(multiplier, shift, 0, -32768, 32767, True)
-    graph.result(_int16.requantize(graph, _int16.product(graph, lhs, rhs), None, to))
+    to = _int16.fixed_point(multiplier, shift, wide=True)
+    graph.result(graph.quantized_matmul(lhs, graph.cast(rhs, I16), to))
 
 
 def _lower_bytes(graph: Lowering) -> None:

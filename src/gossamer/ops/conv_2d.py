@@ -216,13 +216,18 @@ def lower(graph: Lowering) -> None:
 
 
 def _lower_int16(graph: Lowering) -> None:
-    x, weights, windows = graph.value(0), _int16.weights_of(graph, 1), geometry(graph.data.windows)
-    to = _int16.scaling(graph.data.quantized)
-    if weights.shape[3] == 1 and x.shape[3] > 1 and to.wide:
-        sums = _int16.depthwise(graph, x, weights[..., 0].transpose(1, 2, 0), windows)
+    x, bias, weights, windows = (
+        graph.value(0),
+        graph.value(2),
+        _int16.weights_of(graph, 1),
+        geometry(graph.data.windows),
+    )
+    to = _int16.requantization(graph.data.quantized)
+    if weights.shape[3] == 1 and x.shape[3] > 1 and to.rounding == "once":  # as many groups as channels
+        filters = graph.array(np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0)))
+        graph.result(graph.quantized_depthwise(x, filters, bias, windows, to))
     else:
-        sums = _int16.convolution(graph, x, weights, windows, to.wide)
-    graph.result(_int16.requantize(graph, sums, graph.value(2), to))
+        graph.result(graph.quantized_convolution(x, graph.array(weights), bias, windows, to))
 
 
 def _lower_bytes(graph: Lowering) -> None:

@@ -169,9 +169,9 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
 @op.lower
 def lower(graph: Lowering) -> None:
     if graph.input(0).type == TensorType.INT16:
-        sums = _int16.depthwise(graph, graph.value(0), _int16.weights_of(graph, 1)[0], geometry(graph.data.windows))
-        to = _int16.scaling(graph.data.quantized)
-        graph.result(_int16.requantize(graph, sums, graph.optional_value(2), to))
+        weights, to = graph.array(_int16.weights_of(graph, 1)[0]), _int16.requantization(graph.data.quantized)
+        windows, bias = geometry(graph.data.windows), graph.optional_value(2)
+        graph.result(graph.quantized_depthwise(graph.value(0), weights, bias, windows, to))
         return
     if graph.input(0).type in (TensorType.INT8, TensorType.UINT8):
         graph.result(_lower_bytes(graph))
@@ -218,7 +218,8 @@ def _lower_builtin(graph: Lowering, x: View, bias: View | None) -> View:
     to: QuantizedConvolution = graph.data.quantized
     zero = graph.array(np.array(to.input_zero, np.int32))
     centred = graph.map(("sub", ("toi32", 0), 1), x, zero, type=TensorType.INT16)
-    sums = _int16.depthwise(graph, centred, _int16.weights_of(graph, 1)[0], geometry(graph.data.windows))
+    weights, windows = graph.array(_int16.weights_of(graph, 1)[0]), geometry(graph.data.windows)
+    sums = graph.quantized_depthwise(centred, weights, None, windows, None, TensorType.INT32)
     if bias is not None:
         sums = graph.map("add", sums, bias)
     numbers = Requantizing(to.input_zero, 0, np.ones(1, np.float32), to.output_zero, to.low, to.high)

@@ -74,7 +74,7 @@ from gossamer.records import record, replace
 from gossamer.schema.enums import FullyConnectedOptionsWeightsFormat, TensorType
 from gossamer.schema.options import FullyConnectedOptions
 from gossamer.schema.tables import BlockwiseQuantization
-from gossamer.views import POINTWISE, View
+from gossamer.views import POINTWISE, FixedPoint, View
 
 F32, U8, I8, I16 = TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16
 SMALL = (TensorType.INT4, TensorType.INT2)
@@ -508,18 +508,16 @@ def _lower_int16(graph: Lowering) -> None:
     units, depth = graph.input(1).shape
     rows = math.prod(x.shape) // depth
     wide = to.wide and (bias is not None or graph.options.quantized_bias_type != F32 or graph.input(1).type == I16)
-    scaling = replace(_int16.scaling(to), wide=wide)
+    numbers = _int16.fixed_point(to.multipliers, to.shifts, to.low, to.high, wide=wide)
     if graph.input(1).type == I16:
-        sums = _int16.product(graph, graph.reshape(x, (rows, depth)), graph.value(1).permute((1, 0)))
+        x, weights = graph.reshape(x, (rows, depth)), graph.value(1).permute((1, 0))
+        y = graph.quantized_matmul(x, weights, numbers, bias=bias)
     else:
-        image, weights = graph.reshape(x, (1, 1, rows, depth)), _int16.weights_of(graph, 1).reshape(units, 1, 1, depth)
-        pointwise = replace(POINTWISE, output=(1, rows))
-        sums = _int16.convolution(graph, image, weights, pointwise, wide)
-        sums = graph.reshape(sums, (rows, units))
-    if wide and graph.input(1).type != I16:
-        y = _int16.requantize_double(graph, sums, bias, to.reals, scaling)
-    else:
-        y = _int16.requantize(graph, sums, bias, scaling)
+        if wide:
+            numbers = FixedPoint("double", to.reals, None, to.low, to.high)
+        image = graph.reshape(x, (1, 1, rows, depth))
+        weights = graph.array(_int16.weights_of(graph, 1).reshape(units, 1, 1, depth))
+        y = graph.quantized_convolution(image, weights, bias, replace(POINTWISE, output=(1, rows)), numbers)
     graph.result(graph.reshape(y, graph.output().shape))
 
 
@@ -575,5 +573,5 @@ def _lower_builtin_hybrid(graph: Lowering, x: View) -> View:
     result = graph.scalar(0, x) if bias is None else graph.reshape(bias, (units,))
     each = np.broadcast_to(scales.astype(np.float32) if scales.size else np.float32(0), units)
     rows = lower_rows(graph, x, graph.options.asymmetric_quantize_inputs)
-    y = lower_accumulate(graph, result, rows, _int16.matrix(graph, values), graph.array(each))
+    y = lower_accumulate(graph, result, rows, graph.array(values), graph.array(each))
     return lower_activation(graph, y, graph.options.fused_activation_function)

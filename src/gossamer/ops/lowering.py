@@ -23,7 +23,7 @@ import numpy as np
 from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Array, Context, TensorInfo
 from gossamer.schema.enums import ActivationFunctionType, TensorType
-from gossamer.views import Geometry, Requantizing, View
+from gossamer.views import FixedPoint, Geometry, Requantizing, View
 
 Expression = Any
 """Nested tuples: ``("relu", ("add", 0, 1))`` is relu(operand 0 + operand 1); a name alone is that function of all
@@ -219,20 +219,38 @@ class Lowering(Context, ABC):
         weights: View,
         bias: View | None,
         geometry: Geometry,
-        requantizing: Requantizing,
+        requantizing: Requantizing | FixedPoint | None,
         type: TensorType | None = None,
     ) -> View:
-        """As `convolution`, of bytes and with an int32 bias. The type is that of x; INT32: the sums themselves."""
+        """As `convolution`, of bytes and with an int32 bias. The type is that of x; INT32: the sums themselves.
+
+        Or of int16 with int8 weights; sums wrap then, and know nothing of requantizing and bias.
+        """
 
     @abstractmethod
-    def quantized_matmul(self, x: View, y: View, requantizing: Requantizing, type: TensorType | None = None) -> View:
-        """As `matmul`, of bytes. The type is that of x; INT32: the sums themselves."""
+    def quantized_matmul(
+        self,
+        x: View,
+        y: View,
+        requantizing: Requantizing | FixedPoint | None,
+        type: TensorType | None = None,
+        bias: View | None = None,
+    ) -> View:
+        """As `matmul`, of bytes, without a bias. The type is that of x; INT32: the sums themselves. Or of int16, with
+        an integer bias; INT64: the sums themselves, without it."""
 
     @abstractmethod
     def quantized_depthwise(
-        self, x: View, weights: View, bias: View | None, geometry: Geometry, requantizing: Requantizing
+        self,
+        x: View,
+        weights: View,
+        bias: View | None,
+        geometry: Geometry,
+        requantizing: Requantizing | FixedPoint | None,
+        type: TensorType | None = None,
     ) -> View:
-        """As `depthwise`, of bytes and with an int32 bias."""
+        """As `depthwise`, of bytes and with an int32 bias; or of int16 with int8 weights, of which INT32 are the sums,
+        without a bias."""
 
     @abstractmethod
     def depthwise(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:

@@ -256,9 +256,7 @@ def _lower_integers(graph: Lowering) -> None:
     x, time, bias, kind = graph.value(0), graph.value(2), graph.optional_value(3), graph.input(4).type
     (batch, _), (filters, memory) = x.shape, time.shape
     units = filters // graph.options.rank
-    sums = _int16.products(
-        graph, x, _int16.matrix(graph, _int16.weights_of(graph, 1)), graph.input(0).quantization.zero_point
-    )
+    sums = _int16.products(graph, x, graph.array(_int16.weights_of(graph, 1)), graph.input(0).quantization.zero_point)
     to_state = scale_out(graph, data.feature, 0, *integer_range(kind))
     state = graph.variable(4)
     newest = graph.map(("scaleout", 0, 1), sums, to_state, type=kind)

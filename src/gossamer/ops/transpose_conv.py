@@ -188,9 +188,7 @@ def _hybrid_sums(x: Array, filter: Array, filter_scales: Array, windows: tuple[W
 @op.lower
 def lower(graph: Lowering) -> None:
     if graph.input(2).type == TensorType.INT16:
-        filter, bias = graph.array(_int16.weights_of(graph, 1)), graph.optional_value(3)
-        to = _int16.scaling(graph.data.quantized)
-        graph.result(_int16.transposed(graph, graph.value(2), filter, bias, graph.data.windows, to))
+        _lower_int16(graph)
         return
     if graph.input(2).type == TensorType.FLOAT32 and graph.input(1).type == TensorType.INT8:
         filter, scales = _qd8.weights_of(graph, 1, ignores_zero_points=True), _qd8.scales_of(graph, 1)
@@ -205,6 +203,19 @@ def lower(graph: Lowering) -> None:
     filter, x = graph.floats(1, 2)
     activation = graph.options.fused_activation_function
     graph.result(transposed(graph, x, filter, graph.optional_value(3), graph.data.windows, activation))
+
+
+def _lower_int16(graph: Lowering) -> None:
+    x, filter, bias = graph.value(2), graph.array(_int16.weights_of(graph, 1)), graph.optional_value(3)
+    to = _int16.requantization(graph.data.quantized)
+    y = graph.empty(graph.output().shape, TensorType.INT16)
+    for place, image, part, phase, before in by_phase(graph, x, filter, graph.data.windows, y):
+        if image.size and part.size:
+            found = graph.quantized_convolution(image, part, bias, phase_geometry(phase, before), to)
+        else:  # no tap meets anything
+            found = _int16.without_products(graph, bias, to, filter.shape[0]).broadcast(place.shape)
+        graph.copy(found, place)
+    graph.result(y)
 
 
 def _lower_bytes(graph: Lowering) -> None:

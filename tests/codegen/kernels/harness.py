@@ -25,11 +25,11 @@ from gossamer.codegen.kernels.contract import (
     ContractSingle,
     ContractTiles,
     Gemm,
-    last_vector,
     panels_of,
 )
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.codegen.tiles import last_vector
 from gossamer.programs import host
 from gossamer.targets import Target, all_targets
 from tests.codegen.emulator import DOTPROD, NEON, READ, Machine

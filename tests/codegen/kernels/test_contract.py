@@ -13,10 +13,9 @@ from gossamer.codegen.kernels.contract import (
     ContractSingle,
     ContractTiles,
     Gemm,
-    last_vector,
     panels_of,
 )
-from gossamer.codegen.tiles import proposals
+from gossamer.codegen.tiles import last_vector, proposals
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import PLAIN, Convolution, Product, filled, guarded, normal, on_every_target

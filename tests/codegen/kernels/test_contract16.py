@@ -1,18 +1,22 @@
-"""Integer sums of 16-bit products: against NumPy in 64 bits, over shapes, strides and targets."""
+"""Products of 16 bits, and what becomes of them: against NumPy in 64 bits, over shapes, strides and targets."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
-from gossamer.codegen.kernels.contract16 import BLOCK, Contract16, Depthwise16, Dot16, Product16
+from gossamer.codegen.expression import Expression
+from gossamer.codegen.kernels.contract import ContractTiles, panels_of
+from gossamer.codegen.kernels.contract16 import BLOCK, Depthwise16, Dot16, PairGemm, Product16
+from gossamer.codegen.kernels.outputs import Rescaled, Rounding
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.push import Push
 from gossamer.errors import CompileError
+from gossamer.quantization import round_half_away, rounding_divide_by_pot, saturating_rounding_doubling_high_mul
 from gossamer.targets import Target, all_targets
-from tests.codegen.kernels.harness import block, guarded, on_every_target, run
+from tests.codegen.kernels.harness import block, guarded, on_every_target, place, run
 
 THREADS = 3
 
@@ -24,13 +28,70 @@ def integers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
     return guarded(np.where(rng.random(shape) < 0.2, rng.choice([limits.min, limits.max], shape), drawn).astype(dtype))
 
 
-def contract(target: Target, x: np.ndarray, weights: np.ndarray, mr: int, nv: int, wide: bool) -> np.ndarray:
-    """The sums [pixels, channels] of [pixels, taps, depth] with [channels, taps, depth]."""
+ADDED: Expression = ("scaleout", ("add", ("scalein", ("toi32", 0), 2), ("scalein", ("toi32", 1), 3)), 4)
+"""A residual sum, as ADD is lowered."""
+
+SCALES = [np.array(numbers, np.int32) for numbers in ([0, 3, 3 << 28, 4], [0, 2, 2 << 29, 3])]
+TO = np.array([5 << 27, 0, 1, 0, -30000, 30001], np.int32)
+
+
+def numbers_of(rounding: Rounding, channels: int, width: int) -> np.ndarray:
+    """A bias, a multiplier and an exponent of each channel, as kernels read them."""
+    rng = np.random.default_rng(2)
+    bias = rng.integers(-(1 << 20), 1 << 20, channels)
+    if rounding == "double":
+        rows = [bias, (rng.random(channels) / 5000).view(np.int64)]
+    elif rounding == "once":
+        rows = [bias, rng.integers(1 << 14, 1 << 15, channels), rng.integers(24, 30, channels)]
+    else:
+        rows = [bias, rng.integers(1 << 30, 1 << 31, channels), rng.integers(-12, 2, channels)]
+    padded = np.pad(np.stack(rows), [(0, 0), (0, width - channels)])
+    return guarded(padded.astype(np.int32 if rounding == "twice" else np.int64))
+
+
+def rescaled(rounding: Rounding, sums: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """What int64 sums [..., channels] become: as `gossamer.quantization` defines it, between -32000 and 32000."""
+    bias, *rows = (row[: sums.shape[-1]] for row in numbers)
+    total = sums + bias
+    if rounding == "double":
+        scaled = round_half_away(total * rows[0].view(np.float64))
+    elif rounding == "once":
+        scaled = (total * rows[0] + (np.int64(1) << (rows[1] - 1))) >> rows[1]
+    else:
+        left, right = np.maximum(rows[1], 0), np.maximum(-rows[1], 0).astype(np.int64)
+        wrapped = (total.astype(np.int32) << left).astype(np.int32).astype(np.int64)
+        high = (wrapped * rows[0].astype(np.int64) + (1 << 30)) >> 31
+        scaled = (high + ((np.int64(1) << right) >> 1)) >> right
+    return np.clip(scaled.astype(np.int64).astype(np.int32), -32000, 32000).astype(np.int16)
+
+
+def added(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """What `ADDED` makes of two tensors."""
+    terms = [
+        rounding_divide_by_pot(saturating_rounding_doubling_high_mul(value.astype(np.int64) << left, multiplier), right)
+        for value, (_, left, multiplier, right) in ((x, SCALES[0]), (y, SCALES[1]))
+    ]
+    multiplier, left, right, zero, low, high = TO.astype(np.int64)
+    total = rounding_divide_by_pot(saturating_rounding_doubling_high_mul(sum(terms) << left, multiplier), right)
+    return np.clip(total + zero, low, high).astype(np.int16)
+
+
+def contract(
+    target: Target,
+    x: np.ndarray,
+    weights: np.ndarray,
+    mr: int,
+    nv: int,
+    output: Rescaled | None,
+    wide: bool = False,
+    residual: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What [pixels, taps, depth] with [channels, taps, depth] become, and the numbers of channels."""
     channels, taps, depth = weights.shape
     lanes, even = target.lanes(), depth + depth % 2
-    panels = -(-channels // (nv * lanes))
+    panels = panels_of(channels, nv, lanes)
     padded = guarded(np.pad(weights, [(0, 0), (0, 0), (0, even - depth)]))
-    packed = guarded(np.zeros(panels * nv * lanes * taps * even, np.int8))
+    packed = guarded(np.zeros(panels.vectors * lanes * taps * even, np.int8))
     arguments = block(
         Pack.arguments,
         source=padded,
@@ -39,76 +100,118 @@ def contract(target: Target, x: np.ndarray, weights: np.ndarray, mr: int, nv: in
         depth=taps * even // 2,
         source_row=taps * even,
         nv=nv,
-        panels=panels,
-        rest_nv=nv,
+        panels=panels.whole,
+        rest_nv=panels.rest_nv,
         images=1,
         source_image=0,
         destination_image=0,
     )
     run(Pack(target.name, weights="f16", packed="f16"), arguments, THREADS)
-    y = guarded(np.zeros((len(x), panels * nv * lanes), np.int64 if wide else np.int32))
+    y = guarded(np.zeros((len(x), channels), np.int32 if output is None else np.int16))
     offsets = guarded(np.arange(taps, dtype=np.int64) * x.strides[1])
-    spec = Contract16(target.name, mr, nv, wide)
-    arguments = block(
-        spec.arguments,
-        x=x,
-        w=packed,
-        y=y,
-        images=1,
-        rows=1,
-        columns=len(x),
-        x_image=0,
-        x_row=0,
-        x_column=x.strides[0],
-        y_image=0,
-        y_row=0,
-        y_column=y.strides[0],
+    numbers = numbers_of("once" if output is None else output.rounding, channels, panels.vectors * lanes)
+    addresses = np.array([place(array) for array in (*SCALES, TO)], np.int64)
+    size = 0 if output is None else output.item
+    shape = block(
+        PairGemm.arguments,
+        depth=depth,
         taps=taps,
         tap_offsets=offsets,
-        depth=depth,
-        panels=panels,
+        a_stride=x.strides[0],
+        c_stride=y.strides[0],
+        residual_stride=y.strides[0],
+        tail=panels.tail,
+        low=-32000,
+        high=32000,
+        numbers=numbers.strides[0],
+        parameters=addresses,
     )
-    run(spec, arguments, THREADS)
-    return y[:, :channels]
+
+    def kernel(vectors: int, ragged: bool) -> PairGemm:
+        return PairGemm(target.name, mr, vectors, output, wide, ragged)
+
+    driver = ContractTiles(target.name)
+    geometry = {f"{name}_{way}": 0 for name in ("a", "c", "residual") for way in ("image", "row")}
+    arguments = block(
+        driver.arguments,
+        **geometry,
+        a=x,
+        b=packed,
+        bias=numbers,
+        c=y,
+        residual=0 if residual is None else residual,
+        images=1,
+        rows=1,
+        tiles=-(-len(x) // mr),
+        tile_columns=mr,
+        last_column=len(x) - mr,
+        a_column=x.strides[0],
+        b_image=0,
+        c_column=y.strides[0],
+        residual_column=y.strides[0],
+        panels=panels.whole,
+        panel_bytes=nv * lanes * taps * even,
+        panel_bias=size * nv * lanes,
+        panel_c=y.itemsize * nv * lanes,
+        panel_residual=y.itemsize * nv * lanes,
+        kernel=kernel(nv, False),
+        shape=shape,
+        ragged_kernel=kernel(panels.rest_nv, panels.tail < lanes) if panels.rest_nv else None,
+        ragged_shape=shape,
+    )
+    run(driver, arguments, THREADS)
+    return y, numbers
 
 
 @on_every_target
 @pytest.mark.parametrize(("mr", "nv"), [(4, 2), (1, 1)])
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("rounding", [None, *get_args(Rounding)])
 @pytest.mark.parametrize(
-    ("pixels", "channels", "taps", "depth"), [(1, 1, 1, 1), (5, 17, 3, 7), (9, 40, 1, 64), (3, 33, 2, 2 * BLOCK + 5)]
+    ("pixels", "channels", "taps", "depth"), [(4, 1, 1, 1), (5, 17, 3, 7), (9, 40, 1, 64), (4, 32, 2, 2 * BLOCK + 5)]
 )
 def test_contract(
-    target: Target, mr: int, nv: int, wide: bool, pixels: int, channels: int, taps: int, depth: int
+    target: Target, mr: int, nv: int, rounding: Rounding | None, pixels: int, channels: int, taps: int, depth: int
 ) -> None:
     x, weights = integers((pixels, taps, depth), np.int16), integers((channels, taps, depth), np.int8, 1)
-    got = contract(target, x, weights, mr, nv, wide)
     sums = np.einsum("ptd,ctd->pc", x.astype(np.int64), weights.astype(np.int64))
-    np.testing.assert_array_equal(got, sums if wide else sums.astype(np.int32))
+    if rounding is None:
+        got, _ = contract(target, x, weights, mr, nv, None)
+        np.testing.assert_array_equal(got, sums.astype(np.int32))
+        return
+    for wide in {rounding != "twice", rounding != "twice" and taps * depth > 511}:
+        got, numbers = contract(target, x, weights, mr, nv, Rescaled(rounding), wide)
+        np.testing.assert_array_equal(got, rescaled(rounding, sums, numbers))
+    residual = integers((pixels, channels), np.int16, 3)
+    got, _ = contract(target, x, weights, mr, nv, Rescaled(rounding, ADDED), rounding != "twice", residual)
+    np.testing.assert_array_equal(got, added(rescaled(rounding, sums, numbers), residual))
 
 
 @on_every_target
 def test_sums_of_extremes_are_exact(target: Target) -> None:
     depth = 4 * BLOCK + 1
     x, weights = np.full((1, 1, depth), -32768, np.int16), np.full((1, 1, depth), -128, np.int8)
-    assert contract(target, guarded(x), guarded(weights), 1, 1, True).tolist() == [[depth << 22]]
+    got, numbers = contract(target, guarded(x), guarded(weights), 1, 1, Rescaled("double"), True)
+    np.testing.assert_array_equal(got, rescaled("double", np.array([[depth << 22]]), numbers))
 
 
 def test_tiles_need_registers() -> None:
     target = all_targets()["avx2"]
     with pytest.raises(CompileError, match="has 16 registers"):
-        Contract16(target.name, 8, 2).emit(target)
+        PairGemm(target.name, 8, 2).emit(target)
 
 
 @on_every_target
+@pytest.mark.parametrize("output", [None, Rescaled("once")])
 @pytest.mark.parametrize("channels", [1, 8, 37])
-def test_depthwise(target: Target, channels: int) -> None:
+def test_depthwise(target: Target, channels: int, output: Rescaled | None) -> None:
     x, weights = integers((2, 5, 6, channels), np.int16), integers((3, 2, channels), np.int8, 1)
-    y = guarded(np.zeros((2, 3, 3, channels), np.int32))
+    y = guarded(np.zeros((2, 3, 3, channels), np.int32 if output is None else np.int16))
+    numbers = numbers_of("once", channels, channels)
     arguments = block(
         Depthwise16.arguments,
         x=x,
         w=weights,
+        bias=numbers,
         y=y,
         images=2,
         rows=3,
@@ -124,22 +227,35 @@ def test_depthwise(target: Target, channels: int) -> None:
         w_row=weights.strides[0],
         w_column=weights.strides[1],
         **dict(zip(("y_image", "y_row", "y_column"), y.strides, strict=False)),
+        low=-32000,
+        high=32000,
+        numbers=numbers.strides[0],
+        parameters=0,
     )
-    run(Depthwise16(target.name), arguments, THREADS)
+    run(Depthwise16(target.name, output), arguments, THREADS)
     windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64), (3, 2), (1, 2))[:, :, ::2]
-    np.testing.assert_array_equal(y, np.einsum("nhwcij,ijc->nhwc", windows, weights.astype(np.int64)))
+    sums = np.einsum("nhwcij,ijc->nhwc", windows, weights.astype(np.int64))
+    np.testing.assert_array_equal(y, sums if output is None else rescaled("once", sums, numbers))
 
 
 @on_every_target
+@pytest.mark.parametrize("output", [None, Rescaled("once"), Rescaled("once", ADDED)])
 @pytest.mark.parametrize("columns", [1, 16, 37])
-def test_product(target: Target, columns: int) -> None:
-    x, w = integers((4, 9), np.int16), integers((9, columns), np.int16, 1)
-    y = guarded(np.zeros((4, columns), np.int64))
+def test_product(target: Target, columns: int, output: Rescaled | None) -> None:
+    x, w, residual = (
+        integers((4, 9), np.int16),
+        integers((9, columns), np.int16, 1),
+        integers((4, columns), np.int16, 2),
+    )
+    y = guarded(np.zeros((4, columns), np.int64 if output is None else np.int16))
+    numbers = numbers_of("once", columns, columns)
     arguments = block(
         Product16.arguments,
         x=x,
         w=w,
+        bias=numbers,
         y=y,
+        residual=residual,
         rows=4,
         depth=9,
         columns=columns,
@@ -147,9 +263,18 @@ def test_product(target: Target, columns: int) -> None:
         x_depth=x.strides[1],
         w_depth=w.strides[0],
         y_row=y.strides[0],
+        residual_row=residual.strides[0],
+        low=-32000,
+        high=32000,
+        numbers=numbers.strides[0],
+        parameters=np.array([place(array) for array in (*SCALES, TO)], np.int64),
     )
-    run(Product16(target.name), arguments, THREADS)
-    np.testing.assert_array_equal(y, x.astype(np.int64) @ w.astype(np.int64))
+    run(Product16(target.name, output), arguments, THREADS)
+    sums = x.astype(np.int64) @ w.astype(np.int64)
+    if output is not None:
+        sums = rescaled("once", sums, numbers)
+        sums = added(sums, residual) if output.epilogue else sums
+    np.testing.assert_array_equal(y, sums)
 
 
 @on_every_target

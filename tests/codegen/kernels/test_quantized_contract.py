@@ -11,6 +11,7 @@ from gossamer.codegen.compiler import kernel_text
 from gossamer.codegen.dots import Byte, has_halves, offset, order
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import ContractTiles, panels_of
+from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, panel_bytes
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
@@ -113,7 +114,7 @@ class Product:
         size = self.y.itemsize * nv * lanes
         addresses = np.array([place(array) for array in parameters], np.int64)
         shape = block(
-            QuantizedGemm.arguments,
+            Requantized.arguments,
             depth=tap_depth,
             taps=len(table),
             tap_offsets=offsets,
@@ -135,18 +136,12 @@ class Product:
                 mr,
                 vectors,
                 type,
-                epilogue,
-                walk=walk,
-                short=short,
-                ragged=ragged,
-                clamps=bounds is not None,
-                large=scale >= 1,
-                shifted=signed_zero != 0,
-                nudged=nudge != 0,
-                sums=sums,
+                Sums() if sums else Requantized(epilogue, bounds is not None, scale >= 1, nudge != 0, relu, together),
+                walk,
+                short,
+                ragged,
+                signed_zero != 0,
                 half=ragged and half,
-                together=together,
-                relu=relu,
             )
 
         driver = ContractTiles(target.plain.name)
@@ -297,12 +292,12 @@ def test_emits_for_every_target(isa: str) -> None:
     [
         ({"mr": 15}, "mr must be 1 to 14"),
         ({"short": 2}, "short steps have 1 to 3 bytes and a table"),
-        ({"epilogue": ("add", ("add", 0, 1), 2)}, "one operand beside the sum"),
-        ({"sums": True, "epilogue": ("lookup", 0, 1)}, "sums have no epilogue"),
-        ({"nv": 3, "together": True}, "one or two whole vectors"),
-        ({"ragged": True, "together": True}, "one or two whole vectors"),
+        ({"output": Requantized(("add", ("add", 0, 1), 2))}, "one operand beside the sum"),
+        ({"nv": 3, "output": Requantized(together=True)}, "one or two whole vectors"),
+        ({"ragged": True, "output": Requantized(together=True)}, "one or two whole vectors"),
         ({"half": True}, "half a vector is the last of a ragged kernel"),
         ({"half": True, "ragged": True, "shifted": True}, "neither shifted, large nor nudged"),
+        ({"half": True, "ragged": True, "output": Requantized(large=True)}, "neither shifted, large nor nudged"),
         ({"half": True, "ragged": True, "isa": "neon"}, "neon has no halves"),
     ],
 )

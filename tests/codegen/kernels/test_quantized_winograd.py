@@ -7,7 +7,7 @@ import pytest
 
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.dots import Byte
-from gossamer.codegen.expression import IDENTITY
+from gossamer.codegen.kernels.outputs import Requantized
 from gossamer.codegen.kernels.quantized_winograd import (
     HEADER,
     SIDE,
@@ -120,7 +120,9 @@ def convolved(
 
     y = guarded(np.zeros((TILES, SIZE, SIZE, channels), x.dtype))
     together = channels == target.lanes()
-    out = QuantizedWinogradOutput(target.name, type, large=bool(scales.max() >= 1), deep=deep, together=together)
+    out = QuantizedWinogradOutput(
+        target.name, type, Requantized(large=bool(scales.max() >= 1), together=together), deep
+    )
     shape = block(
         out.arguments,
         channels=channels,
@@ -190,6 +192,7 @@ def test_the_largest_sums(target: Target, type: Byte, signs: str, deep: bool) ->
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=all_targets())
 def test_every_target_has_them(target: Target) -> None:
+    added = Requantized(("qadd", 0, 1, 2), clamps=True)
     for spec in (
         QuantizedWinogradWeights(target.name),
         QuantizedWinogradWeights(target.name, deep=True),
@@ -197,8 +200,8 @@ def test_every_target_has_them(target: Target) -> None:
         QuantizedWinogradInput(target.name, "u8", deep=True),
         QuantizedWinogradProduct(target.name, 2),
         QuantizedWinogradProduct(target.name, 2, deep=True),
-        QuantizedWinogradOutput(target.name, "i8", ("qadd", 0, 1, 2), clamps=True),
-        QuantizedWinogradOutput(target.name, "i8", ("qadd", 0, 1, 2), clamps=True, deep=True),
+        QuantizedWinogradOutput(target.name, "i8", added),
+        QuantizedWinogradOutput(target.name, "i8", added, deep=True),
     ):
         assert assembly(spec, target)
 
@@ -214,9 +217,9 @@ def test_names_tell_specs_apart() -> None:
     specs = [
         QuantizedWinogradOutput("avx2", "i8"),
         QuantizedWinogradOutput("avx2", "u8"),
-        QuantizedWinogradOutput("avx2", "i8", clamps=True),
-        QuantizedWinogradOutput("avx2", "i8", large=True),
-        QuantizedWinogradOutput("avx2", "i8", ("qadd", 0, 1, 2)),
+        QuantizedWinogradOutput("avx2", "i8", Requantized(clamps=True)),
+        QuantizedWinogradOutput("avx2", "i8", Requantized(large=True)),
+        QuantizedWinogradOutput("avx2", "i8", Requantized(("qadd", 0, 1, 2))),
         QuantizedWinogradProduct("avx2", 2),
         QuantizedWinogradProduct("avx2", 4),
         QuantizedWinogradProduct("avx2", 4, deep=True),
@@ -226,7 +229,7 @@ def test_names_tell_specs_apart() -> None:
         QuantizedWinogradWeights("avx2"),
         QuantizedWinogradWeights("avx2", deep=True),
         QuantizedWinogradOutput("avx2", "i8", deep=True),
-        QuantizedWinogradOutput("avx2", "i8", together=True),
+        QuantizedWinogradOutput("avx2", "i8", Requantized(together=True)),
     ]
     assert len({spec.name for spec in specs}) == len(specs)
-    assert QuantizedWinogradOutput("avx2", "i8", IDENTITY).name == "i8_winograd_output__avx2"
+    assert QuantizedWinogradOutput("avx2", "i8").name == "i8_winograd_output__avx2"

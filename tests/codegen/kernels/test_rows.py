@@ -7,9 +7,10 @@ import pytest
 
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.expression import IDENTITY, Expression
-from gossamer.codegen.kernels.contract import Gemm, last_vector, panels_of
+from gossamer.codegen.kernels.contract import Gemm, panels_of
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.kernels.rows import CONTRACT_ROW, RowPipeline, scratch_bytes
+from gossamer.codegen.tiles import last_vector
 from gossamer.targets import Target
 from tests.codegen.kernels.harness import PLAIN, block, filled, normal, on_every_target, pack, run
 

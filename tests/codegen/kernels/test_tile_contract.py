@@ -14,6 +14,7 @@ from gossamer.codegen.compiler import assembly
 from gossamer.codegen.dots import Byte, order
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import ContractTiles, panels_of
+from gossamer.codegen.kernels.outputs import Requantized
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedPack, panel_bytes
 from gossamer.codegen.kernels.tile_contract import DEPTH, TileGemm, WithTiles, configuration, factors
 from gossamer.errors import CompileError
@@ -151,12 +152,10 @@ class Product:
                 tile.mr,
                 vectors,
                 type,
-                epilogue,
-                conv=taps > 1,
-                rest=whole < depth,
-                ragged=is_last and channels % (vectors * LANES) > 0,
-                clamps=bounds is not None,
-                large=scale >= 1,
+                Requantized(epilogue, bounds is not None, scale >= 1),
+                taps > 1,
+                whole < depth,
+                is_last and channels % (vectors * LANES) > 0,
             )
 
         count, step = (lines, tile.mr) if tile.across else (columns, tile.pixels)
@@ -317,8 +316,8 @@ def test_tiles_of_shapes(shape: tuple[int, int, int, int, int], tile: tuple[int,
     "spec",
     [
         TileGemm(AMX.name, 1, 4),
-        TileGemm(AMX.name, 2, 2, conv=True, rest=True, ragged=True, clamps=True, large=True),
-        TileGemm(AMX.name, 4, 1, "u8", ("lookup", ("qadd", 0, 1, 2), 3)),
+        TileGemm(AMX.name, 2, 2, "i8", Requantized(clamps=True, large=True), conv=True, rest=True, ragged=True),
+        TileGemm(AMX.name, 4, 1, "u8", Requantized(("lookup", ("qadd", 0, 1, 2), 3))),
         WithTiles(AMX.name),
     ],
     ids=lambda spec: spec.name,

@@ -5,7 +5,7 @@ import pytest
 
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.expression import IDENTITY, Expression
-from gossamer.codegen.kernels.contract import Gemm, last_vector, panels_of
+from gossamer.codegen.kernels.contract import Gemm, panels_of
 from gossamer.codegen.kernels.groups import largest_group
 from gossamer.codegen.kernels.winograd import (
     Size,
@@ -16,6 +16,7 @@ from gossamer.codegen.kernels.winograd import (
     plane_bytes,
     planes_of,
 )
+from gossamer.codegen.tiles import last_vector
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import PLAIN, block, filled, guarded, normal, on_every_target, run

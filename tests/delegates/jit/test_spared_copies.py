@@ -191,6 +191,16 @@ def test_pads_are_borders(type: TensorType) -> None:
     assert "copy" not in kinds(make, x, c)
 
 
+@pytest.mark.parametrize("type", [TensorType.INT8, TensorType.INT16])
+@pytest.mark.parametrize("channels", [16, 37])
+def test_residual_sums_are_part_of_convolutions(type: TensorType, channels: int) -> None:
+    make = Layers(type)
+    x = make.activations(1, 9, 7, channels)
+    y = make.convolution(make.convolution(x, channels, 3), channels, 3)
+    # The image that the model is given gets a border.
+    assert kinds(make, x, make.add(x, y)) == {"quantized_contract": 2, "copy": 1}
+
+
 def test_hybrid_images_are_written_into_their_padding() -> None:
     make = Layers(TensorType.FLOAT32)
     x = make.activations(1, 9, 7, 24)

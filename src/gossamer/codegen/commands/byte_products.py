@@ -1,7 +1,8 @@
-"""Products of bytes as tiles, and what the kinds of them have in common."""
+"""Products of integers as tiles, and what the kinds of them have in common; those of bytes."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from math import prod
 from typing import Any
@@ -14,13 +15,23 @@ from gossamer.codegen.dots import Byte, has_halves, offset, order
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, ContractPanels, panels_of
-from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, Walk, panel_bytes
+from gossamer.codegen.kernels.outputs import Dequantized, Output, Requantized, Sums
+from gossamer.codegen.kernels.quantized_contract import (
+    STEP,
+    QuantizedGemm,
+    QuantizedPack,
+    Walk,
+    panel_bytes,
+)
 from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import Tile, quantized_tiles
 from gossamer.programs.program import Address, Word
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 from gossamer.views import Requantizing, View
+
+Becomes = type[Output]
+"""What sums become: `Requantized`, `Sums` or `Dequantized`."""
 
 STREAMED = 400 << 10
 """Bytes of weights from which they are streamed, panel by panel, instead of read anew for each tile."""
@@ -47,60 +58,40 @@ def epilogue_operands(node: Kernel, build: Build) -> tuple[View | None, Address 
 
 @record
 class QuantizedContraction(Tiled):
-    """c = epilogue(requantized(bias + a weights)).
-
-    ``offsets`` are those of the taps, ``view`` tells the type of the weights.
-    """
+    """c = output(bias + a weights) of integers: what its products and its output are, its kinds say."""
 
     weights: Matrix
-    view: View
-    bias: Address
-    scales: Address
-    requantizing: Requantizing
-    offsets: list[int]
-    type: Byte
-    parameters: Address | None
-    sums: bool = False
 
-    def __post_init__(self) -> None:
-        weights, target = self.weights, self.build.dots
-        self.flatten(not weights.image)
-        self.unsigned = byte_of(self.view) == "u8"
-        self.weight_zero = self.requantizing.weight_zero - 128 * self.unsigned
-        self.taps, self.depth = len(self.offsets), weights.depth // len(self.offsets)
-        if self.depth % STEP == 0:
-            # Taps that follow each other in the weights are one, as long as whole steps make up each of them.
-            self.walk: Walk = "taps" if self.taps > 1 else ""
-            self.short = 0
-            self.steps, self.table, self.tap_depth = weights.depth // STEP, self.offsets, self.depth
-            self.packed_taps, self.packed_depth = 1, weights.depth
-        else:
-            self.walk, self.short = "steps", self.depth if self.depth < STEP else 0
-            last = max(self.depth - STEP, 0)
-            inside = [*range(0, self.depth - STEP + 1, STEP), last]
-            self.table = [tap + at for tap in self.offsets for at in inside]
-            self.steps, self.tap_depth = len(self.table), STEP
-            self.packed_taps, self.packed_depth = self.taps, self.depth
-        self._settle(*self._tile())
-        self.matrices = self.images if weights.image else 1
-        self.b_image = panel_bytes(target.lanes(), self.panels.vectors, self.steps) if weights.image else 0
-        self.packed_bytes = self.matrices * panel_bytes(target.lanes(), self.panels.vectors, self.steps)
+    @abstractmethod
+    def _gemm(self, mr: int, nv: int, is_last: bool, prefetch: int = 0) -> KernelSpec:
+        """A microkernel; ``is_last``: of the last panel."""
+
+    @abstractmethod
+    def _packed(self) -> Address:
+        """The panels, packed once for all kernels that read them so."""
+
+    @abstractmethod
+    def _panel_bytes(self, nv: int) -> int:
+        """Of a panel of so many vectors."""
+
+    @abstractmethod
+    def _shape(self) -> Address:
+        """The argument block of microkernels."""
+
+    @abstractmethod
+    def _outward(self) -> dict[str, Word]:
+        """What drivers are told of bias, c and residual: the channels of a panel are so many bytes of them."""
+
+    b_image: int = field(default=0, init=False)
+    """Bytes from the panels of one image to those of the next; 0: they share them."""
+    _turns: int = field(default=0, init=False)
+    """Of the loop over the depth of a tile, each of which may fetch some of the next panel."""
 
     def _settle(self, tile: Tile, may_stream: bool = True) -> None:
         self._may_stream = may_stream
         mr, self.nv = tile
         self.cut(mr)
         self.panels = panels_of(self.weights.channels, self.nv, self.build.dots.lanes())
-
-    def _tile(self) -> tuple[Tile, bool]:
-        build = self.build
-        for half in dict.fromkeys((self._suits_half(), False)):
-            self._has_half = half
-            tiles = quantized_tiles(build.dots, self.columns, self.weights.channels, self.steps, half)
-            choice = build.first(((tile, streams) for tile in tiles for streams in (True, False)), self._kernels)
-            if not half or build.has(*self._kernels(choice)):
-                break
-        return choice
 
     def _kernels(self, choice: tuple[Tile, bool]) -> Iterator[KernelSpec]:
         """The microkernels for a tile, if weights may be streamed."""
@@ -111,26 +102,16 @@ class QuantizedContraction(Tiled):
             if self.panels.rest_nv:
                 yield self._gemm(mr, self.panels.rest_nv, True)
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether the weights are, when a run begins, as the product reads them."""
-        return self.weights.is_constant
-
-    def prepare(self, place: Address, barrier: bool) -> None:
-        """The command that brings weights into panels."""
-        self.build.command(self._pack(), barrier=barrier, **self._packing(place))
-
     def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
         """The command of the product; ``place``: where weights have been prepared for this run."""
-        build, lanes = self.build, self.build.dots.lanes()
-        streamed = self._is_streamed
+        build, streamed = self.build, self._is_streamed
         common: dict[str, Word] = {
             **self.geometry(overlapping=not streamed),
             **self._outward(),
             "b": self._packed() if place is None else place,
             "b_image": self.b_image,
             "panels": self.panels.whole,
-            "panel_bytes": panel_bytes(lanes, self.nv, self.steps),
+            "panel_bytes": self._panel_bytes(self.nv),
         }
         shape = self._shape()
         if streamed:
@@ -169,16 +150,9 @@ class QuantizedContraction(Tiled):
     def _run(self, spec: KernelSpec, barrier: bool, **arguments: Word) -> None:
         self.build.command(spec, barrier=barrier, **arguments)
 
-    def _outward(self) -> dict[str, Word]:
-        """What drivers are told of bias, c and residual: the channels of a panel are so many bytes of them."""
-        bytes = (4 if self.sums else 1) * self.nv * self.build.dots.lanes()
-        return {"bias": 0, "panel_bias": 0, "panel_c": bytes, "panel_residual": bytes}
-
     def _block(self, shape: Address, nv: int, is_last: bool) -> Address:
         """All of the depth, and the panel behind it, whose lines the tiles fetch."""
-        build = self.build
-        size = panel_bytes(build.dots.lanes(), nv, self.steps)
-        turns = 0 if self.walk == "steps" else self.steps // UNROLL
+        build, size, turns = self.build, self._panel_bytes(nv), self._turns
         prefetch = -(-size // LINE // (self.tiles * turns)) if turns else 0
         kernel = build.kernel(self._gemm(self.mr, nv, is_last, prefetch))
         return build.table(
@@ -193,38 +167,125 @@ class QuantizedContraction(Tiled):
             )
         )
 
+
+@record
+class ByteContraction(QuantizedContraction):
+    """c = output(bias + a weights), of bytes: requantized, or the sums, or dequantized.
+
+    ``offsets`` are those of the taps, ``view`` tells the type of the weights. What is dequantized brings its grid, in
+    each row or in a ``header``; its bias is float32.
+    """
+
+    view: View
+    bias: Address
+    scales: Address
+    requantizing: Requantizing
+    offsets: list[int]
+    type: Byte
+    parameters: Address | None
+    output: Becomes = Requantized
+    header: Address | None = None
+
+    def __post_init__(self) -> None:
+        weights = self.weights
+        self.flatten(not weights.image)
+        self.unsigned = byte_of(self.view) == "u8"
+        self.weight_zero = self.requantizing.weight_zero - 128 * self.unsigned
+        self.taps, self.depth = len(self.offsets), weights.depth // len(self.offsets)
+        if self.depth % STEP == 0:
+            # Taps that follow each other in the weights are one, as long as whole steps make up each of them.
+            self.walk: Walk = "taps" if self.taps > 1 else ""
+            self.short = 0
+            self.steps, self.table, self.tap_depth = weights.depth // STEP, self.offsets, self.depth
+            self.packed_taps, self.packed_depth = 1, weights.depth
+        else:
+            self.walk, self.short = "steps", self.depth if self.depth < STEP else 0
+            last = max(self.depth - STEP, 0)
+            inside = [*range(0, self.depth - STEP + 1, STEP), last]
+            self.table = [tap + at for tap in self.offsets for at in inside]
+            self.steps, self.tap_depth = len(self.table), STEP
+            self.packed_taps, self.packed_depth = self.taps, self.depth
+        self._turns = 0 if self.walk == "steps" else self.steps // UNROLL
+        self._settle(*self._tile())
+        self.matrices = self.images if weights.image else 1
+        size = self._panel_bytes(self.panels.vectors)
+        self.b_image = size if weights.image else 0
+        self.packed_bytes = self.matrices * size
+
+    def _panel_bytes(self, nv: int) -> int:
+        return panel_bytes(self.build.dots.lanes(), nv, self.steps)
+
+    def _tile(self) -> tuple[Tile, bool]:
+        build = self.build
+        for half in dict.fromkeys((self._suits_half(), False)):
+            self._has_half = half
+            tiles = quantized_tiles(build.dots, self.columns, self.weights.channels, self.steps, half)
+            choice = build.first(((tile, streams) for tile in tiles for streams in (True, False)), self._kernels)
+            if not half or build.has(*self._kernels(choice)):
+                break
+        return choice
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the weights are, when a run begins, as the product reads them."""
+        return self.weights.is_constant
+
+    def prepare(self, place: Address, barrier: bool) -> None:
+        """The command that brings weights into panels."""
+        self.build.command(self._pack(), barrier=barrier, **self._packing(place))
+
+    def _outward(self) -> dict[str, Word]:
+        words = 4 * self.nv * self.build.dots.lanes()
+        bytes = words // 4 if self.output is Requantized else words
+        outside = self.output is Dequantized
+        return {
+            "bias": self.bias if outside else 0,
+            "panel_bias": words if outside else 0,
+            "panel_c": bytes,
+            "panel_residual": bytes,
+        }
+
     def _gemm(self, mr: int, nv: int, is_last: bool, prefetch: int = 0) -> KernelSpec:
         return QuantizedGemm(
             self.build.dots.name,
             mr,
             nv,
             self.type,
-            self.epilogue,
-            walk=self.walk,
-            short=self.short,
-            shifted=self.weight_zero != 0,
-            nudged=not self.sums and self.requantizing.nudge != 0,
-            relu=not self.sums and self.requantizing.zero_point == (-128 if self.type == "i8" else 0),
-            prefetch=prefetch,
-            sums=self.sums,
-            half=is_last and self._has_half,
-            together=mr > 1 and self._is_together(nv),
-            **self._forms(nv, is_last),
+            self._made(mr > 1 and self._is_together(nv)),
+            self.walk,
+            self.short,
+            is_last and self.weights.channels % (nv * self.build.dots.lanes()) > 0,
+            self.weight_zero != 0,
+            prefetch,
+            is_last and self._has_half,
         )
 
-    def _forms(self, nv: int, is_last: bool) -> dict[str, bool]:
+    def _made(self, together: bool = False) -> Output:
+        """What the microkernel makes of sums."""
+        if self.output is Dequantized:
+            return Dequantized(self.epilogue, self.header is not None)
+        return Sums() if self.output is Sums else self._requantized(together)
+
+    def _requantized(self, together: bool = False) -> Requantized:
         numbers = self.requantizing
         least, greatest = (-128, 127) if self.type == "i8" else (0, 255)
-        return {
-            "ragged": is_last and self.weights.channels % (nv * self.build.dots.lanes()) > 0,
-            "clamps": not self.sums and (numbers.low, numbers.high) != (least, greatest),
-            "large": not self.sums and bool(np.max(numbers.scales) >= 1),
-        }
+        return Requantized(
+            self.epilogue,
+            (numbers.low, numbers.high) != (least, greatest),
+            bool(np.max(numbers.scales) >= 1),
+            numbers.nudge != 0,
+            numbers.zero_point == least,
+            together,
+        )
 
     def _is_together(self, nv: int) -> bool:
         """Whether a panel has all channels of a pixel, and those of the next one follow."""
         strides = {self.c_steps[2], self.r_steps[2]} if self.residual else {self.c_steps[2]}
-        return not self.sums and nv < 3 and strides == {nv * self.build.dots.lanes()} == {self.weights.channels}
+        return (
+            self.output is Requantized
+            and nv < 3
+            and strides == {nv * self.build.dots.lanes()} == {self.weights.channels}
+        )
 
     _has_half: bool = field(default=False, init=False)
 
@@ -235,14 +296,16 @@ class QuantizedContraction(Tiled):
             has_halves(self.build.dots)
             and self.columns > 1  # a single row waits for its weights
             and 0 < self.weights.channels % lanes <= lanes // 2
-            and not (self.sums or self.weight_zero or numbers.nudge or np.max(numbers.scales) >= 1)
+            and self.output is Requantized
+            and not (self.weight_zero or numbers.nudge or np.max(numbers.scales) >= 1)
         )
 
     def _shape(self) -> Address:
-        return self.build.block(QuantizedGemm.arguments, **self._words())
+        layout = self.output.arguments
+        return self.build.block(layout, **layout.chosen(self._words()))
 
     def _words(self) -> dict[str, Word]:
-        numbers = self.requantizing
+        numbers, width = self.requantizing, self.nv * self.build.dots.lanes()
         return {
             "depth": self.tap_depth,
             "taps": len(self.table),
@@ -250,19 +313,21 @@ class QuantizedContraction(Tiled):
             "a_stride": self.a_steps[2],
             "c_stride": self.c_steps[2],
             "residual_stride": self.r_steps[2],
-            "tail": self.weights.channels - self.panels.whole * self.nv * self.build.dots.lanes(),
+            "tail": self.panels.tail
+            if self.output is Dequantized
+            else self.weights.channels - self.panels.whole * width,
             "zero_point": numbers.zero_point,
             "low": numbers.low,
             "high": numbers.high,
             "weight_zero": self.weight_zero,
             "nudge": int(np.float32(numbers.nudge).view(np.int32)),
             "parameters": 0 if self.parameters is None else self.parameters,
+            "header": 0 if self.header is None else self.header,
         }
 
     def _packed(self) -> Address:
-        """The panels, packed once for all kernels that read them so."""
         build, weights = self.build, self.weights
-        key: Any = (weights, self.nv, self.bias, self.scales, self._zero, self.sums)
+        key: Any = (weights, self.nv, self.bias, self.scales, self._zero, self.output)
         known = build.packed(key)
         if known is None:
             known = build.weights(self.packed_bytes, key)
@@ -271,20 +336,22 @@ class QuantizedContraction(Tiled):
 
     @property
     def _zero(self) -> int:
-        """The zero point of a, as it is multiplied."""
+        """The zero point of a, as it is multiplied; -1 leaves the sums of the weights where the bias would be."""
+        if self.output is Dequantized:
+            return -1
         return offset(self.build.dots, self.type, self.requantizing.x_zero)
 
     def _pack(self) -> QuantizedPack:
         return QuantizedPack(self.build.dots.name, self.unsigned, self.weights.by_depth)
 
     def _packing(self, place: Address) -> dict[str, Word]:
-        weights = self.weights
+        weights, outside = self.weights, self.output is Dequantized
         return {
             "source": weights.start,
             "destination": place,
-            "bias": self.bias,
+            "bias": self.build.constant(np.zeros(1, np.int32)) if outside else self.bias,
             "scales": self.scales,
-            "bias_step": 4,
+            "bias_step": 0 if outside else 4,
             "scale_step": 4 * (self.requantizing.scales.size > 1),
             "channels": weights.channels,
             "taps": self.packed_taps,
@@ -304,6 +371,8 @@ class QuantizedContraction(Tiled):
 
     def _order(self, nv: int, half: bool) -> Word:
         lanes = self.build.dots.lanes()
-        pairs = [(lanes * v, 4) for v in range(nv)] if self.sums else order(lanes, nv, half and nv > 0)
+        pairs = (
+            [(lanes * v, 4) for v in range(nv)] if self.output is not Requantized else order(lanes, nv, half and nv > 0)
+        )
         words = [word for pair in pairs for word in pair]
         return self.build.table(words) if words else 0

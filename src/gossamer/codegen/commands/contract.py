@@ -24,15 +24,15 @@ from gossamer.codegen.kernels.contract import (
     ContractTiles,
     Gemm,
     Panels,
-    last_vector,
     panels_of,
 )
 from gossamer.codegen.kernels.dot import MAX_ROWS, Dot, rows_of_weights
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.private import Private
+from gossamer.codegen.layout import item_bytes
 from gossamer.codegen.spec import KernelSpec
-from gossamer.codegen.tiles import Tile, gemm_tiles
+from gossamer.codegen.tiles import Tile, gemm_tiles, last_vector
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.records import record
 from gossamer.views import Geometry, View, Widened
@@ -57,6 +57,10 @@ class Pixels(NamedTuple):
 
     start: Address
     strides: tuple[int, ...]
+
+    def image(self, number: int) -> Pixels:
+        """Those from an image on."""
+        return self._replace(start=moved(self.start, number * self.strides[0]))
 
 
 class Matrix(NamedTuple):
@@ -95,37 +99,64 @@ class Matrix(NamedTuple):
         return not self.by_depth and (self.channels == 1 or self.strides[0] == self.item * self.depth)
 
 
+class Group(NamedTuple):
+    """A group of channels of a convolution: the first one of the result, of what pixels it is made, and of which
+    weights."""
+
+    first: int
+    a: Pixels
+    c: Pixels
+    residual: Pixels | None
+    weights: View
+    offsets: list[int]
+    """Of the taps, in bytes."""
+
+
+def groups_of(node: Kernel, build: Build, geometry: Geometry, residual: View | None) -> list[Group]:
+    """The groups of a convolution of operand 0 with operand 1."""
+    x, weights = node.operands[:2]
+    strides, step, item = build.strides(x), item_bytes(x.buffer), item_bytes(node.y.buffer)
+    groups = x.shape[3] // weights.shape[3]
+    share = weights.shape[0] // groups
+    before = geometry.before[0] * strides[1] + geometry.before[1] * strides[2]
+    steps = (strides[0], geometry.stride[0] * strides[1], geometry.stride[1] * strides[2])
+    offsets = tap_offsets(weights.shape[1:], geometry.dilation, strides[1:3], step)
+
+    def pixels(view: View, first: int) -> Pixels:
+        return Pixels(moved(build.address(view), item * first), build.strides(view)[:3])
+
+    return [
+        Group(
+            first,
+            Pixels(moved(build.address(x), step * group * weights.shape[3] - before), steps),
+            pixels(node.y, first),
+            None if residual is None else pixels(residual, first),
+            weights.slice(0, first, share) if groups > 1 else weights,
+            offsets,
+        )
+        for group, first in enumerate(range(0, weights.shape[0], share))
+    ]
+
+
 def commands(node: Kernel, build: Build) -> None:
     """One command for each group of channels."""
-    x, weights, bias = node.operands[:3]
-    geometry: Geometry = node.settings
-    channels, depth = weights.shape[0], weights.shape[3]
-    groups = x.shape[3] // depth
-    share = channels // groups
-    x_strides, y_strides = build.strides(x), build.strides(node.y)
     residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
-    before = geometry.before[0] * x_strides[1] + geometry.before[1] * x_strides[2]
-    steps = (x_strides[0], geometry.stride[0] * x_strides[1], geometry.stride[1] * x_strides[2])
-    contractions = []
-    for group in range(groups):
-        inward, outward = 4 * group * depth, 4 * group * share
-        added = None
-        if residual is not None:
-            added = Pixels(moved(build.address(residual), outward), build.strides(residual)[:3])
-        contractions.append(
-            Contraction(
-                build,
-                node.epilogue,
-                node.y.shape[:3],
-                Pixels(moved(build.address(x), inward - before), steps),
-                Pixels(moved(build.address(node.y), outward), y_strides[:3]),
-                added,
-                matrix(build, weights.slice(0, group * share, share) if groups > 1 else weights),
-                moved(build.address(bias), outward),
-                tap_offsets(weights.shape[1:], geometry.dilation, x_strides[1:3]),
-                (moved(build.address(node.operands[3]), inward), depth) if node.arity > 3 else None,
-            )
+    depth = node.operands[1].shape[3]
+    contractions = [
+        Contraction(
+            build,
+            node.epilogue,
+            node.y.shape[:3],
+            group.a,
+            group.c,
+            group.residual,
+            matrix(build, group.weights),
+            moved(build.address(node.operands[2]), 4 * group.first),
+            group.offsets,
+            (moved(build.address(node.operands[3]), 4 * number * depth), depth) if node.arity > 3 else None,
         )
+        for number, group in enumerate(groups_of(node, build, node.settings, residual))
+    ]
     if len(contractions) == 1 and contractions[0].is_private:
         contractions[0].multiply_alone()
         return

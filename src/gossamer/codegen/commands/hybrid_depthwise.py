@@ -14,9 +14,9 @@ from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.contract import moved
 from gossamer.codegen.commands.depthwise import multiply
 from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.depthwise import HybridDepthwiseRow
 from gossamer.codegen.kernels.dynamic import HEADER
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
-from gossamer.codegen.kernels.hybrid import HybridDepthwiseRow
 from gossamer.programs.program import Address
 from gossamer.views import View
 

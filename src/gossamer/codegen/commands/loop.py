@@ -7,7 +7,7 @@ Control enters at the condition, which stands behind the body, so that a turn ta
 from __future__ import annotations
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.graph import Kernel
+from gossamer.codegen.graph import BRANCH, LOOP, Kernel
 from gossamer.codegen.kernels.turns import Turns
 from gossamer.codegen.passes.turns import Turn
 from gossamer.programs.team import Jump
@@ -73,9 +73,9 @@ def _turn(loop: Kernel) -> list[Kernel]:
     found: list[Kernel] = []
     for region in loop.regions:
         for kernel in region.kernels:
-            if kernel.kind == "branch":
+            if kernel.kind == BRANCH:
                 found += _turn(kernel)
-            elif kernel.kind != "loop":
+            elif kernel.kind != LOOP:
                 found.append(kernel)
     return found
 
@@ -90,5 +90,5 @@ def _is_short(loop: Kernel) -> bool:
         return True
     turn = _turn(loop)
     inner = [kernel for region in loop.regions for part in region.parts() for kernel in part.kernels]
-    alike = all(_is_short(kernel) for kernel in inner if kernel.kind == "loop")
+    alike = all(_is_short(kernel) for kernel in inner if kernel.kind == LOOP)
     return alike and sum(map(_cost, turn)) <= MEETING * len(turn)

@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer.codegen.commands import Build
+from gossamer.codegen.commands import Build, pair_products
 from gossamer.codegen.dots import Byte, offset
-from gossamer.codegen.graph import Kernel, Quantized
+from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, quads_of, scheme, weights_of, widths
-from gossamer.codegen.kernels.quantized_depthwise import HELD, QuantizedDepthwise, QuantizedRows
+from gossamer.codegen.kernels.quantized_depthwise import HELD, KNOWN, QuantizedDepthwise, QuantizedRows
 from gossamer.programs.program import Address, Word
 from gossamer.schema.enums import TensorType
 from gossamer.targets import Target
 from gossamer.views import Geometry
-
-KNOWN = 49
-"""Elements of the largest filter that is written out."""
 
 TASKS = 16
 """Tasks from which on channels are not shared among threads."""
@@ -56,9 +53,11 @@ class Piece(NamedTuple):
 
 def commands(node: Kernel, build: Build) -> None:
     """One command, and one for each piece when weights are packed."""
+    if node.operands[0].type == TensorType.INT16:
+        pair_products.convolve_depthwise(node, build)
+        return
     x, weights = node.operands[:2]
-    settings: Quantized = node.settings
-    geometry, to, target = settings.geometry, settings.requantizing, build.dots
+    geometry, to, target = node.settings.geometry, node.settings.requantizing, build.dots
     type: Byte = "i8" if x.type == TensorType.INT8 else "u8"
     height, width, channels = weights.shape
     images, lines, columns, _ = node.y.shape

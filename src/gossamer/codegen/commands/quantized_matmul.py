@@ -6,24 +6,25 @@ Operands are [..., M, K] and [..., K, N] of the same leading dimensions; setting
 
 from __future__ import annotations
 
-import numpy as np
-
-from gossamer.codegen.commands import Build
+from gossamer.codegen.commands import Build, pair_products
 from gossamer.codegen.commands.byte_products import byte_of, epilogue_operands
 from gossamer.codegen.commands.contract import multiply
 from gossamer.codegen.commands.matmul import batches
 from gossamer.codegen.commands.tile_contract import contraction
 from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.schema.enums import TensorType
-from gossamer.views import Requantizing
 
 
 def commands(node: Kernel, build: Build) -> None:
     """Two commands, one that packs the second matrices and one that multiplies, for a batch evenly apart."""
-    x, y = node.operands[:2]
-    numbers: Requantizing = node.settings
+    x, y, zeros = node.operands[:3]
+    if x.type == TensorType.INT16:
+        pair_products.multiply(node, build)
+        return
+    numbers = node.settings.requantizing
     residual, parameters = epilogue_operands(node, build)
-    bias = build.constant(np.zeros(y.shape[-1], np.int32))
+    bias = build.address(zeros)
     scales = build.constant(numbers.scales)
     multiply(
         [
@@ -38,7 +39,7 @@ def commands(node: Kernel, build: Build) -> None:
                 [0],
                 byte_of(x),
                 parameters,
-                node.y.type == TensorType.INT32,
+                Sums if node.y.type == TensorType.INT32 else Requantized,
             )
             for batch in batches(node, build, residual, 1)
         ],

@@ -15,6 +15,7 @@ from gossamer.codegen.commands.winograd import grid
 from gossamer.codegen.graph import Kernel, Quantized
 from gossamer.codegen.kernels.contract import LINE
 from gossamer.codegen.kernels.groups import largest_group
+from gossamer.codegen.kernels.outputs import Requantized
 from gossamer.codegen.kernels.quantized_winograd import (
     HEADER,
     PLANES,
@@ -27,13 +28,13 @@ from gossamer.codegen.kernels.quantized_winograd import (
     QuantizedWinogradWeights,
     fits,
     plane_bytes,
+    tiles_of,
 )
 from gossamer.codegen.kernels.winograd import Winograd
 from gossamer.codegen.tiles import quantized_winograd_group
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.schema.enums import TensorType
-from gossamer.targets import Target
-from gossamer.views import View
+from gossamer.views import Requantizing, View
 
 MULTIPLE = 16
 """Of which input and output channels are: whole vectors of every target."""
@@ -57,6 +58,8 @@ def suits(node: Kernel, build: Build) -> bool:
     geometry, numbers = settings.geometry, settings.requantizing
     x, weights, bias = node.operands[:3]
     channels, _, _, depth = weights.shape
+    if not isinstance(numbers, Requantizing):
+        return False
     if build.dots.dot == "signed" or build.extended.tiles:
         return False
     plain = geometry.stride == geometry.dilation == (1, 1) and geometry.kernel == (3, 3) and x.shape[3] == depth
@@ -83,15 +86,9 @@ def _greatest(bias: View) -> int:
     return 1 << 31 if array is None else int(np.abs(array.astype(np.int64)).max())
 
 
-def tiles_of(target: Target) -> int:
-    """How many tiles a microkernel does: six registers have the sums of each, and there are two more."""
-    return 4 if target.registers >= 32 else 2
-
-
 def multiply(node: Kernel, build: Build) -> None:
     """One command; weights are transformed once."""
-    settings: Quantized = node.settings
-    geometry, numbers, target = settings.geometry, settings.requantizing, build.dots
+    geometry, numbers, target = node.settings.geometry, node.settings.requantizing, build.dots
     x, weights, bias = node.operands[:3]
     type = byte_of(x)
     residual, parameters = epilogue_operands(node, build)
@@ -131,11 +128,13 @@ def multiply(node: Kernel, build: Build) -> None:
     out = QuantizedWinogradOutput(
         target.name,
         type,
-        node.epilogue,
-        clamps=(numbers.low, numbers.high) != (least, greatest),
-        large=bool(np.max(numbers.scales) >= 1),
-        deep=deep,
-        together=channels == lanes == y_strides[2] and (residual is None or r_strides[2] == lanes),
+        Requantized(
+            node.epilogue,
+            (numbers.low, numbers.high) != (least, greatest),
+            bool(np.max(numbers.scales) >= 1),
+            together=channels == lanes == y_strides[2] and (residual is None or r_strides[2] == lanes),
+        ),
+        deep,
     )
     v_plane, m_plane = plane_bytes(group, depth, 2), plane_bytes(group, channels, 4)
     top, left = geometry.before

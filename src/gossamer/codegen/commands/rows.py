@@ -6,11 +6,11 @@ from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.contract import matrix, packed, tap_offsets, tile_at_hand
 from gossamer.codegen.expression import Expression, operand_count
 from gossamer.codegen.graph import Kernel
-from gossamer.codegen.kernels.contract import Gemm, last_vector, panels_of
+from gossamer.codegen.kernels.contract import Gemm, panels_of
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.kernels.rows import CONTRACT_ROW, RowPipeline, scratch_bytes
 from gossamer.codegen.passes.rows import Rows
-from gossamer.codegen.tiles import depthwise_tile
+from gossamer.codegen.tiles import depthwise_tile, last_vector
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.views import View
 

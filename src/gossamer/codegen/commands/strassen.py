@@ -130,7 +130,7 @@ def commands(node: Kernel, build: Build) -> None:
 def _packed(weights: View, nv: int, build: Build) -> Address:
     """Sums of constant weights, made once for all kernels that read them so."""
     source, lanes = build.address(weights), build.target.lanes()
-    key = ("strassen", source, weights.shape, nv)
+    key = (StrassenWeights, source, weights.shape, nv)
     known = build.packed(key)
     if known is None:
         channels, depth = weights.shape[0] // 2, weights.shape[3] // 2

@@ -9,12 +9,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from gossamer.codegen.commands.byte_products import QuantizedContraction
+from gossamer.codegen.commands.byte_products import ByteContraction
+from gossamer.codegen.kernels.outputs import Requantized
 from gossamer.codegen.kernels.quantized_contract import STEP
 from gossamer.codegen.kernels.tile_contract import DEPTH, ROWS, SUMS, TileGemm, WithTiles, configuration
 from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import Tile
 from gossamer.programs.program import Address, Word
+from gossamer.records import replace
 
 LEAST_PIXELS = 8
 """Rows of a kernel from which tiles pay: a product of tiles takes 52 cycles, however few of their rows are used."""
@@ -43,21 +45,21 @@ class TileShape(NamedTuple):
         return self.mr * self.rows
 
 
-def contraction(*arguments: Any) -> QuantizedContraction:
+def contraction(*arguments: Any) -> ByteContraction:
     """A product with these fields, in tiles if they are there and suit it."""
-    product = QuantizedContraction(*arguments)
+    product = ByteContraction(*arguments)
     return TileContraction(*arguments) if product.build.extended.tiles and _suits(product) else product
 
 
-def _suits(product: QuantizedContraction) -> bool:
-    if product.sums or product.weight_zero or product.requantizing.nudge or product.depth % STEP:
+def _suits(product: ByteContraction) -> bool:
+    if product.output is not Requantized or product.weight_zero or product.requantizing.nudge or product.depth % STEP:
         return False
     if product.weights.depth < LEAST_DEPTH or product.depth < LEAST_TAP:
         return False
     return _tile_of(product).pixels >= LEAST_PIXELS
 
 
-def _tile_of(product: QuantizedContraction) -> TileShape:
+def _tile_of(product: ByteContraction) -> TileShape:
     return tile_shape(product.rows, product.columns, product.weights.channels, product.taps, product.depth)
 
 
@@ -99,7 +101,7 @@ def _cycles(mr: int, nv: int, rows: int, taps: int, depth: int) -> float:
     return taps * -(-depth // DEPTH) * block + mr * nv * rows * (5, 3.5, 4, 3)[nv - 1] + 60
 
 
-class TileContraction(QuantizedContraction):
+class TileContraction(ByteContraction):
     """The same product in tiles. All kernels of the command have as many rows, so the last ones overlap."""
 
     def _tile(self) -> tuple[Tile, bool]:
@@ -138,10 +140,10 @@ class TileContraction(QuantizedContraction):
             self.tile.mr,
             nv,
             self.type,
-            self.epilogue,
-            conv=self.walk == "taps",
-            rest=blocks_of(self.depth)[1] < self.depth,
-            **self._forms(nv, is_last),
+            replace(self._requantized(), relu=False),
+            self.walk == "taps",
+            blocks_of(self.depth)[1] < self.depth,
+            is_last and self.weights.channels % (nv * self.build.dots.lanes()) > 0,
         )
 
     def _shape(self) -> Address:
@@ -152,7 +154,7 @@ class TileContraction(QuantizedContraction):
         words = self._words() | {"a_stride": a_stride, "c_stride": c_stride, "residual_stride": residual_stride}
         return self.build.block(
             TileGemm.arguments,
-            **words,
+            **TileGemm.arguments.chosen(words),
             rows=self.tile.rows,
             a_tile=a_tile,
             c_tile=c_tile,

@@ -12,7 +12,7 @@ from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.contract import tile_at_hand
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
-from gossamer.codegen.kernels.contract import LINE, UNROLL, Gemm, last_vector, panels_of
+from gossamer.codegen.kernels.contract import LINE, UNROLL, Gemm, panels_of
 from gossamer.codegen.kernels.groups import PREFETCH, largest_group
 from gossamer.codegen.kernels.winograd import (
     Winograd,
@@ -23,7 +23,7 @@ from gossamer.codegen.kernels.winograd import (
     planes_of,
 )
 from gossamer.codegen.passes.winograd import Tiles
-from gossamer.codegen.tiles import winograd_group
+from gossamer.codegen.tiles import last_vector, winograd_group
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.views import Shape, View, Widened
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from gossamer.codegen import elements
+from gossamer.codegen.basis import COMPARED
 from gossamer.codegen.elements import Element, element
 from gossamer.codegen.ir import I32, Function, Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -28,18 +30,9 @@ class ArgReduce(KernelSpec):
     type: str = "f32"
     index: str = "i32"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        outer="i64",
-        count="i64",
-        inner="i64",
-        block="i64",
-        blocks="i64",
-        x_outer="i64",
-        x_step="i64",
-        y_outer="i64",
-    )
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"type": COMPARED, "index": ("i32", "i64")}
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y outer count inner block blocks x_outer x_step y_outer")
 
     @property
     def parts(self) -> tuple[str, ...]:

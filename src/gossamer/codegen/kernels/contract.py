@@ -20,9 +20,13 @@ from contextlib import contextmanager
 from itertools import product
 from typing import ClassVar, Literal, NamedTuple
 
-from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
+from gossamer.codegen.basis import ENDINGS
+from gossamer.codegen.expression import IDENTITY, Expression, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
-from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
+from gossamer.codegen.kernels.groups import PREFETCH
+from gossamer.codegen.kernels.outputs import prefetch_rows, rows_at, store_floats
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.codegen.tiles import closed_tiles
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
 from gossamer.targets import Target
@@ -62,13 +66,6 @@ def panels_of(channels: int, nv: int, lanes: int) -> Panels:
     return Panels(whole, vectors - whole * nv, channels - (vectors - 1) * lanes, vectors)
 
 
-def last_vector(target: Target, tail: int) -> tuple[bool, bool]:
-    """Whether the microkernel of the last panel, in whose last vector ``tail`` channels are, is (ragged, half)."""
-    lanes = target.lanes()
-    half = target.vector_bits == 512 and tail <= lanes // 2
-    return tail != (lanes // 2 if half else lanes), half
-
-
 @record(frozen=True)
 class Gemm(KernelSpec):
     """A microkernel: c = epilogue(bias + a b) for mr rows and nv vectors of channels.
@@ -99,15 +96,7 @@ class Gemm(KernelSpec):
     half: bool = False
     weights: Literal["f32", "f16"] = "f32"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        depth="i64",
-        taps="i64",
-        tap_offsets="ptr",
-        a_stride="i64",
-        c_stride="i64",
-        residual_stride="i64",
-        tail="i64",
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("depth taps *tap_offsets a_stride c_stride residual_stride tail")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -134,6 +123,14 @@ class Gemm(KernelSpec):
         ):
             yield replace(self, ragged=ragged, half=half, prefetch=prefetch, conv=conv)
 
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        isa, lasts = target.name, [(False, False), (True, False)] + [(True, True)] * (target.vector_bits == 512)
+        for (mr, nv), (ragged, half) in product(closed_tiles(target, "gemm"), lasts):
+            yield cls(isa, mr, nv, IDENTITY, ragged=ragged, half=half, prefetch=PREFETCH)
+            yield cls(isa, mr, nv, IDENTITY, True, ragged, True, half=half)
+            yield from (cls(isa, mr, nv, ending, True, ragged, half=half) for ending in ENDINGS)
+
     def emit(self, target: Target) -> str:
         self._check(target)
         module = Module(target)
@@ -155,9 +152,7 @@ class Gemm(KernelSpec):
         residual_rows = rows_at(f, residual, shape.residual_stride, mr) if reads_residual else []
         if reads_residual:
             # Both are needed at the end, together, and may lie in memory: 56x56x64 to 256 takes 0.7 of the time.
-            for row in [*residual_rows, *rows]:
-                for v in range(nv):
-                    f.prefetch(f.offset(row, size * v))
+            prefetch_rows(f, [*residual_rows, *rows], nv)
 
         if self.conv:
             with f.loop(0, shape.taps, carry=sums) as taps:
@@ -169,12 +164,7 @@ class Gemm(KernelSpec):
         else:
             sums = self._depth(f, shape, parts, a, b, following, sums)
 
-        for i, row in enumerate(rows):
-            for v, part in enumerate(parts):
-                operands = [sums[i * nv + v]]
-                if reads_residual:
-                    operands.append(part.load(f.offset(residual_rows[i], size * v)))
-                part.store(apply(self.epilogue, f, operands), f.offset(row, size * v))
+        store_floats(f, self.epilogue, parts, rows, residual_rows, lambda i, v: sums[i * nv + v])
         return module.text()
 
     def _depth(
@@ -242,42 +232,11 @@ class Gemm(KernelSpec):
             raise CompileError(f"{self.name}: there is one operand beside the sum, the residual.")
 
 
-def rows_at(f: Function, first: Value, stride: Value, count: int) -> list[Value]:
-    """Pointers to rows that are a stride apart."""
-    rows = [first]
-    for _ in range(count - 1):
-        rows.append(f.offset(rows[-1], stride))
-    return rows
-
-
 # What both drivers say about the tensors. All offsets and strides are in bytes.
-_GEOMETRY: dict[str, ArgumentType] = {
-    "a": "ptr",
-    "b": "ptr",
-    "bias": "ptr",
-    "c": "ptr",
-    "residual": "ptr",
-    "images": "i64",
-    "rows": "i64",
-    "tiles": "i64",
-    "tile_columns": "i64",
-    "last_column": "i64",
-    "a_image": "i64",
-    "a_row": "i64",
-    "a_column": "i64",
-    "b_image": "i64",
-    "c_image": "i64",
-    "c_row": "i64",
-    "c_column": "i64",
-    "residual_image": "i64",
-    "residual_row": "i64",
-    "residual_column": "i64",
-    "panels": "i64",
-    "panel_bytes": "i64",
-    "panel_bias": "i64",
-    "panel_c": "i64",
-    "panel_residual": "i64",
-}
+_GEOMETRY = (
+    "*a *b *bias *c *residual images rows tiles tile_columns last_column a_image a_row a_column b_image c_image c_row "
+    "c_column residual_image residual_row residual_column panels panel_bytes panel_bias panel_c panel_residual"
+)
 """The tensors of a contraction. Rows of output pixels, ``rows`` in each of ``images``, are cut into ``tiles``.
 
 Tile t begins at column t x ``tile_columns``, but not behind ``last_column``. That makes the last tile of a row overlap
@@ -290,10 +249,10 @@ There are ``panels`` of ``panel_bytes`` bytes in b, which make so many bytes of 
 the channels is one more, ragged, panel (it follows in b).
 """
 
-_OF_A_TILE = ("a", "b", "bias", "c", "residual", "panels", "panel_bytes", "panel_bias", "panel_c", "panel_residual")
+_OF_A_TILE = "*a *b *bias *c *residual panels panel_bytes panel_bias panel_c panel_residual"
 """What counts where there is one tile."""
 
-_KERNELS: dict[str, ArgumentType] = {"kernel": "ptr", "shape": "ptr", "ragged_kernel": "ptr", "ragged_shape": "ptr"}
+_KERNELS = "*kernel *shape *ragged_kernel *ragged_shape"
 """What makes the whole panels, and (null: there is none) the last one."""
 
 
@@ -355,7 +314,7 @@ class ContractTiles(KernelSpec):
     accumulate, and a residual may be c itself only where no tiles overlap. Threads share tiles x panels.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**_GEOMETRY, **_KERNELS)
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_GEOMETRY, _KERNELS)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -390,9 +349,7 @@ class ContractSingle(KernelSpec):
     read at once, which models of some microseconds feel (0.02 us for a layer). Threads share panels.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        **{name: type for name, type in _GEOMETRY.items() if name in _OF_A_TILE}, **_KERNELS
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_OF_A_TILE, _KERNELS)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -417,15 +374,7 @@ class ContractSingle(KernelSpec):
         return module.text()
 
 
-DEPTH_BLOCK = ArgumentBlock(
-    kernel="ptr",
-    last_kernel="ptr",
-    shape="ptr",
-    a_offset="i64",
-    b_offset="i64",
-    next_stride="i64",
-    next_offset="i64",
-)
+DEPTH_BLOCK = ArgumentBlock("*kernel *last_kernel *shape a_offset b_offset next_stride next_offset")
 """A row of the tables of `ContractPanels`: a block of the depth, and the microkernels that add it.
 
 ``last_kernel`` makes the last tile of every row, which may have fewer rows; where it has not, it equals ``kernel``.
@@ -444,7 +393,7 @@ class ContractPanels(KernelSpec):
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        **_GEOMETRY, blocks="ptr", ragged_blocks="ptr", block_count="i64", panel_tasks="i64", tile_tasks="i64"
+        _GEOMETRY, "*blocks *ragged_blocks block_count panel_tasks tile_tasks"
     )
 
     @property

@@ -1,15 +1,19 @@
-"""`contract16`: sums of products of int16 activations and int8 weights, or of int16 with int16.
+"""Sums of products of int16 activations with int8 weights, or with int16, and what becomes of them.
 
-Sums stay integers: int32 where they cannot leave it or may wrap there, else int64. Maps that follow make something of
-them; so rows of sums are as long as panels are, and their last channels are for nobody.
+Sums are int32 where they cannot leave it or may wrap there, else int64. `gossamer.codegen.kernels.outputs` makes int16
+of them; without that, they are the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, Literal, get_args
 
-from gossamer.codegen.ir import F32, I32, I64, Function, Module, Part, Value, vector
+from gossamer.codegen.basis import WORDS_ADDED
+from gossamer.codegen.expression import IDENTITY, name_of
+from gossamer.codegen.ir import F32, I32, I64, Arguments, Function, Module, Part, Value, vector
+from gossamer.codegen.kernels.outputs import WALK, Rescaled, Rounding, rows_at
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -20,82 +24,95 @@ BLOCK = 128
 
 UNROLL = 2
 
+ROWS = 4
+"""Pixels of a tile, if there are so many."""
+
+
+def vectors_of(target: Target) -> int:
+    """Vectors of channels of a tile, if there are so many."""
+    return 2 if target.lanes() >= 8 else 4
+
+
+def _named(output: Rescaled | None) -> tuple[str, ...]:
+    """An output in a kernel's name."""
+    return ("sums",) if output is None else (output.rounding, name_of(output.epilogue))
+
 
 @record(frozen=True)
-class Contract16(KernelSpec):
-    """y[pixel, channel] = sum over taps and depth of x w, for tiles of ``mr`` pixels and panels of ``nv`` vectors.
+class PairGemm(KernelSpec):
+    """A microkernel: c = output(a b) for mr rows of int16 and nv vectors of channels with int8 weights.
 
-    ``x`` are int16 pixels, whose taps begin ``tap_offsets`` bytes behind them and are ``depth`` elements deep. ``w``
-    are int8 panels [panel][tap][pair of depth][channel][2]: what `Pack` makes of pairs, as if they were float16; an
-    odd depth ends with a pair whose second weight is read and not used. ``y`` has whole panels, of int32 sums that may
-    wrap, or, ``wide``, of int64.
+    ``void k(ptr a, ptr b, ptr bias, ptr c, ptr residual, ptr next, ptr shape)``. b is a panel of weights, [tap][pair of
+    depth][channel][2]: what `Pack` makes of pairs, as if they were float16; an odd depth ends with a pair whose second
+    weight is read and not used. ``bias`` are the numbers of its channels that the output takes, of whole vectors.
+    ``shape`` is the argument block of `WALK`, with ``depth`` in elements and ``tail``, the channels in the last vector
+    if the kernel is ragged, and what the output asks for.
 
-    A tile begins at column t x mr of a row; those that would be behind the last column are the last column again.
-    Threads share panels x tiles.
+    Sums have 32 bits and wrap, or, ``wide``, 64. Without an ``output`` they are the result, of 32 bits.
     """
 
     mr: int
     nv: int
+    output: Rescaled | None = None
     wide: bool = False
+    ragged: bool = False
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        w="ptr",
-        y="ptr",
-        images="i64",
-        rows="i64",
-        columns="i64",
-        x_image="i64",
-        x_row="i64",
-        x_column="i64",
-        y_image="i64",
-        y_row="i64",
-        y_column="i64",
-        taps="i64",
-        tap_offsets="ptr",
-        depth="i64",
-        panels="i64",
-    )
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(WALK, Rescaled.words)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("i16", "contract", "i64" if self.wide else "i32", f"{self.mr}x{self.nv}")
+        return ("i16", "gemm", "wide" * self.wide, *_named(self.output), f"{self.mr}x{self.nv}")
+
+    @property
+    def variant(self) -> str:
+        return "ragged" * self.ragged
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        outputs: list[tuple[Rescaled | None, bool]] = [(None, False)]
+        for rounding, ending in product(get_args(Rounding), (IDENTITY, WORDS_ADDED)):
+            outputs += [(Rescaled(rounding, ending), wide) for wide in {False, rounding != "twice"}]
+        for mr, nv, ragged in product((1, ROWS), {1, vectors_of(target)}, (False, True)):
+            yield from (cls(target.name, mr, nv, output, wide, ragged) for output, wide in outputs)
 
     def emit(self, target: Target) -> str:
         if (self.mr + 1) * self.nv + 1 > target.registers:
             raise CompileError(f"{self.name}: {target.name} has {target.registers} registers.")
         module = Module(target)
-        f = module.driver()
-        a = f.arguments(self.arguments)
-        mr, nv, lanes = self.mr, self.nv, f.lanes
-        narrow = vector("i32", lanes)
-        total = vector("i64", lanes) if self.wide else narrow
-        pairs = (a.depth + 1) // 2
-        step = nv * lanes * 2
-        tiles = (a.columns + (mr - 1)) // mr
-        with f.share(a.panels * a.images * a.rows * tiles) as task:
-            line = task // tiles
-            first = (task - line * tiles) * mr
-            row = line % a.rows
-            image = (line // a.rows) % a.images
-            panel = line // (a.rows * a.images)
-            columns = [f.least(first + i, a.columns - 1) for i in range(mr)]
-            x = f.offset(f.offset(a.x, image * a.x_image), row * a.x_row)
-            y = f.offset(f.offset(a.y, image * a.y_image), row * a.y_row)
-            y = f.offset(y, panel * (nv * lanes * (8 if self.wide else 4)))
-            w = f.offset(a.w, panel * (a.taps * pairs * step))
-            pixels = [f.offset(x, column * a.x_column) for column in columns]
-
-            with f.loop(0, a.taps, carry=[f.constant(total, 0)] * (mr * nv)) as taps:
-                move = f.load(I64, f.at(a.tap_offsets, taps.index, "i64"))
-                starts = [f.offset(pixel, move) for pixel in pixels]
-                panel_w = f.offset(w, taps.index * (pairs * step))
-                taps.hand_on(self._tap(f, starts, panel_w, a.depth, taps.values))
-            for i, column in enumerate(columns):
-                to = f.offset(y, column * a.y_column)
-                for v in range(nv):
-                    f.store(taps.results[i * nv + v], f.at(to, v * lanes, total.element))
+        f = module.microkernel("a", "b", "bias", "c", "residual", "next", "shape")
+        x, b, bias, c, residual, _, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        mr, nv = self.mr, self.nv
+        pairs = (shape.depth + 1) // 2
+        total = vector("i64" if self.wide else "i32", f.lanes)
+        with f.loop(0, shape.taps, carry=[f.constant(total, 0)] * (mr * nv)) as taps:
+            tap = f.offset(x, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
+            weights = f.offset(b, taps.index * (pairs * (nv * f.lanes * 2)))
+            taps.hand_on(self._tap(f, rows_at(f, tap, shape.a_stride, mr), weights, shape.depth, taps.values))
+        self._finish(f, shape, taps.results, bias, c, residual)
         return module.text()
+
+    def _finish(self, f: Function, shape: Arguments, sums: list[Value], bias: Value, c: Value, residual: Value) -> None:
+        """Make the result of the sums and store it."""
+        output, lanes = self.output, f.lanes
+        rows, others = (
+            rows_at(f, start, stride, self.mr)
+            for start, stride in ((c, shape.c_stride), (residual, shape.residual_stride))
+        )
+        store = None if output is None else output.storing(f, shape, shape.parameters)
+        for v in range(self.nv):
+            part = Part(f, f.f32, shape.tail if self.ragged and v == self.nv - 1 else None)
+            numbers = []
+            if output is not None:
+                numbers = output.numbers(Part(f, f.f32), f.offset(bias, output.item * lanes * v), shape.numbers)
+            for i, row in enumerate(rows):
+                sum = sums[i * self.nv + v]
+                if store is None:
+                    part.store(sum, f.offset(row, 4 * lanes * v))
+                else:
+                    store(part, sum, numbers, f.offset(row, 2 * lanes * v), f.offset(others[i], 2 * lanes * v))
 
     def _tap(self, f: Function, x: list[Value], w: Value, depth: Value, sums: list[Value]) -> list[Value]:
         """The sums plus one tap."""
@@ -188,45 +205,47 @@ def _products(f: Function, x: tuple[Value, Value], w: Value) -> Value:
     return f.wrapping("add", *products)
 
 
+def _storing(f: Function, a: Arguments, output: Rescaled | None, item: int) -> tuple[Callable[..., None], int]:
+    """How a driver stores a vector of sums, of ``item`` bytes each, at an address, for channels from one on, with a
+    residual; and the bytes of an element of what it stores."""
+    if output is None:
+        return lambda part, sum, to, first, residual=None: part.store(sum, to), item
+    store = output.storing(f, a, a.parameters)
+
+    def rescaled(part: Part, sum: Value, to: Value, first: Value, residual: Value | None = None) -> None:
+        store(part, sum, output.numbers(part, f.offset(a.bias, first * output.item), a.numbers), to, residual)
+
+    return rescaled, 2
+
+
 @record(frozen=True)
 class Depthwise16(KernelSpec):
-    """y[pixel, channel] = sum over the kernel of x w, channel by channel: int16 and int8 to int32.
+    """y[pixel, channel] = output(sum over the kernel of x w), channel by channel: int16 and int8 to int16, or int32.
 
     There are at most 256 taps. Channels are contiguous everywhere. Strides are in bytes: from image to image, from
     pixel to pixel of y (``x_step_row``, ``x_step_column``), and from tap to tap (``x_row``, ``x_column``; ``w_row``,
-    ``w_column``). Threads share images x rows.
+    ``w_column``). ``bias`` are the numbers of the channels that the output takes. Threads share images x rows.
     """
 
+    output: Rescaled | None = None
+
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"output": (None, Rescaled("once"))}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        w="ptr",
-        y="ptr",
-        images="i64",
-        rows="i64",
-        columns="i64",
-        channels="i64",
-        kernel_rows="i64",
-        kernel_columns="i64",
-        x_image="i64",
-        x_step_row="i64",
-        x_step_column="i64",
-        x_row="i64",
-        x_column="i64",
-        w_row="i64",
-        w_column="i64",
-        y_image="i64",
-        y_row="i64",
-        y_column="i64",
+        "*x *w *bias *y images rows columns channels kernel_rows kernel_columns x_image x_step_row x_step_column x_row "
+        "x_column w_row w_column y_image y_row y_column",
+        Rescaled.words,
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("i16", "depthwise", "i32")
+        return ("i16", "dwconv", *_named(self.output))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
+        store, item = _storing(f, a, self.output, 4)
         with f.share(a.images * a.rows) as task:
             image = task // a.rows
             row = task - image * a.rows
@@ -249,7 +268,7 @@ class Depthwise16(KernelSpec):
                             weight = _widened(f, part.load(w_at, 0, "i8"), "i32")
                             taps.hand_on([f.wrapping("add", taps.values[0], f.wrapping("mul", value, weight))])
                         kernel.hand_on(taps.results)
-                    part.store(kernel.results[0], f.at(to, at, "i32"))
+                    store(part, kernel.results[0], f.offset(to, at * item), at)
 
                 f.vectors(a.channels, channels, size=1, masked=target.vector_bits == 512)
         return module.text()
@@ -257,34 +276,33 @@ class Depthwise16(KernelSpec):
 
 @record(frozen=True)
 class Product16(KernelSpec):
-    """y[row, column] = sum over depth of x[row, depth] w[depth, column]: int16 and int16 to int64.
+    """y[row, column] = output(sum over depth of x[row, depth] w[depth, column]): int16 and int16 to int16, or int64.
 
-    Columns are contiguous in w and y; all else has a stride in bytes. Threads share the rows.
+    Columns are contiguous in w and y; all else has a stride in bytes. ``bias`` are the numbers of the columns that the
+    output takes. Threads share the rows.
     """
 
+    output: Rescaled | None = None
+
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"output": (None, Rescaled("once"))}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        w="ptr",
-        y="ptr",
-        rows="i64",
-        depth="i64",
-        columns="i64",
-        x_row="i64",
-        x_depth="i64",
-        w_depth="i64",
-        y_row="i64",
+        "*x *w *bias *y *residual rows depth columns x_row x_depth w_depth y_row residual_row",
+        Rescaled.words,
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("i16", "product", "i64")
+        return ("i16", "product", *_named(self.output))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
+        store, item = _storing(f, a, self.output, 8)
         with f.share(a.rows) as row:
             x, y = f.offset(a.x, row * a.x_row), f.offset(a.y, row * a.y_row)
+            residual = f.offset(a.residual, row * a.residual_row)
 
             def columns(at: Value, parts: list[Part], _: list[Value]) -> None:
                 (part,) = parts
@@ -294,7 +312,7 @@ class Product16(KernelSpec):
                     others = part.load(f.at(f.offset(a.w, depth.index * a.w_depth), at, "i16"), 0, "i16")
                     product = f.wrapping("mul", value, _widened(f, others, "i32"))
                     depth.hand_on([f.wrapping("add", depth.values[0], _widened(f, product, "i64"))])
-                part.store(depth.results[0], f.at(y, at, "i64"))
+                store(part, depth.results[0], f.offset(y, at * item), at, f.offset(residual, at * item))
 
             f.vectors(a.columns, columns, size=1, masked=target.vector_bits == 512)
         return module.text()
@@ -310,17 +328,7 @@ class Dot16(KernelSpec):
     type: Literal["i8", "i16"] = "i16"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        w="ptr",
-        y="ptr",
-        rows="i64",
-        columns="i64",
-        depth="i64",
-        x_row="i64",
-        x_column="i64",
-        w_column="i64",
-        y_row="i64",
-        y_column="i64",
+        "*x *w *y rows columns depth x_row x_column w_column y_row y_column"
     )
 
     @property

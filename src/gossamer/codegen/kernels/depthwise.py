@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import ClassVar
 
+from gossamer.codegen.basis import ACTIVATIONS, PIXELS, WINDOWS
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, PTR, Arguments, Function, Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -23,6 +24,9 @@ MAX_KERNEL_ROWS = 64
 
 MULTIPLIERS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32)
 """Output channels of an input channel for which there are kernels; for others, the channels are repeated first."""
+
+
+_WORDS = "channels columns kernel_rows kernel_columns x_column x_step x_tap y_column weight_column"
 
 
 @record(frozen=True)
@@ -48,17 +52,11 @@ class DepthwiseRow(KernelSpec):
     kernel: tuple[int, int, int] | None = None
     multiplier: int = 1
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        channels="i64",
-        columns="i64",
-        kernel_rows="i64",
-        kernel_columns="i64",
-        x_column="i64",
-        x_step="i64",
-        x_tap="i64",
-        y_column="i64",
-        weight_column="i64",
-    )
+    endings: ClassVar[tuple[Expression, ...]] = (IDENTITY, *ACTIVATIONS)
+    windows: ClassVar[tuple[tuple[int, int, int], ...]] = WINDOWS
+    """With which kernels ship that have their window written out."""
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_WORDS)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -73,6 +71,12 @@ class DepthwiseRow(KernelSpec):
         # There are at least so many pixels, and what is known of a kernel is among the arguments.
         for kernel, pixels in product(dict.fromkeys((self.kernel, None)), range(self.pixels, 0, -1)):
             yield replace(self, kernel=kernel, pixels=pixels)
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        yield from (cls(target.name, pixels, multiplier=number) for pixels, number in product(PIXELS, MULTIPLIERS))
+        for pixels, ending, window in product(PIXELS, cls.endings, cls.windows):
+            yield cls(target.name, pixels, ending, window)
 
     def emit(self, target: Target) -> str:
         if operand_count(self.epilogue) > 1:
@@ -176,6 +180,39 @@ class DepthwiseRow(KernelSpec):
         return down.results[:-1]
 
 
+@record(frozen=True)
+class HybridDepthwiseRow(DepthwiseRow):
+    """A microkernel: y = epilogue((sum of x w) * weight scale * image scale + bias) for one row, as `DepthwiseRow`.
+
+    It is LiteRT's own ``DepthwiseConvHybridPerChannel``, whose integers are small enough for floats: 514 products of
+    255 and 128 stay below 2^24. The last channels, ``channels`` modulo 4, are multiplied by the image's scale first, as
+    LiteRT does it. Behind ``bias`` by ``scales`` bytes are the weights' scales; ``scale`` points to that of the image.
+    """
+
+    endings = (IDENTITY,)
+    windows = WINDOWS[:2]
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_WORDS, "scales *scale")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("hybrid", *super().parts)
+
+    def _around(self, f: Function, shape: Arguments, part: Part, bias: Value) -> tuple[Value, Callable[[Value], Value]]:
+        of_weights, of_image = part.load(f.offset(bias, shape.scales)), part.splat(f.load(F32, shape.scale))
+        own = part.load(bias)
+        first, second = of_weights, of_image
+        if part.type.lanes == 1:
+            first, second = of_image, of_weights
+        elif part.count is not None:
+            whole = Part(f, part.type, part.count & -4).mask
+            first, second = (
+                f.emit(part.type, f"select {whole}, {one}, {other}")
+                for one, other in ((of_weights, of_image), (of_image, of_weights))
+            )
+        return part.constant(0.0), lambda sum: sum * first * second + own
+
+
 class _Pixels:
     """The input of a vector of output channels, which begin ``at`` bytes behind the first."""
 
@@ -230,24 +267,8 @@ class Depthwise(KernelSpec):
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        kernel="ptr",
-        shape="ptr",
-        last_shape="ptr",
-        x="ptr",
-        weights="ptr",
-        bias="ptr",
-        y="ptr",
-        images="i64",
-        rows="i64",
-        chunks="i64",
-        by_chunk="i64",
-        kernel_rows="i64",
-        chunk_bytes="i64",
-        x_image="i64",
-        x_step="i64",
-        x_row="i64",
-        y_image="i64",
-        y_row="i64",
+        "*kernel *shape *last_shape *x *weights *bias *y images rows chunks by_chunk kernel_rows chunk_bytes x_image "
+        "x_step x_row y_image y_row"
     )
 
     @property

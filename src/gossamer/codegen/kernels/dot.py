@@ -6,8 +6,11 @@ once more, and read more of them than there are. Here every output channel is a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import ClassVar, Literal
 
+from gossamer.codegen.basis import ENDINGS
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, Arguments, Function, Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -52,23 +55,21 @@ class Dot(KernelSpec):
     weights: Literal["f32", "f16"] = "f32"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        w="ptr",
-        bias="ptr",
-        y="ptr",
-        residual="ptr",
-        channels="i64",
-        depth="i64",
-        x_row="i64",
-        w_row="i64",
-        y_row="i64",
-        residual_row="i64",
+        "*x *w *bias *y *residual channels depth x_row w_row y_row residual_row"
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
         type = "f32" if self.weights == "f32" else f"f32_{self.weights}w"
         return (type, "dot", name_of(self.epilogue), f"{self.rows}x{self.nr}")
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for rows, nr, ending in product(range(1, MAX_ROWS + 1), (1, 2, 4), (*ENDINGS, ("logistic", 0), ("tanh", 0))):
+            if (rows + 1) * nr <= target.registers:
+                yield cls(target.name, rows, nr, ending)
+                if ending == IDENTITY:
+                    yield cls(target.name, rows, nr, ending, "f16")
 
     def emit(self, target: Target) -> str:
         self._check(target)

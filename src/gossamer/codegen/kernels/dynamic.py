@@ -15,8 +15,8 @@ The rules are those of two libraries, to the bit; a range always contains 0:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from gossamer.codegen.dots import Byte, narrowed, rounded
 from gossamer.codegen.ir import F32, I32, Function, Module, Part, Value, vector
@@ -172,9 +172,9 @@ class QuantizeRows(KernelSpec):
     type: Byte = "i8"
     together: int = 1
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr", y="ptr", rows="i64", count="i64", x_row="i64", y_row="i64"
-    )
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"together": (1, 4)}
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y rows count x_row y_row")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -247,17 +247,7 @@ class Range(KernelSpec):
     rows each: y is [images, 2, BLOCKS]. Strides are in bytes. Threads share images x blocks.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        images="i64",
-        rows="i64",
-        columns="i64",
-        count="i64",
-        x_image="i64",
-        x_row="i64",
-        x_column="i64",
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y images rows columns count x_image x_row x_column")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -294,7 +284,7 @@ class Grids(KernelSpec):
     rule: Rule
     type: Byte = "i8"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(x="ptr", y="ptr", images="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y images")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -329,19 +319,7 @@ class QuantizeImages(KernelSpec):
     type: Byte = "i8"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        headers="ptr",
-        images="i64",
-        rows="i64",
-        columns="i64",
-        count="i64",
-        x_image="i64",
-        x_row="i64",
-        x_column="i64",
-        y_image="i64",
-        y_row="i64",
-        y_column="i64",
+        "*x *y *headers images rows columns count x_image x_row x_column y_image y_row y_column"
     )
 
     @property

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any, ClassVar
 
 from gossamer.codegen import elements
-from gossamer.codegen.elements import element
+from gossamer.codegen.basis import RELU, RELU6, SILU, WORD_MAPS
+from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS, element
 from gossamer.codegen.expression import (
+    FUNCTIONS,
+    IDENTITY,
     Expression,
     apply,
     calls,
@@ -18,15 +23,14 @@ from gossamer.codegen.expression import (
 )
 from gossamer.codegen.ir import Module, Part, Value, vector
 from gossamer.codegen.quantized import read_row
-from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
 from gossamer.targets import Target
 
 MAX_OPERANDS = 8
 
-_WORDS: dict[str, ArgumentType] = {"": "ptr", "_row": "i64", "_column": "i64"}
-_OPERANDS = {f"x{number}{word}": type for number in range(MAX_OPERANDS) for word, type in _WORDS.items()}
+_OPERANDS = (f"*x{number} x{number}_row x{number}_column" for number in range(MAX_OPERANDS))
 
 
 @record(frozen=True)
@@ -49,17 +53,9 @@ class Map(KernelSpec):
     operands: str = "v"
     types: tuple[str, ...] = ()
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        y="ptr",
-        rows="i64",
-        columns="i64",
-        count="i64",
-        block="i64",
-        blocks="i64",
-        y_row="i64",
-        y_column="i64",
-        **_OPERANDS,
-    )
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*y rows columns count block blocks y_row y_column", *_OPERANDS)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -70,6 +66,56 @@ class Map(KernelSpec):
     @property
     def _types(self) -> tuple[str, ...]:
         return self.types or ("f32",) * (len(self.operands) + 1)
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        isa = target.name
+        if target.base is not None:
+            names = ("lookup", "lookuprow") if target.has("avx512vbmi") else ()
+            yield from (spec for name in names for spec in cls._of(isa, name, "i8"))
+            return
+        for (type, other), letter in product(product(ELEMENT_OF.values(), repeat=2), "vs"):
+            yield cls(isa, IDENTITY, letter, () if type == other == "f32" else (type, other))
+        # Every function of every type that it has, of tensors and of single elements; and every conversion.
+        for name, function in FUNCTIONS.items():
+            if name.startswith("to") and name[2:] in ELEMENTS:
+                continue  # which is a conversion
+            for type, of in ELEMENTS.items():
+                if of.computed == type and of.kind in function.emit and function.bits in (0, of.bits):
+                    yield from cls._of(isa, name, type)
+        # int16 are computed in 32 bits: one operator is a function of these, or of two that are on the same scale.
+        for name, function in FUNCTIONS.items():
+            if function.reads is not None and function.arity == 2 and function.bits == 32:
+                for source, small in product(("i16", "i32"), ("i8", "u8", "i16")):
+                    inner = 0 if source == "i32" else ("toi32", 0)
+                    yield cls(isa, (name, inner, 1), "vp", (source, "i32", small))
+        for expression, letters in WORD_MAPS:
+            numbers = ("i32",) * (operand_count(expression) - 2)
+            for both in ("vv", "vs", "sv"):
+                yield cls(isa, expression, both + letters, ("i16", "i16", *numbers, "i16"))
+        # What follows in one pass is read only once: sums and products with an activation, and the like of two.
+        for first, letters in product(("add", "mul", "sub"), ("vv", "vs")):
+            yield from (cls(isa, (ending[0], (first, 0, 1)), letters) for ending in (RELU, RELU6))
+        yield cls(isa, SILU, "v")
+
+    @classmethod
+    def _of(cls, isa: str, name: str, type: str) -> Iterator[KernelSpec]:
+        function = FUNCTIONS[name]
+        tensors = function.arity - (function.reads is not None)
+        types = [type] * tensors
+        if function.chooses:
+            types[0] = "bool"
+        # Tables are of bytes; other parameters are words.
+        for of_parameters in ("",) if function.reads is None else ("u8",) if function.of_parameters else ("i32",):
+            result = of_parameters if function.of_parameters else function.result or type
+            all_types = (*types, *[of_parameters] * bool(of_parameters), result)
+            for letters in product("vs", repeat=tensors):
+                operands = "".join(letters) + "p" * bool(of_parameters)
+                if name == "lookuprow" and operands[1] != "s":
+                    continue
+                if function.of_parameters:
+                    all_types = ("u8",) * len(all_types)  # whatever they mean
+                yield cls(isa, (name, *range(function.arity)), operands, () if set(all_types) == {"f32"} else all_types)
 
     def emit(self, target: Target) -> str:
         self._check()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from string import Template
+from typing import get_args
 
 from gossamer.codegen.kernels.walk import CONVENTIONS, Convention, load_words
 from gossamer.codegen.spec import KernelSpec
@@ -38,6 +40,11 @@ class EnterSpec(KernelSpec):
     @property
     def variant(self) -> str:
         return self.convention
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        conventions = get_args(Convention) if target.triple.startswith("x86_64") else ("",)
+        yield from (cls(target.name, convention) for convention in conventions)
 
     def emit(self, target: Target) -> str:
         return _TEXT.substitute(

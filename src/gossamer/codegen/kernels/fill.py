@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from gossamer.codegen.ir import Module, Type, Value, vector
 from gossamer.codegen.kernels.move import SIZES, in_pieces
@@ -22,21 +23,11 @@ class Fill(KernelSpec):
 
     bits: int
 
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"bits": SIZES}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        destination="ptr",
-        groups="i64",
-        rows="i64",
-        columns="i64",
-        run="i64",
-        block="i64",
-        blocks="i64",
-        source_group="i64",
-        source_row="i64",
-        source_column="i64",
-        destination_group="i64",
-        destination_row="i64",
-        destination_column="i64",
+        "*source *destination groups rows columns run block blocks source_group source_row source_column "
+        "destination_group destination_row destination_column"
     )
 
     @property

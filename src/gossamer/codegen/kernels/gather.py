@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from gossamer.codegen.ir import I64, Arguments, Function, Module, Value, vector
 from gossamer.codegen.kernels.move import SIZES, in_pieces
@@ -11,7 +12,7 @@ from gossamer.errors import CompileError
 from gossamer.records import record
 from gossamer.targets import Target
 
-AXIS = ArgumentBlock(limit="i64", step="i64")
+AXIS = ArgumentBlock("limit step")
 """What the kernel knows of a component of an index vector: it is less than ``limit``, and a unit of it is ``step``
 bytes of the tensor."""
 
@@ -34,30 +35,11 @@ class Gather(KernelSpec):
     clamps: bool = False
     puts: bool = False
 
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"bits": SIZES, "index_bits": (16, 32, 64)}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        indices="ptr",
-        axes="ptr",
-        fault="ptr",
-        components="i64",
-        groups="i64",
-        positions="i64",
-        rows="i64",
-        columns="i64",
-        block="i64",
-        blocks="i64",
-        index_group="i64",
-        index_position="i64",
-        index_component="i64",
-        x_group="i64",
-        x_position="i64",
-        x_row="i64",
-        x_column="i64",
-        y_group="i64",
-        y_position="i64",
-        y_row="i64",
-        y_column="i64",
+        "*x *y *indices *axes *fault components groups positions rows columns block blocks index_group index_position "
+        "index_component x_group x_position x_row x_column y_group y_position y_row y_column"
     )
 
     @property

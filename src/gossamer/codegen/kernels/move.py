@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from gossamer.codegen.ir import Function, Module, Type, Value, vector
 from gossamer.codegen.kernels.pack import transpose
@@ -54,20 +54,8 @@ class Copy(KernelSpec):
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        destination="ptr",
-        groups="i64",
-        rows="i64",
-        columns="i64",
-        run="i64",
-        block="i64",
-        blocks="i64",
-        source_group="i64",
-        source_row="i64",
-        source_column="i64",
-        destination_group="i64",
-        destination_row="i64",
-        destination_column="i64",
+        "*source *destination groups rows columns run block blocks source_group source_row source_column "
+        "destination_group destination_row destination_column"
     )
 
     @property
@@ -118,24 +106,11 @@ class Transpose(KernelSpec):
 
     bits: int
 
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"bits": SIZES}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        destination="ptr",
-        groups="i64",
-        planes="i64",
-        rows="i64",
-        columns="i64",
-        count="i64",
-        source_group="i64",
-        source_plane="i64",
-        source_row="i64",
-        source_column="i64",
-        source_element="i64",
-        destination_group="i64",
-        destination_plane="i64",
-        destination_row="i64",
-        destination_column="i64",
-        destination_element="i64",
+        "*source *destination groups planes rows columns count source_group source_plane source_row source_column "
+        "source_element destination_group destination_plane destination_row destination_column destination_element"
     )
 
     @property
@@ -314,18 +289,7 @@ class Border(KernelSpec):
     ``left`` and the last ``right`` are border, then ``bottom`` bytes. Threads share the images.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        y="ptr",
-        images="i64",
-        image="i64",
-        rows="i64",
-        row="i64",
-        top="i64",
-        bottom="i64",
-        left="i64",
-        right="i64",
-        value="i64",
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*y images image rows row top bottom left right value")
 
     @property
     def parts(self) -> tuple[str, ...]:

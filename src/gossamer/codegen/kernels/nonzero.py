@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+from gossamer.codegen.basis import NUMBERS
 from gossamer.codegen.elements import element
 from gossamer.codegen.ir import Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -20,9 +22,9 @@ class Nonzero(KernelSpec):
 
     type: str
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr", y="ptr", rows="i64", count="i64", x_row="i64", y_row="i64", fault="ptr"
-    )
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"type": NUMBERS}
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y rows count x_row y_row *fault")
 
     @property
     def parts(self) -> tuple[str, ...]:

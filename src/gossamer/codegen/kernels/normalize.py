@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from gossamer.codegen import floats
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, Function, Module, Part, Value
-from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
 from gossamer.targets import Target
@@ -19,10 +19,7 @@ VECTORS = 4
 MAX_OPERANDS = 4
 """Of the epilogue, beside the normalized value."""
 
-_OPERANDS: dict[str, ArgumentType] = {}
-for _number in range(1, MAX_OPERANDS + 1):
-    _OPERANDS |= {f"x{_number}": "ptr", f"x{_number}_row": "i64"}
-
+_OPERANDS = (f"*x{number} x{number}_row" for number in range(1, MAX_OPERANDS + 1))
 
 Norm = Literal["layer", "rms", "l2"]
 
@@ -44,9 +41,7 @@ class Normalize(KernelSpec):
     epilogue: Expression = IDENTITY
     operands: str = ""
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr", y="ptr", epsilon="ptr", rows="i64", count="i64", x_row="i64", y_row="i64", **_OPERANDS
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y *epsilon rows count x_row y_row", *_OPERANDS)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -127,9 +122,7 @@ class LocalResponse(KernelSpec):
     is added, the last one taken away.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr", y="ptr", factors="ptr", rows="i64", count="i64", radius="i64", x_row="i64", y_row="i64"
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y *factors rows count radius x_row y_row")
 
     @property
     def parts(self) -> tuple[str, ...]:

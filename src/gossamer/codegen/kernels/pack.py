@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from gossamer.codegen.ir import BYTES, Function, Module, Part, Value, vector
@@ -38,23 +39,18 @@ class Pack(KernelSpec):
     packed: Literal["f32", "f16"] = "f32"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        destination="ptr",
-        channels="i64",
-        depth="i64",
-        source_row="i64",
-        nv="i64",
-        panels="i64",
-        rest_nv="i64",
-        images="i64",
-        source_image="i64",
-        destination_image="i64",
+        "*source *destination channels depth source_row nv panels rest_nv images source_image destination_image"
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
         types = (self.weights, self.packed) if self.weights != self.packed else (self.weights,)
         return (*types, "pack", "depth" if self.by_depth else "channel")
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for by_depth in (False, True):
+            yield from (cls(target.name, by_depth, *types) for types in (("f32",), ("f16",), ("f16", "f16")))
 
     def emit(self, target: Target) -> str:
         if (self.weights, self.packed) == ("f32", "f16"):

@@ -13,9 +13,11 @@ output share interleaved columns: one has the weights w0 w1 w2 0, the other 0 w0
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import ClassVar
 
+from gossamer.codegen.basis import BYTES
 from gossamer.codegen.dots import Byte
 from gossamer.codegen.ir import F32, I32, I64, Function, Module, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -108,29 +110,21 @@ class PackDepthwise(KernelSpec):
     item: int
     layers: int = 1
 
+    targets = "bytes"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        bias="ptr",
-        scales="ptr",
-        destination="ptr",
-        table="ptr",
-        blocks="i64",
-        block_bytes="i64",
-        width="i64",
-        parts="i64",
-        rows="i64",
-        first="i64",
-        channels="i64",
-        output_rows="i64",
-        quads="i64",
-        scale_step="i64",
-        input_zero="i64",
-        weight_zero="i64",
+        "*source *bias *scales *destination *table blocks block_bytes width parts rows first channels output_rows "
+        "quads scale_step input_zero weight_zero"
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
         return (self.weights, "dwpack", f"{self.item}x{self.layers}")
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        items = {scheme(target, width).item for width in widths(target)}
+        yield from (cls(target.name, *form) for form in product(BYTES, items, (1, 2)))
 
     def emit(self, target: Target) -> str:
         module = Module(target)

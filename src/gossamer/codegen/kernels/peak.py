@@ -20,7 +20,7 @@ READS = 8
 class MultiplyAdd(KernelSpec):
     """``turns`` times `CHAINS` multiply-adds of vectors in every thread. Each thread has 64 bytes of y."""
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(y="ptr", turns="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*y turns")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class MultiplyAdd(KernelSpec):
 class Read(KernelSpec):
     """Add up ``count`` floats of x, a multiple of `READS` vectors, in shares. Each thread has 64 bytes of y."""
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(x="ptr", y="ptr", count="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y count")
 
     @property
     def parts(self) -> tuple[str, ...]:

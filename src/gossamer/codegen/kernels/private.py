@@ -19,9 +19,7 @@ class Private(KernelSpec):
     Threads share what the kernel shares, or, if ``alone`` is 1, every thread does all of it.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        kernel="ptr", block="ptr", words="i64", position="i64", scratch_thread="i64", alone="i64"
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*kernel *block words position scratch_thread alone")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from gossamer.codegen.ir import Module, Part, Value, vector
+from gossamer.codegen.kernels.move import SIZES
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.records import record
 from gossamer.targets import Target
@@ -20,7 +22,9 @@ class Push(KernelSpec):
 
     bits: int
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(x="ptr", y="ptr", rows="i64", count="i64")
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"bits": SIZES}
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y rows count")
 
     @property
     def parts(self) -> tuple[str, ...]:

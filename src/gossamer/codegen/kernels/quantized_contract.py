@@ -1,7 +1,6 @@
-"""`quantized_contract`: the tiles of `contract` for bytes: sums of products in 32 bits, brought back to bytes.
+"""`quantized_contract`: the tiles of `contract` for bytes: sums of products in 32 bits, and what becomes of them.
 
-``c = clamp(round(float32(bias + sum of (a - a_zero) * (b - b_zero)) * scale) + c_zero)``: rounded to nearest even, with
-a scale for each channel, which is what XNNPACK computes. Drivers are those of `contract`, which know bytes only.
+``bias + sum of (a - a_zero) * (b - b_zero)`` is exact. Drivers are those of `contract`, which know bytes only.
 
 A panel of nv vectors of channels holds all that belongs to its channels, in vectors one after the other: nv of the bias
 (int32), nv of the scales (float32), and then for every step of depth nv vectors of words, each of four bytes of a
@@ -12,43 +11,35 @@ A step of depth is four bytes of a tap. Where the depth of a tap is no multiple 
 four bytes of the tap again, and the weights of those that have been counted are the zero point of the weights; taps of
 less than four bytes are read byte by byte. Nothing is read that is not there.
 
-A kernel for another result needs no other drivers and no other tiles: `QuantizedGemm._sums` makes the sums, and a
-panel has what there is to know of its channels (`gossamer.codegen.kernels.hybrid` makes floats of them).
+What sums become is the kernel's output (`gossamer.codegen.kernels.outputs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
-from gossamer.codegen.dots import (
-    BLOCK,
-    Byte,
-    Dots,
-    groups,
-    has_halves,
-    has_rows,
-    is_paired,
-    narrowed,
-    narrowed_row,
-    rounded,
+from gossamer.codegen.basis import BYTE_ENDINGS, BYTES, RELU, RELU6
+from gossamer.codegen.dots import BLOCK, Byte, Dots, has_halves, is_paired
+from gossamer.codegen.expression import IDENTITY, name_of
+from gossamer.codegen.ir import F32, I32, I64, Arguments, Function, Module, Value, vector
+from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS, UNROLL
+from gossamer.codegen.kernels.dynamic import levels_of
+from gossamer.codegen.kernels.outputs import (
+    Dequantized,
+    Output,
+    Pointers,
+    Requantized,
+    Sums,
+    Tile,
+    rows_at,
+    splat_bits,
 )
-from gossamer.codegen.expression import (
-    IDENTITY,
-    Expression,
-    apply,
-    name_of,
-    operand_count,
-    parameters,
-    parameters_of,
-)
-from gossamer.codegen.ir import F32, I32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
-from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS, UNROLL, rows_at
-from gossamer.codegen.kernels.move import in_pieces
 from gossamer.codegen.kernels.pack import transpose
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.codegen.tiles import closed_tiles, few_tiles
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
 from gossamer.targets import Target
@@ -70,21 +61,9 @@ def panel_bytes(lanes: int, nv: int, steps: int) -> int:
     return 4 * lanes * nv * (HEADER + steps)
 
 
-class Numbers(NamedTuple):
-    """What all sums have in common, in vectors: the zero point of what they become, the bounds of bytes, the upper one
-    of floats, what they are nudged by, and the parameters of the epilogue by the number of their operand."""
-
-    zero_point: Value
-    low: Value
-    high: Value
-    most: Value
-    nudge: Value | None
-    parameters: Mapping[int, Any]
-
-
 @record(frozen=True)
 class QuantizedGemm(KernelSpec):
-    """A microkernel: c = epilogue(requantized(bias + a b)) for mr rows and nv vectors of channels.
+    """A microkernel: c = output(bias + a b) for mr rows and nv vectors of channels.
 
     ``void k(ptr a, ptr b, ptr bias, ptr c, ptr residual, ptr next, ptr shape)``; b is a panel, ``bias`` is not read.
     ``shape`` is the argument block:
@@ -92,143 +71,108 @@ class QuantizedGemm(KernelSpec):
     - ``depth``: bytes of a tap, a multiple of `STEP`; ``taps`` and ``tap_offsets``: their number and offsets in bytes.
     - ``a_stride``, ``c_stride``, ``residual_stride``: bytes from row to row.
     - ``tail``: channels in the panel, if the kernel is ragged. It writes no others of c and reads none of residual.
-    - ``zero_point``, ``low``, ``high``: of c. ``weight_zero``: the zero point of the signed weights.
-    - ``nudge``, if the kernel is ``nudged``: of `gossamer.views.Requantizing`, the bits of a float32.
-    - ``parameters``: a table of the addresses of those that the epilogue takes, in the order of its operands.
+    - ``weight_zero``: the zero point of the signed weights; and what the ``output`` asks for.
 
-    ``type``: that of a, c and the residual. ``walk``: how depth is walked through. "": there is one tap, at offset 0;
-    "taps": there is a table of them; "steps": it has an offset for every step. ``short``: a step has only so many
-    bytes. ``shifted``: weights have a zero point that is not 0. ``clamps``: low and high are not those of the type.
-    ``large``: scales may be 1 or more, so that a product may be too large for 32 bits. ``epilogue``: operand 0 is the
-    requantized sum, another may be the residual, of bytes too; all others are parameters. ``prefetch`` as in `Gemm`.
-    ``relu``: the zero point is the least number of the type, as it is behind a ReLU, so that it needs no sum.
-    ``sums``: c are the sums themselves, int32, and the channels of a panel are in their order. ``half``: of the last
-    vector only the first half of the channels is there, at most; such a kernel is ragged, and neither shifted, large
-    nor nudged. ``together``: the rows of c, and of the residual, lie one behind the other without a gap, so that
-    several are stored and added as one vector.
+    ``type``: that of a. ``walk``: how depth is walked through. "": there is one tap, at offset 0; "taps": there is a
+    table of them; "steps": it has an offset for every step. ``short``: a step has only so many bytes. ``shifted``:
+    weights have a zero point that is not 0. ``prefetch`` as in `Gemm`. ``half``: of the last vector only the first half
+    of the channels is there, at most; such a kernel is ragged, and not shifted.
     """
 
     mr: int
     nv: int
     type: Byte = "i8"
-    epilogue: Expression = IDENTITY
+    output: Output = Requantized()
     walk: Walk = ""
     short: int = 0
     ragged: bool = False
-    clamps: bool = False
-    large: bool = False
     shifted: bool = False
     prefetch: int = 0
-    sums: bool = False
-    nudged: bool = False
     half: bool = False
-    together: bool = False
-    relu: bool = False
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        depth="i64",
-        taps="i64",
-        tap_offsets="ptr",
-        a_stride="i64",
-        c_stride="i64",
-        residual_stride="i64",
-        tail="i64",
-        zero_point="i64",
-        low="i64",
-        high="i64",
-        weight_zero="i64",
-        nudge="i64",
-        parameters="ptr",
-    )
+    targets = "bytes"
+
+    @property
+    def arguments(self) -> ArgumentBlock:  # type: ignore[override]  # of each output others
+        """Those of `WALK`, and the output's."""
+        return self.output.arguments
 
     @property
     def parts(self) -> tuple[str, ...]:
         kind = {"": "gemm", "taps": "conv", "steps": "steps"}[self.walk] + str(self.short or "")
-        return (self.type, "sums" * self.sums, kind, name_of(self.epilogue), f"{self.mr}x{self.nv}")
-
-    @property
-    def residual(self) -> int:
-        """Its number among the operands of the epilogue; 0: there is none."""
-        others = set(range(1, operand_count(self.epilogue))) - parameters_of(self.epilogue).keys()
-        return max(others, default=0)
+        return (*self.output.label(self.type), kind, name_of(self.output.epilogue), f"{self.mr}x{self.nv}")
 
     @property
     def variant(self) -> str:
-        forms = (
-            "clamp" * self.clamps,
-            "half" * self.half,
-            "large" * self.large,
-            "nudged" * self.nudged,
-            "ragged" * self.ragged,
-            "relu" * self.relu,
-            "shifted" * self.shifted,
-            "together" * self.together,
-            f"p{self.prefetch}" * bool(self.prefetch),
-        )
-        return "_".join(filter(None, forms))
+        own = ("half" * self.half, "ragged" * self.ragged, "shifted" * self.shifted)
+        return "_".join(filter(None, (*sorted((*self.output.flags, *own)), f"p{self.prefetch}" * bool(self.prefetch))))
 
     def general(self) -> Iterator[KernelSpec]:
-        # Bounds, nudges and zero points that change nothing may be applied; there is always a table of taps.
+        # There is always a table of taps; and a zero point that changes nothing may be applied.
         walk: Walk = self.walk or "taps"
         for prefetch, other in product(dict.fromkeys((self.prefetch, 0)), dict.fromkeys((self.walk, walk))):
-            plain = replace(self, prefetch=prefetch, walk=other)
-            yield plain
-            if not self.sums:
-                yield replace(plain, together=False)
-                yield replace(plain, relu=False)
-                yield (plain := replace(plain, together=False, relu=False))
-                if not self.half:
-                    yield (plain := replace(plain, clamps=True, large=True))
-                    yield replace(plain, shifted=True, nudged=True)
-                else:
-                    yield replace(plain, clamps=True)
-            else:
-                yield replace(plain, shifted=True)
+            for output in self.output.general():
+                yield replace(self, prefetch=prefetch, walk=other, output=output)
+            if isinstance(output, Requantized):
+                output = replace(output, nudged=True)
+            yield replace(self, prefetch=prefetch, walk=other, output=output, shifted=True)
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        isa, levels = target.name, levels_of(target)
+        clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
+        lasts = [(False, False), (True, False)] + [(True, True)] * has_halves(target)
+        for (mr, nv), (ragged, half) in product(closed_tiles(target, "quantized_gemm"), lasts):
+            for ending in BYTE_ENDINGS:
+                yield cls(isa, mr, nv, "i8", Requantized(ending), "taps", ragged=ragged, half=half)
+            for type in BYTES:
+                yield cls(isa, mr, nv, type, clamped, "taps", ragged=ragged, half=half)
+                yield cls(isa, mr, nv, type, clamped, "steps", ragged=ragged, half=half)
+            if not half:
+                yield cls(isa, mr, nv, "u8", large, "taps", ragged=ragged, shifted=True)
+                for output in (
+                    Dequantized(RELU6),
+                    *(Dequantized(*form) for form in product((IDENTITY, RELU), (False, True))),
+                ):
+                    yield cls(isa, mr, nv, levels, output, "taps", ragged=ragged)
+        # Any depth is one of these ways.
+        walks: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
+        for (mr, nv), ragged, walk in product(few_tiles(target, "quantized_gemm"), (False, True), walks):
+            for type in BYTES:
+                yield cls(isa, mr, nv, type, large, *walk, ragged)
+                yield cls(isa, mr, nv, type, replace(large, nudged=True), *walk, ragged, True)
+                yield cls(isa, mr, nv, type, Sums(), *walk, ragged, True)
+            yield from (cls(isa, mr, nv, levels, Dequantized(image=image), *walk, ragged) for image in (False, True))
 
     def emit(self, target: Target) -> str:
-        self._check(target)
         module = Module(target)
         f = module.microkernel("a", "b", "bias", "c", "residual", "next", "shape")
-        a, b, _, c, residual, following, shape_pointer = f.parameters
+        a, b, bias, c, residual, following, shape_pointer = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
+        tile = Tile(f, shape, self.type, self.mr, self.nv, self.ragged, self.half)
+        self._check(tile)
+        at = Pointers(a, b, bias, c, residual)
         dots = Dots(f, self.type)
         size, vectors = 4 * f.lanes, self.mr * self.nv
-        bias = [f.load(self._words(f, v), f.offset(b, size * v)) for v in range(self.nv)]
-        sums = bias * self.mr
+        sums = self.output.begin(tile, b) * self.mr
         # Those of rows too, which are quicker to make from whole vectors where rows lie in one piece.
         apart = self.shifted and self.walk == "" and not dots.widens
         if self.shifted and not apart:
             sums += [f.constant(dots.words, 0)] * self.mr
-        if self.residual:
-            for row in rows_at(f, residual, shape.residual_stride, self.mr):
-                f.prefetch(row)
+        self.output.fetch(tile, at)
         weights = f.offset(b, HEADER * self.nv * size)
         sums = self._sums(f, dots, shape, a, weights, following, sums)
 
         totals = sums[:vectors]
         if self.shifted:
-            zero = _splat(f, shape.weight_zero, "i32", f.lanes)
+            zero = splat_bits(f, shape.weight_zero, "i32", f.lanes)
             of_rows = self._row_sums(f, dots, shape, a) if apart else sums[vectors:]
             for i in range(self.mr):
                 of_row = f.wrapping("mul", of_rows[i], zero)
                 for v in range(self.nv):
                     totals[i * self.nv + v] = f.wrapping("sub", totals[i * self.nv + v], of_row)
-        if self.sums:
-            parts = [Part(f, dots.words) for _ in range(self.nv)]
-            if self.ragged:
-                parts[-1] = Part(f, dots.words, shape.tail - (self.nv - 1) * f.lanes)
-            for i, row in enumerate(rows_at(f, c, shape.c_stride, self.mr)):
-                for v, part in enumerate(parts):
-                    part.store(totals[i * self.nv + v], f.offset(row, size * v))
-        else:
-            rows = rows_at(f, c, shape.c_stride, self.mr)
-            others = rows_at(f, residual, shape.residual_stride, self.mr)
-            self.finish(f, shape, self.numbers(f, shape), totals, f.offset(b, self.nv * size), rows, others)
+        self.output.finish(tile, totals, at)
         return module.text()
-
-    def _words(self, f: Function, v: int) -> Type:
-        """Sums of a vector of channels."""
-        return vector("i32", f.lanes // 2 if self.half and v == self.nv - 1 else f.lanes)
 
     def _sums(
         self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, following: Value, sums: list[Value]
@@ -349,176 +293,19 @@ class QuantizedGemm(KernelSpec):
             word = word | (f.emit(type, f"zext {byte} to {type}") << 8 * (at - first))
         return word
 
-    def numbers(self, f: Function, shape: Arguments) -> Numbers:
-        """What `finish` reads beside sums and scales."""
-        lanes, size = f.lanes, 4 * f.lanes
-        zero_point = _splat(f, shape.zero_point, "i16", 2 * lanes)
-        low, high = (_splat(f, bound, "i8", size) for bound in (shape.low, shape.high))
-        most = f.splat(f.to_float(shape.high - shape.zero_point), lanes)
-        nudge = None
-        if self.nudged:
-            nudge = f.splat(f.bits(f.emit(I32, f"trunc {shape.nudge} to i32"), "float"), lanes)
-        tables = sorted(parameters_of(self.epilogue))
-        addresses = {number: f.load(PTR, f.offset(shape.parameters, 8 * at)) for at, number in enumerate(tables)}
-        return Numbers(zero_point, low, high, most, nudge, parameters(self.epilogue, f, addresses))
-
-    def finish(
-        self,
-        f: Function,
-        shape: Arguments,
-        numbers: Numbers,
-        totals: list[Value],
-        scales: Value,
-        rows: list[Value],
-        residual_rows: list[Value],
-    ) -> None:
-        """Requantize, apply the epilogue and store."""
-        lanes, size = f.lanes, 4 * f.lanes
-        read: dict[int, Any] = dict(numbers.parameters)
-        types = [self.type] * operand_count(self.epilogue)
-        levels = self._levels(f, numbers, totals, scales)
-        zero_point = None if self.relu else numbers.zero_point
-        found = groups(self.nv, self.half)
-        quantized = []
-        for first, count in found:
-            # So many bytes of a row are together in a vector of those of several rows.
-            run, start = count * lanes, first * lanes
-            here = f.least(shape.tail - start, run) if self.ragged and (first, count) == found[-1] else None
-            if count < 4 and self._makes_rows(f.target):
-                for i, row in enumerate(rows):
-                    of_row = levels[i * self.nv + first : i * self.nv + first + count]
-                    bytes = self._clamped(f, numbers, narrowed_row(f, of_row, zero_point))
-                    _store(f, bytes, f.offset(row, start), here)
-                continue
-            for top in range(0, self.mr, 4 // count):
-                members = range(top, min(top + 4 // count, self.mr))
-                four = [levels[i * self.nv + first + v] for i in members for v in range(count)]
-                bytes = narrowed(f, four, zero_point, self.type)
-                bytes = f.shuffle(bytes, bytes, _by_rows(lanes, count))
-                bytes = self._clamped(f, numbers, bytes)
-                pieces = (members[:1], run * len(members)) if self.together else (members, run)
-                quantized.append((bytes, *pieces, start, here))
-        for bytes, members, run, start, here in quantized:
-            read[0] = bytes
-            if self.residual:
-                parts = [_load(f, f.offset(residual_rows[i], start), run, here) for i in members]
-                read[self.residual] = _joined(f, parts, size)
-            result = apply(self.epilogue, f, [read[number] for number in range(len(types))], types)
-            for number, i in enumerate(members):
-                part = f.shuffle(result, result, range(number * run, (number + 1) * run)) if run < size else result
-                _store(f, part, f.offset(rows[i], start), here)
-
-    def _levels(self, f: Function, numbers: Numbers, totals: list[Value], scales: Value) -> list[Value]:
-        """Sums times scales, rounded.
-
-        All are multiplied before the first one goes on: so more of what is behind the depth overlaps with the dot
-        products of the next tile (a vector of 14x2 takes 6.2 instead of 6.5 cycles on Zen 4 at a depth of 16).
-        """
-        types = [self._words(f, v).with_element("float") for v in range(self.nv)]
-        scale = [f.load(type, f.offset(scales, 4 * f.lanes * v)) for v, type in enumerate(types)] * self.mr
-        reals = [f.emit(type, f"sitofp {total} to {type}") for total, type in zip(totals, types * self.mr, strict=True)]
-        if numbers.nudge is None:
-            reals = [real * by for real, by in zip(reals, scale, strict=True)]
-        else:
-            nudges = [f.intrinsic("llvm.copysign", numbers.nudge, real) for real in reals]
-            reals = [f.fma(real, by, nudge) for real, by, nudge in zip(reals, scale, nudges, strict=True)]
-        if f.target.vector_bits == 512:
-            reals = f.pinned(reals)
-        if self.large:
-            reals = [f.minimum(real, numbers.most) for real in reals]
-        levels = [rounded(f, real) for real in reals]
-        return [x if x.type.lanes == f.lanes else f.shuffle(x, x, _wider(f.lanes)) for x in levels]
-
-    def _makes_rows(self, target: Target) -> bool:
-        """Whether less than four vectors of a row become bytes by themselves, so that none have to be moved apart."""
-        return has_rows(target, self.type) and not (self.together or self.large) and self.epilogue == IDENTITY
-
-    def _clamped(self, f: Function, numbers: Numbers, bytes: Value) -> Value:
-        """Bytes within the bounds."""
-        if not self.clamps:
-            return bytes
-        prefix, lanes = "s" if self.type == "i8" else "u", range(bytes.type.lanes)
-        low, high = (f.shuffle(bound, bound, lanes) for bound in (numbers.low, numbers.high))
-        return f.intrinsic(f"llvm.{prefix}min", f.intrinsic(f"llvm.{prefix}max", bytes, low), high)
-
-    def _check(self, target: Target) -> None:
+    def _check(self, tile: Tile) -> None:
+        target = tile.f.target
         if not 1 <= self.mr <= len(ROW_ADDRESS):
             raise CompileError(f"{self.name}: mr must be 1 to {len(ROW_ADDRESS)}, got {self.mr}.")
         if not 0 <= self.short < STEP or (self.short and self.walk != "steps"):
             raise CompileError(f"{self.name}: short steps have 1 to {STEP - 1} bytes and a table.")
         if self.half and not has_halves(target):
             raise CompileError(f"{self.name}: {target.name} has no halves of vectors.")
-        if self.half and (not self.ragged or self.shifted or self.large or self.nudged):
+        if self.half and (not self.ragged or self.shifted):
             raise CompileError(
                 f"{self.name}: half a vector is the last of a ragged kernel that is neither shifted, large nor nudged."
             )
-        if self.together and (self.nv > 2 or self.ragged or self.sums):
-            raise CompileError(f"{self.name}: pixels of one or two whole vectors of bytes can lie together.")
-        if self.sums and self.epilogue != IDENTITY:
-            raise CompileError(f"{self.name}: sums have no epilogue.")
-        if operand_count(self.epilogue) - len(parameters_of(self.epilogue)) > 2:
-            raise CompileError(f"{self.name}: there is one operand beside the sum, the residual.")
-
-
-def _splat(f: Function, number: Value, element: str, lanes: int) -> Value:
-    """The low bits of an i64 in every lane."""
-    return f.splat(f.emit(vector(element, 1), f"trunc {number} to {element}"), lanes)
-
-
-def _wider(lanes: int) -> list[int]:
-    """Half a vector, and behind it what is easiest."""
-    return [*range(lanes // 2), *[-1] * (lanes // 2)]
-
-
-def _by_rows(lanes: int, count: int) -> list[int]:
-    """Where the bytes of the first row are among those of four vectors, ``count`` of each row, then the second's."""
-    rows, piece = 4 // count, 4 * count
-    return [
-        16 * block + piece * row + byte for row in range(rows) for block in range(lanes // 4) for byte in range(piece)
-    ]
-
-
-def _joined(f: Function, parts: list[Value], size: int) -> Value:
-    """Runs of bytes one after the other; what there is not is poison."""
-    while len(parts) > 1:
-        if len(parts) % 2:
-            parts.append(Value(f, parts[0].type, "poison"))
-        parts = [f.shuffle(a, b, range(2 * a.type.lanes)) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-    (whole,) = parts
-    lanes = whole.type.lanes
-    return whole if lanes == size else f.shuffle(whole, whole, [*range(lanes), *[-1] * (size - lanes)])
-
-
-def _load(f: Function, pointer: Value, count: int, here: Value | None) -> Value:
-    type = vector("i8", count)
-    if here is None:
-        return f.load(type, pointer)
-    if f.target.vector_bits == 512:
-        return Part(f, type, here).load(pointer)
-    buffer = f.stack(type, 1)
-
-    def move(piece: Type, at: Value) -> None:
-        f.store(f.load(piece, f.offset(pointer, at)), f.offset(buffer, at))
-
-    in_pieces(f, here, move)
-    return f.load(type, buffer)
-
-
-def _store(f: Function, value: Value, pointer: Value, here: Value | None) -> None:
-    if here is None:
-        f.store(value, pointer)
-        return
-    if f.target.vector_bits == 512:
-        Part(f, value.type, here).store(value, pointer)
-        return
-    # Other targets have no masks for bytes.
-    buffer = f.stack(value.type, 1)
-    f.store(value, buffer)
-
-    def move(piece: Type, at: Value) -> None:
-        f.store(f.load(piece, f.offset(buffer, at)), f.offset(pointer, at))
-
-    in_pieces(f, here, move)
+        self.output.check(self.name, tile)
 
 
 @record(frozen=True)
@@ -539,27 +326,11 @@ class QuantizedPack(KernelSpec):
     unsigned: bool = False
     by_depth: bool = False
 
+    targets = "bytes"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        destination="ptr",
-        bias="ptr",
-        scales="ptr",
-        bias_step="i64",
-        scale_step="i64",
-        channels="i64",
-        taps="i64",
-        depth="i64",
-        source_row="i64",
-        nv="i64",
-        panels="i64",
-        rest_nv="i64",
-        order="ptr",
-        rest_order="ptr",
-        offset="i64",
-        weight_zero="i64",
-        images="i64",
-        source_image="i64",
-        destination_image="i64",
+        "*source *destination *bias *scales bias_step scale_step channels taps depth source_row nv panels rest_nv "
+        "*order *rest_order offset weight_zero images source_image destination_image"
     )
 
     @property
@@ -593,8 +364,8 @@ class QuantizedPack(KernelSpec):
             else:
                 sums = self._by_channel(f, a, source, channels, weights, stride)
             # Less the zero point of the weights, as often as there are bytes of depth.
-            sums = f.wrapping("sub", sums, _splat(f, steps * STEP * a.weight_zero, "i32", lanes))
-            sums = f.wrapping("mul", sums, _splat(f, a.offset, "i32", lanes))
+            sums = f.wrapping("sub", sums, splat_bits(f, steps * STEP * a.weight_zero, "i32", lanes))
+            sums = f.wrapping("mul", sums, splat_bits(f, a.offset, "i32", lanes))
             bias = f.gathered(vector("i32", 1), [f.offset(a.bias, one * a.bias_step) for one in channels.numbers])
             f.store(f.wrapping("sub", bias, sums), destination)
             scales = f.gathered(F32, [f.offset(a.scales, one * a.scale_step) for one in channels.numbers])

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import ClassVar
 
+from gossamer.codegen.basis import BYTES, WINDOWS
 from gossamer.codegen.dots import Byte, flips, packed, rounded
 from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
 from gossamer.codegen.kernels.pack_depthwise import Scheme, Tap, quads_of, scheme, weights_of, widths
@@ -27,6 +29,9 @@ LINE = 64
 
 STAGE = 16
 """Pixels whose quads are stored at a time, so that they stay in the first-level cache."""
+
+KNOWN = 49
+"""Elements of the largest filter that is written out."""
 
 HELD = 9
 """Weights of a channel up to which 32 registers hold them for all pixels: a tenth of the time of 3x3."""
@@ -72,24 +77,11 @@ class QuantizedRows(KernelSpec):
     clamps: bool = False
     saturates: bool = False
 
+    targets = "bytes"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        blocks="i64",
-        block_bytes="i64",
-        count="i64",
-        columns="i64",
-        x_step="i64",
-        x_last="i64",
-        x_tap="i64",
-        y_column="i64",
-        y_last="i64",
-        y_row="i64",
-        x_line="i64",
-        y_line="i64",
-        groups="i64",
-        kernel_columns="i64",
-        zero_point="i64",
-        low="i64",
-        high="i64",
+        "blocks block_bytes count columns x_step x_last x_tap y_column y_last y_row x_line y_line groups "
+        "kernel_columns zero_point low high"
     )
 
     @property
@@ -114,6 +106,23 @@ class QuantizedRows(KernelSpec):
     def general(self) -> Iterator[KernelSpec]:
         yield replace(self, clamps=True)
         yield replace(self, clamps=True, saturates=True)
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        isa, last = target.name, widths(target)[-1]
+        for type, width, layers in product(BYTES, widths(target), (1, 2)):
+            for ragged in {False, width == last}:
+                yield cls(isa, type, width, layers=layers, ragged=ragged, clamps=True, saturates=True)
+        for type, width, (height, across, step), rows in product(BYTES, widths(target), WINDOWS, (1, 2)):
+            if height * across > KNOWN or (rows == 2 and step > 1):
+                continue
+            large = height * across > HELD
+            for ragged, kept, clamps in product({False, width == last}, (0, step), (False, True)):
+                if kept and large and not target.dot and target.registers < 32:
+                    continue
+                staged = bool(kept) and large and bool(target.dot) and step == 1
+                form = ((height, across, kept), rows, 1 + staged)
+                yield cls(isa, type, width, *form, staged=staged, ragged=ragged, clamps=clamps)
 
     def emit(self, target: Target) -> str:
         if self.width not in widths(target):
@@ -615,25 +624,13 @@ class QuantizedDepthwise(KernelSpec):
     that is more. A microkernel is called once for a band, as a call takes about as long as two pixels.
     """
 
+    targets = "bytes"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        pieces="ptr",
-        last_pieces="ptr",
-        x="ptr",
-        y="ptr",
-        images="i64",
-        lines="i64",
-        whole="i64",
-        bands="i64",
-        count="i64",
-        kernel_rows="i64",
-        input_rows="i64",
-        x_image="i64",
-        x_line="i64",
-        x_row="i64",
-        y_image="i64",
-        y_line="i64",
+        "*pieces *last_pieces *x *y images lines whole bands count kernel_rows input_rows x_image x_line x_row y_image "
+        "y_line"
     )
-    piece: ClassVar[ArgumentBlock] = ArgumentBlock(kernel="ptr", shape="ptr", channel="i64", weights="ptr")
+    piece: ClassVar[ArgumentBlock] = ArgumentBlock("*kernel *shape channel *weights")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+from gossamer.codegen.basis import BYTES
 from gossamer.codegen.fixed_point import high_product, rounding_shift
 from gossamer.codegen.ir import I32, Function, Module, Part, Value, vector
 from gossamer.codegen.kernels.quantized_sums import integers, narrowed
@@ -32,9 +34,9 @@ class QuantizedNormalize(KernelSpec):
 
     type: str = "i8"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr", y="ptr", zero_point="i64", rows="i64", count="i64", x_row="i64", y_row="i64"
-    )
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"type": BYTES}
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y zero_point rows count x_row y_row")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 from gossamer.codegen.ir import BYTES, F32, I32, I64, Function, Module, Part, Value, vector
 from gossamer.codegen.kernels.quantized_sums import TYPES, Integers, blocks, integers, rounded, total
@@ -32,20 +33,10 @@ class QuantizedReduce(KernelSpec):
     along: bool = False
     type: str = "i8"
 
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"type": ("i8", "u8", "i16")}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        rescaling="ptr",
-        outer="i64",
-        rows="i64",
-        columns="i64",
-        inner="i64",
-        block="i64",
-        blocks="i64",
-        x_outer="i64",
-        x_row="i64",
-        x_column="i64",
-        y_outer="i64",
+        "*x *y *rescaling outer rows columns inner block blocks x_outer x_row x_column y_outer"
     )
 
     @property

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+from gossamer.codegen.basis import BYTES
 from gossamer.codegen.ir import I32, Function, Module, Part, Value
 from gossamer.codegen.kernels.quantized_sums import integers, narrowed
 from gossamer.codegen.kernels.resize import IMAGES, SAMPLE
@@ -27,7 +29,9 @@ class QuantizedResize(KernelSpec):
 
     type: str = "i8"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**IMAGES, channels="i64")
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"type": BYTES}
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(IMAGES, "channels")
 
     @property
     def parts(self) -> tuple[str, ...]:

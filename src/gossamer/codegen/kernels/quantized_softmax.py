@@ -7,10 +7,11 @@ moves (`_Square`), and looked up byte by byte of a float, 64 at a time (0.6 of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from gossamer.codegen import floats
+from gossamer.codegen.basis import BYTES
 from gossamer.codegen.dots import packed
 from gossamer.codegen.ir import F32, I32, I64, Function, Module, Part, Value, vector
 from gossamer.codegen.kernels.quantized_reduce import extreme_of_rows
@@ -56,14 +57,19 @@ class QuantizedSoftmax(KernelSpec):
     result: str = "i8"
     log: bool = False
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr", y="ptr", table="ptr", output="ptr", rows="i64", count="i64", x_row="i64", y_row="i64"
-    )
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y *table *output rows count x_row y_row")
 
     @property
     def parts(self) -> tuple[str, ...]:
         types = (self.type,) if self.type == self.result else (self.type, self.result)
         return (*types, "logsoftmax" if self.log else "softmax")
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for type in BYTES:
+            yield from (cls(target.name, type, *form) for form in ((type, False), (type, True), ("i16", False)))
 
     def emit(self, target: Target) -> str:
         if (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import ClassVar, Literal
 
+from gossamer.codegen.basis import BYTES
 from gossamer.codegen.ir import Function, Module, Part, Value
 from gossamer.codegen.kernels.quantized_sums import SHORT, TYPES, Integers, blocks, integers, narrowed, truncated
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -41,35 +43,19 @@ class QuantizedWindow(KernelSpec):
     wide: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        images="i64",
-        rows="i64",
-        columns="i64",
-        channels="i64",
-        height="i64",
-        width="i64",
-        window_rows="i64",
-        window_columns="i64",
-        stride_rows="i64",
-        stride_columns="i64",
-        pad_rows="i64",
-        pad_columns="i64",
-        whole="i64",
-        whole_end="i64",
-        low="i64",
-        high="i64",
-        x_image="i64",
-        x_row="i64",
-        x_column="i64",
-        y_image="i64",
-        y_row="i64",
-        y_column="i64",
+        "*x *y images rows columns channels height width window_rows window_columns stride_rows stride_columns "
+        "pad_rows pad_columns whole whole_end low high x_image x_row x_column y_image y_row y_column"
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
         return (self.type, {"max": "maxpool", "mean": "avgpool"}[self.reduction], "wide" * self.wide)
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        forms: list[tuple[Reduction, bool]] = [("max", False), ("mean", False), ("mean", True)]
+        for type, (reduction, wide) in product((*BYTES, "i16"), forms):
+            yield cls(target.name, reduction, type, wide)
 
     def emit(self, target: Target) -> str:
         if self.reduction not in ("max", "mean") or self.type not in TYPES:

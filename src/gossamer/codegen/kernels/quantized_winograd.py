@@ -23,13 +23,16 @@ transforms and packs weights, once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import ClassVar
 
+from gossamer.codegen.basis import BYTE_ENDINGS, BYTES
 from gossamer.codegen.dots import Byte
-from gossamer.codegen.expression import IDENTITY, Expression, name_of
+from gossamer.codegen.expression import name_of
 from gossamer.codegen.ir import I32, I64, PTR, Function, Module, Value, vector
-from gossamer.codegen.kernels.contract import LINE, rows_at
-from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, columns_of_four
+from gossamer.codegen.kernels.contract import LINE
+from gossamer.codegen.kernels.outputs import Requantized, Tile, rows_at
+from gossamer.codegen.kernels.quantized_contract import columns_of_four
 from gossamer.codegen.kernels.winograd import Transform
 from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
 from gossamer.records import record, replace
@@ -77,6 +80,11 @@ def plane_bytes(rows: int, channels: int, item: int) -> int:
     return LINE * (lines + 1 - lines % 2)
 
 
+def tiles_of(target: Target) -> int:
+    """How many tiles a microkernel does: six registers have the sums of each, and there are two more."""
+    return 4 if target.registers >= 32 else 2
+
+
 @record(frozen=True)
 class QuantizedWinogradWeights(KernelSpec):
     """Weights [channels, 3, 3, depth], int8, transformed and packed, and what else belongs to the channels.
@@ -89,16 +97,10 @@ class QuantizedWinogradWeights(KernelSpec):
 
     deep: bool = False
 
+    targets = "bytes"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        header="ptr",
-        destination="ptr",
-        bias="ptr",
-        scales="ptr",
-        scale_step="i64",
-        zero_point="i64",
-        channels="i64",
-        depth="i64",
+        "*source *header *destination *bias *scales scale_step zero_point channels depth"
     )
 
     @property
@@ -175,7 +177,9 @@ class QuantizedWinogradInput(KernelSpec):
     deep: bool = False
     half: bool = False
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(channels="i64", x_row="i64", x_column="i64", v_plane="i64")
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("channels x_row x_column v_plane")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -222,9 +226,9 @@ class QuantizedWinogradProduct(KernelSpec):
     mr: int
     deep: bool = False
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        depth="i64", v_tile="i64", v_plane="i64", m_tile="i64", m_plane="i64"
-    )
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("depth v_tile v_plane m_tile m_plane")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -233,6 +237,10 @@ class QuantizedWinogradProduct(KernelSpec):
     @property
     def variant(self) -> str:
         return "deep" * self.deep
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        yield from (cls(target.name, mr, deep) for mr in range(1, tiles_of(target) + 1) for deep in (False, True))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -308,42 +316,35 @@ class QuantizedWinogradOutput(KernelSpec):
     those that another tile writes: sums are exact, so they are the same.
 
     ``shape`` is the argument block: ``channels``, whole vectors; ``m_plane``, bytes between planes of m; the bytes
-    between pixels of y and of the residual; the others, and the fields, are those of `QuantizedGemm`. ``together``:
-    there is one vector of channels, and pixels of a row lie one behind the other.
+    between pixels of y and of the residual; the others are those of `Requantized`. Pixels lie ``together`` if there is
+    one vector of channels, and pixels of a row lie one behind the other.
     """
 
     type: Byte = "i8"
-    epilogue: Expression = IDENTITY
-    clamps: bool = False
-    large: bool = False
+    output: Requantized = Requantized()
     deep: bool = False
-    together: bool = False
+
+    targets = "bytes"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        channels="i64",
-        m_plane="i64",
-        y_row="i64",
-        c_stride="i64",
-        residual_row="i64",
-        residual_stride="i64",
-        zero_point="i64",
-        low="i64",
-        high="i64",
-        parameters="ptr",
+        "channels m_plane y_row c_stride residual_row residual_stride zero_point low high *parameters"
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return (self.type, "winograd", "output", name_of(self.epilogue))
+        return (self.type, "winograd", "output", name_of(self.output.epilogue))
 
     @property
     def variant(self) -> str:
-        forms = ("clamp" * self.clamps, "large" * self.large, "deep" * self.deep, "together" * self.together)
-        return "_".join(filter(None, forms))
+        return "_".join(filter(None, (*self.output.flags, "deep" * self.deep)))
 
     def general(self) -> Iterator[KernelSpec]:
-        yield replace(self, together=False)
-        yield replace(self, together=False, clamps=True, large=True)
+        yield from (replace(self, output=output) for output in self.output.general())
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for type, ending, general, deep in product(BYTES, BYTE_ENDINGS, (False, True), (False, True)):
+            yield cls(target.name, type, Requantized(ending, general, general), deep)
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -352,10 +353,8 @@ class QuantizedWinogradOutput(KernelSpec):
         m, header, y, residual, shape_pointer, _, _ = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
         size, words = 4 * f.lanes, vector("i32", f.lanes)
-        pixels = QuantizedGemm(
-            self.isa, SIZE**2, 1, self.type, self.epilogue, clamps=self.clamps, large=self.large, together=self.together
-        )
-        numbers = pixels.numbers(f, shape)
+        tile = Tile(f, shape, self.type, SIZE**2, 1)
+        numbers = self.output.numbers(tile)
         with f.loop(0, shape.channels, f.lanes) as loop:
             known = f.offset(header, loop.index * (4 * HEADER))
             bias = f.load(words, known)
@@ -373,7 +372,7 @@ class QuantizedWinogradOutput(KernelSpec):
                 for column in range(SIZE):
                     factor = _INVERSES[self.deep] << (0 if self.deep else (row > 0) + (column > 0))
                     totals.append(f.wrapping("mul", columns[column][row], factor & 0xFFFFFFFF))
-            pixels.finish(f, shape, numbers, totals, f.offset(known, size), to, others)
+            self.output.store(tile, numbers, totals, f.offset(known, size), to, others)
         return module.text()
 
 

@@ -46,18 +46,7 @@ class Reduce(KernelSpec):
     epilogue: Expression = IDENTITY
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        outer="i64",
-        rows="i64",
-        columns="i64",
-        inner="i64",
-        block="i64",
-        blocks="i64",
-        x_outer="i64",
-        x_row="i64",
-        x_column="i64",
-        y_outer="i64",
+        "*x *y outer rows columns inner block blocks x_outer x_row x_column y_outer"
     )
 
     @property

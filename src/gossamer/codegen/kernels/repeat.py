@@ -23,14 +23,7 @@ class Repeat(KernelSpec):
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        kernel="ptr",
-        block="ptr",
-        words="i64",
-        turns="i64",
-        dimensions="i64",
-        table="ptr",
-        pointers="i64",
-        positions="ptr",
+        "*kernel *block words turns dimensions *table pointers *positions"
     )
 
     @property

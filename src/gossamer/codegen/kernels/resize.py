@@ -6,23 +6,11 @@ from typing import ClassVar
 
 from gossamer.codegen.ir import F32, I64, Function, Module, Part, Type, Value
 from gossamer.codegen.kernels.move import in_pieces
-from gossamer.codegen.spec import ArgumentBlock, ArgumentType, KernelSpec
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.records import record
 from gossamer.targets import Target
 
-IMAGES: dict[str, ArgumentType] = {
-    "x": "ptr",
-    "y": "ptr",
-    "images": "i64",
-    "rows": "i64",
-    "columns": "i64",
-    "row_table": "ptr",
-    "column_table": "ptr",
-    "x_image": "i64",
-    "y_image": "i64",
-    "y_row": "i64",
-    "y_column": "i64",
-}
+IMAGES = "*x *y images rows columns *row_table *column_table x_image y_image y_row y_column"
 """``rows`` and ``columns`` are those of y; the tables have a row for each. All strides are in bytes."""
 
 
@@ -34,7 +22,7 @@ class ResizeNearest(KernelSpec):
     column_table[j]. Threads share images x rows. y does not overlap x.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**IMAGES, run="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(IMAGES, "run")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -60,7 +48,7 @@ class ResizeNearest(KernelSpec):
         return module.text()
 
 
-SAMPLE = ArgumentBlock(first="i64", second="i64", weight="i64")
+SAMPLE = ArgumentBlock("first second weight")
 """A row of the tables of `ResizeBilinear`: the offsets in bytes of two rows (or columns) of x, and how far from the
 first towards the second to go: a float in the first four bytes of the word."""
 
@@ -73,7 +61,7 @@ class ResizeBilinear(KernelSpec):
     images x rows. y does not overlap x.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(**IMAGES, channels="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(IMAGES, "channels")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -18,21 +18,8 @@ from gossamer.records import record
 from gossamer.targets import Target
 
 CONTRACT_ROW = ArgumentBlock(
-    b="ptr",
-    bias="ptr",
-    kernel="ptr",
-    shape="ptr",
-    ragged_kernel="ptr",
-    ragged_shape="ptr",
-    tiles="i64",
-    tile_columns="i64",
-    last_column="i64",
-    a_column="i64",
-    c_column="i64",
-    residual_column="i64",
-    panels="i64",
-    panel_bytes="i64",
-    panel_channels="i64",
+    "*b *bias *kernel *shape *ragged_kernel *ragged_shape tiles tile_columns last_column a_column c_column "
+    "residual_column panels panel_bytes panel_channels"
 )
 """A contraction of one row of pixels, as `contract.ContractTiles` does it: see there what the words mean.
 
@@ -63,34 +50,9 @@ class RowPipeline(KernelSpec):
     expand: bool
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        expand="ptr",
-        project="ptr",
-        depthwise="ptr",
-        depthwise_shape="ptr",
-        weights="ptr",
-        bias="ptr",
-        x="ptr",
-        y="ptr",
-        residual="ptr",
-        scratch="ptr",
-        scratch_thread="i64",
-        images="i64",
-        rows="i64",
-        height="i64",
-        kernel_rows="i64",
-        stride="i64",
-        dilation="i64",
-        pad_rows="i64",
-        x_image="i64",
-        x_row="i64",
-        y_image="i64",
-        y_row="i64",
-        residual_image="i64",
-        residual_row="i64",
-        slot="i64",
-        left="i64",
-        right="i64",
-        border="i64",
+        "*expand *project *depthwise *depthwise_shape *weights *bias *x *y *residual *scratch scratch_thread images "
+        "rows height kernel_rows stride dilation pad_rows x_image x_row y_image y_row residual_image residual_row slot "
+        "left right border"
     )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from gossamer.codegen.dots import Dots, packed, rounded
@@ -32,19 +33,10 @@ class ScaleRows(KernelSpec):
 
     clamps: bool = False
 
+    targets = "bytes"
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        factors="ptr",
-        y="ptr",
-        rows="i64",
-        count="i64",
-        x_row="i64",
-        y_row="i64",
-        zero="i64",
-        scale="ptr",
-        zero_point="i64",
-        low="i64",
-        high="i64",
+        "*x *factors *y rows count x_row y_row zero *scale zero_point low high"
     )
 
     @property
@@ -54,6 +46,10 @@ class ScaleRows(KernelSpec):
     @property
     def variant(self) -> str:
         return "clamps" if self.clamps else ""
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        yield from super().ships(target) if runs(target) else ()
 
     def emit(self, target: Target) -> str:
         if not runs(target):

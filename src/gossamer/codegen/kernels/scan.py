@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from gossamer.codegen.elements import element
 from gossamer.codegen.ir import Module, Part, Value
@@ -26,18 +27,10 @@ class Scan(KernelSpec):
     exclusive: bool = False
     type: str = "f32"
 
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"type": TYPES}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        outer="i64",
-        count="i64",
-        inner="i64",
-        block="i64",
-        blocks="i64",
-        x_outer="i64",
-        x_step="i64",
-        y_outer="i64",
-        y_step="i64",
+        "*x *y outer count inner block blocks x_outer x_step y_outer y_step"
     )
 
     @property

@@ -23,9 +23,7 @@ class Softmax(KernelSpec):
 
     log: bool = False
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr", y="ptr", beta="ptr", rows="i64", count="i64", x_row="i64", y_row="i64"
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y *beta rows count x_row y_row")
 
     @property
     def parts(self) -> tuple[str, ...]:

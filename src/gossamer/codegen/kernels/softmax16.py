@@ -23,17 +23,7 @@ class Softmax16(KernelSpec):
     1 / (1 + x) over [0, 1]. y may be x. Threads share the rows.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        scale="ptr",
-        exps="ptr",
-        reciprocals="ptr",
-        rows="i64",
-        count="i64",
-        x_row="i64",
-        y_row="i64",
-    )
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y *scale *exps *reciprocals rows count x_row y_row")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -20,8 +20,10 @@ a direct sum by some 1e-6 of the largest.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+from gossamer.codegen.basis import ENDINGS
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Module, Value
 from gossamer.codegen.kernels.groups import Groups
@@ -47,14 +49,7 @@ class StrassenWeights(KernelSpec):
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        destination="ptr",
-        channels="i64",
-        depth="i64",
-        source_row="i64",
-        nv="i64",
-        panels="i64",
-        rest_nv="i64",
+        "*source *destination channels depth source_row nv panels rest_nv"
     )
 
     @property
@@ -102,7 +97,7 @@ class StrassenInput(KernelSpec):
     dense.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(depth="i64", x_pair="i64", s_plane="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("depth x_pair s_plane")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -147,16 +142,10 @@ class StrassenOutput(KernelSpec):
 
     epilogue: Expression = IDENTITY
 
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"epilogue": ENDINGS}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        channels="i64",
-        right="i64",
-        m_plane="i64",
-        width="i64",
-        step="i64",
-        y_pair="i64",
-        y_turn="i64",
-        residual_pair="i64",
-        residual_turn="i64",
+        "channels right m_plane width step y_pair y_turn residual_pair residual_turn"
     )
 
     @property
@@ -205,14 +194,7 @@ class StrassenOutput(KernelSpec):
         return module.text()
 
 
-STRASSEN_PANEL = ArgumentBlock(
-    kernel="ptr",
-    x_shape="ptr",
-    s_shape="ptr",
-    output_shape="ptr",
-    bytes="i64",
-    channels="i64",
-)
+STRASSEN_PANEL = ArgumentBlock("*kernel *x_shape *s_shape *output_shape bytes channels")
 """A panel for `Strassen`: ``bytes`` in b for each product, ``channels`` bytes of a pixel and of a product.
 
 ``kernel`` multiplies, with ``x_shape`` where the first factor is part of x and ``s_shape`` where it is a sum.
@@ -242,38 +224,9 @@ class Strassen(KernelSpec):
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        input="ptr",
-        input_shape="ptr",
-        output="ptr",
-        panel="ptr",
-        last_panel="ptr",
-        x="ptr",
-        b="ptr",
-        zeros="ptr",
-        bias="ptr",
-        y="ptr",
-        residual="ptr",
-        scratch="ptr",
-        scratch_thread="i64",
-        m_offset="i64",
-        s_plane="i64",
-        m_plane="i64",
-        pairs="i64",
-        step="i64",
-        below="i64",
-        skip="i64",
-        groups="i64",
-        most_groups="i64",
-        width="i64",
-        x_column="i64",
-        y_row="i64",
-        y_column="i64",
-        residual_row="i64",
-        residual_column="i64",
-        half_depth="i64",
-        kernel_pairs="i64",
-        next_stride="i64",
-        panels="i64",
+        "*input *input_shape *output *panel *last_panel *x *b *zeros *bias *y *residual *scratch scratch_thread "
+        "m_offset s_plane m_plane pairs step below skip groups most_groups width x_column y_row y_column residual_row "
+        "residual_column half_depth kernel_pairs next_stride panels"
     )
 
     @property

@@ -12,13 +12,15 @@ pixels as there are, columns for as much depth. So nothing is read that is not t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import ClassVar
 
+from gossamer.codegen.basis import BYTE_ENDINGS, BYTES
 from gossamer.codegen.dots import Byte
-from gossamer.codegen.expression import IDENTITY, Expression, name_of
+from gossamer.codegen.expression import IDENTITY, name_of
 from gossamer.codegen.ir import I64, Arguments, Function, Module, Value, vector
-from gossamer.codegen.kernels.contract import rows_at
-from gossamer.codegen.kernels.quantized_contract import HEADER, STEP, QuantizedGemm
+from gossamer.codegen.kernels.outputs import WALK, Requantized, Tile, rows_at
+from gossamer.codegen.kernels.quantized_contract import HEADER, STEP
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
@@ -71,8 +73,8 @@ def configuration(mr: int, rows: int, block: int, rest: int) -> list[int]:
 class TileGemm(KernelSpec):
     """A microkernel: c = epilogue(requantized(bias + a b)) for mr rows of tiles and nv vectors of channels.
 
-    Its interface is that of `QuantizedGemm`, so are ``type``, ``epilogue``, ``ragged``, ``clamps`` and ``large``;
-    ``conv``: there is a table of taps. Beyond that, ``shape`` has, as the registers are configured,
+    Its interface is that of `QuantizedGemm`, so are ``type``, ``output`` and ``ragged``; ``conv``: there is a table
+    of taps. Beyond that, ``shape`` has, as the registers are configured,
 
     - ``rows``: rows of a tile. ``a_tile``, ``c_tile``, ``residual_tile``: bytes from one row of tiles to the next.
     - ``block``: bytes of depth of a tile; ``whole``: bytes of a tap that are whole blocks. With ``rest``, there is a
@@ -82,35 +84,43 @@ class TileGemm(KernelSpec):
     mr: int
     nv: int
     type: Byte = "i8"
-    epilogue: Expression = IDENTITY
+    output: Requantized = Requantized()
     conv: bool = False
     rest: bool = False
     ragged: bool = False
-    clamps: bool = False
-    large: bool = False
+
+    targets = "tiles"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        **{argument.name: argument.type for argument in QuantizedGemm.arguments},
-        rows="i64",
-        a_tile="i64",
-        c_tile="i64",
-        residual_tile="i64",
-        block="i64",
-        whole="i64",
+        WALK, Requantized.words, "rows a_tile c_tile residual_tile block whole"
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return (self.type, "tile", "conv" if self.conv else "gemm", name_of(self.epilogue), f"{self.mr}x{self.nv}")
+        return (
+            self.type,
+            "tile",
+            "conv" if self.conv else "gemm",
+            name_of(self.output.epilogue),
+            f"{self.mr}x{self.nv}",
+        )
 
     @property
     def variant(self) -> str:
-        forms = ("clamp" * self.clamps, "large" * self.large, "ragged" * self.ragged, "rest" * self.rest)
-        return "_".join(filter(None, forms))
+        return "_".join(filter(None, (*self.output.flags, "ragged" * self.ragged, "rest" * self.rest)))
 
     def general(self) -> Iterator[KernelSpec]:
-        yield replace(self, conv=True)
-        yield replace(self, conv=True, clamps=True, large=True)
+        yield from (replace(self, conv=True, output=output) for output in self.output.general())
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for mr, nv, type, rest, ragged in product(
+            range(1, SUMS + 1), range(1, SUMS + 1), BYTES, (False, True), (False, True)
+        ):
+            if mr * nv <= SUMS:
+                for ending in BYTE_ENDINGS if type == "i8" else (IDENTITY,):
+                    yield cls(target.name, mr, nv, type, Requantized(ending), True, rest, ragged)
+                yield cls(target.name, mr, nv, type, Requantized(clamps=True, large=True), True, rest, ragged)
 
     def emit(self, target: Target) -> str:
         if not target.tiles:
@@ -178,20 +188,8 @@ class TileGemm(KernelSpec):
         """Bring the sums back to bytes."""
         step = self.nv * 4 * ROWS
         words = vector("i32", ROWS)
-
-        def form(rows: int) -> QuantizedGemm:
-            return QuantizedGemm(
-                self.isa,
-                rows,
-                self.nv,
-                self.type,
-                self.epilogue,
-                ragged=self.ragged,
-                clamps=self.clamps,
-                large=self.large,
-            )
-
-        numbers = form(1).numbers(f, shape)
+        tile = Tile(f, shape, self.type, 1, self.nv, self.ragged)
+        numbers = self.output.numbers(tile)
         with f.loop(0, self.mr) as tiles:
             from_, to = f.offset(sums, tiles.index * shape.rows * step), f.offset(c, tiles.index * shape.c_tile)
             added = f.offset(residual, tiles.index * shape.residual_tile)
@@ -203,7 +201,7 @@ class TileGemm(KernelSpec):
                     y = f.offset(to, turn.index * shape.c_stride)
                     x = f.offset(added, turn.index * shape.residual_stride)
                     pixels, others = rows_at(f, y, shape.c_stride, rows), rows_at(f, x, shape.residual_stride, rows)
-                    form(rows).finish(f, shape, numbers, totals, scales, pixels, others)
+                    self.output.store(tile._replace(mr=rows), numbers, totals, scales, pixels, others)
 
 
 class _Held:
@@ -236,7 +234,9 @@ def _tile(f: Function, operation: str, register: int, pointer: Value, stride: Va
 class WithTiles(KernelSpec):
     """A driver: calls another, ``kernel``, with its ``block``, while registers are as ``configuration`` says."""
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(kernel="ptr", block="ptr", configuration="ptr")
+    targets = "tiles"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*kernel *block *configuration")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+from gossamer.codegen.basis import COMPARED
 from gossamer.codegen.elements import element
 from gossamer.codegen.ir import I32, I64, Module, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -25,9 +27,9 @@ class TopK(KernelSpec):
 
     type: str = "f32"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr", y="ptr", rows="i64", count="i64", k="i64", x_row="i64", y_row="i64"
-    )
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"type": COMPARED}
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*x *y rows count k x_row y_row")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ class Turns(KernelSpec):
     following: tuple[int, ...]
     going: int
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(places="ptr", flag="ptr", turns="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*places *flag turns")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from string import Template
-from typing import Literal
+from typing import Literal, get_args
 
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs import team
@@ -423,6 +424,11 @@ class WalkSpec(KernelSpec):
     @property
     def variant(self) -> str:
         return self.convention
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        conventions = get_args(Convention) if target.triple.startswith("x86_64") else ("",)
+        yield from (cls(target.name, *form) for form in product(conventions, (False, True)))
 
     def emit(self, target: Target) -> str:
         declare_pause, pause = _PAUSE[target.triple.partition("-")[0]]

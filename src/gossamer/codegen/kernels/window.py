@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
+from gossamer.codegen.basis import RELU, RELU6
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -42,27 +44,11 @@ class Window(KernelSpec):
     reduction: Reduction
     epilogue: Expression = IDENTITY
 
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"epilogue": (IDENTITY, RELU, RELU6)}
+
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        x="ptr",
-        y="ptr",
-        images="i64",
-        rows="i64",
-        columns="i64",
-        channels="i64",
-        height="i64",
-        width="i64",
-        window_rows="i64",
-        window_columns="i64",
-        stride_rows="i64",
-        stride_columns="i64",
-        pad_rows="i64",
-        pad_columns="i64",
-        x_image="i64",
-        x_row="i64",
-        x_column="i64",
-        y_image="i64",
-        y_row="i64",
-        y_column="i64",
+        "*x *y images rows columns channels height width window_rows window_columns stride_rows stride_columns "
+        "pad_rows pad_columns x_image x_row x_column y_image y_row y_column"
     )
 
     @property

@@ -14,9 +14,10 @@ every plane, and `WinogradOutput`, with what lies between in scratch memory that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
+from gossamer.codegen.basis import ENDINGS
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import BYTES, F32, I64, PTR, Function, Module, Part, Value, vector
 from gossamer.codegen.kernels.groups import Groups
@@ -54,14 +55,7 @@ class WinogradWeights(KernelSpec):
     weights: Literal["f32", "f16"] = "f32"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        source="ptr",
-        destination="ptr",
-        channels="i64",
-        depth="i64",
-        nv="i64",
-        panels="i64",
-        rest_nv="i64",
-        destination_plane="i64",
+        "*source *destination channels depth nv panels rest_nv destination_plane"
     )
 
     @property
@@ -112,7 +106,7 @@ class WinogradInput(KernelSpec):
 
     size: Size
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(channels="i64", x_row="i64", x_column="i64", v_plane="i64")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("channels x_row x_column v_plane")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -150,9 +144,9 @@ class WinogradOutput(KernelSpec):
     size: Size
     epilogue: Expression = IDENTITY
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        channels="i64", m_plane="i64", y_row="i64", y_column="i64", residual_row="i64", residual_column="i64"
-    )
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"epilogue": ENDINGS}
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("channels m_plane y_row y_column residual_row residual_column")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -214,50 +208,10 @@ class Winograd(KernelSpec):
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        input="ptr",
-        input_shape="ptr",
-        kernel="ptr",
-        shape="ptr",
-        ragged_kernel="ptr",
-        ragged_shape="ptr",
-        output="ptr",
-        output_shape="ptr",
-        x="ptr",
-        b="ptr",
-        zeros="ptr",
-        bias="ptr",
-        y="ptr",
-        residual="ptr",
-        scratch="ptr",
-        scratch_thread="i64",
-        m_offset="i64",
-        images="i64",
-        tile_rows="i64",
-        tile_columns="i64",
-        size="i64",
-        last_row="i64",
-        last_column="i64",
-        groups="i64",
-        x_image="i64",
-        x_row="i64",
-        x_column="i64",
-        y_image="i64",
-        y_row="i64",
-        y_column="i64",
-        residual_image="i64",
-        residual_row="i64",
-        residual_column="i64",
-        planes="i64",
-        v_plane="i64",
-        v_tile="i64",
-        m_plane="i64",
-        m_tile="i64",
-        b_plane="i64",
-        kernel_tiles="i64",
-        next_stride="i64",
-        panels="i64",
-        panel_bytes="i64",
-        panel_channels="i64",
+        "*input *input_shape *kernel *shape *ragged_kernel *ragged_shape *output *output_shape *x *b *zeros *bias *y "
+        "*residual *scratch scratch_thread m_offset images tile_rows tile_columns size last_row last_column groups "
+        "x_image x_row x_column y_image y_row y_column residual_image residual_row residual_column planes v_plane "
+        "v_tile m_plane m_tile b_plane kernel_tiles next_stride panels panel_bytes panel_channels"
     )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import COPY, Kernel, KernelGraph
 from gossamer.codegen.kinds import geometry_of, kind_of
 from gossamer.codegen.layout import NO_BORDER, Border, is_box
 from gossamer.views import Buffer, View
@@ -23,7 +23,7 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
                 key = (id(x.buffer), x.offset, x.shape, x.strides)
                 if key not in copies:
                     copies[key] = Buffer(x.shape, x.type).view()
-                    kernels.append(Kernel("copy", [x], copies[key], origin=kernel.origin))
+                    kernels.append(Kernel(COPY, [x], copies[key], origin=kernel.origin))
                 x = kernel.operands[0] = copies[key]
             old = borders.get(x.buffer, NO_BORDER)
             top, bottom, left, right = (max(pair) for pair in zip(old, needed, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.codegen.expression import parameters_of
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import COPY, MAP, Kernel, KernelGraph
 from gossamer.codegen.kinds import kind_of
 from gossamer.codegen.layout import merged
 from gossamer.views import Buffer, Shape, View
@@ -28,7 +28,7 @@ def run(graph: KernelGraph) -> None:
             if copied is None:
                 copied = _dense(view)
                 if not view.is_constant:
-                    kernels.append(Kernel("copy", [view], copied, origin=kernel.origin))
+                    kernels.append(Kernel(COPY, [view], copied, origin=kernel.origin))
                 if id(view.buffer) not in changing:
                     copies[key] = copied
             kernel.operands[position] = copied
@@ -40,7 +40,7 @@ def is_readable(kernel: Kernel, position: int, view: View) -> bool:
     """Whether a kernel can read an operand as it lies."""
     if kernel.regions:  # whose kernels are looked at themselves
         return True
-    if kernel.kind != "map" and position - kernel.arity + 1 in parameters_of(kernel.epilogue):
+    if kernel.kind != MAP and position - kernel.arity + 1 in parameters_of(kernel.epilogue):
         return True
     kind = kind_of(kernel)
     role = kind.role(kernel.arity, position)

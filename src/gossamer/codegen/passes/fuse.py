@@ -4,8 +4,8 @@ A map goes into the map, or into the epilogue of the kernel, that writes one of 
 The fused kernel runs where the map ran, so that its further operands are there.
 
 Maps of any types become one, which converts in between as their buffers did; but what was float16 or bfloat16 would no
-longer be rounded, and stays a buffer. Epilogues of other kernels are of float32 only, or of the bytes that they make;
-then there is one tensor beside their result, and parameters.
+longer be rounded, and stays a buffer. Epilogues of other kernels are of float32 only, or of the bytes or int16 that
+they make; then there is one tensor beside their result, and parameters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import Expression, calls, canonical, parameters_of, substitute, type_of
-from gossamer.codegen.graph import Kernel, KernelGraph, same
+from gossamer.codegen.graph import MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View
@@ -31,7 +31,7 @@ def run(graph: KernelGraph) -> None:
     positions = {id(kernel): at for at, kernel in enumerate(graph.kernels)}
     gone: set[int] = set()
     for kernel in graph.kernels:
-        while kernel.kind == "map":
+        while kernel.kind == MAP:
             tables = parameters_of(kernel.epilogue)
             producers = {
                 id(p): p
@@ -79,10 +79,10 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
     if kind.epilogue is None or not producer.y.is_whole:
         return None
     if (kind.epilogue == "floats" and not _is_of_floats(kernel)) or (
-        kind.epilogue == "bytes" and not _is_of_bytes(kernel)
+        kind.epilogue == "quantized" and not _is_of_one_type(kernel)
     ):
         return None
-    result = _result(producer) if producer.kind == "map" else producer.epilogue
+    result = _result(producer) if producer.kind == MAP else producer.epilogue
     if result is None:
         return None
     shape = producer.y.shape
@@ -101,9 +101,9 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
         extra = reshaped if number in tables else _extra(reshaped, producer)
         if extra is None:
             return None
-        for at, known in enumerate(operands[producer.arity - (producer.kind == "map") :]):
+        for at, known in enumerate(operands[producer.arity - (producer.kind == MAP) :]):
             if same(known, extra):
-                mapping[number] = at + (producer.kind != "map")
+                mapping[number] = at + (producer.kind != MAP)
                 break
         else:
             mapping[number] = len(operands) - producer.arity + 1
@@ -111,7 +111,7 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
     if len(operands) - producer.arity > kind.extras:
         return None
     y, expression = kernel.y.reshape(shape), canonical(substitute(kernel.epilogue, mapping))
-    if kind.epilogue == "bytes" and len(operands) - producer.arity - len(parameters_of(expression)) > 1:
+    if kind.epilogue == "quantized" and len(operands) - producer.arity - len(parameters_of(expression)) > 1:
         return None
     return None if y is None or _functions_in(expression) > LARGEST else (operands, expression, y)
 
@@ -133,17 +133,19 @@ def _is_of_floats(map: Kernel) -> bool:
     return all(view.type == TensorType.FLOAT32 for view in (map.y, *map.operands))
 
 
-def _is_of_bytes(map: Kernel) -> bool:
-    """Whether all that it computes with is bytes of one type."""
+def _is_of_one_type(map: Kernel) -> bool:
+    """Whether all its tensors are bytes of one type, as is all that it computes, or int16."""
     types = [ELEMENT_OF[view.type] for view in map.operands]
     tables = parameters_of(map.epilogue)
     found = {ELEMENT_OF[map.y.type], *(type for number, type in enumerate(types) if number not in tables)}
+    if found == {"i16"}:
+        return True
     return len(found) == 1 and found <= {"i8", "u8"} and {type_of(call, types) for call in calls(map.epilogue)} <= found
 
 
 def _extra(view: View, producer: Kernel) -> View | None:
     """A further operand as an epilogue reads it: along the channels, one after the other."""
-    if producer.kind == "map" or not view.shape or view.shape[-1] == 1 or view.strides[-1] == 1:
+    if producer.kind == MAP or not view.shape or view.shape[-1] == 1 or view.strides[-1] == 1:
         return view
     if view.strides[-1] or any(view.strides) or view.buffer.array is None:
         return None

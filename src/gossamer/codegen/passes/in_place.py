@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer.codegen.graph import Kernel, KernelGraph, same
+from gossamer.codegen.graph import COPY, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.codegen.layout import is_box
 from gossamer.codegen.passes.borders import needs_border
@@ -26,7 +26,7 @@ def run(graph: KernelGraph) -> None:
     """Remove the copies that can be spared."""
     passing = _InPlace(graph)
     for at, kernel in enumerate(graph.kernels):
-        if kernel.kind == "copy":
+        if kernel.kind == COPY:
             passing.remove(at)
     graph.kernels = [kernel for at, kernel in enumerate(graph.kernels) if at not in passing.gone]
 

@@ -6,7 +6,7 @@ The padded image is neither written nor read: its border is stored around the im
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import PAD, Kernel, KernelGraph
 from gossamer.codegen.kinds import kind_of, window_of, with_window
 from gossamer.records import replace
 
@@ -16,7 +16,7 @@ def run(graph: KernelGraph) -> None:
     readers = graph.readers()
     absorbed: set[int] = set()
     for pad in graph.kernels:
-        if pad.kind != "pad" or not _is_border(pad) or graph.is_boundary(pad.y.buffer):
+        if pad.kind != PAD or not _is_border(pad) or graph.is_boundary(pad.y.buffer):
             continue
         found = readers.get(pad.y.buffer, [])
         if not found or not all(_convolves(reader, pad) for reader in found):

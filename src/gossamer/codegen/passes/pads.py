@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import COPY, PAD, Kernel, KernelGraph
 from gossamer.views import View
 
 
@@ -10,7 +10,7 @@ def run(graph: KernelGraph) -> None:
     """Leave no kernel of the kind ``pad``. Its operands are elements and value, its settings the counts in front."""
     kernels: list[Kernel] = []
     for kernel in graph.kernels:
-        if kernel.kind == "pad":
+        if kernel.kind == PAD:
             kernels += _copies(kernel)
         else:
             kernels.append(kernel)
@@ -26,6 +26,6 @@ def _copies(pad: Kernel) -> list[Kernel]:
         for start, count in ((0, before), (before + size, after)):
             if count:
                 box = inside.slice(axis, start, count)
-                made.append(Kernel("copy", [number.broadcast(box.shape)], box, origin=pad.origin))
+                made.append(Kernel(COPY, [number.broadcast(box.shape)], box, origin=pad.origin))
         inside = inside.slice(axis, before, size)
-    return [*made, Kernel("copy", [x], inside, origin=pad.origin)]
+    return [*made, Kernel(COPY, [x], inside, origin=pad.origin)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer.codegen.expression import parameters_of
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import COPY, MAP, Kernel, KernelGraph
 from gossamer.codegen.passes.borders import needs_border
 from gossamer.dtypes import element_bits
 from gossamer.views import Buffer, View
@@ -37,7 +37,7 @@ def run(graph: KernelGraph) -> None:
         id(view.buffer) for kernel in graph.kernels for view in kernel.operands[:1] if needs_border(kernel, view.buffer)
     }
     for kernel in graph.kernels:
-        if kernel.kind == "map" and not any(id(view.buffer) in bordered for view in (kernel.y, *kernel.operands)):
+        if kernel.kind == MAP and not any(id(view.buffer) in bordered for view in (kernel.y, *kernel.operands)):
             kernels += _lengthened(kernel)
         kernels.append(kernel)
     graph.kernels = kernels
@@ -75,7 +75,7 @@ def _lengthened(kernel: Kernel) -> Sequence[Kernel]:
                 return ()
             several = Buffer((times, count), view.type).view()
             one = View(view.buffer, (times, count), (0, view.strides[-1]), view.offset)
-            copies.append(Kernel("copy", [one], several, origin=kernel.origin))
+            copies.append(Kernel(COPY, [one], several, origin=kernel.origin))
             seen = several.broadcast(shape)
         if seen is None:
             return ()

@@ -10,9 +10,12 @@ with two.
 from __future__ import annotations
 
 from gossamer.codegen.expression import Expression, operand_count
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import CONTRACT, DEPTHWISE, Kernel, KernelGraph
 from gossamer.records import record
 from gossamer.views import Geometry
+
+KIND = "rows"
+"""What it makes."""
 
 WEIGHTS = 460 << 10
 """Bytes of weights of both contractions up to which they are read anew for each row."""
@@ -53,7 +56,7 @@ def run(graph: KernelGraph) -> None:
         return found[0] if alone and found[0].operands[0].buffer is kernel.y.buffer else None
 
     for middle in graph.kernels:
-        if middle.kind != "depthwise" or middle.extras or id(middle) in gone:
+        if middle.kind != DEPTHWISE or middle.extras or id(middle) in gone:
             continue
         if middle.operands[0].shape[3] != middle.y.shape[3]:
             continue
@@ -73,7 +76,7 @@ def run(graph: KernelGraph) -> None:
         settings = Rows(expand, middle.settings, middle.epilogue)
         last.operands = [*front, *last.operands[1:]]
         last.origin = (*(first.origin if first else ()), *middle.origin, *last.origin)
-        last.kind, last.settings, last.arity = "rows", settings, len(front) + 2
+        last.kind, last.settings, last.arity = KIND, settings, len(front) + 2
         gone.add(id(middle))
         if first:
             gone.add(id(first))
@@ -82,7 +85,7 @@ def run(graph: KernelGraph) -> None:
 
 def _is_plain(kernel: Kernel) -> bool:
     """A contraction of whole images with constant weights, without groups."""
-    if kernel.kind != "contract":
+    if kernel.kind != CONTRACT:
         return False
     x, weights = kernel.operands[:2]
     ungrouped = weights.is_constant and x.shape[3] == weights.shape[3]

@@ -5,7 +5,7 @@ So squeeze-and-excitation gates a large image without writing it once more: 112x
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.graph import CONTRACT, MAP, KernelGraph
 from gossamer.views import View
 
 PRODUCTS = (("mul", 0, 1), ("mul", 1, 0))
@@ -16,14 +16,14 @@ def run(graph: KernelGraph) -> None:
     readers, writers = graph.readers(), graph.writers()
     gone: set[int] = set()
     for kernel in graph.kernels:
-        if kernel.kind != "contract" or kernel.arity != 3:
+        if kernel.kind != CONTRACT or kernel.arity != 3:
             continue
         x, weights = kernel.operands[:2]
         found = writers.get(x.buffer, [])
         if len(found) != 1 or len(readers[x.buffer]) != 1 or graph.is_boundary(x.buffer):
             continue
         product = found[0]
-        if product.kind != "map" or product.epilogue not in PRODUCTS or not x.is_whole or x.shape != product.y.shape:
+        if product.kind != MAP or product.epilogue not in PRODUCTS or not x.is_whole or x.shape != product.y.shape:
             continue
         grouped = x.shape[3] != weights.shape[3]
         if grouped or weights.size >= x.size or sum(v.buffer is x.buffer for v in kernel.operands) > 1:

@@ -9,8 +9,11 @@ The price is memory: seven quarters of the weights.
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import CONTRACT, Kernel, KernelGraph
 from gossamer.schema.enums import TensorType
+
+KIND = "strassen"
+"""What it makes."""
 
 CHANNELS = 128
 """Input and output channels from which the sums pay."""
@@ -29,8 +32,8 @@ MULTIPLICATIONS = 6 << 20
 def run(graph: KernelGraph) -> None:
     """Take every product that it suits."""
     for kernel in graph.kernels:
-        if kernel.kind == "contract" and kernel.arity == 3 and _suits(kernel):
-            kernel.kind = "strassen"
+        if kernel.kind == CONTRACT and kernel.arity == 3 and _suits(kernel):
+            kernel.kind = KIND
 
 
 def _suits(kernel: Kernel) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import Expression, calls, parameters_of, substitute, type_of
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import MAP, Kernel, KernelGraph
 from gossamer.codegen.kernels.elementwise import MAX_OPERANDS
 from gossamer.codegen.quantized import TABLE
 from gossamer.dtypes import numpy_dtype
@@ -53,9 +53,9 @@ def run(graph: KernelGraph) -> None:
             table, x = found
             kernels.append(table)
             entries = View(table.y.buffer, kernel.y.shape, (0,) * len(kernel.y.shape), 0)
-            kernel.operands = [*([x] if kernel.kind == "map" else kernel.operands[: kernel.arity]), entries]
+            kernel.operands = [*([x] if kernel.kind == MAP else kernel.operands[: kernel.arity]), entries]
             kernel.epilogue = ("lookup", 0, 1)
-        elif kernel.kind == "map" and _is_large(kernel):
+        elif kernel.kind == MAP and _is_large(kernel):
             kernels += _Parts(kernel, known).tables()
         kernels.append(kernel)
     graph.kernels = kernels
@@ -117,7 +117,7 @@ class _Parts:
             operands.append(View(view.buffer, shape, (0,) * len(shape), view.offset))
         y = Buffer(shape, OF_ELEMENT[self._type(part)]).view()
         expression = _with(part, {leaf: at for at, leaf in enumerate([*others, *of_rows, *numbers])})
-        self._tables.append(Kernel("map", operands, y, None, expression, 1, self._kernel.origin))
+        self._tables.append(Kernel(MAP, operands, y, None, expression, 1, self._kernel.origin))
         rank = len(self._kernel.y.shape)
         self._operands.append(View(y.buffer, self._kernel.y.shape, (0,) * rank, 0))
         return ("lookuprow" if of_rows else "lookup", *others, *of_rows, len(self._operands) - 1)
@@ -164,7 +164,7 @@ def _table(kernel: Kernel, known: set[int]) -> tuple[Kernel, View] | None:
     """What fills the table that an expression is, and the operand of which it is a function: what an epilogue is
     applied to, or one of a map. ``None`` if there is not just one."""
     tables = parameters_of(kernel.epilogue)
-    views = kernel.operands if kernel.kind == "map" else [kernel.y, *kernel.extras]
+    views = kernel.operands if kernel.kind == MAP else [kernel.y, *kernel.extras]
     found: View | None = None
     operands: list[View] = []
     for at, view in enumerate(views):
@@ -179,7 +179,7 @@ def _table(kernel: Kernel, known: set[int]) -> tuple[Kernel, View] | None:
     if found is None:
         return None
     y = Buffer((TABLE,), kernel.y.type).view()
-    return Kernel("map", operands, y, None, kernel.epilogue, 1, kernel.origin), found
+    return Kernel(MAP, operands, y, None, kernel.epilogue, 1, kernel.origin), found
 
 
 def _is_worth_it(kernel: Kernel) -> bool:
@@ -187,7 +187,7 @@ def _is_worth_it(kernel: Kernel) -> bool:
     if kernel.y.type not in BYTES or kernel.epilogue == 0:
         return False
     found = list(calls(kernel.epilogue))
-    if kernel.kind != "map":
+    if kernel.kind != MAP:
         return len(found) > 1 or found[0][0] in SLOW
     types = [ELEMENT_OF[view.type] for view in kernel.operands]
     return len(found) > 1 or any(element(type_of(call, types)).bits > 8 for call in found)

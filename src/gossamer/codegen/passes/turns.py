@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import IDENTITY, parameters_of, type_of
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import COPY, LOOP, MAP, Kernel, KernelGraph
 from gossamer.codegen.kernels.turns import Small, Statement
 from gossamer.errors import CompileError
 from gossamer.records import record
@@ -39,7 +39,7 @@ class _Unsuitable(Exception):
 def run(graph: KernelGraph) -> None:
     """Give loops that suit a `Turn` as their settings."""
     for kernel in graph.kernels:
-        if kernel.kind == "loop":
+        if kernel.kind == LOOP:
             try:
                 kernel.settings = _Statements(kernel).turn()
             except _Unsuitable:
@@ -95,19 +95,19 @@ class _Statements:
         )
 
     def _add(self, kernel: Kernel) -> None:
-        if kernel.kind not in ("map", "copy") or not kernel.y.is_whole:
+        if kernel.kind not in (MAP, COPY) or not kernel.y.is_whole:
             raise _Unsuitable
         result = _small(kernel.y)
         operands = [self._operand(view, result[1]) for view in kernel.operands]
         types = [self._type(number) for number in operands]
-        if kernel.kind == "copy":
+        if kernel.kind == COPY:
             (value,) = operands
             if self._size(value) == result[1]:
                 self._known[id(kernel.y.buffer)] = value
                 return
         elif parameters_of(kernel.epilogue):
             raise _Unsuitable
-        expression = IDENTITY if kernel.kind == "copy" else kernel.epilogue
+        expression = IDENTITY if kernel.kind == COPY else kernel.epilogue
         try:
             type_of(expression, types)
         except CompileError:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import CONTRACT, Kernel, KernelGraph
 from gossamer.records import record
 from gossamer.views import Geometry
+
+KIND = "winograd"
+"""What it makes."""
 
 CHANNELS = 32
 """Input and output channels from which the transformations pay."""
@@ -37,10 +40,10 @@ class Tiles:
 def run(graph: KernelGraph) -> None:
     """Take every convolution that it suits."""
     for kernel in graph.kernels:
-        if kernel.kind == "contract" and kernel.arity == 3 and _suits(kernel):
+        if kernel.kind == CONTRACT and kernel.arity == 3 and _suits(kernel):
             channels, _, _, depth = kernel.operands[1].shape
             size: Literal[2, 4] = 4 if 36 * 4 * channels * depth <= LARGEST else 2
-            kernel.kind, kernel.settings = "winograd", Tiles(kernel.settings, size)
+            kernel.kind, kernel.settings = KIND, Tiles(kernel.settings, size)
 
 
 def _suits(kernel: Kernel) -> bool:

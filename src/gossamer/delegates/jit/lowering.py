@@ -20,7 +20,7 @@ from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, Buffer, Geometry, Requantizing, Shape, View, Widened
+from gossamer.views import POINTWISE, Buffer, FixedPoint, Geometry, Requantizing, Shape, View, Widened
 
 ELEMENTS = frozenset(
     {
@@ -37,6 +37,9 @@ QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 PADDING = 16
 MOST_PADDING = 1 << 20
 """Padding is stored, and refused if it has so many times the elements of the image, and that many more."""
+
+MOST_SUMMANDS = 256
+"""Products of int16 and int8 whose sum is certainly one of int32."""
 
 MOST_GROUPS = 1024
 """Of a convolution, each of which is a command."""
@@ -261,7 +264,7 @@ class GraphLowering(Lowering):
         weights: View,
         bias: View | None,
         geometry: Geometry,
-        requantizing: Requantizing,
+        requantizing: Requantizing | FixedPoint | None,
         type: TensorType | None = None,
     ) -> View:
         self._check_padding(x, geometry)
@@ -269,30 +272,46 @@ class GraphLowering(Lowering):
             self.refuse(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._integer_bias(bias, weights.shape[0])
-        if not bias.is_constant:  # which is packed
-            self.refuse("the bias is only known when the model runs")
         settings = Quantized(geometry, requantizing)
         type = x.type if type is None else type
         return self._graph.add("quantized_contract", [x, weights, bias], shape, type, settings, origin=self._origin)
 
-    def quantized_matmul(self, x: View, y: View, requantizing: Requantizing, type: TensorType | None = None) -> View:
+    def quantized_matmul(
+        self,
+        x: View,
+        y: View,
+        requantizing: Requantizing | FixedPoint | None,
+        type: TensorType | None = None,
+        bias: View | None = None,
+    ) -> View:
+        if y.type == TensorType.INT16 and y.strides[-1] != 1:
+            y = self.copy(y)
         left, right, shape = self._batches(x, y)
-        type = x.type if type is None else type
-        return self._graph.add("quantized_matmul", [left, right], shape, type, requantizing, origin=self._origin)
+        bias = self._integer_bias(bias, shape[-1])
+        type, settings = x.type if type is None else type, Quantized(POINTWISE, requantizing)
+        return self._graph.add("quantized_matmul", [left, right, bias], shape, type, settings, origin=self._origin)
 
     def quantized_depthwise(
-        self, x: View, weights: View, bias: View | None, geometry: Geometry, requantizing: Requantizing
+        self,
+        x: View,
+        weights: View,
+        bias: View | None,
+        geometry: Geometry,
+        requantizing: Requantizing | FixedPoint | None,
+        type: TensorType | None = None,
     ) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
             self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+        if x.type == TensorType.INT16 and geometry.kernel[0] * geometry.kernel[1] > MOST_SUMMANDS:
+            self.refuse(f"the filter has more than {MOST_SUMMANDS} elements")
         x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._integer_bias(bias, weights.shape[2])
-        if not bias.is_constant or not weights.is_constant:
-            self.refuse("weights or bias are only known when the model runs")
-        settings = Quantized(geometry, requantizing)
-        return self._graph.add("quantized_depthwise", [x, weights, bias], shape, x.type, settings, origin=self._origin)
+        if not weights.is_constant:
+            self.refuse("weights are only known when the model runs")
+        type, settings = x.type if type is None else type, Quantized(geometry, requantizing)
+        return self._graph.add("quantized_depthwise", [x, weights, bias], shape, type, settings, origin=self._origin)
 
     def hybrid_depthwise(
         self, x: View, weights: View, scales: View, bias: View, headers: View, geometry: Geometry
@@ -379,7 +398,10 @@ class GraphLowering(Lowering):
             self.refuse(f"its padding is more than {PADDING} times as large as the image")
 
     def _integer_bias(self, bias: View | None, channels: int) -> View:
-        return self.array(np.zeros(channels, np.int32)) if bias is None else self.reshape(bias, (channels,))
+        bias = self.array(np.zeros(channels, np.int32)) if bias is None else self.reshape(bias, (channels,))
+        if not bias.is_constant:  # which is packed
+            self.refuse("the bias is only known when the model runs")
+        return bias
 
     def _bias(self, bias: View | None, channels: int, type: TensorType) -> View:
         if bias is None:
