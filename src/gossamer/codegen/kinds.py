@@ -118,20 +118,21 @@ def geometry_of(kernel: Kernel) -> Geometry | None:
     return kind_of(kernel).geometry(kernel.settings)
 
 
-def window_of(kernel: Kernel) -> Geometry:
-    """The window of a kernel of which it is known that it has one."""
+def _window(kernel: Kernel) -> Window:
     window = kind_of(kernel).window
     if window is None:
         raise ValueError(f"{kernel.kind} has no window")
-    return window.of(kernel.settings)
+    return window
+
+
+def window_of(kernel: Kernel) -> Geometry:
+    """The window of a kernel of which it is known that it has one."""
+    return _window(kernel).of(kernel.settings)
 
 
 def with_window(kernel: Kernel, geometry: Geometry) -> Any:
     """The settings of a kernel with another window."""
-    window = kind_of(kernel).window
-    if window is None:
-        raise ValueError(f"{kernel.kind} has no window")
-    return window.put(kernel.settings, geometry)
+    return _window(kernel).put(kernel.settings, geometry)
 
 
 def functions_in(expression: Expression) -> int:
@@ -151,11 +152,6 @@ def functions_in(expression: Expression) -> int:
 def _convolution(node: Kernel) -> int:
     # Weights are [O, h, w, C / groups], or of a volume [O, d, h, w, C]; the bias is one more.
     return node.y.size * (2 * prod(node.operands[1].shape[1:]) + 1)
-
-
-def _hybrid(node: Kernel) -> int:
-    weights = node.operands[1]
-    return node.y.size * (2 * (weights.size // weights.shape[0]) + 1)
 
 
 def _elementwise(node: Kernel) -> int:
@@ -268,7 +264,7 @@ _LISTED = (
         "hybrid",
         ("levels", "weights", "scales", "bias", "headers?"),
         ("geometry?",),
-        _hybrid,
+        _convolution,
         epilogue="floats",
         extras=1,
         lies="rows",

@@ -7,7 +7,6 @@ does not is as many maps as it has functions. Each does what it did in the one; 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import IDENTITY, Expression, parameters_of, type_of
@@ -48,7 +47,7 @@ class _Parts:
     def operators(self) -> list[Kernel]:
         """Those between conversions of what has been computed; nothing if there are none."""
         whole = self._kernel.epilogue
-        if _is_conversion(whole):
+        if not isinstance(whole, int) and _is_conversion(whole):
             whole = whole[1]  # which is what writing another type is
         self._joined(whole, None)
         return self._maps if len(self._maps) > 1 else []

@@ -46,6 +46,8 @@ def requantization(to: FixedPointRequantization) -> FixedPoint:
 
 def without_products(graph: Lowering, bias: View | None, to: FixedPoint, channels: int) -> View:
     """What a bias becomes by itself: [channels]."""
+    if bias is not None and not bias.is_constant:
+        graph.refuse("the bias is only known when the model runs")
     wide = to.rounding == "once"
     type = np.int64 if wide else np.int32
     sums = np.zeros(channels, type) if bias is None else np.asarray(bias.buffer.array, type).reshape(channels)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import Matrix, Tiled
+from gossamer.codegen.commands.contract import Matrix, Tiled, packing
 from gossamer.codegen.dots import Byte, has_halves, offset, order
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel
@@ -305,17 +305,11 @@ class ByteContraction(QuantizedContraction):
         return self.build.block(layout, **layout.chosen(self._words()))
 
     def _words(self) -> dict[str, Word]:
-        numbers, width = self.requantizing, self.nv * self.build.dots.lanes()
+        numbers, tail = self.requantizing, self.panels.tail
+        if self.output is not Dequantized:
+            tail = self.weights.channels - self.panels.whole * self.nv * self.build.dots.lanes()
         return {
-            "depth": self.tap_depth,
-            "taps": len(self.table),
-            "tap_offsets": self.build.table(self.table),
-            "a_stride": self.a_steps[2],
-            "c_stride": self.c_steps[2],
-            "residual_stride": self.r_steps[2],
-            "tail": self.panels.tail
-            if self.output is Dequantized
-            else self.weights.channels - self.panels.whole * width,
+            **self.depth_words(self.tap_depth, self.table, tail),
             "zero_point": numbers.zero_point,
             "low": numbers.low,
             "high": numbers.high,
@@ -346,26 +340,17 @@ class ByteContraction(QuantizedContraction):
 
     def _packing(self, place: Address) -> dict[str, Word]:
         weights, outside = self.weights, self.output is Dequantized
-        return {
-            "source": weights.start,
-            "destination": place,
+        return packing(self.build, weights, self.nv, self.panels, place, self.matrices) | {
             "bias": self.build.constant(np.zeros(1, np.int32)) if outside else self.bias,
             "scales": self.scales,
             "bias_step": 0 if outside else 4,
             "scale_step": 4 * (self.requantizing.scales.size > 1),
-            "channels": weights.channels,
             "taps": self.packed_taps,
             "depth": self.packed_depth,
-            "source_row": weights.strides[1 if weights.by_depth else 0],
-            "nv": self.nv,
-            "panels": self.panels.whole,
-            "rest_nv": self.panels.rest_nv,
             "order": self._order(self.nv, False),
             "rest_order": self._order(self.panels.rest_nv, self._has_half),
             "offset": self._zero,
             "weight_zero": self.weight_zero,
-            "images": self.matrices,
-            "source_image": weights.image,
             "destination_image": self.b_image,
         }
 

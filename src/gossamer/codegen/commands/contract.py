@@ -27,7 +27,7 @@ from gossamer.codegen.kernels.contract import (
     panels_of,
 )
 from gossamer.codegen.kernels.dot import MAX_ROWS, Dot, rows_of_weights
-from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
+from gossamer.codegen.kernels.elementwise import Map, operands_of
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.layout import item_bytes
@@ -241,15 +241,23 @@ class Tiled:
             "tiles": self.row_tiles,
             "tile_columns": self.mr,
             "last_column": max(self.columns - self.mr, 0) if overlapping else (self.row_tiles - 1) * self.mr,
-            "a_image": self.a_steps[0],
-            "a_row": self.a_steps[1],
-            "a_column": self.a_steps[2],
-            "c_image": self.c_steps[0],
-            "c_row": self.c_steps[1],
-            "c_column": self.c_steps[2],
-            "residual_image": self.r_steps[0],
-            "residual_row": self.r_steps[1],
-            "residual_column": self.r_steps[2],
+            **{
+                f"{name}_{way}": step
+                for name, steps in (("a", self.a_steps), ("c", self.c_steps), ("residual", self.r_steps))
+                for way, step in zip(("image", "row", "column"), steps, strict=True)
+            },
+        }
+
+    def depth_words(self, depth: int, offsets: Sequence[int], tail: int) -> dict[str, Word]:
+        """What microkernels are told of depth and rows (`gossamer.codegen.kernels.outputs.WALK`)."""
+        return {
+            "depth": depth,
+            "taps": len(offsets),
+            "tap_offsets": self.build.table(offsets),
+            "a_stride": self.a_steps[2],
+            "c_stride": self.c_steps[2],
+            "residual_stride": self.r_steps[2],
+            "tail": tail,
         }
 
 
@@ -337,7 +345,7 @@ class Contraction(Tiled):
         if weights.is_constant:
             source = self._packed()
         else:
-            arguments = _packing(self.build, weights, self.nv, self.panels, place, self.images if weights.image else 1)
+            arguments = packing(self.build, weights, self.nv, self.panels, place, self.images if weights.image else 1)
             spec = Pack(self.build.target.name, weights.by_depth)
             self.build.command(spec, barrier=barrier or self.scale is not None, **arguments)
         if self.scale is not None:
@@ -413,10 +421,6 @@ class Contraction(Tiled):
         parts = [part for part in ((0, whole, self.nv), (whole, 1, rest)) if part[1] and part[2]]
         for first, panels, vectors in parts:
             start, row = 4 * first * self.nv * lanes * depth, 4 * vectors * lanes
-            operands = {"x0": moved(source, start), "x1": scale}
-            for number in range(MAX_OPERANDS):
-                operands.setdefault(f"x{number}", place)
-            strides = {f"x{number}_{way}": 0 for number in range(MAX_OPERANDS) for way in ("row", "column")}
             self._command(
                 Map(build.target.name, ("mul", 0, 1), "vs"),
                 barrier and first == parts[-1][0],
@@ -431,8 +435,7 @@ class Contraction(Tiled):
                 blocks=1,
                 y_row=row * count,
                 y_column=row,
-                **operands,
-                **strides | {"x0_row": row * count, "x0_column": row, "x1_column": 4},
+                **operands_of((moved(source, start), row * count, row), (scale, 0, 4)),
             )
 
     def _dot(self, barrier: bool) -> None:
@@ -466,16 +469,7 @@ class Contraction(Tiled):
         return Gemm(target.name, mr, nv, ragged=ragged, half=half, **form)
 
     def _shape(self, depth: int, offsets: list[int]) -> Address:
-        return self.build.block(
-            Gemm.arguments,
-            depth=depth,
-            taps=len(offsets),
-            tap_offsets=self.build.table(offsets),
-            a_stride=self.a_steps[2],
-            c_stride=self.c_steps[2],
-            residual_stride=self.r_steps[2],
-            tail=self.panels.tail,
-        )
+        return self.build.block(Gemm.arguments, **self.depth_words(depth, offsets, self.panels.tail))
 
     def _pieces(self) -> list[tuple[int, int, int]]:
         """Blocks of depth as (tap, start, size); one with tap -1 is all of it."""
@@ -609,14 +603,15 @@ def packed(build: Build, weights: Matrix, nv: int, panels: Panels, images: int =
     known = build.packed(key)
     if known is None:
         known = build.weights(images * _packed_bytes(build, weights, panels), key)
-        arguments = _packing(build, weights, nv, panels, known, images)
+        arguments = packing(build, weights, nv, panels, known, images)
         build.pack(Pack(build.target.name, weights.by_depth, weights.type), reads=weights.bytes, **arguments)
     return known
 
 
-def _packing(
-    build: Build, weights: Matrix, nv: int, panels: Panels, destination: Address, images: int
+def packing(
+    build: Build, weights: Matrix, nv: int, panels: Panels, destination: Address, images: int = 1
 ) -> dict[str, Word]:
+    """The arguments of a kernel that brings weights into panels."""
     return {
         "source": weights.start,
         "destination": destination,

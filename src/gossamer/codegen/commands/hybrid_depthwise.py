@@ -6,8 +6,6 @@ bias, float32 [C * m], and the headers of the images; settings a `Geometry`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gossamer.codegen.commands import Build
@@ -16,7 +14,7 @@ from gossamer.codegen.commands.depthwise import multiply
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.depthwise import HybridDepthwiseRow
 from gossamer.codegen.kernels.dynamic import HEADER
-from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
+from gossamer.codegen.kernels.elementwise import Map, operands_of
 from gossamer.programs.program import Address
 from gossamer.views import View
 
@@ -49,8 +47,6 @@ def _floats(build: Build, weights: View) -> Address:
     if known is not None:
         return known
     place = build.weights(4 * weights.size, (source, weights.size, "floats"))
-    operands: dict[str, Any] = {f"x{number}": source for number in range(MAX_OPERANDS)}
-    strides: dict[str, Any] = {f"x{number}_{way}": 0 for number in range(MAX_OPERANDS) for way in ("row", "column")}
     build.pack(
         Map(build.target.name, 0, "v", ("i8", "f32")),
         y=place,
@@ -61,7 +57,6 @@ def _floats(build: Build, weights: View) -> Address:
         blocks=1,
         y_row=0,
         y_column=0,
-        **operands,
-        **strides,
+        **operands_of((source, 0, 0)),
     )
     return place

@@ -3,14 +3,12 @@ have parameters."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from gossamer.codegen.commands import Build, blocks_of
 from gossamer.codegen.commands.contract import moved
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import calls, parameters_of
 from gossamer.codegen.graph import Kernel
-from gossamer.codegen.kernels.elementwise import MAX_OPERANDS, Map
+from gossamer.codegen.kernels.elementwise import Map, operands_of
 from gossamer.codegen.kernels.scale import ScaleRows, runs
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.schema.enums import TensorType
@@ -49,12 +47,6 @@ def commands(node: Kernel, build: Build) -> None:
             types = ("u8",) * len(types)  # whatever they mean
     spec = Map(isa.name, node.epilogue, letters, () if set(types) == {"f32"} else types)
     block, blocks = blocks_of(count, row[0])
-    operands: dict[str, Any] = {}
-    for at in range(MAX_OPERANDS):
-        there = at < len(node.operands)
-        operands[f"x{at}"] = build.address(node.operands[at]) if there else 0
-        operands[f"x{at}_row"] = row[at + 2] if there else 0
-        operands[f"x{at}_column"] = column[at + 2] if there else 0
     build.repeat(
         spec,
         outer,
@@ -67,7 +59,7 @@ def commands(node: Kernel, build: Build) -> None:
         blocks=blocks,
         y_row=row[1],
         y_column=column[1],
-        **operands,
+        **operands_of(*zip(map(build.address, node.operands), row[2:], column[2:], strict=True)),
     )
 
 

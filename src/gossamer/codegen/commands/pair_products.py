@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.byte_products import QuantizedContraction, epilogue_operands
-from gossamer.codegen.commands.contract import Matrix, groups_of, matrix, moved
+from gossamer.codegen.commands.contract import Matrix, groups_of, matrix, moved, packing
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract16 import ROWS, Depthwise16, PairGemm, Product16, vectors_of
 from gossamer.codegen.kernels.outputs import Rescaled
@@ -80,15 +80,7 @@ class PairContraction(QuantizedContraction):
         return PairGemm(isa.name, mr, nv, output, wide, ragged)
 
     def _shape(self) -> Address:
-        words: dict[str, Word] = {
-            "depth": self.depth,
-            "taps": len(self.offsets),
-            "tap_offsets": self.build.table(self.offsets),
-            "a_stride": self.a_steps[2],
-            "c_stride": self.c_steps[2],
-            "residual_stride": self.r_steps[2],
-            "tail": self.panels.tail,
-        }
+        words = self.depth_words(self.depth, self.offsets, self.panels.tail)
         return self.build.block(PairGemm.arguments, **words, **self.numbers.words)
 
     def _outward(self) -> dict[str, Word]:
@@ -108,21 +100,8 @@ class PairContraction(QuantizedContraction):
         known = build.packed(key)
         if known is None:
             known = build.weights(self._panel_bytes(self.panels.vectors), key)
-            build.pack(
-                Pack(build.target.name, weights="f16", packed="f16"),
-                reads=weights.bytes,
-                source=weights.start,
-                destination=known,
-                channels=weights.channels,
-                depth=self.pairs,
-                source_row=weights.strides[0],
-                nv=self.nv,
-                panels=self.panels.whole,
-                rest_nv=self.panels.rest_nv,
-                images=1,
-                source_image=0,
-                destination_image=0,
-            )
+            pairs = packing(build, weights._replace(depth=self.pairs), self.nv, self.panels, known)
+            build.pack(Pack(build.target.name, weights="f16", packed="f16"), reads=weights.bytes, **pairs)
         return known
 
 

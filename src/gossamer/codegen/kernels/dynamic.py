@@ -1,7 +1,7 @@
 """`dynamic`: floats onto a grid of 255 steps that is laid over their own range, as hybrid operators do it in every run.
 
 What is quantized together, a row or an image, has a scale and a zero point of its own: a `HEADER` of 16 bytes. Rows
-carry it in front of their levels, where the kernels find it that multiply them (`gossamer.codegen.kernels.hybrid`).
+carry it in front of their levels, where the kernels find it that multiply them (`gossamer.codegen.kernels.outputs`).
 Levels of the type ``u8``, and their zero points, are 128 more: dot products on x86 take them as they are.
 
 The rules are those of two libraries, to the bit; a range always contains 0:

@@ -33,6 +33,16 @@ MAX_OPERANDS = 8
 _OPERANDS = (f"*x{number} x{number}_row x{number}_column" for number in range(MAX_OPERANDS))
 
 
+def operands_of(*operands: tuple[Any, int, int]) -> dict[str, Any]:
+    """The arguments of a `Map` for operands: an address, the bytes between rows, and those between columns."""
+    found = [*operands, *[(0, 0, 0)] * (MAX_OPERANDS - len(operands))]
+    return {
+        f"x{at}{word}": value
+        for at, operand in enumerate(found)
+        for word, value in zip(("", "_row", "_column"), operand, strict=True)
+    }
+
+
 @record(frozen=True)
 class Map(KernelSpec):
     """y = expression(x0, x1, …) over [rows, columns, count], count innermost and contiguous in y.

@@ -415,7 +415,7 @@ class Rescaled:
         return 4 if self.rounding == "twice" else 8
 
     def numbers(self, part: Part, at: Value, stride: Value) -> list[Value]:
-        """Those of channels, as `value` takes them."""
+        """Those of a vector of channels, as `storing` has them."""
         types = {"once": ("i64",) * 3, "twice": ("i32",) * 3, "double": ("i64", "double")}[self.rounding]
         return [part.load(part.function.offset(at, stride * row), 0, type) for row, type in enumerate(types)]
 
