@@ -68,7 +68,7 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     for tensor in operands:
         if tensor.type == TensorType.STRING:
             raise Refused("strings live in Python")
-        if tensor.is_dynamic:
+        if tensor.is_dynamic and not (lowered.is_running and tensor in node.inputs):
             raise Refused(f'the shape of "{tensor.name}" is only known when the model runs')
         if tensor.type in QUANTIZED and not is_grid(tensor):
             raise Refused(f'the quantization of "{tensor.name}" is none of {type_name(tensor.type)}')
