@@ -22,7 +22,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
     if "backend" in metafunc.fixturenames:
         lowers = metafunc.module.op.lower_function is not None
-        backends = ["reference", *["jit"] * lowers, pytest.param("litert", marks=pytest.mark.peer)]
+        backends = ["reference", *["jit", "arrays"] * lowers, pytest.param("litert", marks=pytest.mark.peer)]
         metafunc.parametrize("backend", backends, indirect=True)
 
 
@@ -41,7 +41,9 @@ _REFERENCE = partial(
 
 
 @pytest.fixture
-def backend(request: pytest.FixtureRequest) -> Any:
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that makes an interpreter: ours on the reference kernels, ours as users get it, where the operator has
-    machine code, and (marked ``peer``) LiteRT's."""
-    return {"reference": _REFERENCE, "jit": gossamer.Interpreter, "litert": _litert}[request.param]
+    machine code, the same on a CPU that there is none for, and (marked ``peer``) LiteRT's."""
+    if request.param == "arrays":
+        monkeypatch.setenv("GOSSAMER_TARGET", "none")
+    return {"reference": _REFERENCE, "litert": _litert}.get(request.param, gossamer.Interpreter)

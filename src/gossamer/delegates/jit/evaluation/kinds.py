@@ -400,14 +400,16 @@ def _quantized_reduce(kernel: Kernel, x: Array, rescaling: Array | None = None) 
 
 
 def _arg_reduce(kernel: Kernel, x: Array) -> Array:
-    find = np.argmax if kernel.settings["greatest"] else np.argmin
-    return np.asarray(find(x, axis=kernel.settings["axis"]).reshape(kernel.y.shape))
+    axis, greatest = kernel.settings["axis"], kernel.settings["greatest"]
+    if x.dtype.kind == "f":
+        x = np.where(np.isnan(x), x.dtype.type(-np.inf if greatest else np.inf), x)
+    return np.asarray((np.argmax if greatest else np.argmin)(x, axis))
 
 
 def _topk(kernel: Kernel, x: Array) -> Array:
-    # Of equal elements the first comes first.
-    order = x.shape[-1] - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-    return np.asarray(order[..., : kernel.y.shape[-1]])
+    # ~x reverses the order of integers of every kind. Of equal elements the first comes first, NaN last.
+    descending = -x if x.dtype.kind == "f" else ~x
+    return np.argsort(descending, axis=-1, kind="stable")[..., : kernel.y.shape[-1]]
 
 
 def _scan(kernel: Kernel, x: Array) -> Array:
