@@ -254,7 +254,7 @@ class GraphLowering(Lowering):
     def convolution(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
         self._check_padding(x, geometry)
         if x.shape[3] // weights.shape[3] > MOST_GROUPS:
-            self.refuse(f"there are more than {MOST_GROUPS} groups")
+            self._limit(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._bias(bias, weights.shape[0], x.type)
         return self._graph.add("contract", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
@@ -262,7 +262,7 @@ class GraphLowering(Lowering):
     def depthwise(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
-            self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+            self._limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         if weights.shape[2] // x.shape[3] not in MULTIPLIERS:
             x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
@@ -280,7 +280,7 @@ class GraphLowering(Lowering):
     ) -> View:
         self._check_padding(x, geometry)
         if x.shape[3] // weights.shape[3] > MOST_GROUPS:
-            self.refuse(f"there are more than {MOST_GROUPS} groups")
+            self._limit(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._integer_bias(bias, weights.shape[0])
         if not bias.is_constant:  # which is packed
@@ -299,7 +299,7 @@ class GraphLowering(Lowering):
     ) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
-            self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+            self._limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._integer_bias(bias, weights.shape[2])
@@ -313,7 +313,7 @@ class GraphLowering(Lowering):
     ) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
-            self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+            self._limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         if weights.shape[2] // x.shape[3] not in MULTIPLIERS:
             x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
@@ -390,7 +390,12 @@ class GraphLowering(Lowering):
         (top, left), (bottom, right) = geometry.before, geometry.after(*x.shape[1:3])
         images, height, width, channels = x.shape
         if images * (top + height + bottom) * (left + width + right) * channels > MOST_PADDING + PADDING * x.size:
-            self.refuse(f"its padding is more than {PADDING} times as large as the image")
+            self._limit(f"its padding is more than {PADDING} times as large as the image")
+
+    def _limit(self, reason: str) -> None:
+        """Refuse what machine code would need too much of; arrays need nothing of it."""
+        if not self._lowered.is_running:
+            self.refuse(reason)
 
     def _integer_bias(self, bias: View | None, channels: int) -> View:
         return self.array(np.zeros(channels, np.int32)) if bias is None else self.reshape(bias, (channels,))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gossamer
+from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS
 from gossamer.codegen.kinds import KINDS as DECLARED
 from gossamer.codegen.passes import common_subexpressions, copies, fuse, pads, tables
 from gossamer.delegates.jit import compiling, evaluation
@@ -21,8 +24,10 @@ from gossamer.errors import CompileError, InvokeError
 from gossamer.schema import (
     AddOptions,
     Conv2DOptions,
+    DepthwiseConv2DOptions,
     FullyConnectedOptions,
     LeakyReluOptions,
+    Padding,
     QuantizationParameters,
     ReducerOptions,
     Table,
@@ -188,6 +193,56 @@ def test_without_machine_code(monkeypatch: pytest.MonkeyPatch, step: Step) -> No
     wanted = results_of(model)
     monkeypatch.setenv("GOSSAMER_TARGET", "none")
     np.testing.assert_array_equal(results_of(model), wanted)
+
+
+def tall_filter() -> tuple[bytes, Array, Array]:
+    """A depthwise filter of more rows than machine code takes; an image, and what XNNPACK makes of it."""
+    rows, rng = MAX_KERNEL_ROWS + 1, np.random.default_rng(4)
+    weights = rng.integers(-127, 128, (1, rows, 1, 4)).astype(np.int8)
+    bias = rng.integers(-500, 500, 4).astype(np.int32)
+    make = ModelMaker()
+    x = make.tensor((1, rows + 40, 1, 4), I8, quantization=grid(0.0213, -5))
+    operands = [
+        x,
+        make.constant(weights, np.int8, I8, quantization=grid(0.007, 0)),
+        make.constant(bias, np.int32, I32, quantization=grid(0.0213 * 0.007, 0)),
+    ]
+    y = make.tensor((1, 41, 1, 4), I8, quantization=grid(0.31, 3))
+    options = DepthwiseConv2DOptions(padding=Padding.VALID, stride_h=1, stride_w=1, depth_multiplier=1)
+    make.op("DEPTHWISE_CONV_2D", operands, [y], options, 3)
+    make.io([x], [y])
+    image = rng.integers(-128, 128, (1, rows + 40, 1, 4)).astype(np.int8)
+    sums = np.stack([((image[0, at : at + rows, 0] + 5.0) * weights[0, :, 0]).sum(0) + bias for at in range(41)])
+    scale = np.float32(0.0213) * np.float32(0.007) / np.float32(0.31)
+    levels = np.rint(sums.astype(np.float32) * scale) + 3
+    return make.model(), image, np.clip(levels, -128, 127).astype(np.int8).reshape(1, 41, 1, 4)
+
+
+@pytest.mark.parametrize("peer", [False, pytest.param(True, marks=pytest.mark.peer)], ids=["ours", "litert"])
+def test_limits_of_machine_code_are_none_of_arrays(peer: bool) -> None:
+    model, image, wanted = tall_filter()
+    made: Any = gossamer.Interpreter(model_content=model)
+    if peer:
+        from ai_edge_litert.interpreter import Interpreter
+
+        made = Interpreter(model_content=model)
+    made.allocate_tensors()
+    assert peer or not made.delegate_claims() or made.delegate_claims()[0].refusals
+    np.testing.assert_array_equal(outputs(made, {0: image})[0], wanted)
+
+
+def test_nothing_of_it_is_imported_where_machine_code_runs() -> None:
+    code = """
+import sys
+import gossamer
+from tests.delegates.jit.evaluation.test_evaluation import STEPS, model_of, results_of
+for module in [name for name in sys.modules if name.startswith("gossamer.delegates.jit.evaluation")]:
+    del sys.modules[module]
+results_of(model_of(STEPS[0]))
+print([name for name in sys.modules if name.startswith("gossamer.delegates.jit.evaluation")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n" or not TARGETS
 
 
 @on_this_cpu

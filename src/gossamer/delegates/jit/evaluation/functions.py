@@ -64,14 +64,27 @@ def converted(x: Array, dtype: np.dtype[Any]) -> Array:
 
 def fma(x: Array, y: Array, z: Array) -> Array:
     """x * y + z of float32, rounded once."""
-    # The product of two floats is exact in double precision. Rounded to odd, their sum can be rounded again.
-    product, z = x.astype(np.float64) * y, np.asarray(z, np.float64)
+    # The product of two floats is exact in double precision. Rounded twice, their sum comes out wrong only if the first
+    # result lies between two floats.
+    product = x.astype(np.float64) * y
     total = np.asarray(product + z)
-    back = total - product
-    error = (product - (total - back)) + (z - back)
+    between = (total.view(np.int64) & 0x1FFFFFFF == 0x10000000) | (np.abs(total) < _LEAST_NORMAL)
+    if between.any():
+        z = np.broadcast_to(z, total.shape)[between].astype(np.float64)
+        total[between] = _rounded_to_odd(total[between], np.broadcast_to(product, total.shape)[between], z)
+    return total.astype(np.float32)
+
+
+_LEAST_NORMAL = 2.0**-126
+
+
+def _rounded_to_odd(total: Array, x: Array, y: Array) -> Array:
+    """The sum of doubles, rounded to nearest in ``total``, so that it can be rounded again."""
+    back = total - x
+    error = (x - (total - back)) + (y - back)
     even = (total.view(np.int64) & 1) == 0
-    odd = np.where(np.isfinite(error) & (error != 0) & even, np.nextafter(total, np.copysign(np.inf, error)), total)
-    return odd.astype(np.float32)
+    beside = np.nextafter(total, np.copysign(np.inf, error))
+    return np.where(np.isfinite(error) & (error != 0) & even, beside, total)
 
 
 def rounded(x: Array) -> Array:
@@ -108,8 +121,8 @@ def _float32(word: Array) -> Any:
 
 def _clamp(low: int, high: int | None = None) -> Callable[[Array], Array]:
     def clamp(x: Array) -> Array:
-        x = np.where(x < low, x.dtype.type(low), x)
-        return x if high is None else np.where(x > high, x.dtype.type(high), x)
+        x = np.maximum(x, x.dtype.type(low))
+        return x if high is None else np.minimum(x, x.dtype.type(high))
 
     return clamp
 
