@@ -35,14 +35,20 @@ from gossamer.ops._conv_quantized import Requantization, check_bias, check_int16
 from gossamer.ops._convolution import convolve_depthwise, exact_type
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._hybrid import quantize_asymmetric
-from gossamer.ops._requantizing import requantized_in_vectors, requantizing
+from gossamer.ops._requantizing import (
+    objection,
+    of_sums,
+    requantized_in_vectors,
+    requantized_twice,
+    requantizing,
+)
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import operand_types, option, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DepthwiseConv2DOptions
-from gossamer.views import Requantizing, View
+from gossamer.views import View
 
 FILTER_TYPES = {
     TensorType.FLOAT32: (TensorType.FLOAT32, TensorType.INT8),
@@ -193,18 +199,21 @@ def _lower_bytes(graph: Lowering) -> View:
     x, filter, bias = graph.value(0), graph.input(1), graph.optional_value(2)
     if filter.type != TensorType.UINT8 and filter.quantization.zero_points.any():
         graph.refuse("its filter has zero points, which the reference kernel ignores")
+    activation, windows = graph.options.fused_activation_function, geometry(graph.data.windows)
     if filter.type == TensorType.INT4:
         return _lower_builtin(graph, x, bias)
-    if bias is None:
-        graph.refuse("XNNPACK does not take depthwise convolutions without a bias")
-    graph.known(1), graph.known(2)
     weights = graph.reshape(graph.value(1), filter.shape[1:])
-    to = requantizing(graph, graph.options.fused_activation_function)
-    windows = geometry(graph.data.windows)
+    filters = graph.reshape(weights.permute((2, 0, 1)), (weights.shape[2], *weights.shape[:2], 1))
+    if bias is None or graph.constant(1) is None or objection(graph, activation) is not None:
+        to: Requantization = graph.data.requantize
+        numbers = of_sums(graph, to.low, to.high)
+        sums = graph.quantized_convolution(x, filters, bias, windows, numbers, TensorType.INT32)
+        if x.type == TensorType.UINT8:
+            return requantized_twice(graph, "requant", sums, to.multipliers, to.shifts, numbers, x.type)
+        return requantized_in_vectors(graph, sums, to.multipliers, to.shifts, numbers, x.type)
     if x.shape[3] == 1 and weights.shape[2] > 1:
-        filters = graph.reshape(weights.permute((2, 0, 1)), (weights.shape[2], *weights.shape[:2], 1))
-        return graph.quantized_convolution(x, filters, bias, windows, to)
-    return graph.quantized_depthwise(x, weights, bias, windows, to)
+        return graph.quantized_convolution(x, filters, bias, windows, requantizing(graph, activation))
+    return graph.quantized_depthwise(x, weights, bias, windows, requantizing(graph, activation))
 
 
 def _lower_builtin(graph: Lowering, x: View, bias: View | None) -> View:
@@ -215,5 +224,4 @@ def _lower_builtin(graph: Lowering, x: View, bias: View | None) -> View:
     sums = _int16.depthwise(graph, centred, _int16.weights_of(graph, 1)[0], geometry(graph.data.windows))
     if bias is not None:
         sums = graph.map("add", sums, bias)
-    numbers = Requantizing(to.input_zero, 0, np.ones(1, np.float32), to.output_zero, to.low, to.high)
-    return requantized_in_vectors(graph, sums, to.multipliers, to.shifts, numbers, x.type)
+    return requantized_in_vectors(graph, sums, to.multipliers, to.shifts, of_sums(graph, to.low, to.high), x.type)

@@ -48,7 +48,7 @@ from gossamer.ops._activation import clamp
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._hybrid_product import accumulate, dot, lower_accumulate, lower_rows, quantize_rows, signed
 from gossamer.ops._layout import require_rank
-from gossamer.ops._requantizing import byte_weights, requantized_twice, requantizing
+from gossamer.ops._requantizing import byte_weights, objection, of_sums, requantized_twice, requantizing
 from gossamer.ops._vector_activation import activate, check_activation, lower_activation
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
@@ -564,23 +564,25 @@ def _lower_int16(graph: Lowering) -> None:
 def _lower_bytes(graph: Lowering) -> None:
     if graph.output().type != graph.input(0).type:
         graph.refuse("there is no kernel for shuffled weights")
-    x, weights = graph.value(0), byte_weights(graph, 1)
+    x, weights = graph.value(0), byte_weights(graph, 1, computed=True)
     units, depth = weights.shape
     if graph.input(1).type not in (U8, I8, TensorType.INT4):
         graph.refuse("XNNPACK does not take these weights")
     rows = math.prod(x.shape) // depth
-    numbers = requantizing(graph, graph.options.fused_activation_function)
-    odd = graph.input(1).type == TensorType.INT4 and depth % 2 == 1  # which XNNPACK does not take
+    activation = graph.options.fused_activation_function
+    odd = graph.input(1).type == TensorType.INT4 and depth % 2 == 1
+    builtin = odd or graph.constant(1) is None or objection(graph, activation) is not None
+    to: Requantization = graph.data.kernel.args[0]
+    numbers = of_sums(graph, to.low, to.high) if builtin else requantizing(graph, activation)
     y = graph.quantized_convolution(
         graph.reshape(x, (1, 1, rows, depth)),
         graph.reshape(weights, (units, 1, 1, depth)),
         graph.optional_value(2),
         replace(POINTWISE, output=(1, rows)),
         numbers,
-        TensorType.INT32 if odd else x.type,
+        TensorType.INT32 if builtin else x.type,
     )
-    if odd:
-        to: Requantization = graph.data.kernel.args[0]
+    if builtin:
         y = requantized_twice(graph, "requantup", y, to.multipliers, to.shifts, numbers, x.type)
     graph.result(graph.reshape(y, graph.output().shape))
 

@@ -283,8 +283,8 @@ class GraphLowering(Lowering):
             self._limit(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._integer_bias(bias, weights.shape[0])
-        if not bias.is_constant:  # which is packed
-            self.refuse("the bias is only known when the model runs")
+        if not bias.is_constant or not weights.is_constant:  # which are packed
+            self._limit("weights or bias are only known when the model runs")
         settings = Quantized(geometry, requantizing)
         type = x.type if type is None else type
         return self._graph.add("quantized_contract", [x, weights, bias], shape, type, settings, origin=self._origin)
@@ -304,7 +304,7 @@ class GraphLowering(Lowering):
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._integer_bias(bias, weights.shape[2])
         if not bias.is_constant or not weights.is_constant:
-            self.refuse("weights or bias are only known when the model runs")
+            self._limit("weights or bias are only known when the model runs")
         settings = Quantized(geometry, requantizing)
         return self._graph.add("quantized_depthwise", [x, weights, bias], shape, x.type, settings, origin=self._origin)
 

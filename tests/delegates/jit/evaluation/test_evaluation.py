@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from gossamer.delegates.jit.evaluation import Fault, evaluate
 from gossamer.delegates.jit.evaluation.kinds import KINDS
 from gossamer.delegates.jit.lowered import Lowered
 from gossamer.delegates.jit.lowering import lower
+from gossamer.dtypes import numpy_dtype
 from gossamer.errors import CompileError, InvokeError
 from gossamer.schema import (
     AddOptions,
@@ -32,6 +33,7 @@ from gossamer.schema import (
     ReducerOptions,
     Table,
     TensorType,
+    TransposeConvOptions,
 )
 from tests.conftest import seeds
 from tests.delegates.jit.running import TARGETS, machine_code, outputs
@@ -193,6 +195,80 @@ def test_without_machine_code(monkeypatch: pytest.MonkeyPatch, step: Step) -> No
     wanted = results_of(model)
     monkeypatch.setenv("GOSSAMER_TARGET", "none")
     np.testing.assert_array_equal(results_of(model), wanted)
+
+
+PRODUCTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
+Way = Literal["no scale", "computed weights", "computed bias"]
+
+
+def product(name: str, type: TensorType, way: Way) -> tuple[bytes, dict[int, Array]]:
+    """A product of bytes that XNNPACK does not take, and its inputs."""
+    rng, dtype = np.random.default_rng(6), numpy_dtype(type)
+    shape = (1, 9, 11, 19)
+    filter = {"FULLY_CONNECTED": (21, 19), "DEPTHWISE_CONV_2D": (1, 3, 3, 19)}.get(name, (21, 3, 3, 19))
+    channels = 19 if name == "DEPTHWISE_CONV_2D" else 21
+    make, values = ModelMaker(), {}
+
+    def given(value: Array, type: TensorType, quantization: QuantizationParameters | None, *, fed: bool) -> int:
+        fields = {} if quantization is None else {"quantization": quantization}
+        if not fed:
+            return make.constant(value, value.dtype, type, **fields)
+        tensor = make.tensor(value.shape, type, **fields)
+        values[tensor] = value
+        return tensor
+
+    def levels(shape: tuple[int, ...]) -> Array:
+        return rng.integers(0, 256, shape).astype(np.uint8).view(dtype)
+
+    x = given(levels(shape), type, grid(0.0213, 5), fed=True)
+    zero = 0 if type == I8 else 117
+    weights = given(levels(filter), type, grid(0.007, zero), fed=way == "computed weights")
+    sums = None if way == "no scale" else grid(0.0213 * 0.007, 0)
+    bias = given(rng.integers(-2000, 2000, channels).astype(np.int32), I32, sums, fed=way == "computed bias")
+    y = make.tensor((*shape[:3], channels), type, quantization=grid(0.0413, 3))
+    windows: dict[str, Any] = {"stride_h": 1, "stride_w": 1, "padding": Padding.SAME}
+    options: Table = FullyConnectedOptions(keep_num_dims=True)
+    operands = [x, weights, bias]
+    if name == "CONV_2D":
+        options = Conv2DOptions(**windows)
+    elif name == "DEPTHWISE_CONV_2D":
+        options = DepthwiseConv2DOptions(depth_multiplier=1, **windows)
+    elif name == "TRANSPOSE_CONV":
+        options = TransposeConvOptions(**windows)
+        operands = [make.constant([*shape[:3], channels], np.int32, I32), weights, x, bias]
+    make.op(name, operands, [y], options, {"FULLY_CONNECTED": 5, "TRANSPOSE_CONV": 4}.get(name, 3))
+    make.io(list(values), [y])
+    return make.model(), values
+
+
+def computed(model: bytes, values: dict[int, Array], interpreter: Any = gossamer.Interpreter, **how: Any) -> Array:
+    """What an interpreter makes of inputs."""
+    made = interpreter(model_content=model, **how)
+    made.allocate_tensors()
+    return outputs(made, values)[0]
+
+
+of_bytes = pytest.mark.parametrize("type", [I8, TensorType.UINT8], ids=["int8", "uint8"])
+
+
+@of_bytes
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_that_xnnpack_does_not_take(name: str, type: TensorType) -> None:
+    # Machine code takes one of them, arrays all; what they compute depends on nothing of that.
+    first, *others = [computed(*product(name, type, way)) for way in get_args(Way)]
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+@pytest.mark.peer
+@of_bytes
+@pytest.mark.parametrize("way", get_args(Way))
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_that_xnnpack_does_not_take_are_those_of_litert(name: str, type: TensorType, way: Way) -> None:
+    from ai_edge_litert.interpreter import Interpreter
+
+    model, values = product(name, type, way)
+    np.testing.assert_array_equal(computed(model, values), computed(model, values, Interpreter))
 
 
 def tall_filter() -> tuple[bytes, Array, Array]:
