@@ -192,7 +192,7 @@ def run_case(make_interpreter: Any, op: OpDef, case: Case) -> None:
     if isinstance(interpreter, gossamer.Interpreter):
         assert_machine_code(interpreter)
         has_target = host_target(host.cpu_features()) is not None
-        assert bool(interpreter.delegate_claims()) == (default and has_target)
+        assert bool(interpreter.delegate_claims()) or not (default and has_target)
     with patch.object(jit, "_run_reference", _fail):
         for _ in range(case.calls):
             for details, operand in zip(interpreter.get_input_details(), fed, strict=True):
