@@ -22,7 +22,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
     if "backend" in metafunc.fixturenames:
         lowers = metafunc.module.op.lower_function is not None
-        backends = ["reference", *["jit", "arrays"] * lowers, pytest.param("litert", marks=pytest.mark.peer)]
+        operands = [operand for case in getattr(metafunc.module, "CASES", ()) for operand in case.inputs]
+        is_quantized = any(operand is not None and operand.quantization is not None for operand in operands)
+        arrays = pytest.param("arrays", marks=[] if is_quantized else pytest.mark.slow)  # what matters is how it rounds
+        backends = ["reference", *["jit", arrays] * lowers, pytest.param("litert", marks=pytest.mark.peer)]
         metafunc.parametrize("backend", backends, indirect=True)
 
 

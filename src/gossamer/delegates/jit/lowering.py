@@ -158,6 +158,10 @@ class GraphLowering(Lowering):
     def refuse(self, reason: str) -> NoReturn:
         raise Refused(reason)
 
+    def limit(self, reason: str) -> None:
+        if not self._lowered.is_running:
+            self.refuse(reason)
+
     def reshape(self, view: View, shape: Sequence[int]) -> View:
         if prod(shape) != view.size:  # what the file says of a tensor that another operator shapes when it runs
             self.refuse(f"the shapes {list(view.shape)} and {list(shape)} contradict each other until the model runs")
@@ -254,7 +258,7 @@ class GraphLowering(Lowering):
     def convolution(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
         self._check_padding(x, geometry)
         if x.shape[3] // weights.shape[3] > MOST_GROUPS:
-            self._limit(f"there are more than {MOST_GROUPS} groups")
+            self.limit(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._bias(bias, weights.shape[0], x.type)
         return self._graph.add("contract", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
@@ -262,7 +266,7 @@ class GraphLowering(Lowering):
     def depthwise(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
-            self._limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+            self.limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         if weights.shape[2] // x.shape[3] not in MULTIPLIERS:
             x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
@@ -280,11 +284,11 @@ class GraphLowering(Lowering):
     ) -> View:
         self._check_padding(x, geometry)
         if x.shape[3] // weights.shape[3] > MOST_GROUPS:
-            self._limit(f"there are more than {MOST_GROUPS} groups")
+            self.limit(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._integer_bias(bias, weights.shape[0])
         if not bias.is_constant or not weights.is_constant:  # which are packed
-            self._limit("weights or bias are only known when the model runs")
+            self.limit("weights or bias are only known when the model runs")
         settings = Quantized(geometry, requantizing)
         type = x.type if type is None else type
         return self._graph.add("quantized_contract", [x, weights, bias], shape, type, settings, origin=self._origin)
@@ -299,12 +303,12 @@ class GraphLowering(Lowering):
     ) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
-            self._limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+            self.limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._integer_bias(bias, weights.shape[2])
         if not bias.is_constant or not weights.is_constant:
-            self._limit("weights or bias are only known when the model runs")
+            self.limit("weights or bias are only known when the model runs")
         settings = Quantized(geometry, requantizing)
         return self._graph.add("quantized_depthwise", [x, weights, bias], shape, x.type, settings, origin=self._origin)
 
@@ -313,7 +317,7 @@ class GraphLowering(Lowering):
     ) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
-            self._limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+            self.limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         if weights.shape[2] // x.shape[3] not in MULTIPLIERS:
             x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
@@ -390,12 +394,7 @@ class GraphLowering(Lowering):
         (top, left), (bottom, right) = geometry.before, geometry.after(*x.shape[1:3])
         images, height, width, channels = x.shape
         if images * (top + height + bottom) * (left + width + right) * channels > MOST_PADDING + PADDING * x.size:
-            self._limit(f"its padding is more than {PADDING} times as large as the image")
-
-    def _limit(self, reason: str) -> None:
-        """Refuse what machine code would need too much of; arrays need nothing of it."""
-        if not self._lowered.is_running:
-            self.refuse(reason)
+            self.limit(f"its padding is more than {PADDING} times as large as the image")
 
     def _integer_bias(self, bias: View | None, channels: int) -> View:
         return self.array(np.zeros(channels, np.int32)) if bias is None else self.reshape(bias, (channels,))

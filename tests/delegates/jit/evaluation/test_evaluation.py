@@ -359,6 +359,20 @@ def test_what_is_wrong_the_reference_kernel_says(monkeypatch: pytest.MonkeyPatch
         outputs(interpreter, {0: np.zeros((3, 2), np.int32), 1: np.array([3], np.int32)})
 
 
+@pytest.mark.usefixtures("lenient")
+def test_what_nobody_foresaw_the_reference_kernel_computes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = model_of(STEPS[2])
+    reference = results_of(model, experimental_op_resolver_type=gossamer.OpResolverType.BUILTIN_REF)
+    monkeypatch.setenv("GOSSAMER_TARGET", "none")
+    monkeypatch.setitem(KINDS, "map", lambda *_: 1 // 0)
+    with caplog.at_level(logging.WARNING, logger="gossamer"):
+        np.testing.assert_array_equal(results_of(model), reference)
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert message.startswith("LEAKY_RELU runs on its reference kernel: ZeroDivisionError: ")
+
+
 def test_a_zero_is_a_fault() -> None:
     from gossamer.codegen.graph import KernelGraph
     from gossamer.views import Buffer
