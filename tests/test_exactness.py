@@ -1,5 +1,5 @@
-"""Models on the default path: every integer is what LiteRT's default path computes, bit for bit, and every float is as
-near as sums in another order leave it."""
+"""Models on the default path, with and without machine code: every integer is what LiteRT's default path computes, bit
+for bit, and every float is as near as sums in another order leave it."""
 
 from __future__ import annotations
 
@@ -60,11 +60,16 @@ def values(details: list[dict[str, Any]], seed: int) -> Iterator[tuple[int, np.n
             yield detail["index"], draw.normal(size=shape).astype(dtype)
 
 
+@pytest.mark.parametrize("path", ["machine code", "arrays"])
 @pytest.mark.parametrize("exposed", [False, True], ids=["as it is", "every tensor"])
 @pytest.mark.parametrize("name", [name for name in FILES if name not in (*REFUSED, *CRASHES)])
-def test_every_tensor_is_what_litert_computes(name: str, exposed: bool) -> None:
+def test_every_tensor_is_what_litert_computes(
+    monkeypatch: pytest.MonkeyPatch, name: str, exposed: bool, path: str
+) -> None:
     from ai_edge_litert.interpreter import Interpreter
 
+    if path == "arrays":
+        monkeypatch.setenv("GOSSAMER_TARGET", "none")
     content = FILES[name].read_bytes()
     if exposed:
         content = write_model(with_all_outputs(read_model(content)))

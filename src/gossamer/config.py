@@ -23,7 +23,8 @@ def is_strict() -> bool:
 
 
 def target_name() -> str | None:
-    """``GOSSAMER_TARGET``: the name of the target that machine code is made for; by default the best that runs here."""
+    """``GOSSAMER_TARGET``: the name of the target that machine code is made for, or ``none``; by default the best that
+    runs here."""
     return os.environ.get("GOSSAMER_TARGET") or None
 
 

@@ -35,9 +35,6 @@ from gossamer.schema import (
 )
 from gossamer.targets import host_target
 
-HAS_TARGET = host_target(host.cpu_features()) is not None
-"""Whether there is machine code for this CPU."""
-
 _TYPES = {
     np.dtype(np.float32): TensorType.FLOAT32,
     np.dtype(np.float16): TensorType.FLOAT16,
@@ -105,7 +102,7 @@ class Case:
 
     Integers, booleans and strings must come out exactly; floats within ``rtol`` and ``atol``. ``variable`` inputs are
     not fed: their value is what they must hold afterwards. ``calls``: how often to invoke before looking. ``default``:
-    the outputs where machine code answers otherwise, as LiteRT's default path, XNNPACK, does.
+    the outputs where the default path answers otherwise, as LiteRT's, XNNPACK, does.
     """
 
     id: str
@@ -191,16 +188,17 @@ def run_case(make_interpreter: Any, op: OpDef, case: Case) -> None:
     interpreter = make_interpreter(model_content=model_of(op, case))
     interpreter.allocate_tensors()
     fed = [operand for operand in case.inputs if operand is not None and not operand.constant and not operand.variable]
-    machine_code = make_interpreter is gossamer.Interpreter
+    default = make_interpreter is gossamer.Interpreter
     if isinstance(interpreter, gossamer.Interpreter):
         assert_machine_code(interpreter)
-        assert bool(interpreter.delegate_claims()) or not (machine_code and HAS_TARGET)
+        has_target = host_target(host.cpu_features()) is not None
+        assert bool(interpreter.delegate_claims()) or not (default and has_target)
     with patch.object(jit, "_run_reference", _fail):
         for _ in range(case.calls):
             for details, operand in zip(interpreter.get_input_details(), fed, strict=True):
                 interpreter.set_tensor(details["index"], operand.value)
             interpreter.invoke()
-    outputs = case.default if machine_code and case.default else case.outputs
+    outputs = case.default if default and case.default else case.outputs
     for details, operand in zip(interpreter.get_output_details(), outputs, strict=True):
         assert_same(interpreter.get_tensor(details["index"]), operand.value, case)
     index = 0

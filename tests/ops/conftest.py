@@ -22,7 +22,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
     if "backend" in metafunc.fixturenames:
         lowers = metafunc.module.op.lower_function is not None
-        backends = ["reference", *["jit"] * lowers, pytest.param("litert", marks=pytest.mark.peer)]
+        operands = [operand for case in getattr(metafunc.module, "CASES", ()) for operand in case.inputs]
+        is_quantized = any(operand is not None and operand.quantization is not None for operand in operands)
+        arrays = pytest.param("arrays", marks=[] if is_quantized else pytest.mark.slow)  # what matters is how it rounds
+        backends = ["reference", *["jit", arrays] * lowers, pytest.param("litert", marks=pytest.mark.peer)]
         metafunc.parametrize("backend", backends, indirect=True)
 
 
@@ -41,7 +44,9 @@ _REFERENCE = partial(
 
 
 @pytest.fixture
-def backend(request: pytest.FixtureRequest) -> Any:
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that makes an interpreter: ours on the reference kernels, ours as users get it, where the operator has
-    machine code, and (marked ``peer``) LiteRT's."""
-    return {"reference": _REFERENCE, "jit": gossamer.Interpreter, "litert": _litert}[request.param]
+    machine code, the same on a CPU that there is none for, and (marked ``peer``) LiteRT's."""
+    if request.param == "arrays":
+        monkeypatch.setenv("GOSSAMER_TARGET", "none")
+    return {"reference": _REFERENCE, "litert": _litert}.get(request.param, gossamer.Interpreter)

@@ -46,6 +46,11 @@ def test_the_environment_may_name_the_target(monkeypatch: pytest.MonkeyPatch, na
     assert host_target(TARGETS["amx"].requires) is TARGETS[name]
 
 
+def test_the_environment_may_name_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOSSAMER_TARGET", "none")
+    assert host_target(V4) is None
+
+
 def test_the_environment_can_only_name_what_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOSSAMER_TARGET", "avx512vnni")
     with pytest.raises(ValueError, match=r"GOSSAMER_TARGET is 'avx512vnni', but this CPU runs avx2, avx512$"):

@@ -178,7 +178,7 @@ class PartitionInvokeContext(Partition):
 
     @abstractmethod
     def run(self, node: NodeInfo) -> None:
-        """Run a node's own reference kernel on what has been written."""
+        """Run a node in NumPy on what has been written: as it would run if nobody had claimed it."""
 
     @abstractmethod
     def set_stale(self, tensor: TensorInfo) -> None:

@@ -120,7 +120,7 @@ def matmul(graph: Lowering, x: View, weights: View, scales: View) -> View:
     levels = rows(graph, x)
     matrices = math.prod(weights.shape[:-2])
     if matrices > MOST_MATRICES:
-        graph.refuse(f"there are more than {MOST_MATRICES} matrices of hybrid weights")
+        graph.limit(f"there are more than {MOST_MATRICES} matrices of hybrid weights")
     if matrices == 1:
         size = math.prod(x.shape[:-1])
         flat = graph.reshape(levels, (1, 1, size, levels.shape[-1]))
@@ -147,7 +147,7 @@ def convolution(graph: Lowering, x: View, weights: View, scales: View, bias: Vie
     if geometry.is_pointwise and groups == 1:
         return product(graph, rows(graph, x), weights, scales, bias)
     if groups > MOST_GROUPS:
-        graph.refuse(f"a hybrid convolution has more than {MOST_GROUPS} groups")
+        graph.limit(f"a hybrid convolution has more than {MOST_GROUPS} groups")
     headers = _headers(graph, x, "qd8")
     # The frame first: so levels can be written into it.
     inside = _frame(graph, x.shape, headers, geometry)
@@ -216,7 +216,7 @@ def _frame(graph: Lowering, image: Shape, headers: View, geometry: Geometry) -> 
     if math.prod(shape) > MOST_PADDED + 16 * math.prod(image):
         graph.refuse("its padding is more than 16 times as large as the image")
     if count > MOST_IMAGES:
-        graph.refuse(f"there are more than {MOST_IMAGES} images to pad")
+        graph.limit(f"there are more than {MOST_IMAGES} images to pad")
     frame = graph.empty(shape, TensorType.INT8)
     row, size = shape[2] * channels, math.prod(shape[1:])
     front, back = top * row + left * channels, bottom * row + right * channels
@@ -271,7 +271,7 @@ def depthwise(graph: Lowering, x: View, weights: View, scales: View, bias: View 
     if geometry.kernel[0] * geometry.kernel[1] > MAX_TAPS:
         graph.refuse(f"a hybrid filter has more than {MAX_TAPS} elements")
     if x.shape[0] > MOST_IMAGES:
-        graph.refuse(f"a hybrid convolution has more than {MOST_IMAGES} images")
+        graph.limit(f"a hybrid convolution has more than {MOST_IMAGES} images")
     levels, headers = images(graph, x, "builtin")
     bias = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
     return graph.hybrid_depthwise(levels, weights, scales, bias, headers, geometry)

@@ -37,6 +37,9 @@ from gossamer.views import Requantizing, View
 SUMS = Requantizing(0, 0, np.ones(1, np.float32), 0, 0, 0)
 """For products of levels as they are, of which the sums are wanted."""
 
+MOST = 256
+"""Requantization scales are below it."""
+
 BLOCK = 1 << 15
 """Sums requantized at once: their 64-bit intermediates stay in cache."""
 
@@ -77,24 +80,48 @@ class FixedPointRequantization:
         return result.reshape(sums.shape)
 
 
+def objection(graph: Lowering, activation: ActivationFunctionType, x: int = 0, weights: int = 1) -> str | None:
+    """Why XNNPACK does not take a product of bytes, given the positions of its operands, which a bias follows; ``None``
+    if it does. Then TFLite's optimized kernels compute it."""
+    if activation not in CLAMPS:
+        return "XNNPACK does not take such an activation"
+    bias = graph.optional(max(x, weights) + 1)
+    if bias is not None:
+        if not (bias.quantization and is_grid(bias)):
+            return "XNNPACK does not take a bias without a scale"
+        if not bias.is_constant:
+            return "XNNPACK does not take a bias that is only known when the model runs"
+    if not (_scales(graph, x, weights) < MOST).all():
+        return "XNNPACK does not take such large scales"
+    return None
+
+
+def _scales(graph: Lowering, x: int, weights: int) -> NDArray[np.float32]:
+    image, filter = graph.input(x).quantization, graph.input(weights).quantization
+    product: NDArray[np.float32] = np.float32(image.scale) * filter.scales.astype(np.float32)
+    return product / np.float32(graph.output().quantization.scale)
+
+
 def requantization(graph: Lowering, activation: ActivationFunctionType, x: int = 0, weights: int = 1) -> Requantizing:
     """From the node's input and weights, by position, to its output; a bias follows the operands."""
-    if activation not in CLAMPS:
-        graph.refuse("XNNPACK does not take such an activation")
-    bias = graph.optional(max(x, weights) + 1)
-    if bias is not None and not (bias.quantization and is_grid(bias)):
-        graph.refuse("XNNPACK does not take a bias without a scale")
+    reason = objection(graph, activation, x, weights)
+    if reason is not None:
+        graph.refuse(reason)
     image, filter, output = graph.input(x), graph.input(weights), graph.output()
     zero_point = output.quantization.zero_point
     scale = np.float32(output.quantization.scale)
-    scales = np.float32(image.quantization.scale) * filter.quantization.scales.astype(np.float32) / scale
     low, high = xnnpack_limits(output, activation)
     points = filter.quantization.zero_points
-    if not (scales < 256).all():
-        graph.refuse("XNNPACK does not take such large scales")
-    return Requantizing(
-        image.quantization.zero_point, int(points[0]) if points.size else 0, scales, zero_point, low, high
-    )
+    weight_zero = int(points[0]) if points.size else 0
+    return Requantizing(image.quantization.zero_point, weight_zero, _scales(graph, x, weights), zero_point, low, high)
+
+
+def of_sums(graph: Lowering, low: int, high: int, x: int = 0) -> Requantizing:
+    """The zero points of a product and the bounds of its result: for sums, which TFLite's kernels requantize."""
+    points = graph.input(1).quantization.zero_points
+    weight_zero = int(points[0]) if points.size else 0
+    x_zero, zero_point = (one.quantization.zero_point for one in (graph.input(x), graph.output()))
+    return Requantizing(x_zero, weight_zero, np.ones(1, np.float32), zero_point, low, high)
 
 
 def xnnpack_limits(output: TensorInfo, activation: int) -> tuple[int, int]:
@@ -139,10 +166,10 @@ def rounded_once(to: QuantizedMultiplier, numbers: Requantizing) -> Requantizing
     return None
 
 
-def byte_weights(graph: Lowering, position: int) -> View:
-    """Weights, one to a byte."""
+def byte_weights(graph: Lowering, position: int, *, computed: bool = False) -> View:
+    """Weights, one to a byte. Refused if the model computes them, unless they may be ``computed``."""
     tensor = graph.input(position)
-    if graph.constant(position) is None:
+    if graph.constant(position) is None and not computed:
         graph.refuse("the weights are only known when the model runs")
     if tensor.type != TensorType.UINT8 and tensor.quantization.zero_points.any():
         graph.refuse("XNNPACK does not take signed weights with a zero point")

@@ -41,7 +41,14 @@ from gossamer.ops._convolution import (
 )
 from gossamer.ops._dynamic_range import quantize_asymmetric, quantize_symmetric
 from gossamer.ops._elementwise import fused_activation
-from gossamer.ops._requantization import byte_weights, check_int16, requantization, requantized_twice
+from gossamer.ops._requantization import (
+    byte_weights,
+    check_int16,
+    objection,
+    of_sums,
+    requantization,
+    requantized_twice,
+)
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, Condition, operand_types, per_channel
@@ -231,17 +238,19 @@ def _lower_int16(graph: Lowering) -> None:
 
 
 def _lower_bytes(graph: Lowering) -> None:
-    x, filter, bias = graph.value(0), byte_weights(graph, 1), graph.value(2)
-    numbers = requantization(graph, graph.options.fused_activation_function)
-    if graph.input(1).type == TensorType.INT4:  # which XNNPACK does not take
+    x, filter, bias = graph.value(0), byte_weights(graph, 1, computed=True), graph.value(2)
+    activation, windows = graph.options.fused_activation_function, geometry(graph.data.windows)
+    if graph.input(1).type == TensorType.INT4 or graph.constant(1) is None or objection(graph, activation) is not None:
         to = graph.data.quantized
-        sums = graph.quantized_convolution(x, filter, bias, geometry(graph.data.windows), numbers, TensorType.INT32)
+        numbers = of_sums(graph, to.low, to.high)
+        sums = graph.quantized_convolution(x, filter, bias, windows, numbers, TensorType.INT32)
         rounding: Literal["requant", "requantup"] = "requant" if filter.shape[3] != x.shape[3] else "requantup"
         graph.result(requantized_twice(graph, rounding, sums, to.multipliers, to.shifts, numbers, x.type))
         return
+    numbers = requantization(graph, activation)
     if filter.shape[3] == 1 and x.shape[3] > 1:  # as many groups as channels
         weights = graph.array(np.ascontiguousarray(graph.known(1)[..., 0].transpose(1, 2, 0)))
-        y = graph.quantized_depthwise(x, weights, bias, geometry(graph.data.windows), numbers)
+        y = graph.quantized_depthwise(x, weights, bias, windows, numbers)
     else:
-        y = graph.quantized_convolution(x, filter, bias, geometry(graph.data.windows), numbers)
+        y = graph.quantized_convolution(x, filter, bias, windows, numbers)
     graph.result(y)

@@ -41,14 +41,21 @@ from gossamer.ops._convolution import (
 )
 from gossamer.ops._dynamic_range import quantize_asymmetric
 from gossamer.ops._elementwise import fused_activation
-from gossamer.ops._requantization import check_int16, requantization, requantized_in_vectors
+from gossamer.ops._requantization import (
+    check_int16,
+    objection,
+    of_sums,
+    requantization,
+    requantized_in_vectors,
+    requantized_twice,
+)
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import operand_types, option, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DepthwiseConv2DOptions
-from gossamer.views import Requantizing, View
+from gossamer.views import View
 
 FILTER_TYPES = {
     TensorType.FLOAT32: (TensorType.FLOAT32, TensorType.INT8),
@@ -199,18 +206,21 @@ def _lower_bytes(graph: Lowering) -> View:
     x, filter, bias = graph.value(0), graph.input(1), graph.optional_value(2)
     if filter.type != TensorType.UINT8 and filter.quantization.zero_points.any():
         graph.refuse("its filter has zero points, which the reference kernel ignores")
+    activation, windows = graph.options.fused_activation_function, geometry(graph.data.windows)
     if filter.type == TensorType.INT4:
         return _lower_builtin(graph, x, bias)
-    if bias is None:
-        graph.refuse("XNNPACK does not take depthwise convolutions without a bias")
-    graph.known(1), graph.known(2)
     weights = graph.reshape(graph.value(1), filter.shape[1:])
-    to = requantization(graph, graph.options.fused_activation_function)
-    windows = geometry(graph.data.windows)
+    filters = graph.reshape(weights.permute((2, 0, 1)), (weights.shape[2], *weights.shape[:2], 1))
+    if bias is None or graph.constant(1) is None or objection(graph, activation) is not None:
+        to: QuantizedConvolution = graph.data.quantized
+        numbers = of_sums(graph, to.low, to.high)
+        sums = graph.quantized_convolution(x, filters, bias, windows, numbers, TensorType.INT32)
+        if x.type == TensorType.UINT8:
+            return requantized_twice(graph, "requant", sums, to.multipliers, to.shifts, numbers, x.type)
+        return requantized_in_vectors(graph, sums, to.multipliers, to.shifts, numbers, x.type)
     if x.shape[3] == 1 and weights.shape[2] > 1:
-        filters = graph.reshape(weights.permute((2, 0, 1)), (weights.shape[2], *weights.shape[:2], 1))
-        return graph.quantized_convolution(x, filters, bias, windows, to)
-    return graph.quantized_depthwise(x, weights, bias, windows, to)
+        return graph.quantized_convolution(x, filters, bias, windows, requantization(graph, activation))
+    return graph.quantized_depthwise(x, weights, bias, windows, requantization(graph, activation))
 
 
 def _lower_builtin(graph: Lowering, x: View, bias: View | None) -> View:
@@ -222,5 +232,4 @@ def _lower_builtin(graph: Lowering, x: View, bias: View | None) -> View:
     sums = graph.quantized_depthwise(centred, weights, None, windows, None, TensorType.INT32)
     if bias is not None:
         sums = graph.map("add", sums, bias)
-    numbers = Requantizing(to.input_zero, 0, np.ones(1, np.float32), to.output_zero, to.low, to.high)
-    return requantized_in_vectors(graph, sums, to.multipliers, to.shifts, numbers, x.type)
+    return requantized_in_vectors(graph, sums, to.multipliers, to.shifts, of_sums(graph, to.low, to.high), x.type)

@@ -53,6 +53,8 @@ from gossamer.ops._requantization import (
     FixedPointRequantization,
     byte_weights,
     check_int16,
+    objection,
+    of_sums,
     requantization,
     requantized_twice,
 )
@@ -524,23 +526,25 @@ def _lower_int16(graph: Lowering) -> None:
 def _lower_bytes(graph: Lowering) -> None:
     if graph.output().type != graph.input(0).type:
         graph.refuse("there is no kernel for shuffled weights")
-    x, weights = graph.value(0), byte_weights(graph, 1)
+    x, weights = graph.value(0), byte_weights(graph, 1, computed=True)
     units, depth = weights.shape
     if graph.input(1).type not in (U8, I8, TensorType.INT4):
         graph.refuse("XNNPACK does not take these weights")
     rows = math.prod(x.shape) // depth
-    numbers = requantization(graph, graph.options.fused_activation_function)
-    odd = graph.input(1).type == TensorType.INT4 and depth % 2 == 1  # which XNNPACK does not take
+    activation = graph.options.fused_activation_function
+    odd = graph.input(1).type == TensorType.INT4 and depth % 2 == 1
+    builtin = odd or graph.constant(1) is None or objection(graph, activation) is not None
+    to: QuantizedFullyConnected = graph.data.kernel.args[0]
+    numbers = of_sums(graph, to.low, to.high) if builtin else requantization(graph, activation)
     y = graph.quantized_convolution(
         graph.reshape(x, (1, 1, rows, depth)),
         graph.reshape(weights, (units, 1, 1, depth)),
         graph.optional_value(2),
         replace(POINTWISE, output=(1, rows)),
         numbers,
-        TensorType.INT32 if odd else x.type,
+        TensorType.INT32 if builtin else x.type,
     )
-    if odd:
-        to: QuantizedFullyConnected = graph.data.kernel.args[0]
+    if builtin:
         y = requantized_twice(graph, "requantup", y, to.multipliers, to.shifts, numbers, x.type)
     graph.result(graph.reshape(y, graph.output().shape))
 

@@ -71,7 +71,7 @@ def reference(ctx: InvokeContext) -> Array:
     if ctx.options.approximate:
         inner = real(_SQRT_2_OVER_PI) * (x + real(0.044715) * (x * x * x))
         return np.asarray(real(0.5) * x * (real(1) + np.tanh(inner)))
-    return np.asarray(real(0.5) * x * _erfc(x * real(-math.sqrt(0.5))).astype(x.dtype))
+    return np.asarray(real(0.5) * x * erfc(x * real(-math.sqrt(0.5))).astype(x.dtype))
 
 
 _SQRT_2_OVER_PI = np.float32(math.sqrt(2 / math.pi))
@@ -105,7 +105,7 @@ def _scaled_erfc() -> Callable[[Array], Array]:
     return polynomial
 
 
-def _erfc(x: Array) -> Array:
+def erfc(x: Array) -> Array:
     """1 - erf(x) in float64."""
     size = np.minimum(np.abs(x.astype(np.float64)), _ERFC_IS_0)
     tail = _scaled_erfc()(1 / (1 + size / 2)) * np.exp(-size * size)

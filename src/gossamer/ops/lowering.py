@@ -9,7 +9,8 @@
 
 Views cost nothing: reshape, transpose, slice and broadcast as much as you like. Each kernel returns a new dense view.
 Chains of ``map`` are fused into each other and into the kernel before them, so say the obvious. What cannot be stated
-is refused with a reason, which ``gossamer inspect --partitions`` shows; the reference kernel runs it.
+is refused with a reason, which ``gossamer inspect --partitions`` shows; the reference kernel runs it. Where there is no
+machine code, what is stated is computed in NumPy (`gossamer.delegates.jit.evaluation`).
 """
 
 from __future__ import annotations
@@ -116,6 +117,10 @@ class Lowering(Context, ABC):
     @abstractmethod
     def refuse(self, reason: str) -> NoReturn:
         """Leave the node to the reference kernel, for a reason in a few words."""
+
+    @abstractmethod
+    def limit(self, reason: str) -> None:
+        """Leave the node to NumPy, which computes what is stated, for it would be too much as machine code."""
 
     # Data to other places
 

@@ -39,7 +39,15 @@ from gossamer.ops._convolution import (
 )
 from gossamer.ops._dynamic_range import quantize_asymmetric
 from gossamer.ops._elementwise import fused_activation
-from gossamer.ops._requantization import byte_weights, check_int16, requantization, requantized, requantized_in_vectors
+from gossamer.ops._requantization import (
+    byte_weights,
+    check_int16,
+    objection,
+    of_sums,
+    requantization,
+    requantized,
+    requantized_in_vectors,
+)
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, given, input_type, operand_types, option
@@ -220,10 +228,11 @@ def _lower_int16(graph: Lowering) -> None:
 
 def _lower_bytes(graph: Lowering) -> None:
     """XNNPACK takes those whose filter reaches from element to element, TFLite's kernel the others."""
-    windows = graph.data.windows
+    windows, activation, to = graph.data.windows, graph.options.fused_activation_function, graph.data.requantize
     claimed = all((along.output - 1) * along.stride + along.filter >= along.input for along in windows)
-    x, filter, bias = graph.value(2), byte_weights(graph, 1), graph.optional_value(3)
-    numbers = requantization(graph, graph.options.fused_activation_function, 2)
+    claimed = claimed and graph.constant(1) is not None and objection(graph, activation, 2) is None
+    x, filter, bias = graph.value(2), byte_weights(graph, 1, computed=True), graph.optional_value(3)
+    numbers = requantization(graph, activation, 2) if claimed else of_sums(graph, to.low, to.high, 2)
     type = x.type if claimed else TensorType.INT32
     y = graph.empty(graph.output().shape, type)
     for place, image, part, phase, before in by_phase(graph, x, filter, windows, y):
@@ -236,6 +245,5 @@ def _lower_bytes(graph: Lowering) -> None:
             found = (nothing if bias is None else graph.reshape(bias, filter.shape[:1])).broadcast(place.shape)
         graph.copy(found, place)
     if not claimed:
-        to = graph.data.quantized
         y = requantized_in_vectors(graph, y, to.multipliers, to.shifts, numbers, x.type)
     graph.result(y)

@@ -187,6 +187,7 @@ class Engine:
             verify_model(self.model),
             self.cancellation,
             self.taps,
+            is_default_path=self.settings.has_default_delegate,
             **self.settings.subgraphs,
         )
         known, self.known, self._made, self.executor = self.known, None, made, made[0]

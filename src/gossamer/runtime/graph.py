@@ -31,6 +31,7 @@ class Graph:
     ``faults``: what is wrong with its operators, in words; such a subgraph is built but cannot be allocated.
     ``source``: the file, in which constants are stored; ``identity`` tells it from others, if that is known.
     ``resources`` and ``cancellation``, which may end an invocation, are shared with the other subgraphs.
+    ``is_default_path``: see `gossamer.runtime.node.Scope`.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Graph:
         source: memoryview | None = None,
         identity: str | None = None,
         preserve_all_tensors: bool = False,
+        is_default_path: bool = False,
     ) -> None:
         self.index = index
         self.name = name
@@ -67,6 +69,7 @@ class Graph:
         self.faults = tuple(faults)
         self.source = source
         self.preserve_all_tensors = preserve_all_tensors
+        self.is_default_path = is_default_path
         self._identity = identity
         self._stored_tensors = len(tensors)
         self._temporaries_used: dict[int, int] = {}

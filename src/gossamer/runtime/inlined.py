@@ -26,6 +26,7 @@ class Inlined(CalleeInfo):
     """
 
     resized = False
+    is_default_path = False  # nothing runs here
 
     def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape]) -> None:
         self.resources: Resources = subgraph.resources

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
 from itertools import count
 from typing import Any, NoReturn, Protocol
 
@@ -107,9 +109,13 @@ class Call(SubgraphCall, Protocol):
 
 
 class Scope(Protocol):
-    """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value."""
+    """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value.
+
+    ``is_default_path``: nodes compute what LiteRT does by default, not what their reference kernels do.
+    """
 
     resized: bool
+    is_default_path: bool
     cancellation: Cancellation
 
     @property
@@ -326,9 +332,18 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         if cancellation.pending:
             cancellation.poll(f"in {self.op.name} (node {self.node_index})")
 
+    @cached_property
+    def kernel(self) -> Callable[[InvokeContext], Any] | None:
+        """What runs the node: its reference kernel; on the default path what it lowers to, if it does."""
+        if self.owner.is_default_path and self.op.lower_function is not None:
+            view = NodeView(self.owner, self.node)
+            # Found by name, and only where there is no machine code: the runtime knows no delegate.
+            return import_module("gossamer.delegates.jit.evaluation").kernel_of(view) or self.op.reference_function
+        return self.op.reference_function
+
     def run(self) -> None:
-        """Call the reference kernel and store what it returns."""
-        kernel = self.op.reference_function
+        """Call the kernel and store what it returns."""
+        kernel = self.kernel
         if kernel is None:
             self.fail("has no kernel")
         try:

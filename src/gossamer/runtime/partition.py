@@ -78,6 +78,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.source = subgraph.source
         self.resources: Resources = subgraph.resources
         self.resized = False
+        self.is_default_path = subgraph.is_default_path
         self.cancellation = subgraph.cancellation
         self.node = Node(index, self._operator(), 1, subset.inputs, subset.outputs)
         self.node.delegate = delegate

@@ -24,12 +24,14 @@ def all_targets() -> dict[str, Target]:
 def host_target(features: Collection[str]) -> Target | None:
     """The target with the widest vectors that a host with these features runs, or the one ``GOSSAMER_TARGET`` names.
 
-    ``None`` if the host runs none. Raises `ValueError` if it does not run the one that is named.
+    ``None`` if the host runs none, or that says ``none``. Raises `ValueError` if it does not run the one that is named.
     """
     runnable = {target.name: target for target in all_targets().values() if target.runs_on(features)}
     chosen = target_name()
     if chosen is None:
         return max(runnable.values(), key=lambda target: (target.vector_bits, len(target.requires)), default=None)
+    if chosen == "none":
+        return None
     if chosen not in runnable:
         here = ", ".join(runnable) or "no target"
         raise ValueError(f"GOSSAMER_TARGET is {chosen!r}, but this CPU runs {here}")

@@ -123,7 +123,7 @@ LAYERS = [*CONVOLUTIONS, "FULLY_CONNECTED"]
 def test_a_bias_that_is_only_known_when_the_model_runs(name: str, type: TensorType) -> None:
     make = ModelMaker()
     layer(make, name, type, make.tensor((8,), INT32, **grid(0.002, 0)))
-    assert str(refusal(make.model())).endswith("bias is only known when the model runs")
+    assert refusal(make.model()) == "weights or bias are only known when the model runs"
 
 
 BAD = [{}, grid(0.0, 0), grid(-1.0, 0), grid(1e-40, 0), grid(np.inf, 0)]
@@ -133,9 +133,10 @@ BAD = [{}, grid(0.0, 0), grid(-1.0, 0), grid(1e-40, 0), grid(np.inf, 0)]
     ("name", "levels"), [("FULLY_CONNECTED", {}), *((name, levels) for name in CONVOLUTIONS for levels in BAD)]
 )
 def test_a_bias_without_a_scale(name: str, levels: dict[str, Any]) -> None:
+    """TFLite's optimized kernel decides: within one of the reference."""
     make = ModelMaker()
     layer(make, name, INT8, make.constant(np.arange(8), np.int32, INT32, **levels))
-    assert refusal(make.model()) == "XNNPACK does not take a bias without a scale"
+    assert_within_one(make.model())
 
 
 @pytest.mark.parametrize("activation", [ActivationFunctionType.TANH, ActivationFunctionType.SIGN_BIT])
@@ -143,7 +144,7 @@ def test_a_bias_without_a_scale(name: str, levels: dict[str, Any]) -> None:
 def test_activations_that_are_no_clamps(name: str, activation: ActivationFunctionType) -> None:
     make = ModelMaker()
     layer(make, name, UINT8, make.constant(np.arange(8), np.int32, INT32, **grid(0.002, 0)), activation)
-    assert refusal(make.model()) == "XNNPACK does not take such an activation"
+    assert_within_one(make.model())
 
 
 @pytest.mark.parametrize("type", [INT8, UINT8])
@@ -154,7 +155,19 @@ def test_a_depthwise_convolution_without_bias(type: TensorType) -> None:
     options = DepthwiseConv2DOptions(stride_h=1, stride_w=1, depth_multiplier=1)
     make.op("DEPTHWISE_CONV_2D", [x, weights(make, type, 1, 3, 3, 8)], [y], options, version=3)
     make.io([x], [y])
-    assert refusal(make.model()) == "XNNPACK does not take depthwise convolutions without a bias"
+    assert_within_one(make.model())
+
+
+def assert_within_one(model: bytes) -> None:
+    """Machine code takes it, and computes what the reference kernel does, but for halves."""
+    assert refusal(model) is None
+    results = []
+    for interpreter in (gossamer.Interpreter(model_content=model), reference(model)):
+        interpreter.allocate_tensors()
+        (details,) = interpreter.get_input_details()
+        image = np.random.default_rng(0).integers(0, 256, details["shape"]).astype(np.uint8).view(details["dtype"])
+        results.append(outputs(interpreter, {details["index"]: image})[0].astype(int))
+    assert np.abs(results[0] - results[1]).max() <= 1
 
 
 @pytest.mark.parametrize("levels", [grid(0.2, 0), grid(0.1, 1), {}])

@@ -20,10 +20,10 @@ class Refused(Exception):
 
 class Calls:
     """How many nodes may still be lowered because others call their subgraphs. Each call is a copy, so a small file can
-    ask for more than there is time and memory for."""
+    ask for more than there is time and memory for. ``most``: in all."""
 
-    def __init__(self) -> None:
-        self._left = MOST_CALLED
+    def __init__(self, most: int = MOST_CALLED) -> None:
+        self._left = most
         self.begin()
 
     def begin(self) -> None:
@@ -46,6 +46,7 @@ class Lowered:
 
     ``read``: what nodes have asked for. ``subgraph``: which one the nodes are of, if that is called by another one, and
     all inputs are known. ``cut``: by id, buffers that are computed elsewhere, and the inputs that they become.
+    ``is_running``: the nodes are about to run, so the shapes of their inputs are known, whatever decided them.
     """
 
     graph: KernelGraph = field(default_factory=KernelGraph)
@@ -54,6 +55,7 @@ class Lowered:
     subgraph: int | None = None
     calls: Calls = field(default_factory=Calls)
     cut: dict[int, Buffer] = field(default_factory=dict)
+    is_running: bool = False
 
     def value(self, tensor: TensorInfo, array: Array | None) -> View:
         """What a tensor is: computed in the graph, a constant, or an input of it."""

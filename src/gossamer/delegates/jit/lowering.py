@@ -57,7 +57,7 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     for tensor in operands:
         if tensor.type == TensorType.STRING:
             raise Refused("strings live in Python")
-        if tensor.is_dynamic:
+        if tensor.is_dynamic and not (lowered.is_running and tensor in node.inputs):
             raise Refused(f'the shape of "{tensor.name}" is only known when the model runs')
         if tensor.type in QUANTIZED and not is_grid(tensor):
             raise Refused(f'the quantization of "{tensor.name}" is none of {type_name(tensor.type)}')
@@ -146,6 +146,10 @@ class GraphLowering(Lowering):
 
     def refuse(self, reason: str) -> NoReturn:
         raise Refused(reason)
+
+    def limit(self, reason: str) -> None:
+        if not self._lowered.is_running:
+            self.refuse(reason)
 
     def reshape(self, view: View, shape: Sequence[int]) -> View:
         if prod(shape) != view.size:  # what the file says of a tensor that another operator shapes when it runs
@@ -243,7 +247,7 @@ class GraphLowering(Lowering):
     def convolution(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
         self._check_padding(x, geometry)
         if x.shape[3] // weights.shape[3] > MOST_GROUPS:
-            self.refuse(f"there are more than {MOST_GROUPS} groups")
+            self.limit(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._bias(bias, weights.shape[0], x.type)
         return self._graph.add("contract", [x, weights, bias], shape, x.type, geometry, origin=self._origin)
@@ -251,7 +255,7 @@ class GraphLowering(Lowering):
     def depthwise(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
-            self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+            self.limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         if weights.shape[2] // x.shape[3] not in MULTIPLIERS:
             x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
@@ -269,9 +273,11 @@ class GraphLowering(Lowering):
     ) -> View:
         self._check_padding(x, geometry)
         if x.shape[3] // weights.shape[3] > MOST_GROUPS:
-            self.refuse(f"there are more than {MOST_GROUPS} groups")
+            self.limit(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
         bias = self._integer_bias(bias, weights.shape[0])
+        if not weights.is_constant:  # which are packed
+            self.limit("weights are only known when the model runs")
         settings = Quantized(geometry, requantizing)
         type = x.type if type is None else type
         return self._graph.add("quantized_contract", [x, weights, bias], shape, type, settings, origin=self._origin)
@@ -302,14 +308,14 @@ class GraphLowering(Lowering):
     ) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
-            self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+            self.limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         if x.type == TensorType.INT16 and geometry.kernel[0] * geometry.kernel[1] > MOST_SUMMANDS:
-            self.refuse(f"the filter has more than {MOST_SUMMANDS} elements")
+            self.limit(f"the filter has more than {MOST_SUMMANDS} elements")
         x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._integer_bias(bias, weights.shape[2])
         if not weights.is_constant:
-            self.refuse("weights are only known when the model runs")
+            self.limit("weights are only known when the model runs")
         type, settings = x.type if type is None else type, Quantized(geometry, requantizing)
         return self._graph.add("quantized_depthwise", [x, weights, bias], shape, type, settings, origin=self._origin)
 
@@ -318,7 +324,7 @@ class GraphLowering(Lowering):
     ) -> View:
         self._check_padding(x, geometry)
         if geometry.kernel[0] > MAX_KERNEL_ROWS:
-            self.refuse(f"the filter has more than {MAX_KERNEL_ROWS} rows")
+            self.limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         if weights.shape[2] // x.shape[3] not in MULTIPLIERS:
             x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
@@ -395,12 +401,12 @@ class GraphLowering(Lowering):
         (top, left), (bottom, right) = geometry.before, geometry.after(*x.shape[1:3])
         images, height, width, channels = x.shape
         if images * (top + height + bottom) * (left + width + right) * channels > MOST_PADDING + PADDING * x.size:
-            self.refuse(f"its padding is more than {PADDING} times as large as the image")
+            self.limit(f"its padding is more than {PADDING} times as large as the image")
 
     def _integer_bias(self, bias: View | None, channels: int) -> View:
         bias = self.array(np.zeros(channels, np.int32)) if bias is None else self.reshape(bias, (channels,))
         if not bias.is_constant:  # which is packed
-            self.refuse("the bias is only known when the model runs")
+            self.limit("the bias is only known when the model runs")
         return bias
 
     def _bias(self, bias: View | None, channels: int, type: TensorType) -> View:
