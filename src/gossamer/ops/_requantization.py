@@ -109,7 +109,6 @@ def requantization(graph: Lowering, activation: ActivationFunctionType, x: int =
         graph.refuse(reason)
     image, filter, output = graph.input(x), graph.input(weights), graph.output()
     zero_point = output.quantization.zero_point
-    scale = np.float32(output.quantization.scale)
     low, high = xnnpack_limits(output, activation)
     points = filter.quantization.zero_points
     weight_zero = int(points[0]) if points.size else 0

@@ -14,7 +14,7 @@ from gossamer.codegen.expression import FUNCTIONS as EMITTED
 from gossamer.codegen.expression import type_of
 from gossamer.codegen.kernels.elementwise import Map
 from gossamer.delegates.jit.evaluation.functions import DTYPES, FUNCTIONS, apply, fma
-from gossamer.ops._fixed_point import SIGMOID
+from gossamer.ops._lookup_tables import SIGMOID
 from gossamer.quantization import quantize_multipliers
 from tests.codegen.kernels.harness import PLAIN, RUNNABLE, block, guarded, run
 from tests.codegen.kernels.test_elementwise import everything
