@@ -10,10 +10,10 @@ see random images, so that values neither vanish nor grow, and converts them wit
 integer (int8), activations of 16 bits and weights of 8 (16x8), dynamic range.
 
 ``measure`` runs every model in a process for each engine, one thread, in bursts that take turns. Its columns: operators
-in machine code of all; milliseconds from the constructor to the first output, and of an inference (quickest and median
-burst); how much longer than this Python another one takes (``--beside``: its bursts take their turns, too, so one
-without llvmlite shows what that costs) and than an earlier run took (``--against``, what ``--json`` wrote then); times
-of LiteRT and OpenVINO divided by ours; and the largest difference from LiteRT's results, in steps of integers or
+in machine code of all; milliseconds from the constructor to the first output, and of CPU time of an inference (quickest
+and median burst); how much longer than this Python another one takes (``--beside``: its bursts take their turns, too,
+so one without llvmlite shows what that costs) and than an earlier run took (``--against``, what ``--json`` wrote then);
+times of LiteRT and OpenVINO divided by ours; and the largest difference from LiteRT's results, in steps of integers or
 relative to the largest float. Ratios are of the quickest bursts, which others on the machine disturb least. A ``!``
 follows where the other Python gives other bits, or claims other operators.
 """
@@ -41,7 +41,7 @@ FORMS = ("float32", "int8", "16x8", "dynamic")
 SAMPLES = 8
 """Random inputs that the converter sees; batch normalizations see the first."""
 
-BURST, LEAST = 25.0, 7
+BURST, LEAST = 10.0, 7
 """Milliseconds of a burst of inferences, and how many bursts there are at least."""
 
 NETWORKS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {}
@@ -505,7 +505,7 @@ class Engine:
             self.invoke = request.infer
             self.outputs = lambda: [request.get_output_tensor(port).data for port in range(len(compiled.outputs))]
         else:
-            interpreter = gossamer.Interpreter(path) if name == "gossamer" else Interpreter(path, num_threads=1)
+            interpreter = (gossamer.Interpreter if name == "gossamer" else Interpreter)(path, num_threads=1)
             interpreter.allocate_tensors()
             for detail in interpreter.get_input_details():
                 interpreter.set_tensor(detail["index"], values(detail["shape"], detail["dtype"]))
@@ -544,10 +544,10 @@ def serve(name: str, path: str, results: str) -> None:
     print(json.dumps({"load": engine.load * 1e3, "claimed": engine.claimed}), flush=True)
     for line in sys.stdin:
         engine.invoke()
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(int(line)):
             engine.invoke()
-        print((time.perf_counter() - start) / int(line) * 1e3, flush=True)
+        print((time.process_time() - start) / int(line) * 1e3, flush=True)
 
 
 class Server:
