@@ -177,11 +177,10 @@ class QuantizedGemm(KernelSpec):
                 yield replace(plain, together=False)
                 yield replace(plain, relu=False)
                 yield (plain := replace(plain, together=False, relu=False))
+                yield (plain := replace(plain, clamps=True))
                 if not self.half:
-                    yield (plain := replace(plain, clamps=True, large=True))
+                    yield (plain := replace(plain, large=True))
                     yield replace(plain, shifted=True, nudged=True)
-                else:
-                    yield replace(plain, clamps=True)
             else:
                 yield replace(plain, shifted=True)
 
