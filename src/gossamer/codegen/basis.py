@@ -290,7 +290,7 @@ def _dynamic(target: Target) -> Iterator[KernelSpec]:
     if target.base is None:
         for pixels in PIXELS:
             yield from (HybridDepthwiseRow(plain, pixels, multiplier=number) for number in MULTIPLIERS)
-            yield from (HybridDepthwiseRow(plain, pixels, IDENTITY, window) for window in WINDOWS[:2])
+            yield from (HybridDepthwiseRow(plain, pixels, IDENTITY, window) for window in WINDOWS)
 
 
 def _tiles(target: Target) -> Iterator[KernelSpec]:
