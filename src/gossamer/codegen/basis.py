@@ -68,6 +68,9 @@ RELU, RELU6, SILU = ("relu", 0), ("relu6", 0), ("mul", 0, ("logistic", 0))
 ACTIVATIONS: tuple[Expression, ...] = (RELU, RELU6, ("hardswish", 0), SILU)
 """What follows most convolutions of floats."""
 
+SCALED: Expression = ("add", ("mul", 0, 1), 2)
+"""A batch normalization."""
+
 ENDINGS: tuple[Expression, ...] = (IDENTITY, *ACTIVATIONS, ("gelu", 0), ("add", 0, 1), ("relu", ("add", 0, 1)))
 """What follows most products of floats."""
 
@@ -167,6 +170,9 @@ def _maps(target: Target) -> Iterator[KernelSpec]:
     # What follows in one pass is read only once: sums and products with an activation, and the like of two.
     for first, letters in product(("add", "mul", "sub"), ("vv", "vs")):
         yield from (Map(target.name, (ending[0], (first, 0, 1)), letters) for ending in (RELU, RELU6))
+    # So is a normalization, where it comes before a convolution and not after it.
+    for scaled, letters in product((SCALED, ("relu", SCALED), ("relu6", SCALED)), ("vvv", "vss")):
+        yield Map(target.name, scaled, letters)
     yield Map(target.name, SILU, "v")
 
 
