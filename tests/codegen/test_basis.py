@@ -14,8 +14,11 @@ import pytest
 from gossamer.codegen import kernels
 from gossamer.codegen.basis import basis
 from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.kernels.outputs import Requantized
+from gossamer.codegen.kernels.quantized_contract import QuantizedGemm
 from gossamer.codegen.library import ensure
 from gossamer.codegen.spec import KernelSpec
+from gossamer.codegen.tiles import closed_tiles
 from gossamer.delegates.jit import compiling
 from gossamer.targets import Target, all_targets
 from tests.delegates.jit.running import TARGETS, machine_code, outputs
@@ -66,6 +69,18 @@ def test_every_kernel_that_ships_is_there_once_and_of_the_family(target: Target)
 def test_every_kernel_that_ships_can_be_emitted(target: Target) -> None:
     for spec in basis(target):
         assert "@k(" in spec.emit(target)
+
+
+@pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
+def test_depths_that_are_no_whole_steps_keep_their_tiles(target: Target) -> None:
+    # As in most first convolutions, of three channels.
+    isa = target.without_tiles
+    for mr, nv in closed_tiles(isa, "quantized_gemm"):
+        for clamps, relu in ((False, False), (False, True), (True, False)):
+            spec = QuantizedGemm(isa.name, mr, nv, "i8", Requantized(clamps=clamps, relu=relu), "steps")
+            found = next(one for one in (spec, *spec.general()) if one.name in shipped(isa))
+            assert isinstance(found, QuantizedGemm)
+            assert found.output == Requantized(clamps=True)
 
 
 def made_of_what_ships(graph: KernelGraph, source: memoryview | None, target: Target) -> compiling.Made:

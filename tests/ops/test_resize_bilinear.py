@@ -11,7 +11,7 @@ from gossamer.ops.resize_bilinear import op
 from gossamer.schema import ResizeBilinearOptions
 from tests.ops.cases import Case, const, run_case, tensor
 from tests.ops.invoking import assert_refused_by_invoke
-from tests.ops.reference import assert_refused
+from tests.ops.reference import assert_refused, output_of
 
 PLAIN = ResizeBilinearOptions()
 CENTRED = ResizeBilinearOptions(half_pixel_centers=True)
@@ -59,6 +59,15 @@ CASES = [
 
 def test_case(case: Case, backend: Any) -> None:
     run_case(backend, op, case)
+
+
+@pytest.mark.parametrize("size", [(4, 17), (11, 5), (20, 3)])
+@pytest.mark.parametrize("how", [PLAIN, CENTRED, ALIGNED], ids=["plain", "centred", "aligned"])
+def test_images_of_16_bits(how: ResizeBilinearOptions, size: tuple[int, int], backend: Any) -> None:
+    image = np.random.default_rng(0).integers(-32768, 32767, (2, 7, 5, 3), np.int16, endpoint=True)
+    inputs = [tensor(image, np.int16), const(size)]
+    want = output_of(op, Case("", inputs, [tensor(np.zeros((2, *size, 3)), np.int16)], how))
+    run_case(backend, op, Case("", inputs, [tensor(want, np.int16)], how))
 
 
 REFUSED = [

@@ -24,6 +24,11 @@ CASES = [
         [tensor([4096, 16384, 32767, 0], np.int16, scale=1 / 4096)],
         [tensor([4096, 2048, 1448, 32767], np.int16, scale=1 / 4096)],
     ),
+    Case(
+        "int16, where the root is rounded before it divides",
+        [tensor([3584], np.int16, scale=1 / 4096)],
+        [tensor([17516], np.int16, scale=1 / 16384)],
+    ),
 ]
 
 

@@ -26,6 +26,9 @@ RELU, RELU6, SILU = ("relu", 0), ("relu6", 0), ("mul", 0, ("logistic", 0))
 ACTIVATIONS: tuple[Expression, ...] = (RELU, RELU6, ("hardswish", 0), SILU)
 """What follows most convolutions of floats."""
 
+SCALED: Expression = ("add", ("mul", 0, 1), 2)
+"""A batch normalization."""
+
 ENDINGS: tuple[Expression, ...] = (IDENTITY, *ACTIVATIONS, ("gelu", 0), ("add", 0, 1), ("relu", ("add", 0, 1)))
 """What follows most products of floats."""
 

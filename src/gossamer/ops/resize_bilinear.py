@@ -23,15 +23,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.dtypes import type_name
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops._gather import slices
 from gossamer.ops._resize import prepare_resize, resized_shape
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ResizeBilinearOptions
+from gossamer.views import View
 
 TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+Samples = tuple[Array, Array, Array]
 ONE = 1024  # position 1.0 in the integer kernels
 
 op = OpDef(
@@ -87,7 +90,7 @@ def reference(ctx: InvokeContext) -> Array:
     return total.astype(value.dtype)
 
 
-def _float_samples(size: int, new_size: int, aligned: bool, centred: bool) -> tuple[Array, Array, Array]:
+def _float_samples(size: int, new_size: int, aligned: bool, centred: bool) -> Samples:
     # First and second neighbour and the distance to the first.
     scale = np.float32(size) / np.float32(new_size)
     if aligned and new_size > 1:
@@ -100,7 +103,7 @@ def _float_samples(size: int, new_size: int, aligned: bool, centred: bool) -> tu
     return first, second, place - first.astype(np.float32)
 
 
-def _integer_samples(size: int, new_size: int, aligned: bool, centred: bool) -> tuple[Array, Array, Array]:
+def _integer_samples(size: int, new_size: int, aligned: bool, centred: bool) -> Samples:
     scale = (ONE * size + new_size // 2) // new_size
     if aligned and new_size > 1:
         scale = (ONE * (size - 1) + (new_size - 1) // 2) // (new_size - 1)
@@ -112,7 +115,7 @@ def _integer_samples(size: int, new_size: int, aligned: bool, centred: bool) -> 
     return first, second, place - ONE * first
 
 
-def _eleven_bit_samples(size: int, new_size: int, aligned: bool, centred: bool) -> tuple[Array, Array, Array]:
+def _eleven_bit_samples(size: int, new_size: int, aligned: bool, centred: bool) -> Samples:
     aligned = aligned and new_size > 1
     scale = np.float32(size - aligned) / np.float32(new_size - aligned)
     place = np.arange(new_size, dtype=np.float32) * scale
@@ -131,12 +134,34 @@ def lower(graph: Lowering) -> None:
         samples = _eleven_bit_samples
         if not x.quantization or x.quantization != graph.output().quantization:
             graph.refuse("XNNPACK resizes images of one quantization only")
-    elif x.type != TensorType.FLOAT32:
-        graph.refuse(f"there is no interpolation of {type_name(x.type)}")
     shape = resized_shape(graph, graph.known(1), 1)
     aligned, centred = graph.options.align_corners, graph.options.half_pixel_centers
+    if x.type == TensorType.INT16:
+        graph.result(
+            _of_16_bits(graph, *(_integer_samples(x.shape[axis], shape[axis], aligned, centred) for axis in (1, 2)))
+        )
+        return
     rows, columns = (
         list(zip(*(side.tolist() for side in samples(x.shape[axis], shape[axis], aligned, centred)), strict=True))
         for axis in (1, 2)
     )
     graph.result(graph.kernel("resize", graph.value(0), shape=shape, type=x.type, rows=rows, columns=columns))
+
+
+def _of_16_bits(graph: Lowering, rows: Samples, columns: Samples) -> View:
+    """Weighted means of rows, which are integers of 32 bits, then of columns, of 36, which float64 holds."""
+
+    def both(x: View, axis: int, samples: Samples, type: TensorType) -> list[View]:
+        first, second, distance = samples
+        shape = [-1 if dim == axis else 1 for dim in range(4)]
+        weights = [
+            graph.array(weight.reshape(shape).astype(numpy_dtype(type))) for weight in (ONE - distance, distance)
+        ]
+        neighbours = [slices(graph, x, graph.array(places.astype(np.int32)), axis) for places in (first, second)]
+        return [*(graph.cast(neighbour, type) for neighbour in neighbours), *weights]
+
+    mean = ("add", ("mul", 0, 2), ("mul", 1, 3))
+    row = graph.map(mean, *both(graph.value(0), 1, rows, TensorType.INT32))
+    unit = graph.array(np.array(1 / ONE**2))
+    rounded = ("roundawayi32", ("mul", mean, 4))
+    return graph.map(rounded, *both(row, 2, columns, TensorType.FLOAT64), unit, type=TensorType.INT16)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
-from gossamer.codegen.expression import Expression, name_of, operand_count
+from gossamer.codegen.expression import FUNCTIONS, Expression, Function, name_of, operand_count
 from gossamer.codegen.kernels.contract import (
     ContractPanels,
     ContractSingle,
@@ -77,6 +77,22 @@ def test_tiles_of_every_shape(target: Target, which: slice, threads: int) -> Non
                 bias, y = normal(rng, channels), filled((1, 1, pixels, channels))
                 Convolution(target, x, weights, bias, y, (mr, nv), ("relu", 0)).run(threads)
                 assert_close(y, np.maximum(expected(x, weights, bias), 0))
+
+
+def is_of_floats(function: Function) -> bool:
+    return "float" in function.emit and not (function.result or function.chooses or function.reads)
+
+
+@on_every_target
+@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if is_of_floats(function)])
+def test_half_a_vector_ends_with_the_bits_of_a_whole_one(target: Target, name: str) -> None:
+    rng = np.random.default_rng(0)
+    lanes, ending = target.lanes(), (name, *[0] * FUNCTIONS[name].arity)
+    x, weights, bias = normal(rng, 1, 1, 64, 24), normal(rng, lanes, 1, 1, 24), normal(rng, lanes)
+    half, whole = filled((1, 1, 64, lanes // 2)), filled((1, 1, 64, lanes))
+    Convolution(target, x, weights, bias, whole, (4, 1), ending).run()
+    Convolution(target, x, weights[: lanes // 2], bias[: lanes // 2], half, (4, 1), ending).run()
+    np.testing.assert_array_equal(half, whole[..., : lanes // 2])
 
 
 @on_every_target

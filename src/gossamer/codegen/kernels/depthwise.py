@@ -53,7 +53,6 @@ class DepthwiseRow(KernelSpec):
     multiplier: int = 1
 
     endings: ClassVar[tuple[Expression, ...]] = (IDENTITY, *ACTIVATIONS)
-    windows: ClassVar[tuple[tuple[int, int, int], ...]] = WINDOWS
     """With which kernels ship that have their window written out."""
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_WORDS)
@@ -75,7 +74,7 @@ class DepthwiseRow(KernelSpec):
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
         yield from (cls(target.name, pixels, multiplier=number) for pixels, number in product(PIXELS, MULTIPLIERS))
-        for pixels, ending, window in product(PIXELS, cls.endings, cls.windows):
+        for pixels, ending, window in product(PIXELS, cls.endings, WINDOWS):
             yield cls(target.name, pixels, ending, window)
 
     def emit(self, target: Target) -> str:
@@ -190,7 +189,6 @@ class HybridDepthwiseRow(DepthwiseRow):
     """
 
     endings = (IDENTITY,)
-    windows = WINDOWS[:2]
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_WORDS, "scales *scale")
 

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, ClassVar
 
 from gossamer.codegen import elements
-from gossamer.codegen.basis import RELU, RELU6, SILU, WORD_MAPS
+from gossamer.codegen.basis import RELU, RELU6, SCALED, SILU, WORD_MAPS
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS, element
 from gossamer.codegen.expression import (
     FUNCTIONS,
@@ -106,6 +106,9 @@ class Map(KernelSpec):
         # What follows in one pass is read only once: sums and products with an activation, and the like of two.
         for first, letters in product(("add", "mul", "sub"), ("vv", "vs")):
             yield from (cls(isa, (ending[0], (first, 0, 1)), letters) for ending in (RELU, RELU6))
+        # So is a normalization, where it comes before a convolution and not after it.
+        for scaled, letters in product((SCALED, ("relu", SCALED), ("relu6", SCALED)), ("vvv", "vss")):
+            yield cls(isa, scaled, letters)
         yield cls(isa, SILU, "v")
 
     @classmethod
