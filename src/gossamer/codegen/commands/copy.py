@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gossamer.codegen.commands import MANY, Build, blocks_of
 from gossamer.codegen.graph import Kernel
@@ -50,18 +51,10 @@ def move(
             ("source", "destination"),
             source=source,
             destination=destination,
-            groups=groups[0],
-            rows=rows[0],
-            columns=columns[0],
             run=size,
             block=block,
             blocks=blocks,
-            source_group=groups[1],
-            source_row=rows[1],
-            source_column=columns[1],
-            destination_group=groups[2],
-            destination_row=rows[2],
-            destination_column=columns[2],
+            **_along("group", groups) | _along("row", rows) | _along("column", columns),
         )
         return
     elements = dimensions.pop() if dimensions else _ONE
@@ -75,22 +68,15 @@ def move(
         ("source", "destination"),
         source=source,
         destination=destination,
-        groups=groups[0],
-        planes=planes[0],
-        rows=rows[0],
-        columns=columns[0],
-        count=elements[0],
-        source_group=groups[1],
-        source_plane=planes[1],
-        source_row=rows[1],
-        source_column=columns[1],
-        source_element=elements[1],
-        destination_group=groups[2],
-        destination_plane=planes[2],
-        destination_row=rows[2],
-        destination_column=columns[2],
-        destination_element=elements[2],
+        **_along("group", groups) | _along("plane", planes) | _along("row", rows) | _along("column", columns),
+        **_along("element", elements, "count"),
     )
+
+
+def _along(name: str, dimension: Dimension, count: str = "") -> dict[str, Any]:
+    """How often a loop goes around, and its steps on both sides."""
+    often, source, destination = dimension
+    return {count or f"{name}s": often, f"source_{name}": source, f"destination_{name}": destination}
 
 
 def _loops(dimensions: Sequence[Dimension], size: int) -> tuple[list[Dimension], list[Dimension]]:

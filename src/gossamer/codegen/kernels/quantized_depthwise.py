@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from gossamer.codegen.basis import BYTES, WINDOWS
 from gossamer.codegen.dots import Byte, flips, packed, rounded
@@ -142,28 +142,14 @@ class QuantizedRows(KernelSpec):
             to = f.offset(y, blocks.index * self.width + down.index * shape.y_line)
             if self.kernel is None:
                 self._any(f, shape, reader, writer, rows, at, panel, to)
-            elif self.staged:
-                self._staged(f, shape, reader, writer, self.kernel, rows, at, panel, to)
-            elif self.kernel[2]:
-                self._kept(f, shape, reader, writer, self.kernel, rows, at, panel, to)
             else:
-                self._apart(f, shape, reader, writer, self.kernel, rows, at, panel, to)
+                pixels = self._staged if self.staged else self._kept if self.kernel[2] else self._apart
+                pixels(f, shape, reader, writer, _Block(*self.kernel, rows, at, panel, to))
         return module.text()
 
-    def _kept(
-        self,
-        f: Function,
-        shape: Arguments,
-        reader: _Reader,
-        writer: _Writer,
-        kernel: tuple[int, int, int],
-        rows: Value,
-        at: Value,
-        panel: Value,
-        to: Value,
-    ) -> None:
+    def _kept(self, f: Function, shape: Arguments, reader: _Reader, writer: _Writer, block: _Block) -> None:
         """Columns that the next pixel meets too stay in registers."""
-        height, width, stride = kernel
+        height, width, stride, rows, at, panel, to = block
         pointers = reader.pointers(rows, at, (self.rows - 1) * stride + height)
         kept = max(0, width - stride)
         weights = _Weights(f, self, (height, width), stride, panel)
@@ -219,21 +205,10 @@ class QuantizedRows(KernelSpec):
         for (pixel, row), values in levels.items():
             writer.store(values, f.offset(to, (index + pixel) * shape.y_column + shape.y_row * row))
 
-    def _staged(
-        self,
-        f: Function,
-        shape: Arguments,
-        reader: _Reader,
-        writer: _Writer,
-        kernel: tuple[int, int, int],
-        rows: Value,
-        at: Value,
-        panel: Value,
-        to: Value,
-    ) -> None:
+    def _staged(self, f: Function, shape: Arguments, reader: _Reader, writer: _Writer, block: _Block) -> None:
         """First the quads of some pixels, then their sums. In memory there is room for what is too much for registers:
         pixels share the weights that are loaded, and quads that are loaded are shared among rows."""
-        height, width, stride = kernel
+        height, width, stride, rows, at, panel, to = block
         scheme = reader.scheme
         weights = _Weights(f, self, (height, width), stride, panel)
         pointers = reader.pointers(rows, at, (self.rows - 1) * stride + height)
@@ -278,20 +253,9 @@ class QuantizedRows(KernelSpec):
                     self._finish(f, shape, reader, writer, weights, outputs, panel, to, stages.index + columns.index)
                 start = end
 
-    def _apart(
-        self,
-        f: Function,
-        shape: Arguments,
-        reader: _Reader,
-        writer: _Writer,
-        kernel: tuple[int, int, int],
-        rows: Value,
-        at: Value,
-        panel: Value,
-        to: Value,
-    ) -> None:
+    def _apart(self, f: Function, shape: Arguments, reader: _Reader, writer: _Writer, block: _Block) -> None:
         """Every pixel interleaves the columns that it meets."""
-        height, width, _ = kernel
+        height, width, _, rows, at, panel, to = block
         pointers = reader.pointers(rows, at, self.rows - 1 + height)
         parts = range(reader.scheme.parts)
         weights = _Weights(f, self, (height, width), 1, panel)
@@ -359,6 +323,18 @@ class QuantizedRows(KernelSpec):
 def _kept(columns: Sequence[Sequence[Value]], width: int, parts: int, quad: int, part: int) -> Value:
     group, column = divmod(quad, width)
     return columns[column][group * parts + part]
+
+
+class _Block(NamedTuple):
+    """A window, and of a block of channels: the list of rows, where it begins in each, its panel, and its result."""
+
+    height: int
+    width: int
+    stride: int
+    rows: Value
+    at: Value
+    panel: Value
+    to: Value
 
 
 class _Weights:
