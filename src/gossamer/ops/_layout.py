@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
-from gossamer.ops.op_def import Context, Shape, TensorInfo
+from gossamer.ops.op_def import Context, PrepareContext, Shape, TensorInfo
 from gossamer.quantization import INT32_MAX
 from gossamer.schema.enums import TensorType
 
@@ -45,6 +45,12 @@ def require_output_type(ctx: Context, position: int = 0) -> None:
     expected = ctx.input(position).type
     for output in ctx.outputs:
         require_type(ctx, "output", output, expected)
+
+
+def set_output_type(ctx: PrepareContext, position: int = 0) -> None:
+    """Give every output the type of the input at ``position``."""
+    for output in range(len(ctx.outputs)):
+        ctx.set_type(output, ctx.input(position).type)
 
 
 def require_same_quantization(ctx: Context, a: TensorInfo, b: TensorInfo) -> None:

@@ -83,6 +83,7 @@ def _is_plain(tensor: Tensor) -> bool:
         tensor.allocation_type == tensor.home == AllocationType.ARENA_RW
         and tensor.type not in NO_ARENA
         and tensor.stored is not None
+        and tensor.type == tensor.stored.type
         and (quantization is None or quantization.details is None)
     )
 

@@ -213,6 +213,9 @@ class NodePrepareContext(_NodeContext, PrepareContext):
         super().__init__(scope, node)
         self.previous = node.data
 
+    def set_type(self, position: int, type: TensorType) -> None:
+        self.tensors_out[position].retype(type)
+
     def set_shape(self, position: int, shape: Sequence[int]) -> None:
         tensor = self.tensors_out[position]
         try:
@@ -369,6 +372,7 @@ def prepare_node(scope: Scope, node: Node) -> None:
         if node.op.prepare_function is not None:
             with np.errstate(all="ignore"):
                 node.data = node.op.prepare_function(ctx)
+        node.op.check_output_types(ctx)
         node.shapes_out = [tensor.shape for tensor in ctx.tensors_out]
     except PrepareError:
         raise

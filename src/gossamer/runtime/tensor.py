@@ -134,6 +134,13 @@ class Tensor:
         self.shape = shape
         self.buffer = self.objects = self.cached = None
 
+    def retype(self, type: TensorType) -> None:
+        """Take another type and forget the value."""
+        if type != self.type:
+            self.type = type
+            self.forget()
+            self.bytes = self.required_bytes(self.shape)
+
     def postpone(self, size: int) -> None:
         """Have a place of so many bytes, and a shape that comes with the value. If the value then lies in that place
         already, it stays there."""

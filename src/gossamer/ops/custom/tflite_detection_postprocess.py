@@ -87,6 +87,8 @@ def prepare(ctx: PrepareContext) -> Parameters:
     require_type(ctx, "anchors", anchors, encodings.type)
     parameters = _parameters(ctx, classes)
     kept = parameters.max_detections * parameters.max_classes_per_detection
+    for position in range(4):
+        ctx.set_type(position, TensorType.FLOAT32)
     ctx.set_shape(0, checked_shape(ctx, [1, kept, 4]))
     ctx.set_shape(1, (1, kept))
     ctx.set_shape(2, (1, kept))
