@@ -35,6 +35,14 @@ class DelegateError(GossamerError, RuntimeError):
     """A delegate failed when it was applied, and is off again, or it takes what is another's."""
 
 
+class DelegateLoadError(GossamerError, OSError, ValueError):
+    """There is no such delegate, or it is none of this runtime: clients of TFLite catch either built-in type."""
+
+
+class SizeOverflowError(GossamerError, OverflowError, ValueError):
+    """A size of a shape does not fit 32 bits."""
+
+
 class CompileError(GossamerError, RuntimeError):
     """A kernel could not be compiled."""
 

@@ -136,10 +136,9 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self._kernel = kernel
 
     def inner_tensors(self) -> list[Tensor]:
-        """The subgraph's tensors that nobody outside uses, scratch tensors among them."""
+        """The subgraph's tensors that nobody outside uses."""
         tensors = self._subgraph.tensors
-        inner = [tensors[number] for number in self._locals if number not in self._boundary]
-        return inner + [tensors[number] for member in self._members.values() for number in member.temporaries]
+        return [tensors[number] for number in self._locals if number not in self._boundary]
 
     def free_kernel(self) -> None:
         """Have the kernel free what it holds, once."""
