@@ -80,7 +80,7 @@ def require_rank(ctx: Context, name: str, tensor: TensorInfo, low: int, high: in
 
 def require_shape(ctx: Context, name: str, tensor: TensorInfo, shape: Shape) -> None:
     """Raise unless the tensor has exactly this shape."""
-    ctx.require(tensor.shape == shape, f"{name} must have shape {list(shape)}, got {list(tensor.shape)}")
+    ctx.require_shapes(tensor.shape == shape, f"{name} must have shape {list(shape)}, got {list(tensor.shape)}")
 
 
 def elements(shape: Sequence[int]) -> int:
@@ -93,7 +93,7 @@ def elements(shape: Sequence[int]) -> int:
 
 def require_single(ctx: Context, name: str, tensor: TensorInfo) -> None:
     """Raise unless the tensor has one element."""
-    ctx.require(elements(tensor.shape) == 1, f"{name} must have one element, got shape {list(tensor.shape)}")
+    ctx.require_shapes(elements(tensor.shape) == 1, f"{name} must have one element, got shape {list(tensor.shape)}")
 
 
 def normalized_axis(ctx: Context, axis: int, rank: int, name: str = "axis") -> int:

@@ -337,6 +337,11 @@ class Context:
         if not condition:
             self.fail(message)
 
+    def require_shapes(self, condition: object, message: str) -> None:
+        """`require` of the shapes of operands. Where the file leaves such a shape open, so that it is none yet, TFLite
+        does not look before the operator runs: prepare ends here then, outputs are dynamic, and running it raises."""
+        self.require(condition, message)
+
     def fail(self, message: str) -> NoReturn:
         """Raise `PrepareError` or `InvokeError`: which operator, where, what is wrong."""
         output = f', output "{self.outputs[0].name}"' if self.outputs else ""

@@ -194,7 +194,7 @@ class Delegation:
             return f"already delegated to {node.delegate.name}"
         if self._subgraph.preserve_all_tensors and list(called_subgraphs(node.options)):
             return "all tensors are kept, those of the subgraphs that it calls too"
-        return refusal(delegate, NodeView(self._subgraph, node))
+        return refusal(delegate, NodeView(self._subgraph, node)) or node.objection or None
 
     def _partition(self, claimed: Sequence[int] | set[int]) -> tuple[NodeSubset, ...]:
         subgraph = self._subgraph

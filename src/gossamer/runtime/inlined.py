@@ -47,8 +47,9 @@ class Inlined(CalleeInfo):
         self.nodes = tuple([NodeView(self, node) for node in nodes])
         self.inputs = tuple([self.tensors[number] for number in numbers])
         self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
-        for _ in prepared(self, takewhile(lambda node: node.has_kernel, nodes)):
-            pass
+        for node in prepared(self, takewhile(lambda node: node.has_kernel, nodes)):
+            if node.objection:
+                raise PrepareError(node.objection)
 
     def constant(self, tensor: TensorInfo) -> NDArray[Any] | None:
         """See `CalleeInfo.constant`."""

@@ -50,7 +50,7 @@ class InterpreterWrapper:
     def GetTensor(self, tensor_index: int, subgraph_index: int = 0) -> Any:
         return self._own.get_tensor(tensor_index, subgraph_index)
 
-    def tensor(self, base_object: object, tensor_index: int, subgraph_index: int = 0) -> NDArray[Any]:
+    def tensor(self, base_object: object, tensor_index: int, subgraph_index: int = 0) -> Any:
         if subgraph_index:
             raise ValueError("there are views of tensors of the first subgraph only")
         return self._own.tensor(tensor_index)()

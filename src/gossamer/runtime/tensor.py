@@ -111,6 +111,12 @@ class Tensor:
         return self.allocation_type == AllocationType.DYNAMIC or self.postponed
 
     @property
+    def is_open(self) -> bool:
+        """Whether nothing is known of its shape but the rank: the file leaves every size open, and nobody gave one."""
+        signature = self.stored.shape_signature if self.stored is not None and not self.is_constant else ()
+        return bool(signature) and all(size == -1 for size in signature) and all(size == 1 for size in self.shape)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of ``array()``."""
         return numpy_dtype(self.type)
