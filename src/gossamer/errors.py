@@ -39,6 +39,10 @@ class DelegateLoadError(GossamerError, OSError, ValueError):
     """There is no such delegate, or it is none of this runtime: clients of TFLite catch either built-in type."""
 
 
+class RegistererError(GossamerError, ValueError, RuntimeError):
+    """Custom operators are named that are functions of C++ libraries."""
+
+
 class SizeOverflowError(GossamerError, OverflowError, ValueError):
     """A size of a shape does not fit 32 bits."""
 

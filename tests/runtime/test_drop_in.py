@@ -14,8 +14,8 @@ import pytest
 import gossamer.interpreter
 from gossamer import Interpreter, OpResolverType
 from gossamer.errors import InvokeError
-from gossamer.schema import StableHLOCompositeOptions, TensorType
-from tests.runtime.api_models import strings
+from gossamer.schema import FullyConnectedOptions, StableHLOCompositeOptions, TensorType
+from tests.runtime.api_models import quantized, strings
 from tests.runtime.graphs import ModelMaker, adder
 
 
@@ -174,3 +174,23 @@ def test_the_wrapper_has_every_call_of_litert(interpreter: Interpreter) -> None:
     peer = pytest.importorskip("ai_edge_litert.interpreter").Interpreter(model_content=adder())
     calls = {name for name in dir(peer._interpreter) if not name.startswith("_")}
     assert calls <= set(dir(interpreter._interpreter))
+
+
+@pytest.mark.peer
+def test_scales_are_those_of_the_file() -> None:
+    """XNNPACK gives the weights of LiteRT's FULLY_CONNECTED a scale for each unit, in the details too, and leaves one
+    zero point. Here details are the file's, whoever runs the model."""
+    make = ModelMaker()
+    x = make.tensor((1, 4), TensorType.INT8, "x", quantization=quantized([0.5]))
+    w = make.constant(np.ones((2, 4)), np.int8, TensorType.INT8, name="w", quantization=quantized([0.25]))
+    y = make.tensor((1, 2), TensorType.INT8, "y", quantization=quantized([0.3]))
+    make.op("FULLY_CONNECTED", [x, w, -1], [y], FullyConnectedOptions(), version=4)
+    make.io([x], [y])
+    scales = []
+    for module in (gossamer.interpreter, pytest.importorskip("ai_edge_litert.interpreter")):
+        interpreter = module.Interpreter(model_content=make.model())
+        interpreter.allocate_tensors()
+        parameters = interpreter.get_tensor_details()[w]["quantization_parameters"]
+        assert parameters["zero_points"].tolist() == [0]
+        scales.append(parameters["scales"].tolist())
+    assert scales == [[0.25], [0.25, 0.25]]
