@@ -64,6 +64,19 @@ ALLOWED = {
         "config",
     },
     "interpreter": {"runtime", "resolver", "delegates"},
+    "hardware_accelerator": set(),
+    "options": {"hardware_accelerator"},
+    "environment": set(),
+    "tensor_buffer": {"errors"},
+    "compiled_model": {
+        "runtime",
+        "resolver",
+        "errors",
+        "environment",
+        "hardware_accelerator",
+        "options",
+        "tensor_buffer",
+    },
 }
 
 

@@ -39,6 +39,10 @@ class DelegateLoadError(GossamerError, OSError, ValueError):
     """There is no such delegate, or it is none of this runtime: clients of TFLite catch either built-in type."""
 
 
+class CompiledModelError(GossamerError, RuntimeError):
+    """A `gossamer.compiled_model.CompiledModel` cannot be made, or cannot do what it is asked for."""
+
+
 class RegistererError(GossamerError, ValueError, RuntimeError):
     """Custom operators are named that are functions of C++ libraries."""
 

@@ -50,8 +50,9 @@ class Interpreter:
     tensors, which are not supported: 0. ``pointer_size`` is that of the device; TFLite Micro's own runtime has that of
     the PC, 8.
 
-    Raises `ValueError` for arguments that are not of these kinds, `RegistererError` for a name, `ModelError` for a damaged model, `PrepareError` if an operator refuses, and `ArenaError`, which says how
-    much is missing, if the arena is too small.
+    Raises `ValueError` for arguments that are not of these kinds, `RegistererError` for a name, `ModelError` for a
+    damaged model, `PrepareError` if an operator refuses, and `ArenaError`, which says how much is missing, if the arena
+    is too small.
     """
 
     def __init__(
