@@ -32,9 +32,15 @@ REASONS = {
     "InterpreterDelegateTest": f"{LIBRARY}: a delegate",
     "testCreationCounter": f"{LIBRARY}: TensorFlow counts its interpreters there",
     "who asks for the address of a C++ interpreter": "needs a native pointer: C++ code runs the interpreter",
-    "FileNotFoundError": "needs a file that the checkout has not",
 }
 """Why a test fails, by a part of its name or of what it raises."""
+
+
+def reason_for(test: str, message: str, checkout: Path) -> str:
+    """Why a test fails, as far as that is known."""
+    if "FileNotFoundError" in message and str(checkout.resolve()) in message:
+        return "needs a file that the checkout has not"
+    return next((reason for part, reason in REASONS.items() if part in f"{test} {message}"), "")
 
 
 def _alias(module: types.ModuleType, *names: str) -> None:
@@ -216,7 +222,7 @@ def run(suite: str, checkout: Path) -> int:
         pytest.main([*options, *files], plugins=[results])
     unexplained = 0
     for test, message in results.failed.items():
-        reason = next((reason for part, reason in REASONS.items() if part in f"{test} {message}"), "")
+        reason = reason_for(test, message, checkout)
         unexplained += not reason
         print(f"  {test.rpartition('/')[2]}\n    {reason or message.strip()[-400:]}")
     passed, failed = len(results.passed), len(results.failed)

@@ -24,8 +24,7 @@ MODULES = ("compiled_model", "tensor_buffer", "environment", "options", "hardwar
 def api(request: pytest.FixtureRequest) -> ModuleType:
     """The module, ours and LiteRT's: every test with it holds for both."""
     pytest.importorskip(request.param)
-    module = importlib.import_module(f"{request.param}.compiled_model")
-    return module
+    return importlib.import_module(f"{request.param}.compiled_model")
 
 
 def test_a_model_runs_by_index_and_by_name(api: ModuleType) -> None:

@@ -140,7 +140,6 @@ def test_private_names_that_tools_use(interpreter: Interpreter) -> None:
 
 def test_the_wrapper_has_the_calls_of_the_original(interpreter: Interpreter) -> None:
     wrapper = interpreter._interpreter
-    assert wrapper is interpreter._interpreter
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     wrapper.ResizeInputTensor(0, np.array([2, 3], np.int32), False)
     wrapper.AllocateTensors()

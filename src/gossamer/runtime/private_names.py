@@ -132,11 +132,8 @@ class PrivateNames:
     _held: set[Any]
 
     @property
-    def _interpreter(self: Any) -> InterpreterWrapper:
-        wrapper: InterpreterWrapper | None = self.__dict__.get("_wrapper")
-        if wrapper is None:
-            wrapper = self.__dict__["_wrapper"] = InterpreterWrapper(self)
-        return wrapper
+    def _interpreter(self) -> InterpreterWrapper:
+        return InterpreterWrapper(self)
 
     @property
     def _delegates(self) -> Sequence[Delegate]:
