@@ -15,7 +15,7 @@ import gossamer.interpreter
 from gossamer import Interpreter, OpResolverType
 from gossamer.errors import InvokeError
 from gossamer.schema import FullyConnectedOptions, StableHLOCompositeOptions, TensorType
-from tests.runtime.api_models import quantized, strings
+from tests.runtime.api_models import dynamic, dynamic_output, quantized, scalar, strings
 from tests.runtime.graphs import ModelMaker, adder
 
 
@@ -193,3 +193,27 @@ def test_scales_are_those_of_the_file() -> None:
         assert parameters["zero_points"].tolist() == [0]
         scales.append(parameters["scales"].tolist())
     assert scales == [[0.25], [0.25, 0.25]]
+
+
+@pytest.mark.parametrize("resolver", [OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
+@pytest.mark.parametrize("model", [dynamic, dynamic_output])
+def test_a_tensor_has_no_value_before_its_shape_is_known(model: Callable[[], bytes], resolver: OpResolverType) -> None:
+    interpreter = Interpreter(model_content=model(), experimental_op_resolver_type=resolver)
+    (output,) = interpreter.get_output_details()
+    interpreter.allocate_tensors()
+    with pytest.raises(ValueError, match="Tensor data is null"):
+        interpreter.get_tensor(2)
+    interpreter.set_tensor(0, np.arange(6, dtype=np.float32))
+    interpreter.set_tensor(1, np.array([2, 3], np.int32))
+    interpreter.invoke()
+    assert interpreter.get_tensor(output["index"]).shape == (2, 3)
+
+
+def test_a_scalar_stays_one_whatever_shape_it_had() -> None:
+    interpreter = Interpreter(model_content=scalar())
+    for shape in ((), (1,), ()):
+        interpreter.resize_tensor_input(0, shape)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, np.ones(shape, np.float32))
+        for _ in range(2):
+            assert type(interpreter.get_tensor(0)) is (np.ndarray if shape else np.float32)

@@ -311,7 +311,7 @@ class Interpreter(PrivateNames):
             plain = self._engine.plain.get(tensor_index)
             if plain is not None and plain.bytes <= _SMALL and not plain.data_is_stale:
                 array = plain.cached
-                if array is not None:
+                if array is not None and array.shape:
                     copied: NDArray[Any] = array.copy()
                     return copied
         tensor = self._engine.tensor(operator.index(tensor_index), operator.index(subgraph_index))

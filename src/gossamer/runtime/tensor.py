@@ -38,6 +38,7 @@ class Tensor:
     __slots__ = (
         "_quantization",
         "allocation_type",
+        "awaited",
         "buffer",
         "buffer_handle",
         "bytes",
@@ -67,8 +68,9 @@ class Tensor:
         self.cached: Array | None = None
         """What `array` has given, for as long as it would give it again."""
         self.bytes = 0
-        self.postponed = False
-        """Whether its shape is only known once its value is, though its place in an arena is."""
+        self.postponed = self.awaited = False
+        """Whether its shape is only known once its value is, though its place in an arena is. ``awaited``: there is
+        none yet."""
         self.delegate: Delegate | None = None
         self.buffer_handle: int | None = None
         self.data_is_stale = False
@@ -150,7 +152,7 @@ class Tensor:
     def postpone(self, size: int) -> None:
         """Have a place of so many bytes, and a shape that comes with the value. If the value then lies in that place
         already, it stays there."""
-        self.bytes, self.postponed = size, True
+        self.bytes, self.postponed, self.awaited = size, True, True
         self.buffer = self.cached = None
 
     def forget(self) -> None:
@@ -255,7 +257,7 @@ class Tensor:
         if self.postponed:
             stays = self.buffer is None or _place(value) == _place(self.buffer)
             if stays and value.nbytes == self.bytes and (self.buffer is not None or not self.bytes):
-                self.shape, self.cached, self.data_is_stale = value.shape, None, False
+                self.shape, self.cached, self.data_is_stale, self.awaited = value.shape, None, False, False
                 return
             self.allocation_type, self.postponed, self.buffer = AllocationType.DYNAMIC, False, None
         if self.is_dynamic:

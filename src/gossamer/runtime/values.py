@@ -78,7 +78,7 @@ def assign(tensor: Tensor, value: ArrayLike) -> None:
 def readable(tensor: Tensor) -> NDArray[Any]:
     """The value of a tensor where it lies. Raises `ValueError` if it has none."""
     tensor.make_readable()
-    if not tensor.has_data:
+    if not tensor.has_data or (tensor.postponed and tensor.awaited):
         raise ValueError(NO_DATA)
     return tensor.array()
 
