@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,24 +10,21 @@ import numpy as np
 import pytest
 
 import gossamer.interpreter
-import tests.ops
 from gossamer.errors import PrepareError
 from gossamer.interpreter import Interpreter, OpResolverType
+from gossamer.ops import all_ops
 from gossamer.ops.op_def import OpDef
 from gossamer.schema import TensorType
 from tests.ops.cases import Case, model_of
 from tests.ops.coverage import cases_of
+from tests.runtime.api_models import quantized
+from tests.runtime.graphs import ModelMaker
 from tests.runtime.outcomes import CRASH, Api, Outcome, Recorder, outcomes, outcomes_apart
 
 RETYPED = (TensorType.FLOAT32, TensorType.INT8, TensorType.INT64, TensorType.STRING)
 
 
-def _operators() -> dict[str, OpDef]:
-    modules = (importlib.import_module(f"tests.ops.{info.name}") for info in pkgutil.iter_modules(tests.ops.__path__))
-    return {module.op.name: module.op for module in modules if hasattr(module, "op") and hasattr(module, "CASES")}
-
-
-OPERATORS = _operators()
+OPERATORS = {op.name: op for op in all_ops() if cases_of(op)}
 
 
 def retyped(op: OpDef) -> Iterator[tuple[str, int, Case, Case]]:
@@ -118,3 +113,20 @@ def test_types_are_set_where_litert_sets_them(name: str) -> None:
             wrong.append((label, ours[label]))
         assert ours[label] != CRASH
     assert wrong == []
+
+
+def test_a_type_that_others_rely_on_is_not_set() -> None:
+    for swapped in (False, True):
+        make = ModelMaker()
+        x = make.tensor((2,), TensorType.INT8, "x", quantization=quantized([0.5]))
+        y = make.tensor((2,), TensorType.INT8, "y", quantization=quantized([0.5]))
+        z = make.tensor((2,), TensorType.INT8, "z", quantization=quantized([0.5]))
+        make.op("RELU", [x], [y])
+        make.op("RELU", [y], [z])
+        make.op("DEQUANTIZE", [y], [y if swapped else x])
+        make.io([x], [z])
+        for resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+            interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+            for _ in range(2):
+                with pytest.raises(PrepareError, match="output 0 must be float32, got int8"):
+                    interpreter.allocate_tensors()

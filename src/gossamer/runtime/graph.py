@@ -118,6 +118,15 @@ class Graph:
         """Whether a node reads a tensor, or it is an output."""
         return index in self.outputs or any(index in node.inputs for node in self.planned_nodes)
 
+    def is_settled(self, index: int, node: Node) -> bool:
+        """Whether a tensor that a node writes has its type from elsewhere: see `Scope`."""
+        return (
+            index in self.inputs
+            or index in self.variables
+            or index in node.inputs
+            or any(index in (*other.inputs, *other.declared_outputs) for other in self.nodes[: node.index])
+        )
+
     def remove_temporaries(self) -> None:
         """Remove the scratch tensors that nodes asked for when they were prepared: others will run."""
         del self.tensors[self._reserved_tensors :]

@@ -78,6 +78,10 @@ class Inlined(CalleeInfo):
         """Another subgraph as a part of this one."""
         return self._subgraph.inlined(index, shapes)
 
+    def is_settled(self, index: int, node: Node) -> bool:
+        """Whether a tensor has its type from elsewhere."""
+        return self._subgraph.is_settled(index, node)
+
     def begin_temporaries(self, node: Node) -> None:
         """Nothing runs here that needs scratch memory."""
 

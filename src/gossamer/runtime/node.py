@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo
-from gossamer.dtypes import is_packed
+from gossamer.dtypes import is_packed, type_name
 from gossamer.errors import GossamerError, InvokeError, PrepareError
 from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
 from gossamer.planner.planner import AllocationType
@@ -136,6 +136,10 @@ class Scope(Protocol):
     def is_read(self, index: int) -> bool:
         """Whether a node reads a tensor that is written here, or somebody else may."""
 
+    def is_settled(self, index: int, node: Node) -> bool:
+        """Whether a tensor that a node writes has its type from elsewhere: it comes in, stays, or an operator before
+        has it too."""
+
     def callee(self, index: int) -> Call:
         """Another subgraph. Raises `PrepareError` for an index that does not exist."""
 
@@ -229,7 +233,13 @@ class NodePrepareContext(_NodeContext, PrepareContext):
             raise
 
     def set_type(self, position: int, type: TensorType) -> None:
-        self.tensors_out[position].retype(type)
+        tensor = self.tensors_out[position]
+        if tensor.type != type and self.owner.is_settled(tensor.index, self.node):
+            self.fail(
+                f"output {position} must be {type_name(type)}, got {type_name(tensor.type)}, as which it is used by "
+                "others"
+            )
+        tensor.retype(type)
 
     def set_shape(self, position: int, shape: Sequence[int]) -> None:
         tensor = self.tensors_out[position]
