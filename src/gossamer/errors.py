@@ -35,6 +35,22 @@ class DelegateError(GossamerError, RuntimeError):
     """A delegate failed when it was applied, and is off again, or it takes what is another's."""
 
 
+class DelegateLoadError(GossamerError, OSError, ValueError):
+    """There is no such delegate, or it is none of this runtime: clients of TFLite catch either built-in type."""
+
+
+class CompiledModelError(GossamerError, RuntimeError):
+    """A `gossamer.compiled_model.CompiledModel` cannot be made, or cannot do what it is asked for."""
+
+
+class RegistererError(GossamerError, ValueError, RuntimeError):
+    """Custom operators are named that are functions of C++ libraries."""
+
+
+class SizeOverflowError(GossamerError, OverflowError, ValueError):
+    """A size of a shape does not fit 32 bits."""
+
+
 class CompileError(GossamerError, RuntimeError):
     """A kernel could not be compiled."""
 

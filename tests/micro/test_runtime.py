@@ -105,8 +105,24 @@ def test_wrong_calls() -> None:
         Interpreter.from_file("nowhere.tflite")
     with pytest.raises(ValueError, match="Model must not be None"):
         Interpreter.from_bytes(None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="custom_ops must be a sequence of MicroKernel"):
-        Interpreter.from_bytes(adder(), ["RegisterMine"])
+    with pytest.raises(ValueError, match="alt_decompression_memory_size must be 0"):
+        Interpreter.from_bytes(adder(), alt_decompression_memory_size=16)
+
+
+def test_the_arguments_of_tflite_micro() -> None:
+    Interpreter.from_bytes(adder(), custom_op_registerers=[], alt_decompression_memory_size=0)
+
+
+@pytest.mark.parametrize("registerers", [[("wrong", "format")], "WrongFormat", [1]])
+def test_registerers_of_a_wrong_kind(registerers: Any) -> None:
+    with pytest.raises(ValueError, match="Custom ops registerers must be a list of strings"):
+        Interpreter.from_bytes(adder(), registerers)
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError])
+def test_registerers_of_a_library(kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="TFLM could not register custom op via SomeRandomOp"):
+        Interpreter.from_bytes(adder(), ["SomeRandomOp"])
 
 
 def test_an_arena_that_is_too_small_is_a_runtime_error() -> None:

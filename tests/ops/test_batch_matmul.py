@@ -94,6 +94,16 @@ CASES = [
         [tensor([[[127]], [[127]]])],
         options(),
     ),
+    Case(
+        "rows_with_scales_of_their_own_are_nothing",
+        [
+            const([[1, 2], [3, 4]], np.int8, scale=[0.5, 1]),
+            tensor([[5, 6], [7, 8]], np.int8, scale=0.5),
+        ],
+        [tensor([[3, 3], [3, 3]], np.int8, scale=1, zero_point=3)],
+        options(),
+        version=2,
+    ),
 ]
 
 

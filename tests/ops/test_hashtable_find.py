@@ -39,7 +39,7 @@ def test_refuses_types_that_are_not_the_table_s() -> None:
         ([1], (STRING, INT64), STRING, "default must be string here, got int64"),
         ([1], (INT64, INT64), None, "got int64 and int64"),
         ([], (STRING, INT64), None, r"default must have an element, got shape \[0\]"),
-        ([1], (STRING, INT64), TensorType.INT32, "values must be int64 or string, got int32"),
+        ([1], (STRING, INT64), TensorType.INT32, "default must be int32 here, got int64"),
     ],
 )
 def test_refuses(default: list[int], types: tuple[TensorType, TensorType], result: object, message: str) -> None:

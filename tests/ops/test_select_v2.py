@@ -57,10 +57,6 @@ def test_case(case: Case, backend: Any) -> None:
             Case("", [_condition([True, False]), tensor([1, 2, 3]), tensor(3)], [tensor([1, 2])]),
         ),
         (
-            "output must be float32, got int32",
-            Case("", [_condition(True), tensor(1), tensor(1)], [tensor(1, np.int32)]),
-        ),
-        (
             "got int4",
             Case(
                 "",

@@ -28,7 +28,6 @@ def test_case(case: Case, backend: Any) -> None:
 
 REFUSED = [
     ("out_type must be int32 or int64, got float32", Case("", [tensor([1])], [tensor([0], np.int32)], ShapeOptions())),
-    ("output must be int64 here, got int32", Case("", [tensor([1])], [tensor([0], np.int32)], INT64)),
 ]
 
 

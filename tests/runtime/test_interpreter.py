@@ -198,12 +198,12 @@ def test_set_tensor_errors(interpreter: Interpreter, value, message) -> None:
 @pytest.mark.parametrize("index", [77, -1])
 def test_bad_tensor_index(interpreter: Interpreter, index: int) -> None:
     for call in (interpreter.get_tensor, interpreter.tensor(index).__call__):
-        with pytest.raises(ValueError, match=f"Invalid tensor index {index} exceeds max tensor index 3"):
+        with pytest.raises(ValueError, match=f"Invalid tensor index {index} exceeds max tensor index 4"):
             call(index) if call == interpreter.get_tensor else call()
 
 
 def test_bad_subgraph_index(interpreter: Interpreter) -> None:
-    with pytest.raises(ValueError, match="Invalid subgraph index 5 exceeds max subgraph index 0"):
+    with pytest.raises(ValueError, match="Invalid subgraph index 5 exceeds max subgraph index 1"):
         interpreter.get_tensor(0, 5)
 
 
@@ -407,13 +407,18 @@ def test_types_in_details_that_are_not_those_of_the_arrays(type: TensorType, dty
     assert interpreter._get_op_details(0)["operand_types"] == [dtype]
 
 
-def test_scratch_tensors_have_details_once_they_are_asked_for() -> None:
+def _mean() -> bytes:
     make = ModelMaker()
     x, y = make.tensor((2, 3), name="x"), make.tensor((2,), name="y")
     axis = make.constant([1], np.int32, TensorType.INT32, name="axis")
     make.op("MEAN", [x, axis], [y])
     make.io([x], [y])
-    interpreter = Interpreter(model_content=make.model())
+    return make.model()
+
+
+def test_scratch_tensors_have_details_once_they_are_asked_for() -> None:
+    resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = Interpreter(model_content=_mean(), experimental_op_resolver_type=resolver)
     assert [details["name"] for details in interpreter.get_tensor_details()] == ["x", "y", "axis"]
     interpreter.allocate_tensors()
     details = interpreter.get_tensor_details()
@@ -423,6 +428,21 @@ def test_scratch_tensors_have_details_once_they_are_asked_for() -> None:
     assert missing
     with pytest.raises(ValueError, match=r"Tensor with no type found|Invalid tensor index"):
         interpreter._get_tensor_details(min(missing), 0)
+
+
+def test_nodes_that_a_delegate_runs_have_no_scratch_tensors() -> None:
+    interpreter = Interpreter(model_content=_mean())
+    interpreter.allocate_tensors()
+    assert interpreter.delegate_claims()
+    assert [details["name"] for details in interpreter.get_tensor_details()] == ["x", "y", "axis"]
+    with pytest.raises(ValueError, match="exceeds max tensor index 3"):
+        interpreter._get_tensor_details(3, 0)
+    interpreter.resize_tensor_input(0, (4, 3))
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.ones((4, 3), np.float32))
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(1), [1, 1, 1, 1])
+    assert len(interpreter.get_tensor_details()) == 3
 
 
 def test_variables_cannot_be_reset_before_they_have_memory() -> None:

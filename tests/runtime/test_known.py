@@ -316,7 +316,7 @@ def test_it_runs_once_at_a_time(path: Path) -> None:
     interpreter.allocate_tensors()
     assert interpreter._engine.known is not None
     interpreter._engine.known.busy = True
-    with pytest.raises(InvokeError, match="subgraph 0 is already running: TFLite has no recursion"):
+    with pytest.raises(InvokeError, match="subgraph 0 is already running: another thread"):
         interpreter.invoke()
     interpreter._engine.known.busy = False
     run(interpreter)

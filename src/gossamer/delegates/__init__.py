@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gossamer.delegates.delegate import Delegate
+from gossamer.errors import DelegateLoadError
 
 GROUP = "gossamer.delegates"
 """The entry point group."""
@@ -21,16 +22,16 @@ GROUP = "gossamer.delegates"
 def load_delegate(library: str, options: Mapping[str, Any] | None = None) -> Delegate:
     """A delegate by name, made with these options as keyword arguments.
 
-    Raises `ValueError` for a name that nobody has, options that the delegate does not take, and the C++ shared
-    libraries that TFLite's function of this name loads: they are machine code for another runtime. Raises `OSError`
-    for a path without a file.
+    Raises `DelegateLoadError`, a `ValueError` and an `OSError`, for a name that nobody has, a path without a file, and
+    the C++ shared libraries that TFLite's function of this name loads: they are machine code for another runtime.
+    Raises `ValueError` for options that the delegate does not take.
     """
     name = os.fspath(library)
     make = _find(name)
     if make is None:
         if os.sep in name and not os.path.exists(name):
-            raise OSError(f"{name}: cannot open shared object file: No such file or directory")
-        raise ValueError(f"Failed to load delegate from {name}\n{_unknown(name)}")
+            raise DelegateLoadError(f"{name}: cannot open shared object file: No such file or directory")
+        raise DelegateLoadError(f"Failed to load delegate from {name}\n{_unknown(name)}")
     try:
         delegate = make(**dict(options or {}))
     except (TypeError, ValueError) as error:

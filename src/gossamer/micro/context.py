@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.dtypes import type_name
 from gossamer.errors import ArenaError, InvokeError, PrepareError
 from gossamer.log import logger
 from gossamer.micro.abi import CType
@@ -200,6 +201,11 @@ class MicroPrepareContext(_NodeContext, PrepareContext):
         super().__init__(micro, node)
         self.constants: dict[int, Array] = {}
         self._temps: list[TfLiteTensor] = []
+
+    def set_type(self, position: int, type: TensorType) -> None:
+        """Check that the file has it."""
+        got = self.tensors_out[position].type
+        self.require(got == type, f"output {position} must be {type_name(type)}, got {type_name(got)}")
 
     def set_shape(self, position: int, shape: Sequence[int]) -> None:
         """Check that the file has as many elements."""

@@ -170,6 +170,7 @@ class MicroGraph:
 def _prepare(ctx: MicroPrepareContext, node: MicroNode) -> None:
     kernel = node.kernel
     node.op.check_operands(ctx)
+    node.op.check_output_types(ctx)
     for position, tensor in enumerate(ctx.tensors_out):
         if tensor.is_stored:
             ctx.fail(f"output {position} is a constant of the file and cannot be written")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gossamer.arrays import NDArray
+from gossamer.errors import RegistererError
 from gossamer.micro.abi import abi
 from gossamer.micro.allocator import MicroAllocator, RecordingMicroAllocator
 from gossamer.micro.interpreter import MicroInterpreter
@@ -44,26 +45,31 @@ class InterpreterConfig(Enum):
 class Interpreter:
     """A model that is ready to run, in an arena of ``arena_size`` bytes; by default 10 times the size of the model.
 
-    ``custom_ops`` are kernels of operators that do not ship. ``pointer_size`` is that of the device; TFLite Micro's own
-    runtime has that of the PC, 8.
+    ``custom_op_registerers`` are kernels of operators that do not ship; the names that TFLite Micro's runtime takes
+    there are those of C++ functions, which this one has none of. ``alt_decompression_memory_size`` is for compressed
+    tensors, which are not supported: 0. ``pointer_size`` is that of the device; TFLite Micro's own runtime has that of
+    the PC, 8.
 
-    Raises `ModelError` for a damaged model, `PrepareError` if an operator refuses, and `ArenaError`, which says how
-    much is missing, if the arena is too small.
+    Raises `ValueError` for arguments that are not of these kinds, `RegistererError` for a name, `ModelError` for a
+    damaged model, `PrepareError` if an operator refuses, and `ArenaError`, which says how much is missing, if the arena
+    is too small.
     """
 
     def __init__(
         self,
         model_data: bytes | bytearray | memoryview,
-        custom_ops: Sequence[MicroKernel] = (),
+        custom_op_registerers: Sequence[MicroKernel | str] = (),
         arena_size: int | None = None,
         intrepreter_config: InterpreterConfig = InterpreterConfig.kAllocationRecording,
+        alt_decompression_memory_size: int = 0,
         *,
         pointer_size: int = 8,
     ) -> None:
         if model_data is None:
             raise ValueError("Model must not be None")
-        if not all(isinstance(kernel, MicroKernel) for kernel in custom_ops):
-            raise ValueError("custom_ops must be a sequence of MicroKernel")
+        custom_ops = _checked(custom_op_registerers)
+        if alt_decompression_memory_size:
+            raise ValueError("alt_decompression_memory_size must be 0: compressed tensors are not supported")
         size = len(model_data) * MODEL_SIZES if arena_size is None else arena_size
         self.recording: RecordingMicroAllocator | None = None
         if intrepreter_config is InterpreterConfig.kAllocationRecording:
@@ -154,6 +160,21 @@ class Interpreter:
         except RuntimeError as error:
             raise IndexError(f"Tensor is out of bound, please check tensor index. {error}") from None
         return tensor
+
+
+def _checked(registerers: Sequence[MicroKernel | str]) -> list[MicroKernel]:
+    listed = [] if isinstance(registerers, str) else list(registerers)
+    if isinstance(registerers, str) or not all(isinstance(one, MicroKernel | str) for one in listed):
+        raise ValueError(
+            f"Custom ops registerers must be a list of strings, or here of MicroKernel records; got {registerers!r}"
+        )
+    for name in listed:
+        if isinstance(name, str):
+            raise RegistererError(
+                f"TFLM could not register custom op via {name}: it names a function of a C++ library; here a custom "
+                "operator is a MicroKernel"
+            )
+    return [kernel for kernel in listed if isinstance(kernel, MicroKernel)]
 
 
 def _resolver(custom_ops: Sequence[MicroKernel]) -> MicroOpResolver:

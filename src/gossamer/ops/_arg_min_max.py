@@ -11,7 +11,6 @@ import numpy as np
 
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._axis import axis_within
-from gossamer.ops._elementwise import require_output_type
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext
 from gossamer.schema.enums import TensorType
@@ -25,7 +24,7 @@ def prepare_arg(ctx: PrepareContext) -> None:
     x, axis = ctx.input(0), ctx.constant(1)
     wanted = ctx.options.output_type
     ctx.require(wanted in INDEX_TYPES, f"output_type must be int32 or int64, got {type_name(wanted)}")
-    require_output_type(ctx, wanted)
+    ctx.set_type(0, wanted)
     ctx.require(x.shape, "x must have at least 1 dimension, got a scalar")
     if axis is None:
         ctx.set_dynamic(0)

@@ -77,6 +77,9 @@ def prepare_suppression(ctx: PrepareContext) -> None:
     require_shape(ctx, "scores", ctx.input(1), (boxes.shape[0],))
     for position, name in enumerate(ctx.op.inputs[2:], 2):
         require_rank(ctx, name, ctx.input(position), 0)
+    for position, name in enumerate(ctx.op.outputs):
+        (only,) = ctx.op.types[name]
+        ctx.set_type(position, only)
     limit = ctx.constant(2)
     for position in range(len(ctx.outputs) - 1):
         if limit is None:

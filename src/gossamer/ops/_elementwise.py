@@ -72,8 +72,10 @@ def require_nonzero(ctx: InvokeContext, divisor: Array, zero: int = 0) -> None:
         ctx.fail(f"division by 0: input 1 is {zero} at {[int(i) for i in where]}")
 
 
-def prepare_unary(ctx: PrepareContext) -> None:
-    """One input, one output of the same type and shape."""
+def prepare_unary(ctx: PrepareContext, *, sets_type: bool = False) -> None:
+    """One input, one output of the same type and shape. ``sets_type``: whatever type the file gives the output."""
+    if sets_type:
+        ctx.set_type(0, ctx.input(0).type)
     require_output_type(ctx, ctx.input(0).type)
     ctx.set_shape(0, ctx.input(0).shape)
 
@@ -86,9 +88,9 @@ def prepare_complex_part(ctx: PrepareContext) -> None:
 
 
 def prepare_binary(ctx: PrepareContext, output_type: TensorType | None = None) -> None:
-    """Two inputs of one type that broadcast; the output has their type unless told otherwise."""
+    """Two inputs of one type that broadcast; the output gets their type unless told otherwise."""
     input_type = require_same_types(ctx)
-    require_output_type(ctx, input_type if output_type is None else output_type)
+    ctx.set_type(0, input_type if output_type is None else output_type)
     ctx.set_shape(0, broadcast_shape(ctx, ctx.input(0).shape, ctx.input(1).shape))
 
 

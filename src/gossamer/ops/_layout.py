@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.dtypes import type_name
-from gossamer.ops.op_def import Context, Shape, TensorInfo
+from gossamer.ops.op_def import Context, PrepareContext, Shape, TensorInfo
 from gossamer.quantization import INT32_MAX
 from gossamer.schema.enums import TensorType
 
@@ -47,6 +47,12 @@ def require_output_type(ctx: Context, position: int = 0) -> None:
         require_type(ctx, "output", output, expected)
 
 
+def set_output_type(ctx: PrepareContext, position: int = 0) -> None:
+    """Give every output the type of the input at ``position``."""
+    for output in range(len(ctx.outputs)):
+        ctx.set_type(output, ctx.input(position).type)
+
+
 def require_same_quantization(ctx: Context, a: TensorInfo, b: TensorInfo) -> None:
     """Raise unless two tensors have one scale and zero point: the operator copies integers and cannot rescale."""
     p, q = a.quantization, b.quantization
@@ -74,7 +80,7 @@ def require_rank(ctx: Context, name: str, tensor: TensorInfo, low: int, high: in
 
 def require_shape(ctx: Context, name: str, tensor: TensorInfo, shape: Shape) -> None:
     """Raise unless the tensor has exactly this shape."""
-    ctx.require(tensor.shape == shape, f"{name} must have shape {list(shape)}, got {list(tensor.shape)}")
+    ctx.require_shapes(tensor.shape == shape, f"{name} must have shape {list(shape)}, got {list(tensor.shape)}")
 
 
 def elements(shape: Sequence[int]) -> int:
@@ -87,7 +93,7 @@ def elements(shape: Sequence[int]) -> int:
 
 def require_single(ctx: Context, name: str, tensor: TensorInfo) -> None:
     """Raise unless the tensor has one element."""
-    ctx.require(elements(tensor.shape) == 1, f"{name} must have one element, got shape {list(tensor.shape)}")
+    ctx.require_shapes(elements(tensor.shape) == 1, f"{name} must have one element, got shape {list(tensor.shape)}")
 
 
 def normalized_axis(ctx: Context, axis: int, rank: int, name: str = "axis") -> int:

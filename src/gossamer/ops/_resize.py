@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.ops._layout import checked_shape, integers, require_output_type, require_rank, require_shape
+from gossamer.ops._layout import checked_shape, integers, require_rank, require_shape, set_output_type
 from gossamer.ops.op_def import Array, Context, PrepareContext, Shape
 
 
@@ -10,7 +10,7 @@ def prepare_resize(ctx: PrepareContext, least: int) -> None:
     """Check an NHWC input and its new (height, width), each at least ``least``; set the output's shape."""
     require_rank(ctx, "input", ctx.input(0), 4)
     require_shape(ctx, "size", ctx.input(1), (2,))
-    require_output_type(ctx)
+    set_output_type(ctx)
     size = ctx.constant(1)
     if size is None:
         ctx.set_dynamic(0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from gossamer.dtypes import type_name
-from gossamer.ops._elementwise import require_output_type
 from gossamer.ops.op_def import PrepareContext, Shape
 from gossamer.schema.enums import TensorType
 
@@ -27,10 +26,10 @@ TYPES = tuple(
 
 
 def require_types(ctx: PrepareContext) -> None:
-    """Raise unless x, y and the output have one type."""
+    """Raise unless x and y have one type, which the output gets."""
     x, y = ctx.input(1).type, ctx.input(2).type
     ctx.require(x == y, f"x and y must have the same type, got {type_name(x)} and {type_name(y)}")
-    require_output_type(ctx, x)
+    ctx.set_type(0, x)
 
 
 def single_element_shape(ctx: PrepareContext) -> Shape | None:

@@ -10,7 +10,7 @@ from functools import reduce
 
 import numpy as np
 
-from gossamer.ops._elementwise import require_output_type, require_same_types
+from gossamer.ops._elementwise import require_same_types
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
@@ -32,7 +32,7 @@ op = OpDef(
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
     ctx.require(len(ctx.inputs) >= 2, f"needs 2 or more inputs, got {len(ctx.inputs)}")
-    require_output_type(ctx, require_same_types(ctx))
+    ctx.set_type(0, require_same_types(ctx))
     shape = ctx.input(0).shape
     for position in range(1, len(ctx.inputs)):
         other = ctx.input(position).shape

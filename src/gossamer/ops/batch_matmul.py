@@ -10,7 +10,7 @@ Types (lhs / rhs / output):
   wrap for int8, in 64 for int16, are brought to the output's scale by gemmlowp's fixed-point multiplication (for
   int16 the one with a 16-bit significand and a single rounding) and saturated. The multiplier is float32(lhs scale *
   rhs scale) / output scale. Zero points of int16 tensors are 0. One scale a tensor: like TFLite's kernel on all its
-  paths, this one takes the scale of an rhs with several for 0, so that every sum becomes the output's zero point.
+  paths, this one takes the scale of an operand with several for 0, so that every sum becomes the output's zero point.
 - int8 / int8 / int32: plain sums of the integers. Scales and zero points are ignored.
 - float32 / int8 / float32, hybrid: rows of the lhs (after ``adj_x``) are quantized on the fly, asymmetrically with
   ``asymmetric_quantize_inputs``, and ``output = float32(dot) * (row scale * rhs scale)``, where the rhs has one scale,
@@ -116,7 +116,7 @@ def prepare(ctx: PrepareContext) -> Data:
 def _multiplier(ctx: PrepareContext, lhs: TensorInfo, rhs: TensorInfo, output: TensorInfo) -> QuantizedMultiplier:
     for name, tensor in (("lhs", lhs), ("rhs", rhs), ("output", output)):
         quantization = tensor.quantization
-        several = name == "rhs" and quantization.per_channel
+        several = name != "output" and quantization.per_channel
         if not several:
             ctx.require(quantization.scale > 0, f"{name} of type {type_name(tensor.type)} needs one positive scale")
         if lhs.type == I16:

@@ -36,6 +36,7 @@ def prepare(ctx: PrepareContext) -> None:
     ctx.require(ctx.options.has("boundaries"), "boundaries are missing")
     boundaries = ctx.options.boundaries
     ctx.require(not (boundaries[1:] < boundaries[:-1]).any(), "boundaries must be sorted in ascending order")
+    ctx.set_type(0, TensorType.INT32)
     ctx.set_shape(0, ctx.input(0).shape)
 
 

@@ -60,6 +60,7 @@ def prepare(ctx: PrepareContext) -> Constant | None:
         require_channels(ctx, "input", x, x.shape)
     point = x.quantization.zero_point
     ctx.require(x.type != TensorType.INT16 or point == 0, f"int16 needs a zero point of 0, got {point}")
+    ctx.set_type(0, TensorType.FLOAT32)
     ctx.set_shape(0, x.shape)
     if not x.is_constant:
         return None

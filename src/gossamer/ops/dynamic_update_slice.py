@@ -12,10 +12,10 @@ from gossamer.ops._layout import (
     INDEX_TYPES,
     WHOLE_BYTE_TYPES,
     integers,
-    require_output_type,
     require_rank,
     require_shape,
     require_type,
+    set_output_type,
 )
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, Version
@@ -50,7 +50,7 @@ def prepare(ctx: PrepareContext) -> None:
     require_rank(ctx, "operand", operand, 0, MAX_RANK)
     require_shape(ctx, "start_indices", ctx.input(2), (len(operand.shape),))
     require_type(ctx, "update", update, operand.type)
-    require_output_type(ctx)
+    set_output_type(ctx)
     fits = len(update.shape) == len(operand.shape) and all(
         a <= b for a, b in zip(update.shape, operand.shape, strict=True)
     )

@@ -34,6 +34,7 @@ op = OpDef(
 @op.prepare
 def prepare(ctx: PrepareContext) -> Array | None:
     """The table of quantised types."""
+    ctx.set_type(0, ctx.input(0).type)
     if prepare_float_or_quantized(ctx):
         return function_table(ctx.input(0), ctx.output(), np.exp)
     return None

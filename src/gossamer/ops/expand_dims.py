@@ -13,10 +13,10 @@ from gossamer.ops._layout import (
     INDEX_TYPES,
     integers,
     normalized_axis,
-    require_output_type,
     require_same_quantization,
     require_single,
     require_symmetric_int16,
+    set_output_type,
 )
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, versions
@@ -36,7 +36,7 @@ op = OpDef(
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
     source = ctx.input(0)
-    require_output_type(ctx)
+    set_output_type(ctx)
     require_same_quantization(ctx, source, ctx.output())
     require_symmetric_int16(ctx, source)
     require_single(ctx, "axis", ctx.input(1))

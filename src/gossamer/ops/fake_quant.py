@@ -45,7 +45,7 @@ class Range:
 
 @op.prepare
 def prepare(ctx: PrepareContext) -> Range:
-    prepare_unary(ctx)
+    prepare_unary(ctx, sets_type=True)
     options = ctx.options
     ctx.require(not options.narrow_range, "narrow_range is for weights, not for activations: the runtime has none")
     ctx.require(1 <= options.num_bits <= 16, f"num_bits must be 1 to 16, got {options.num_bits}")

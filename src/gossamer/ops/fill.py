@@ -13,10 +13,10 @@ from gossamer.ops._layout import (
     WHOLE_BYTE_TYPES,
     checked_shape,
     integers,
-    require_output_type,
     require_rank,
     require_same_quantization,
     require_symmetric_int16,
+    set_output_type,
 )
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -47,7 +47,7 @@ def prepare(ctx: PrepareContext) -> None:
     value = ctx.input(1)
     require_rank(ctx, "dims", ctx.input(0), 1)
     require_rank(ctx, "value", value, 0)
-    require_output_type(ctx, 1)
+    set_output_type(ctx, 1)
     require_same_quantization(ctx, value, ctx.output())
     require_symmetric_int16(ctx, value)
     dims = ctx.constant(0)

@@ -236,7 +236,9 @@ def _output_shape(ctx: PrepareContext, shape: Shape, units: int, depth: int) -> 
     if not depth:
         return math.prod(shape[:-1]), units
     rows, rest = divmod(math.prod(shape), depth)
-    ctx.require(rest == 0, f"input {list(shape)} is not made of whole rows of {depth} elements, the weights' depth")
+    ctx.require_shapes(
+        rest == 0, f"input {list(shape)} is not made of whole rows of {depth} elements, the weights' depth"
+    )
     return rows, units
 
 

@@ -17,8 +17,8 @@ from gossamer.ops._layout import (
     elements,
     normalized_axis,
     require_indices_in_range,
-    require_output_type,
     require_rank,
+    set_output_type,
 )
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
@@ -68,7 +68,7 @@ op = OpDef(
 def prepare(ctx: PrepareContext) -> tuple[int, int]:
     """Returns the axis and the number of batch dimensions."""
     source, positions = ctx.input(0), ctx.input(1)
-    require_output_type(ctx)
+    set_output_type(ctx)
     if source.type == TensorType.STRING:
         require_rank(ctx, "input of strings", source, 1)
     axis = normalized_axis(ctx, ctx.options.axis, len(source.shape))

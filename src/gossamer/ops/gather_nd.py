@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._layout import FLOAT8_TYPES, checked_shape, require_indices_in_range, require_output_type
+from gossamer.ops._layout import FLOAT8_TYPES, checked_shape, require_indices_in_range, set_output_type
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
@@ -54,7 +54,7 @@ op = OpDef(
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
     params, indices = ctx.input(0).shape, ctx.input(1).shape
-    require_output_type(ctx)
+    set_output_type(ctx)
     ctx.require(params, "params must not be a scalar")
     ctx.require(indices, "indices must not be a scalar")
     ctx.require(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._layout import WHOLE_BYTE_TYPES, checked_shape, require_output_type
+from gossamer.ops._layout import WHOLE_BYTE_TYPES, checked_shape, set_output_type
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import MatrixDiagOptions
@@ -27,7 +27,7 @@ op = OpDef(
 def prepare(ctx: PrepareContext) -> None:
     shape = ctx.input(0).shape
     ctx.require(shape, "diagonal must not be a scalar")
-    require_output_type(ctx)
+    set_output_type(ctx)
     ctx.set_shape(0, checked_shape(ctx, [*shape, shape[-1]]))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._layout import WHOLE_BYTE_TYPES, require_output_type, require_shape, require_type
+from gossamer.ops._layout import WHOLE_BYTE_TYPES, require_shape, require_type, set_output_type
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import MatrixSetDiagOptions
@@ -29,7 +29,7 @@ def prepare(ctx: PrepareContext) -> None:
     ctx.require(len(source.shape) >= 2, f"input must have 2 dimensions or more, got {list(source.shape)}")
     require_shape(ctx, "diagonal", ctx.input(1), (*source.shape[:-2], min(source.shape[-2:])))
     require_type(ctx, "diagonal", ctx.input(1), source.type)
-    require_output_type(ctx)
+    set_output_type(ctx)
     ctx.set_shape(0, source.shape)
 
 

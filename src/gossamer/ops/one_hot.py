@@ -13,9 +13,9 @@ from gossamer.ops._layout import (
     INDEX_TYPES,
     checked_shape,
     integers,
-    require_output_type,
     require_single,
     require_type,
+    set_output_type,
 )
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
@@ -54,7 +54,7 @@ def prepare(ctx: PrepareContext) -> None:
     for position, name in enumerate(op.inputs[1:], 1):
         require_single(ctx, name, ctx.input(position))
     require_type(ctx, "off_value", ctx.input(3), ctx.input(2).type)
-    require_output_type(ctx, 2)
+    set_output_type(ctx, 2)
     depth = ctx.constant(1)
     if depth is None:
         ctx.set_dynamic(0)

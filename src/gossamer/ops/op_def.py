@@ -223,7 +223,7 @@ class OpDef:
         return function
 
     def check_operands(self, ctx: Context) -> None:
-        """Raise for a wrong number of operands, a missing one, or a type outside ``types``."""
+        """Raise for a wrong number of operands, a missing one, or an input of a type outside ``types``."""
         inputs, outputs = (self._input_rules, ctx.inputs), (self._output_rules, ctx.outputs)
         for what, ((names, needed, most), tensors) in (("input", inputs), ("output", outputs)):
             if not needed <= len(tensors) <= most:
@@ -238,9 +238,16 @@ class OpDef:
                         ctx.fail(f"{what} {position} ({name}) is missing (tensor -1); it is not optional")
                 elif tensor.sparsity is not None and name != self.sparse:
                     ctx.fail(f"{name} is a sparse constant, it must be dense")
-                elif legal is not None and tensor.type not in legal:
-                    allowed = _listed([type_name(t) for t in legal])
-                    ctx.fail(f"{name} must be {allowed}, got {type_name(tensor.type)}")
+                elif what == "input":
+                    _check_type(ctx, name, legal, tensor)
+
+    def check_output_types(self, ctx: Context) -> None:
+        """Raise for an output of a type outside ``types``: to be called when prepare has set those that it sets."""
+        names, _, _ = self._output_rules
+        for position, tensor in enumerate(ctx.outputs):
+            name, _, legal = names[min(position, len(names) - 1)]
+            if tensor.index >= 0:
+                _check_type(ctx, name, legal, tensor)
 
     def __post_init__(self) -> None:
         self._input_rules = self._rules(self.inputs)
@@ -254,6 +261,12 @@ class OpDef:
 
 _Operand = tuple[str, bool, "tuple[TensorType, ...] | None"]
 _ANY = 1 << 31
+
+
+def _check_type(ctx: Context, name: str, legal: tuple[TensorType, ...] | None, tensor: TensorInfo) -> None:
+    if legal is not None and tensor.type not in legal:
+        allowed = _listed([type_name(t) for t in legal])
+        ctx.fail(f"{name} must be {allowed}, got {type_name(tensor.type)}")
 
 
 def _span(low: int, high: int) -> str:
@@ -324,6 +337,11 @@ class Context:
         if not condition:
             self.fail(message)
 
+    def require_shapes(self, condition: object, message: str) -> None:
+        """`require` of the shapes of operands. Where the file leaves such a shape open, so that it is none yet, TFLite
+        does not look before the operator runs: prepare ends here then, outputs are dynamic, and running it raises."""
+        self.require(condition, message)
+
     def fail(self, message: str) -> NoReturn:
         """Raise `PrepareError` or `InvokeError`: which operator, where, what is wrong."""
         output = f', output "{self.outputs[0].name}"' if self.outputs else ""
@@ -342,6 +360,10 @@ class PrepareContext(Context, ABC):
     @abstractmethod
     def constant(self, position: int) -> Array | None:
         """The value of an input if it is known now, else ``None``."""
+
+    @abstractmethod
+    def set_type(self, position: int, type: TensorType) -> None:
+        """Give an output its type, whatever the file says: for operators whose TFLite kernels set it. Others check."""
 
     @abstractmethod
     def set_shape(self, position: int, shape: Sequence[int]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gossamer.dtypes import type_name
 from gossamer.ops._broadcast import broadcast_shape
-from gossamer.ops._elementwise import lower_elementwise, require_output_type, require_scale
+from gossamer.ops._elementwise import lower_elementwise, require_scale
 from gossamer.ops._fixed_point import wrap_int32
 from gossamer.ops._rescaling import lower_slopes, scale_out, scale_ratio
 from gossamer.ops.lowering import Lowering
@@ -45,7 +45,7 @@ class Multipliers:
 @op.prepare
 def prepare(ctx: PrepareContext) -> Multipliers | None:
     x, alpha, output = ctx.input(0), ctx.input(1), ctx.output()
-    require_output_type(ctx, x.type)
+    ctx.set_type(0, x.type)
     if alpha.type != x.type and (x.type, alpha.type) != (TensorType.INT16, TensorType.INT8):
         ctx.fail(f"alpha must be of x's type {type_name(x.type)}, got {type_name(alpha.type)}")
     shape = broadcast_shape(ctx, x.shape, alpha.shape)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from gossamer.ops._layout import checked_shape, require_output_type, require_rank, require_type
+from gossamer.ops._layout import checked_shape, require_rank, require_type, set_output_type
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import INT32_MAX
@@ -41,7 +41,7 @@ def prepare(ctx: PrepareContext) -> None:
     for position, name in enumerate(op.inputs):
         require_rank(ctx, name, ctx.input(position), 0)
         require_type(ctx, name, ctx.input(position), ctx.input(0).type)
-    require_output_type(ctx)
+    set_output_type(ctx)
     start, limit, delta = (ctx.constant(position) for position in range(3))
     if start is None or limit is None or delta is None:
         ctx.set_dynamic(0)

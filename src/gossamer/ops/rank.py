@@ -23,6 +23,7 @@ op = OpDef(
 
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
+    ctx.set_type(0, TensorType.INT32)
     ctx.set_constant(0, np.array(len(ctx.input(0).shape), np.int32))
 
 

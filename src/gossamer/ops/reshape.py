@@ -76,10 +76,10 @@ def _resolved(ctx: Context, shape: Shape, requested: Sequence[int]) -> Shape:
         else:
             free = elements([s for s in shape if s]) // elements([s for s in others if s])
         resolved[resolved.index(-1)] = free
-    if elements(resolved) != count:
-        ctx.fail(
-            f"cannot reshape {list(shape)} ({count} elements) to {list(requested)} ({elements(resolved)} elements)"
-        )
+    ctx.require_shapes(
+        elements(resolved) == count,
+        f"cannot reshape {list(shape)} ({count} elements) to {list(requested)} ({elements(resolved)} elements)",
+    )
     return checked_shape(ctx, resolved)
 
 

@@ -35,6 +35,7 @@ op = OpDef(
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
     source = ctx.input(0)
+    ctx.set_type(0, TensorType.COMPLEX64)
     ctx.require(len(source.shape) >= 2, f"input must have at least 2 dimensions, got {list(source.shape)}")
     require_shape(ctx, "fft_length", ctx.input(1), (2,))
     lengths = ctx.constant(1)

@@ -23,7 +23,7 @@ op = OpDef(
 
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
-    prepare_unary(ctx)
+    prepare_unary(ctx, sets_type=True)
 
 
 @op.reference

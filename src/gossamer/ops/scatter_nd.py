@@ -17,7 +17,6 @@ from gossamer.ops._layout import (
     integers,
     require_indices_in_range,
     require_rank,
-    require_type,
 )
 from gossamer.ops._places import combined, flat_places
 from gossamer.ops.lowering import Lowering
@@ -46,7 +45,7 @@ op = OpDef(
 
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
-    require_type(ctx, "output", ctx.output(), ctx.input(1).type)
+    ctx.set_type(0, ctx.input(1).type)
     require_rank(ctx, "shape", ctx.input(2), 1)
     shape = ctx.constant(2)
     if shape is None:

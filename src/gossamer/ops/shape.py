@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype, type_name
-from gossamer.ops._layout import INDEX_TYPES, require_type
+from gossamer.ops._layout import INDEX_TYPES
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import ShapeOptions
 
@@ -27,7 +27,7 @@ op = OpDef(
 def prepare(ctx: PrepareContext) -> None:
     wanted = ctx.options.out_type
     ctx.require(wanted in INDEX_TYPES, f"out_type must be int32 or int64, got {type_name(wanted)}")
-    require_type(ctx, "output", ctx.output(), wanted)
+    ctx.set_type(0, wanted)
     ctx.set_constant(0, _shape(ctx))
 
 

@@ -58,7 +58,7 @@ def prepare(ctx: PrepareContext) -> None:
     require_rank(ctx, "values", values, 0, 1)
     require_single(ctx, "default_value", default)
     require_type(ctx, "default_value", default, values.type)
-    require_type(ctx, "output", ctx.output(), values.type)
+    ctx.set_type(0, values.type)
     matrix = len(indices.shape) == 2
     rank, count = (indices.shape[1], indices.shape[0]) if matrix else (1, elements(indices.shape))
     ctx.require(rank <= MAX_RANK, f"at most {MAX_RANK} dimensions, got {rank}")

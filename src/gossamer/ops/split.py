@@ -7,7 +7,7 @@ through XNNPACK.
 
 from __future__ import annotations
 
-from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_output_type, require_single
+from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_single, set_output_type
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
@@ -45,7 +45,7 @@ op = OpDef(
 def prepare(ctx: PrepareContext) -> None:
     parts = len(ctx.outputs)
     ctx.require(ctx.options.num_splits == parts, f"num_splits {ctx.options.num_splits} but {parts} outputs")
-    require_output_type(ctx, 1)
+    set_output_type(ctx, 1)
     require_single(ctx, "axis", ctx.input(0))
     axis = ctx.constant(0)
     for position in range(parts):

@@ -11,9 +11,9 @@ from gossamer.ops._layout import (
     INDEX_TYPES,
     integers,
     normalized_axis,
-    require_output_type,
     require_shape,
     require_single,
+    set_output_type,
 )
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
@@ -49,7 +49,7 @@ op = OpDef(
 def prepare(ctx: PrepareContext) -> None:
     parts = len(ctx.outputs)
     ctx.require(ctx.options.num_splits == parts, f"num_splits {ctx.options.num_splits} but {parts} outputs")
-    require_output_type(ctx)
+    set_output_type(ctx)
     require_shape(ctx, "size_splits", ctx.input(1), (parts,))
     require_single(ctx, "axis", ctx.input(2))
     sizes, axis_value = ctx.constant(1), ctx.constant(2)

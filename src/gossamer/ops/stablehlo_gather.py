@@ -34,7 +34,7 @@ def prepare(ctx: PrepareContext) -> None:
     operand, indices = ctx.input(0).shape, ctx.input(1).shape
     require_output_type(ctx)
     sizes = options.slice_sizes
-    ctx.require(
+    ctx.require_shapes(
         len(sizes) == len(operand) and all(0 <= size <= limit for size, limit in zip(sizes, operand, strict=True)),
         f"slice_sizes {list(sizes)} must lie within the operand {list(operand)}",
     )

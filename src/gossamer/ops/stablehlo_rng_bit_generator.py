@@ -41,9 +41,11 @@ def prepare(ctx: PrepareContext) -> None:
     require_rank(ctx, "state", state, 1)
     require_shape(ctx, "next_state", ctx.output(0), state.shape)
     if algorithm == RngAlgorithm.THREEFRY:
-        ctx.require(state.shape == (2,), f"state must have 2 elements for THREEFRY, got {state.shape[0]}")
+        ctx.require_shapes(state.shape == (2,), f"state must have 2 elements for THREEFRY, got {state.shape[0]}")
     elif algorithm in (RngAlgorithm.PHILOX, RngAlgorithm.DEFAULT):
-        ctx.require(state.shape[0] in (2, 3), f"state must have 2 or 3 elements for PHILOX, got {state.shape[0]}")
+        ctx.require_shapes(
+            state.shape[0] in (2, 3), f"state must have 2 or 3 elements for PHILOX, got {state.shape[0]}"
+        )
     else:
         ctx.fail(f"algorithm must be DEFAULT, PHILOX or THREEFRY, got {algorithm}")
     ctx.set_shape(0, state.shape)

@@ -29,6 +29,7 @@ op = OpDef(
 
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
+    ctx.set_type(0, ctx.input(0).type)
     prepare_same_shapes(ctx)
 
 

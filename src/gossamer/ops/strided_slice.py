@@ -168,8 +168,10 @@ def _ranges(ctx: Context, begin: Array, end: Array, strides: Array) -> list[tupl
 def _shape(ctx: Context, ranges: list[tuple[_Axis, range]]) -> Shape:
     shape = [len(steps) for axis, steps in ranges if not _shrinks(ctx, axis)]
     for axis, steps in ranges:
-        if _shrinks(ctx, axis) and not steps and elements(shape):
-            ctx.fail(f"entry {axis.entry} (shrink_axis_mask) selects an index outside a dimension of size {axis.size}")
+        ctx.require_shapes(
+            steps or not _shrinks(ctx, axis) or not elements(shape),
+            f"entry {axis.entry} (shrink_axis_mask) selects an index outside a dimension of size {axis.size}",
+        )
     return checked_shape(ctx, shape)
 
 

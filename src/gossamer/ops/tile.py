@@ -43,7 +43,7 @@ op = OpDef(
 def prepare(ctx: PrepareContext) -> None:
     require_output_type(ctx)
     shape, multipliers = ctx.input(0).shape, ctx.input(1)
-    ctx.require(
+    ctx.require_shapes(
         elements(multipliers.shape) == len(shape),
         f"multipliers must have {len(shape)} elements, one for each dimension of {list(shape)}, "
         f"got {elements(multipliers.shape)}",

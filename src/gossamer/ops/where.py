@@ -43,6 +43,7 @@ op = OpDef(
 def prepare(ctx: PrepareContext) -> None:
     rank = len(ctx.input(0).shape)
     ctx.require(rank, "condition must not be a scalar")
+    ctx.set_type(0, TensorType.INT64)
     condition = ctx.constant(0)
     if condition is None:
         ctx.set_dynamic(0)

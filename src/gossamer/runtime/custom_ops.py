@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gossamer.errors import RegistererError
 from gossamer.ops.op_def import OpDef
 from gossamer.resolver import MutableOpResolver, OpResolverType
 from gossamer.runtime.interpreter import Interpreter
@@ -15,7 +16,7 @@ class InterpreterWithCustomOps(Interpreter):
     """An `Interpreter` with custom operators: each of ``custom_op_registerers`` is called with a `MutableOpResolver`,
     or is an operator that `gossamer.custom_op` made.
 
-    Raises `ValueError` for a registerer that is a symbol name: those live in C++ libraries.
+    Raises `RegistererError`, a `ValueError`, for a registerer that is a symbol name: those live in C++ libraries.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class InterpreterWithCustomOps(Interpreter):
             elif callable(registerer):
                 registerer(resolver)
             else:
-                raise ValueError(
+                raise RegistererError(
                     f"Looking up symbol '{registerer}' failed: a registerer here is a Python function that takes a "
                     "MutableOpResolver"
                 )

@@ -88,7 +88,7 @@ class Engine:
     def subgraph(self, index: int) -> Subgraph:
         """One of them. Raises `ValueError` if there is none with this index."""
         if not 0 <= index < len(self.subgraphs):
-            raise ValueError(f"Invalid subgraph index {index} exceeds max subgraph index {len(self.subgraphs) - 1}")
+            raise ValueError(f"Invalid subgraph index {index} exceeds max subgraph index {len(self.subgraphs)}")
         return self.subgraphs[index]
 
     def tensor(self, index: int, subgraph_index: int = 0) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from threading import get_ident
 from typing import Any
 
 from gossamer.arrays import NDArray
@@ -75,6 +76,7 @@ class Graph:
         self._temporaries_used: dict[int, int] = {}
         for node in nodes:
             self._reserve(node, node.op.reserved_tensors[0])
+        self._reserved_tensors = len(tensors)
 
     @property
     def graph(self) -> Graph:
@@ -111,7 +113,8 @@ class Graph:
     def tensor(self, index: int) -> Tensor:
         """The tensor with this index. Raises `ValueError` if there is none."""
         if not 0 <= index < len(self.tensors):
-            raise ValueError(f"Invalid tensor index {index} exceeds max tensor index {len(self.tensors) - 1}")
+            # The number is TFLite's, in whose message it is one more than the last index.
+            raise ValueError(f"Invalid tensor index {index} exceeds max tensor index {len(self.tensors)}")
         return self.tensors[index]
 
     def check_consistent(self) -> None:
@@ -122,6 +125,22 @@ class Graph:
     def is_read(self, index: int) -> bool:
         """Whether a node reads a tensor, or it is an output."""
         return index in self.outputs or any(index in node.inputs for node in self.planned_nodes)
+
+    def is_settled(self, index: int, node: Node) -> bool:
+        """Whether a tensor that a node writes has its type from elsewhere: see `Scope`."""
+        return (
+            index in self.inputs
+            or index in self.variables
+            or index in node.inputs
+            or any(index in (*other.inputs, *other.declared_outputs) for other in self.nodes[: node.index])
+        )
+
+    def remove_temporaries(self) -> None:
+        """Remove the scratch tensors that nodes asked for when they were prepared: others will run."""
+        del self.tensors[self._reserved_tensors :]
+        self._temporaries_used.clear()
+        for node in self.nodes:
+            node.temporaries = [index for index in node.temporaries if index < self._reserved_tensors]
 
     def begin_temporaries(self, node: Node) -> None:
         """Forget the scratch requests of an earlier prepare; their tensors are used again in order."""
@@ -246,6 +265,14 @@ class RunningGraph(Graph, ABC):
     @abstractmethod
     def report(self, node: Node) -> None:
         """Tell a profiler that a node is about to run."""
+
+
+def already_running(index: int, thread: int | None) -> str:
+    """Why a subgraph that runs in a thread (``None``: one that is in native code) cannot run now, in another or in the
+    same."""
+    if thread == get_ident():
+        return f"subgraph {index} is already running: TFLite has no recursion"
+    return f"subgraph {index} is already running: another thread is in invoke; use clone()"
 
 
 def fingerprint_of(identity: str, index: int, shapes: list[Shape]) -> str:

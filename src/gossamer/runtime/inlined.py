@@ -48,8 +48,9 @@ class Inlined(CalleeInfo):
         self.nodes = tuple([NodeView(self, node) for node in nodes])
         self.inputs = tuple([self.tensors[number] for number in numbers])
         self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
-        for _ in prepared(self, takewhile(lambda node: node.has_kernel, nodes)):
-            pass
+        for node in prepared(self, takewhile(lambda node: node.has_kernel, nodes)):
+            if node.objection:
+                raise PrepareError(node.objection)
 
     def constant(self, tensor: TensorInfo) -> NDArray[Any] | None:
         """See `CalleeInfo.constant`."""
@@ -82,6 +83,10 @@ class Inlined(CalleeInfo):
     def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
         """Another subgraph as a part of this one."""
         return self._subgraph.inlined(index, shapes)
+
+    def is_settled(self, index: int, node: Node) -> bool:
+        """Whether a tensor has its type from elsewhere."""
+        return self._subgraph.is_settled(index, node)
 
     def begin_temporaries(self, node: Node) -> None:
         """Nothing runs here that needs scratch memory."""

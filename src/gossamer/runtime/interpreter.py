@@ -21,10 +21,11 @@ from gossamer.planner.planner import AllocationType, Plan
 from gossamer.resolver import OpResolver, OpResolverType
 from gossamer.runtime import values
 from gossamer.runtime.arenas import MemoryReport, memory_report
-from gossamer.runtime.details import Details, op_details, tensor_details
+from gossamer.runtime.details import Details, tensor_details
 from gossamer.runtime.engine import Engine
+from gossamer.runtime.private_names import PrivateNames
 from gossamer.runtime.settings import PLAIN, Settings, checked_delegate, resolver_of
-from gossamer.runtime.signature import SignatureRunner, signature_list
+from gossamer.runtime.signature import SignatureRunner
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.taps import Callback, Tap, observed
 
@@ -38,7 +39,7 @@ _SMALL = 1 << 16
 """Bytes of values for which it matters how a copy begins; and there is always memory for it."""
 
 
-class Interpreter:
+class Interpreter(PrivateNames):
     """Runs a .tflite model.
 
     Arguments are those of ``ai_edge_litert``'s Interpreter. ``model_path`` is mapped, ``model_content`` (any object
@@ -272,7 +273,8 @@ class Interpreter:
         """Give an input tensor a new shape; `allocate_tensors` must follow.
 
         ``strict``: only dimensions that are -1 in ``shape_signature`` may change. Raises `ValueError` for a size that
-        is no list of integers, `RuntimeError` for a bad index, a constant tensor, or what strict forbids.
+        is no list of integers (and `OverflowError`, if 32 bits do not hold one), `RuntimeError` for a bad index, a
+        constant tensor, or what strict forbids.
         """
         self._ensure_safe()
         sizes, index = values.shape_of(tensor_size), operator.index(input_index)
@@ -309,7 +311,7 @@ class Interpreter:
             plain = self._engine.plain.get(tensor_index)
             if plain is not None and plain.bytes <= _SMALL and not plain.data_is_stale:
                 array = plain.cached
-                if array is not None:
+                if array is not None and array.shape:
                     copied: NDArray[Any] = array.copy()
                     return copied
         tensor = self._engine.tensor(operator.index(tensor_index), operator.index(subgraph_index))
@@ -437,21 +439,3 @@ class Interpreter:
             values.readable,
             self.experimental_compress_quantization_zero_points,
         )
-
-    def _get_op_details(self, op_index: int) -> Details:
-        nodes = self._subgraphs[0].nodes
-        if not 0 <= op_index < len(nodes):
-            raise ValueError("Invalid node index")
-        return op_details(nodes[op_index], self._subgraphs[0].tensors)
-
-    def _get_ops_details(self) -> list[Details]:
-        return [self._get_op_details(index) for index in range(len(self._subgraphs[0].nodes))]
-
-    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
-        return signature_list(self.model)
-
-    def _signature_subgraph(self, signature_key: str) -> int:
-        return self.model.signatures[signature_key].subgraph_index
-
-    def _native_handle(self) -> int:
-        raise RuntimeError("there is no native interpreter behind this one: it is Python")

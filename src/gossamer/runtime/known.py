@@ -10,6 +10,7 @@ A file is known by its identity, and by a checksum of all that the reader and th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,8 +33,8 @@ from gossamer.planner.planner import AllocationType
 from gossamer.runtime import arenas
 from gossamer.runtime.arenas import ALIGNMENT
 from gossamer.runtime.cancellation import Cancellation
-from gossamer.runtime.graph import fingerprint_of
-from gossamer.runtime.subgraph import ALREADY_RUNNING, Subgraph
+from gossamer.runtime.graph import already_running, fingerprint_of
+from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.tensor import Tensor, stored_tensor
 from gossamer.schema.enums import TensorType
 from gossamer.schema.tables import QuantizationParameters
@@ -83,6 +84,7 @@ def _is_plain(tensor: Tensor) -> bool:
         tensor.allocation_type == tensor.home == AllocationType.ARENA_RW
         and tensor.type not in NO_ARENA
         and tensor.stored is not None
+        and tensor.type == tensor.stored.type
         and (quantization is None or quantization.details is None)
     )
 
@@ -127,6 +129,7 @@ class KnownGraph:
         self.sole: DelegateKernel | None = None
         """See `Executor.sole`."""
         self.busy = False
+        self._thread: int | None = None
 
     @property
     def is_invokable(self) -> bool:
@@ -167,8 +170,8 @@ class KnownGraph:
         if self._kernel is None:
             raise Forgotten
         if self.busy:
-            raise InvokeError(ALREADY_RUNNING.format(0))
-        self.busy = True
+            raise InvokeError(already_running(0, self._thread))
+        self.busy, self._thread = True, get_ident()
         try:
             if self.cancellation.pending:
                 self.cancellation.poll(f"before {self._delegate.name} (node {self._partition.node}) of subgraph 0")
@@ -178,7 +181,7 @@ class KnownGraph:
         except Exception as error:
             raise Forgotten from error
         finally:
-            self.busy = False
+            self.busy, self._thread = False, None
         if self.cancellation.check is None:
             self.sole = self._kernel
 

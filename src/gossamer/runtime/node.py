@@ -12,8 +12,8 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo
-from gossamer.dtypes import is_packed
-from gossamer.errors import GossamerError, PrepareError
+from gossamer.dtypes import is_packed, type_name
+from gossamer.errors import GossamerError, InvokeError, PrepareError
 from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.cancellation import Cancellation
@@ -31,6 +31,10 @@ it is, and where."""
 _generations = count(1)
 
 
+class _OpenShapes(PrepareError):
+    """What an operator objects to shapes that are open."""
+
+
 class Node:
     """Tensor indices of one operator (-1: optional input left out), its options, and the data its prepare made.
 
@@ -38,7 +42,8 @@ class Node:
 
     ``shapes`` are those of the inputs that it is prepared for, ``shapes_out`` those that it gave its outputs.
     ``generation`` changes whenever it is prepared, and is then that of no other node.
-    ``delegate`` is set on a node that stands for a partition.
+    ``delegate`` is set on a node that stands for a partition. ``objection`` is why it cannot run: see
+    `Context.require_shapes`.
     """
 
     __slots__ = (
@@ -50,6 +55,7 @@ class Node:
         "index",
         "inputs",
         "intermediates",
+        "objection",
         "op",
         "options",
         "outputs",
@@ -84,6 +90,7 @@ class Node:
         self.shapes_out: list[Shape] = []
         self.generation = 0
         self.delegate: Delegate | None = None
+        self.objection = ""
 
     @property
     def has_kernel(self) -> bool:
@@ -138,6 +145,10 @@ class Scope(Protocol):
 
     def is_read(self, index: int) -> bool:
         """Whether a node reads a tensor that is written here, or somebody else may."""
+
+    def is_settled(self, index: int, node: Node) -> bool:
+        """Whether a tensor that a node writes has its type from elsewhere: it comes in, stays, or an operator before
+        has it too."""
 
     def callee(self, index: int) -> Call:
         """Another subgraph. Raises `PrepareError` for an index that does not exist."""
@@ -226,6 +237,23 @@ class NodePrepareContext(_NodeContext, PrepareContext):
     def __init__(self, scope: Scope, node: Node) -> None:
         super().__init__(scope, node)
         self.previous = node.data
+
+    def require_shapes(self, condition: object, message: str) -> None:
+        try:
+            self.require(condition, message)
+        except PrepareError as error:
+            if any(tensor is not None and tensor.is_open for tensor in self.tensors_in):
+                raise _OpenShapes(str(error)) from None
+            raise
+
+    def set_type(self, position: int, type: TensorType) -> None:
+        tensor = self.tensors_out[position]
+        if tensor.type != type and self.owner.is_settled(tensor.index, self.node):
+            self.fail(
+                f"output {position} must be {type_name(type)}, got {type_name(tensor.type)}, as which it is used by "
+                "others"
+            )
+        tensor.retype(type)
 
     def set_shape(self, position: int, shape: Sequence[int]) -> None:
         tensor = self.tensors_out[position]
@@ -346,6 +374,8 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         kernel = self.kernel
         if kernel is None:
             self.fail("has no kernel")
+        if self.node.objection:
+            raise InvokeError(self.node.objection)
         try:
             with np.errstate(all="ignore"):
                 results = kernel(self)
@@ -378,6 +408,7 @@ def prepare_node(scope: Scope, node: Node) -> None:
     """Check the operands and run the operator's prepare. Raises `PrepareError`."""
     node.generation = next(_generations)
     node.outputs = node.declared_outputs
+    node.objection = ""
     ctx = NodePrepareContext(scope, node)
     try:
         node.op.check_operands(ctx)
@@ -392,11 +423,16 @@ def prepare_node(scope: Scope, node: Node) -> None:
         if node.op.prepare_function is not None:
             with np.errstate(all="ignore"):
                 node.data = node.op.prepare_function(ctx)
-        node.shapes_out = [tensor.shape for tensor in ctx.tensors_out]
+        node.op.check_output_types(ctx)
+    except _OpenShapes as error:
+        node.data, node.objection = None, str(error)
+        for position in range(len(ctx.tensors_out)):
+            ctx.set_dynamic(position)
     except PrepareError:
         raise
     except TRIPPED as error:
         ctx.fail(f"{type(error).__name__}: {error}")
+    node.shapes_out = [tensor.shape for tensor in ctx.tensors_out]
 
 
 def prepared(scope: Scope, nodes: Iterable[Node]) -> Iterator[Node]:

@@ -142,10 +142,9 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self._kernel = kernel
 
     def inner_tensors(self) -> list[Tensor]:
-        """The subgraph's tensors that nobody outside uses, scratch tensors among them."""
+        """The subgraph's tensors that nobody outside uses."""
         tensors = self._subgraph.tensors
-        inner = [tensors[number] for number in self._locals if number not in self._boundary]
-        return inner + [tensors[number] for member in self._members.values() for number in member.temporaries]
+        return [tensors[number] for number in self._locals if number not in self._boundary]
 
     def free_kernel(self) -> None:
         """Have the kernel free what it holds, once."""
@@ -169,6 +168,10 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
         """Another subgraph as a part of this one."""
         return self._subgraph.inlined(index, shapes)
+
+    def is_settled(self, index: int, node: Node) -> bool:
+        """Whether a tensor has its type from elsewhere."""
+        return self._subgraph.is_settled(index, node)
 
     def begin_temporaries(self, node: Node) -> None:
         """Scratch memory is not planned here."""

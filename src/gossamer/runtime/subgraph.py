@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from itertools import chain
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from gossamer.runtime import arenas
 from gossamer.runtime.arenas import SharedArena
 from gossamer.runtime.callee import Callee
 from gossamer.runtime.delegation import Delegation
-from gossamer.runtime.graph import RunningGraph
+from gossamer.runtime.graph import RunningGraph, already_running
 from gossamer.runtime.inlined import Inlined
 from gossamer.runtime.node import Node, NodeInvokeContext
 from gossamer.runtime.preparer import Preparer
@@ -31,7 +32,6 @@ from gossamer.schema.enums import BuiltinOperator, TensorType
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-ALREADY_RUNNING = "subgraph {} is already running: TFLite has no recursion"
 _REPORTS_ITSELF = DelegateFlags.PER_OPERATOR_PROFILING
 
 
@@ -90,6 +90,7 @@ class Subgraph(RunningGraph):
         self._next_to_plan = 0
         self._preparer = Preparer(self)
         self.busy = False
+        self.thread: int | None = None
         self._profile_delegates = profile_delegates
         self._before_node: Callable[[Node], None] | None = None
         self._observation: Observation | None = None
@@ -243,6 +244,7 @@ class Subgraph(RunningGraph):
 
     def replace_plan(self, nodes: list[Node], plan: Sequence[int]) -> None:
         """See `RunningGraph.replace_plan`."""
+        self.remove_temporaries()
         self.nodes, self.execution_plan = nodes, list(plan)
         self._propagated = False
         self._planner = None
@@ -272,12 +274,14 @@ class Subgraph(RunningGraph):
     def _alone(self) -> Iterator[None]:
         # While nodes are prepared, a node may allocate the subgraphs that it calls, but not this one.
         if self.busy:
+            if self.thread != get_ident():
+                raise PrepareError(already_running(self.index, self.thread))
             raise PrepareError(
                 f"subgraph {self.index} calls itself, directly or through others; TFLite has no recursion"
             )
         if self.shared_arena is not None and self.shared_arena.is_in_use:
             self._leave_shared_arena()
-        self.busy = True
+        self.busy, self.thread = True, get_ident()
         try:
             yield
         except MemoryError as error:
@@ -285,7 +289,7 @@ class Subgraph(RunningGraph):
         except RecursionError as error:
             raise PrepareError(f"subgraph {self.index}: subgraphs call each other too deeply") from error
         finally:
-            self.busy = False
+            self.busy, self.thread = False, None
 
     def _dynamic(self, indices: Iterable[int]) -> int | None:
         return next((index for index in indices if index >= 0 and self.tensors[index].is_dynamic), None)
@@ -390,11 +394,11 @@ class Subgraph(RunningGraph):
         if self.state is State.UNINVOKABLE:
             raise InvokeError("Invoke called on model that is not ready. Run allocate_tensors() first.")
         if self.busy:
-            raise InvokeError(ALREADY_RUNNING.format(self.index))
+            raise InvokeError(already_running(self.index, self.thread))
         if self.shared_arena is not None and self.shared_arena.is_in_use:
             # Called by an operator whose options do not say so.
             self._leave_shared_arena()
-        self.busy = True
+        self.busy, self.thread = True, get_ident()
         self._before_node = before_node
         try:
             if self.is_released:
@@ -415,7 +419,7 @@ class Subgraph(RunningGraph):
         except RecursionError as error:
             raise InvokeError(f"subgraph {self.index}: subgraphs call each other too deeply") from error
         finally:
-            self.busy = False
+            self.busy, self.thread = False, None
             self._before_node = self._observation = None
 
     def _settle(self) -> None:

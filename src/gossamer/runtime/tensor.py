@@ -38,6 +38,7 @@ class Tensor:
     __slots__ = (
         "_quantization",
         "allocation_type",
+        "awaited",
         "buffer",
         "buffer_handle",
         "bytes",
@@ -67,8 +68,9 @@ class Tensor:
         self.cached: Array | None = None
         """What `array` has given, for as long as it would give it again."""
         self.bytes = 0
-        self.postponed = False
-        """Whether its shape is only known once its value is, though its place in an arena is."""
+        self.postponed = self.awaited = False
+        """Whether its shape is only known once its value is, though its place in an arena is. ``awaited``: there is
+        none yet."""
         self.delegate: Delegate | None = None
         self.buffer_handle: int | None = None
         self.data_is_stale = False
@@ -111,6 +113,12 @@ class Tensor:
         return self.allocation_type == AllocationType.DYNAMIC or self.postponed
 
     @property
+    def is_open(self) -> bool:
+        """Whether nothing is known of its shape but the rank: the file leaves every size open, and nobody gave one."""
+        signature = self.stored.shape_signature if self.stored is not None and not self.is_constant else ()
+        return bool(signature) and all(size == -1 for size in signature) and all(size == 1 for size in self.shape)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of ``array()``."""
         return numpy_dtype(self.type)
@@ -134,10 +142,17 @@ class Tensor:
         self.shape = shape
         self.buffer = self.objects = self.cached = None
 
+    def retype(self, type: TensorType) -> None:
+        """Take another type and forget the value."""
+        if type != self.type:
+            self.type = type
+            self.forget()
+            self.bytes = self.required_bytes(self.shape)
+
     def postpone(self, size: int) -> None:
         """Have a place of so many bytes, and a shape that comes with the value. If the value then lies in that place
         already, it stays there."""
-        self.bytes, self.postponed = size, True
+        self.bytes, self.postponed, self.awaited = size, True, True
         self.buffer = self.cached = None
 
     def forget(self) -> None:
@@ -242,7 +257,7 @@ class Tensor:
         if self.postponed:
             stays = self.buffer is None or _place(value) == _place(self.buffer)
             if stays and value.nbytes == self.bytes and (self.buffer is not None or not self.bytes):
-                self.shape, self.cached, self.data_is_stale = value.shape, None, False
+                self.shape, self.cached, self.data_is_stale, self.awaited = value.shape, None, False, False
                 return
             self.allocation_type, self.postponed, self.buffer = AllocationType.DYNAMIC, False, None
         if self.is_dynamic:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.arrays import ArrayLike, NDArray
 from gossamer.dtypes import is_packed
-from gossamer.errors import InvokeError
+from gossamer.errors import InvokeError, SizeOverflowError
 from gossamer.quantization import integer_range
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema import TensorType
@@ -36,6 +36,8 @@ def assign(tensor: Tensor, value: ArrayLike) -> None:
     array = np.asarray(value)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind == "S" and not array.shape:
+        array = np.array(array.tobytes(), object)  # whose last NULs NumPy would leave out
     if tensor.type in _FLOAT8 and array.dtype in (np.int8, np.uint8):
         array = array.view(tensor.dtype)
     got = _tflite_type_name(array.dtype)
@@ -76,7 +78,7 @@ def assign(tensor: Tensor, value: ArrayLike) -> None:
 def readable(tensor: Tensor) -> NDArray[Any]:
     """The value of a tensor where it lies. Raises `ValueError` if it has none."""
     tensor.make_readable()
-    if not tensor.has_data:
+    if not tensor.has_data or (tensor.postponed and tensor.awaited):
         raise ValueError(NO_DATA)
     return tensor.array()
 
@@ -105,13 +107,14 @@ def lent(tensor: Tensor, held: set[weakref.ref[View]]) -> NDArray[Any]:
 
 
 def shape_of(sizes: ArrayLike) -> tuple[int, ...]:
-    """The shape that somebody wants for a tensor. Raises `ValueError` for what is no list of 32-bit integers."""
+    """The shape that somebody wants for a tensor. Raises `ValueError` for what is no list of integers, and
+    `SizeOverflowError` for more than 32 bits."""
     try:
         shape = np.array(sizes, dtype=np.int64)
     except OverflowError:
-        raise ValueError(f"Shape should hold 32-bit integers, got {sizes!r}.") from None
+        raise SizeOverflowError(f"Shape should hold 32-bit integers, got {sizes!r}.") from None
     if (shape != shape.astype(np.int32)).any():
-        raise ValueError(f"Shape should hold 32-bit integers, got {sizes!r}.")
+        raise SizeOverflowError(f"Shape should hold 32-bit integers, got {sizes!r}.")
     if shape.ndim != 1:
         raise ValueError(f"Shape should be 1D instead of {shape.ndim}.")
     return tuple(shape.tolist())

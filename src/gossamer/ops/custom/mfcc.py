@@ -71,7 +71,7 @@ def prepare(ctx: PrepareContext) -> Settings:
         f"{_MAX_FILTERS}, got {settings.filters}",
     )
     channels, windows, bins = spectrogram.shape
-    ctx.require(bins >= 2, f"spectrogram must have at least 2 bins, got {bins}")
+    ctx.require_shapes(bins >= 2, f"spectrogram must have at least 2 bins, got {bins}")
     ctx.set_shape(0, checked_shape(ctx, (channels, windows, settings.coefficients)))
     return settings
 

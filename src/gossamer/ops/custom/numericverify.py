@@ -54,6 +54,7 @@ def prepare(ctx: PrepareContext) -> Settings:
             ctx.fail(f"{type_name(x.type)} must have one scale, got {x.quantization.scales.size}")
         require_channels(ctx, "x", x, x.shape)
     ctx.require(x.shape == expected.shape, f"x {list(x.shape)} and reference {list(expected.shape)} must be alike")
+    ctx.set_type(0, TensorType.FLOAT32)
     ctx.set_shape(0, x.shape)
     ctx.set_persistent(0)
     options = ctx.attributes()

@@ -81,12 +81,14 @@ def prepare(ctx: PrepareContext) -> Parameters:
     batch, boxes, coordinates = encodings.shape
     classes = predictions.shape[2]
     ctx.require(batch == 1, f"box_encodings must have batch size 1, got {batch}")
-    ctx.require(coordinates >= 4, f"box_encodings must have 4 coordinates or more, got {coordinates}")
+    ctx.require_shapes(coordinates >= 4, f"box_encodings must have 4 coordinates or more, got {coordinates}")
     require_shape(ctx, "class_predictions", predictions, (1, boxes, classes))
     require_shape(ctx, "anchors", anchors, (boxes, 4))
     require_type(ctx, "anchors", anchors, encodings.type)
     parameters = _parameters(ctx, classes)
     kept = parameters.max_detections * parameters.max_classes_per_detection
+    for position in range(4):
+        ctx.set_type(position, TensorType.FLOAT32)
     ctx.set_shape(0, checked_shape(ctx, [1, kept, 4]))
     ctx.set_shape(1, (1, kept))
     ctx.set_shape(2, (1, kept))
