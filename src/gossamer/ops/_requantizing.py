@@ -92,7 +92,7 @@ def rounded_once(multiplier: int, shift: int, numbers: Requantizing) -> Requanti
 def byte_weights(graph: Lowering, position: int) -> View:
     """Weights, one to a byte."""
     tensor = graph.input(position)
-    if graph.constant(position) is None:
+    if not tensor.is_constant:
         graph.refuse("the weights are only known when the model runs")
     if tensor.type != TensorType.UINT8 and tensor.quantization.zero_points.any():
         graph.refuse("XNNPACK does not take signed weights with a zero point")

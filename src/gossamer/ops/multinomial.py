@@ -44,7 +44,7 @@ def prepare(ctx: PrepareContext) -> PhiloxGenerator:
     require_rank(ctx, "num_samples", ctx.input(1), 0)
     ctx.require(logits.shape[1] > 0, f"logits must have at least one class, got shape {list(logits.shape)}")
     samples = ctx.constant(1)
-    if samples is None or ctx.constant(0) is None:
+    if samples is None or not logits.is_constant:
         ctx.set_dynamic(0)
     else:
         ctx.set_shape(0, _shape(ctx, samples))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, NoReturn, Protocol
 
@@ -12,6 +13,7 @@ from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo
 from gossamer.dtypes import is_packed
 from gossamer.errors import GossamerError, PrepareError
+from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.cancellation import Cancellation
@@ -111,6 +113,7 @@ class Scope(Protocol):
 
     resized: bool
     cancellation: Cancellation
+    dependencies: Dependencies | None
 
     @property
     def fingerprint(self) -> str | None:
@@ -173,7 +176,11 @@ class _NodeContext(Context):
 
     def constant(self, position: int) -> Array | None:
         tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
-        return tensor.array() if tensor is not None and tensor.is_constant else None
+        if tensor is None or not tensor.is_constant:
+            return None
+        if self.owner.dependencies is not None:
+            self.owner.dependencies.add(tensor.buffer)
+        return tensor.array()
 
     @property
     def resources(self) -> Resources:
@@ -198,6 +205,16 @@ class NodeView(_NodeContext, NodeInfo):
     @property
     def fingerprint(self) -> str | None:
         return self.owner.fingerprint
+
+    @property
+    def dependencies(self) -> Dependencies | None:
+        return self.owner.dependencies
+
+    def stored(self, position: int) -> tuple[Array, Callable[[], object]] | None:
+        tensor = self.tensors_in[position]
+        if tensor is None or not tensor.is_stored:
+            return None
+        return tensor.array(), partial(self.constant, position)
 
     def propagate_shapes(self) -> None:
         self.owner.propagate_shapes()

@@ -79,6 +79,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.resources: Resources = subgraph.resources
         self.resized = False
         self.cancellation = subgraph.cancellation
+        self.dependencies = subgraph.dependencies
         self.node = Node(index, self._operator(), 1, subset.inputs, subset.outputs)
         self.node.delegate = delegate
         self._subgraph = subgraph

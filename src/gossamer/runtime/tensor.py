@@ -12,6 +12,7 @@ from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import Delegate
 from gossamer.dtypes import byte_size, decode_strings, encode_strings, numpy_dtype, type_name
 from gossamer.errors import DelegateError, InvokeError
+from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
 from gossamer.quantization import UNQUANTIZED, Blocks, Quantization
 from gossamer.records import replace
@@ -145,16 +146,20 @@ class Tensor:
         self.allocation_type, self.postponed = self.home, False
         self.buffer = self.objects = self.cached = None
 
-    def find_blocks(self, tensors: Sequence[Tensor]) -> None:
+    def find_blocks(self, tensors: Sequence[Tensor], dependencies: Dependencies | None) -> None:
         """Look up the scales of blocks, which are values of other tensors of the subgraph."""
         quantization = self.quantization
         details = quantization.details
         if not isinstance(details, BlockwiseQuantization):
             return
-        scales, zero_points = (
-            tensors[index].array().reshape(-1) if 0 <= index < len(tensors) and tensors[index].is_stored else None
+        stored = [
+            tensors[index] if 0 <= index < len(tensors) and tensors[index].is_stored else None
             for index in (details.scales, details.zero_points)
-        )
+        ]
+        if dependencies is not None:
+            for tensor in stored:
+                dependencies.add(None if tensor is None else tensor.buffer)
+        scales, zero_points = (None if tensor is None else tensor.array().reshape(-1) for tensor in stored)
         if scales is not None and (zero_points is not None or details.zero_points < 0):
             self._quantization = replace(quantization, blocks=Blocks(details.block_size, scales, zero_points))
 
