@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.config import user_directory
 from gossamer.errors import CompileError
 from gossamer.programs import archive as archives
 from gossamer.programs import host
@@ -24,7 +25,6 @@ from gossamer.programs.archive import (
     archive_key,
     clear_directory,
     prune_directory,
-    user_directory,
 )
 from gossamer.programs.kernel_file import Blob, KernelFile, Record, day_place
 from gossamer.targets import all_targets
@@ -343,6 +343,36 @@ def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
     assert archive.names() == ()
     assert archive.add({"k0": returning(0)})
     assert not (place / path.name).is_symlink()
+
+
+@posix
+@pytest.mark.parametrize("name", ["archive", "lock", "new"])
+def test_pipes_and_directories_are_not_waited_for(place: Path, name: str) -> None:
+    path = path_of(filled(place))
+    place_of = {"archive": path, "lock": place / "lock", "new": path.with_suffix(".new")}[name]
+    code = """
+    archive = KernelArchive(Path(sys.argv[1]), "here\\ntest 1")
+    archive.add({"k5": returning(5)})
+    assert call(archive.find("k5")) == 5
+    """
+    for make in (os.mkfifo, os.mkdir):
+        place_of.unlink(missing_ok=True)
+        make(place_of)
+        assert run_python(code, place).wait(HANGS) == 0
+
+
+@posix
+def test_days_are_not_written_through_links(place: Path, tmp_path: Path) -> None:
+    for link in (os.link, os.symlink):
+        archive = filled(place / link.__name__)
+        path, outside = path_of(archive), tmp_path / link.__name__
+        set_day(path, "k1", 10)
+        archive = KernelArchive(path.parent, KEY)
+        path.rename(outside)
+        link(outside, path)
+        before = outside.read_bytes()
+        assert call(archive.find("k1")) == 1
+        assert outside.read_bytes() == before
 
 
 def test_a_read_only_directory_gives_kernels_and_takes_none(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

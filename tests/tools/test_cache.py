@@ -27,6 +27,7 @@ HERE, ELSEWHERE = all_targets()["avx2"], all_targets()["neon"]
 @pytest.fixture(autouse=True)
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installation on an AVX2 machine whose directories are the test's; the user's."""
+    generator_version()  # which is kept where it was asked for first
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "SHIPPED", tmp_path / "shipped")
     monkeypatch.setattr(host, "cpu_features", lambda: HERE.requires)

@@ -7,12 +7,11 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from gossamer.config import cache_dir
+from gossamer.disk_cache import BINARY, NO_LINK, NO_WAIT
 from gossamer.errors import CompileError
 from gossamer.programs import host
 from gossamer.programs.kernel_file import HEADER_SIZE, Blob, KernelFile, Record, day_place, encode
@@ -20,6 +19,9 @@ from gossamer.targets import Target
 
 SUFFIX = ".kernels"
 """How the files of archives end."""
+
+_NEW = ".new"
+"""How one ends that is being written."""
 
 DEFAULT_LIMIT = 32 << 20
 """Bytes that the archives of a directory may take. The kernels of five CNNs are 0.2 MB."""
@@ -146,7 +148,9 @@ class KernelArchive:
         if self.path is None:
             return
         try:
-            opened = host.open_private(self.path) if self.writable else os.open(self.path, os.O_RDONLY | _BINARY)
+            opened = (
+                host.open_private(self.path) if self.writable else os.open(self.path, os.O_RDONLY | NO_WAIT | BINARY)
+            )
         except FileNotFoundError:
             return
         except OSError as error:
@@ -172,9 +176,10 @@ class KernelArchive:
         if self.path is None or file.day(record) == _today():
             return
         with suppress(OSError):
-            archive = os.open(self.path, os.O_RDWR | _BINARY)
+            archive = os.open(self.path, os.O_RDWR | NO_LINK | NO_WAIT | BINARY)
             try:
-                if os.read(archive, HEADER_SIZE) == file.content[:HEADER_SIZE]:  # still the one that is mapped
+                is_ours = os.fstat(archive).st_nlink == 1  # else it is a file of another place too
+                if is_ours and os.read(archive, HEADER_SIZE) == file.content[:HEADER_SIZE]:  # which is mapped
                     at, day = day_place(record, _today())
                     os.lseek(archive, at, os.SEEK_SET)
                     os.write(archive, day)
@@ -253,17 +258,6 @@ class KernelLibrary:
         self.archives[-1].refresh()
 
 
-def user_directory() -> Path | None:
-    """Where the kernels of this user are kept, if there is a place: a directory of their own, which is made private."""
-    place = cache_dir()
-    return None if place is None else _kernels_of(place)
-
-
-@cache
-def _kernels_of(place: Path) -> Path:
-    return place / "kernels"
-
-
 def archive_files(directory: Path) -> tuple[Path, ...]:
     """The archives of a directory, of every key, longest unwritten first; none if it cannot be read."""
     with suppress(OSError):
@@ -277,7 +271,7 @@ def read_archive(path: Path, *, private: bool) -> KernelFile:
     Raises `OSError` if it cannot be read, or if it is to be ``private`` and others may have written it; `ValueError`,
     with the rest of a sentence, if it is no archive.
     """
-    opened = host.open_private(path) if private else os.open(path, os.O_RDONLY | _BINARY)
+    opened = host.open_private(path) if private else os.open(path, os.O_RDONLY | NO_WAIT | BINARY)
     with os.fdopen(opened, "rb") as stream:
         return KernelFile(memoryview(stream.read()))
 
@@ -290,6 +284,7 @@ def prune_directory(directory: Path, key: str, limit: int, leave: int) -> None:
     """
     own = archive_path(directory, key)
     with _writing, _locked(directory):
+        _remove_leftovers(directory)
         archives = _by_age(directory)
         total = sum(size for _, size, _ in archives)
         for path, size, _ in archives:
@@ -304,11 +299,9 @@ def prune_directory(directory: Path, key: str, limit: int, leave: int) -> None:
 def clear_directory(directory: Path) -> None:
     """Delete the archives of a directory, of every key. Processes that use them keep what they have. `OSError`."""
     with _writing, _locked(directory):
+        _remove_leftovers(directory)
         for path, _, _ in _by_age(directory):
             path.unlink(missing_ok=True)
-
-
-_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def _by_age(directory: Path) -> list[tuple[Path, int, float]]:
@@ -341,15 +334,20 @@ def _read_to_rewrite(path: Path, key: str) -> tuple[dict[str, Blob], dict[str, i
     return {}, {}
 
 
+def _remove_leftovers(directory: Path) -> None:
+    """Whoever writes holds the lock, so a temporary file belongs to a process that died."""
+    for left in directory.glob(f"*{_NEW}"):
+        with suppress(OSError):
+            left.unlink()
+
+
 def _replace(path: Path, key: str, kernels: Mapping[str, Blob], days: Mapping[str, int]) -> None:
-    # Whoever writes holds the lock, so another temporary file belongs to a process that died. Without fsync, a power
-    # cut may leave a damaged file: the next process notices.
-    for left in path.parent.glob("*.new"):
-        left.unlink()
+    # Without fsync, a power cut may leave a damaged file: the next process notices.
+    _remove_leftovers(path.parent)
     content = encode(key, kernels, {**dict.fromkeys(kernels, _today()), **days})
-    new = path.with_suffix(".new")
+    new = path.with_suffix(_NEW)
     try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600), "wb") as stream:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY, 0o600), "wb") as stream:
             stream.write(content)
         os.replace(new, path)
     except BaseException:

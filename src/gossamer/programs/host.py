@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gossamer.disk_cache import NO_LINK, NO_WAIT
 from gossamer.disk_cache import open_private as open_private  # here too: it is what the operating system decides
 from gossamer.disk_cache import private_directory as private_directory
 
@@ -252,8 +253,7 @@ class ExecutableMemory:
 @contextmanager
 def file_lock(path: Path, timeout: float) -> Iterator[None]:
     """Hold a file against other processes; `TimeoutError` after ``timeout`` seconds. A process that dies lets go."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    file = os.open(path, flags, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | NO_WAIT, 0o600)
     try:
         until = time.monotonic() + timeout
         while not _try_lock(file):

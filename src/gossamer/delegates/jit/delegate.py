@@ -12,7 +12,7 @@ import numpy as np
 
 from gossamer import disk_cache
 from gossamer.arrays import NDArray
-from gossamer.config import is_strict
+from gossamer.config import is_strict, user_directory
 from gossamer.delegates.delegate import (
     Delegate,
     DelegateFlags,
@@ -27,7 +27,6 @@ from gossamer.log import logger
 from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs import host, plans
-from gossamer.programs.archive import user_directory
 from gossamer.programs.generator import plan_version
 from gossamer.programs.library import kernel_library
 from gossamer.programs.program import (
