@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,7 @@ def path_of(archive: KernelArchive) -> Path:
 
 def run_python(code: str, *arguments: object, stdout: int | None = None) -> subprocess.Popen[str]:
     script = "import sys\nfrom pathlib import Path\nfrom gossamer.programs.archive import *\n"
+    script += "from gossamer.programs.kernel_file import Blob\n"
     script += "from tests.programs.kernels import call, returning\n" + textwrap.dedent(code)
     root = Path(__file__).parent.parent.parent
     command = [sys.executable, "-c", script, *map(str, arguments)]
@@ -496,6 +498,71 @@ def test_a_writer_that_hangs_is_not_waited_for(place: Path, monkeypatch: pytest.
     assert archive.problem is not None
     assert "locked by another process" in archive.problem
     assert call(archive.find("k3")) == 3
+
+
+def test_who_has_waited_for_a_writer_that_hangs_does_not_wait_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    archive = filled(place)
+    locking, waits = host.file_lock, []
+
+    def file_lock(path: Path, timeout: float) -> Any:
+        waits.append(timeout)
+        return locking(path, min(timeout, 0.02))
+
+    monkeypatch.setattr(host, "file_lock", file_lock)
+    with locking(place / "lock", 1):
+        assert not archive.add({"k3": returning(3)})
+        assert not archive.add({"k4": returning(4)})
+        assert not KernelArchive(place, KEY, limit=1).add({"k5": returning(5)})
+        assert len(waits) > 3
+        assert waits == [archives.LOCK_TIMEOUT] + [0] * (len(waits) - 1)
+        (record,) = caplog.records
+        assert record.levelname == "WARNING"
+        assert str(place / "lock") in record.message
+        assert "not kept" in record.message
+    waits.clear()
+    assert archive.add({"k6": returning(6)})
+    assert archive.add({"k7": returning(7)})
+    assert waits == [0, archives.LOCK_TIMEOUT], "who gets the lock is patient again"
+    assert KernelArchive(place, KEY).names() == ("k0", "k1", "k2", "k3", "k4", "k6", "k7")
+
+
+HELD = """
+def held(place):
+    size = 0
+    for line in open("/proc/self/maps"):
+        if str(place) in line:
+            start, end = (int(part, 16) for part in line.split()[0].split("-"))
+            size += end - start
+    return size
+
+place = Path(sys.argv[1])
+large = Blob(returning(7).code + bytes(1 << 20), 0)
+KernelArchive(place, "here\\ntest 1").add({f"large{n}": large for n in range(4)})
+mine, other = KernelArchive(place, "here\\ntest 1"), KernelArchive(place, "here\\ntest 1")
+assert call(mine.find("large0")) == call(other.find("large1")) == 7
+for number in range(20):
+    other.refresh() if sys.argv[2] == "several" else None
+    assert mine.add({f"k{number}": returning(number)})
+    assert call(mine.find(f"k{number}")) == number
+    if sys.argv[2] == "several":
+        other.refresh()
+        assert call(other.find(f"k{number}")) == number
+        assert other.add({f"o{number}": returning(number)})
+        mine.refresh()
+        assert call(mine.find(f"o{number}")) == number
+assert call(mine.find("large2")) == call(other.find("large3")) == 7
+size = mine.path.stat().st_size
+assert held(place) < 4.1 * size, held(place) / size
+assert set(KernelArchive(place, "here\\ntest 1").names()) == {*mine.names(), *other.names()}
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs /proc")
+@pytest.mark.parametrize("writers", ["one", "several"])
+def test_archives_that_were_replaced_are_not_held(place: Path, writers: str) -> None:
+    assert run_python(HELD, place, writers).wait(HANGS) == 0
 
 
 def file_of(path: Path) -> KernelFile:

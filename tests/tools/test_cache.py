@@ -224,6 +224,18 @@ def test_a_model_that_is_not_there(gossamer: Run) -> None:
     assert result.err.startswith("Error: model 'no_such.tflite' does not exist")
 
 
+def test_what_writers_left_that_died_goes(gossamer: Run, user: Path) -> None:
+    fill(user, HERE)
+    left = [user / name for name in ("a.new", "b.part", "c.part")]
+    for path in (*left, user / "d.decoders"):
+        path.touch()
+    os.utime(left[1], (0, 0))
+    gossamer("cache", "prune")
+    assert [path.exists() for path in left] == [False, False, True]
+    gossamer("cache", "clear")
+    assert [path.name for path in user.iterdir()] == ["lock"]
+
+
 def test_clearing_leaves_what_ships(gossamer: Run, user: Path, tmp_path: Path) -> None:
     shipped = fill(tmp_path / "shipped", HERE)
     paths = [fill(user, HERE), fill(user, ELSEWHERE), fill(user, HERE, "0.0.1 00000000")]

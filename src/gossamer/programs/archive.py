@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
 from gossamer.disk_cache import BINARY, NO_LINK, NO_WAIT
 from gossamer.errors import CompileError
+from gossamer.log import logger
 from gossamer.programs import host
 from gossamer.programs.kernel_file import HEADER_SIZE, Blob, KernelFile, Record, day_place, encode
 from gossamer.targets import Target
@@ -26,18 +27,25 @@ _NEW = ".new"
 DEFAULT_LIMIT = 32 << 20
 """Bytes that the archives of a directory may take. The kernels of five CNNs are 0.2 MB."""
 
-LOCK_TIMEOUT = 5.0
+LOCK_TIMEOUT = 1.0
 """Seconds to wait for another process that writes. It takes milliseconds."""
+
+_hung: set[Path] = set()
+"""Directories whose lock was waited for in vain: who comes again only tries."""
 
 # Threads of this process that change archives do it one after the other; other processes are locked out by a file.
 _writing = threading.RLock()
 
 
 class _Mapped(NamedTuple):
-    """A file as it is mapped. It is never changed but for the days: a new one takes its place."""
+    """A file as it is mapped. It is never changed but for the days: a new one takes its place.
 
-    memory: host.ExecutableMemory
+    ``code`` is its address where it is executable. ``inode``: its device and number, which no other file has meanwhile.
+    """
+
     file: KernelFile
+    code: int | None
+    inode: tuple[int, int]
 
 
 def archive_key(target: Target, generator: str) -> str:
@@ -90,17 +98,21 @@ class KernelArchive:
         address = self._addresses.get(name)
         if address is not None or self._mapped is None:
             return address
-        memory, file = self._mapped
+        file, code, _ = mapped = self._mapped
         record = file.find(name)
         if record is None or name in self._damaged:
             return None
         if not file.is_sound(name, record):
             self._forget_damaged(name)
             return None
-        self._addresses[name] = address = memory.address + record.offset + record.entry
+        if code is None:
+            with _writing:
+                code = self._load_or_map(mapped, name, record)
+        if code is not None:
+            self._addresses[name] = code + record.offset + record.entry
         if self.writable:
             self._mark_used(file, record)
-        return address
+        return self._addresses.get(name)
 
     def add(self, kernels: Mapping[str, Blob]) -> bool:
         """Take kernels in. They can be found afterwards; the answer is whether other processes will find them too."""
@@ -108,14 +120,20 @@ class KernelArchive:
             return True
         with _writing:
             saved = self.writable and self._save({**self._unsaved, **kernels})
+            missing = {name: blob for name, blob in kernels.items() if self.find(name) is None}
             if saved:
                 self._unsaved.clear()
-                self.refresh()
-            missing = {name: blob for name, blob in kernels.items() if self.find(name) is None}
-            if missing:
-                self._load(missing)
-            if not saved:
+            else:
                 self._unsaved.update(missing)
+            if missing:
+                try:
+                    self._load(missing)
+                except CompileError:
+                    if not saved:
+                        raise
+                    self.refresh(executable=True)
+                    if any(self.find(name) is None for name in missing):
+                        raise
         return saved
 
     def names(self) -> tuple[str, ...]:
@@ -143,8 +161,12 @@ class KernelArchive:
                 with _locked(self.path.parent):
                     self.path.unlink(missing_ok=True)
 
-    def refresh(self) -> None:
-        """Take the file as it is now: other processes may have added to it."""
+    def refresh(self, *, executable: bool = False) -> None:
+        """Take the file as it is now: other processes may have added to it.
+
+        Only the first one, from which kernels run as long as the process does, is mapped executable, unless another has
+        to be: what later ones have is copied when it is looked for, so that those that were replaced go.
+        """
         if self.path is None:
             return
         try:
@@ -156,20 +178,39 @@ class KernelArchive:
         except OSError as error:
             self._complain(error)
             return
+        executable = executable or self._mapped is None
+        memory = None
         try:
-            memory = host.ExecutableMemory.from_file(opened, os.fstat(opened).st_size)
+            found = os.fstat(opened)
+            inode = (found.st_dev, found.st_ino)
+            if self._mapped is not None and inode == self._mapped.inode and not executable:
+                return
+            if executable:
+                memory = host.ExecutableMemory.from_file(opened, found.st_size)
+            content = host.file_content(opened, found.st_size) if memory is None else memory.view()
+            file = _of_key(KernelFile(content), self.key)
         except OSError as error:
             self._complain(f"{self.path} cannot be mapped: {error}")
-            return
-        finally:
-            os.close(opened)
-        try:
-            self._mapped = _Mapped(memory, _of_key(KernelFile(memory.view()), self.key))
         except ValueError as error:
-            memory.close()
+            if memory is not None:
+                memory.close()
             self._complain(f"{self.path} {error}")
         else:
+            self._mapped = _Mapped(file, None if memory is None else memory.address, inode)
             self._damaged = set()
+        finally:
+            os.close(opened)
+
+    def _load_or_map(self, mapped: _Mapped, name: str, record: Record) -> int | None:
+        """Copy a kernel of a file that is not executable, or make it so: then the answer is where it is."""
+        file = mapped.file
+        try:
+            self._load({name: Blob(bytes(file.code(record)), record.entry, record.alignment)})
+        except CompileError:
+            self.refresh(executable=True)
+            if self._mapped is not None and self._mapped.inode == mapped.inode:
+                return self._mapped.code
+        return None
 
     def _mark_used(self, file: KernelFile, record: Record) -> None:
         # At most once a day for each kernel; who loses the race with a new file loses nothing.
@@ -322,8 +363,18 @@ def _of_key(file: KernelFile, key: str) -> KernelFile:
     return file
 
 
-def _locked(directory: Path) -> AbstractContextManager[None]:
-    return host.file_lock(directory / "lock", LOCK_TIMEOUT)
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(host.file_lock(directory / "lock", 0 if directory in _hung else LOCK_TIMEOUT))
+        except TimeoutError as error:
+            if directory not in _hung:
+                logger.warning("%s. Compiled kernels are not kept until it lets go.", error)
+            _hung.add(directory)
+            raise
+        _hung.discard(directory)
+        yield
 
 
 def _read_to_rewrite(path: Path, key: str) -> tuple[dict[str, Blob], dict[str, int]]:

@@ -250,6 +250,15 @@ class ExecutableMemory:
         return memoryview((ctypes.c_ubyte * self.size).from_address(self.address)).cast("B").toreadonly()
 
 
+def file_content(file: int, size: int) -> memoryview:
+    """The first ``size`` bytes of an open file, mapped where that does not keep others from replacing it."""
+    if sys.platform != "win32":
+        return memoryview(mmap.mmap(file, size, access=mmap.ACCESS_READ))
+    with os.fdopen(os.dup(file), "rb") as stream:
+        stream.seek(0)
+        return memoryview(stream.read(size))
+
+
 @contextmanager
 def file_lock(path: Path, timeout: float) -> Iterator[None]:
     """Hold a file against other processes; `TimeoutError` after ``timeout`` seconds. A process that dies lets go."""
