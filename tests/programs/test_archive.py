@@ -676,3 +676,27 @@ def test_the_directory_is_the_users_choice(monkeypatch: pytest.MonkeyPatch, tmp_
     if sys.platform == "linux":
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         assert user_directory() == tmp_path / "cache" / "gossamer" / "kernels"
+
+
+@posix
+def test_a_directory_of_another_user_is_told(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(place)
+    assert not caplog.records
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    KernelArchive(place, KEY)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"{place} belongs to another user (uid {os.getuid()}): compiled kernels are neither read" in record.message
+
+
+@posix
+def test_kernels_that_cannot_be_run_are_not_asked_for_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forbid_files(monkeypatch)
+    monkeypatch.setattr(host._libc(), "mprotect", lambda *_: -1)
+    archive = KernelArchive(place, KEY)
+    assert archive.runs_new_kernels
+    with pytest.raises(CompileError, match="cannot be run"):
+        archive.add({"k1": returning(1)})
+    assert not archive.runs_new_kernels

@@ -78,6 +78,7 @@ class KernelArchive:
         self._addresses: dict[str, int] = {}
         self._mapped: _Mapped | None = None
         self._damaged: set[str] = set()
+        self._refused = False
         self._unsaved: dict[str, Blob] = {}
         self.path = None if path is None else archive_path(path, key)
         self.writable = writable and path is not None
@@ -88,6 +89,7 @@ class KernelArchive:
             try:
                 host.private_directory(self.path.parent)
             except OSError as error:
+                logger.warning("%s: compiled kernels are neither read nor kept there (GOSSAMER_CACHE_DIR).", error)
                 self._complain(error)
                 self.writable = False
                 return
@@ -115,7 +117,10 @@ class KernelArchive:
         return self._addresses.get(name)
 
     def add(self, kernels: Mapping[str, Blob]) -> bool:
-        """Take kernels in. They can be found afterwards; the answer is whether other processes will find them too."""
+        """Take kernels in. They can be found afterwards; the answer is whether other processes will find them too.
+
+        Raises `CompileError` if they cannot be run.
+        """
         if not kernels:
             return True
         with _writing:
@@ -129,12 +134,18 @@ class KernelArchive:
                 try:
                     self._load(missing)
                 except CompileError:
-                    if not saved:
-                        raise
-                    self.refresh(executable=True)
+                    if saved:
+                        self.refresh(executable=True)
                     if any(self.find(name) is None for name in missing):
+                        self._refused = True
                         raise
         return saved
+
+    @property
+    def runs_new_kernels(self) -> bool:
+        """Whether those that are added can be run, in memory or from the file that has them then."""
+        kept = self.writable and self.path is not None and os.access(self.path.parent, os.W_OK)
+        return not self._refused and (kept or host.runs_new_code())
 
     def names(self) -> tuple[str, ...]:
         """The kernels that are here, in alphabetical order."""
@@ -290,8 +301,13 @@ class KernelLibrary:
         """Those of the names that no archive has, each once."""
         return tuple(name for name in dict.fromkeys(names) if self.find(name) is None)
 
+    @property
+    def runs_new_kernels(self) -> bool:
+        """Whether those that are added can be run."""
+        return self.archives[-1].runs_new_kernels
+
     def add(self, kernels: Mapping[str, Blob]) -> bool:
-        """Take kernels into the last archive."""
+        """Take kernels into the last archive. Raises `CompileError` if they cannot be run."""
         return self.archives[-1].add(kernels)
 
     def refresh(self) -> None:

@@ -250,6 +250,17 @@ class ExecutableMemory:
         return memoryview((ctypes.c_ubyte * self.size).from_address(self.address)).cast("B").toreadonly()
 
 
+@cache
+def runs_new_code() -> bool:
+    """Whether this system lets memory become executable that was written to. Policies may forbid it, as Linux's
+    PR_SET_MDWE; then only files can be run."""
+    try:
+        ExecutableMemory.from_bytes(bytes(1)).close()
+    except OSError:
+        return False
+    return True
+
+
 def file_content(file: int, size: int) -> memoryview:
     """The first ``size`` bytes of an open file, mapped where that does not keep others from replacing it."""
     if sys.platform != "win32":

@@ -9,9 +9,8 @@ import numpy as np
 
 from gossamer.codegen.build import BASIC, PASSES, Built, Passes, build, without
 from gossamer.codegen.commands import AtHand, NotAtHand
-from gossamer.codegen.compiler import is_llvm_here
 from gossamer.codegen.layout import boundary, item_bytes
-from gossamer.codegen.library import ensure, enter, not_compiled, walker
+from gossamer.codegen.library import can_compile, ensure, enter, not_compiled, walker
 from gossamer.delegates.delegate import NodeInfo, Partition
 from gossamer.delegates.jit.lowered import Lowered
 from gossamer.delegates.jit.lowering import lower
@@ -46,16 +45,20 @@ def built_of(partition: Partition, target: Target, passes: Passes = PASSES, at_h
 
 def compiled_of(partition: Partition, target: Target) -> Made:
     """The same with every kernel in the library. Raises `CompileError`."""
-    if not is_llvm_here():
-        return made_of(partition, target, in_library(target))
-    made = built_of(partition, target)
-    ensure(made[0].specs.values(), target)
-    return made
+    if can_compile(target):
+        made = built_of(partition, target)
+        try:
+            ensure(made[0].specs.values(), target)
+            return made
+        except CompileError:
+            if can_compile(target):
+                raise
+    return made_of(partition, target, in_library(target))
 
 
 def made_again(partition: Partition, target: Target) -> Made:
     """What `compiled_of` has made, without looking for kernels that can be compiled. Raises as that does."""
-    return built_of(partition, target) if is_llvm_here() else made_of(partition, target, in_library(target))
+    return built_of(partition, target) if can_compile(target) else made_of(partition, target, in_library(target))
 
 
 def in_library(target: Target) -> AtHand:
@@ -87,7 +90,7 @@ def made_of(partition: Partition, target: Target, at_hand: AtHand) -> Made:
 
 def unavailable(node: NodeInfo, target: Target) -> str | None:
     """Which kernel a node that can be lowered would need, if it is in no archive and cannot be compiled."""
-    if is_llvm_here():
+    if can_compile(target):
         return None
     lowered = Lowered()
     lower(node, lowered)

@@ -84,7 +84,7 @@ class Known:
 
 def _key(target: Target, of: str | None) -> str:
     # Without a compiler, programs consist of the kernels that there are; once there is one, they are made again.
-    compiler = "llvm" if find_spec("llvmlite") else "none"
+    compiler = "llvm" if find_spec("llvmlite") and kernel_library(target).runs_new_kernels else "none"
     return f"{plan_version()}\n{target.name}\n{compiler}\n{of}"
 
 
@@ -147,10 +147,10 @@ class JitDelegate(Delegate):
         """
         if self.plan(partition) is not None:
             return {}
-        from gossamer.codegen.compiler import is_llvm_here
+        from gossamer.codegen.library import can_compile
         from gossamer.delegates.jit.compiling import in_library, made_of, unavailable
 
-        if is_llvm_here():
+        if can_compile(self.target):
             return {}
         try:
             partition.propagate_shapes()
