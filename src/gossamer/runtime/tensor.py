@@ -152,14 +152,8 @@ class Tensor:
         details = quantization.details
         if not isinstance(details, BlockwiseQuantization):
             return
-        stored = [
-            tensors[index] if 0 <= index < len(tensors) and tensors[index].is_stored else None
-            for index in (details.scales, details.zero_points)
-        ]
-        if dependencies is not None:
-            for tensor in stored:
-                dependencies.add(None if tensor is None else tensor.buffer)
-        scales, zero_points = (None if tensor is None else tensor.array().reshape(-1) for tensor in stored)
+        scales = _elements(tensors, details.scales, dependencies)
+        zero_points = _elements(tensors, details.zero_points, dependencies)
         if scales is not None and (zero_points is not None or details.zero_points < 0):
             self._quantization = replace(quantization, blocks=Blocks(details.block_size, scales, zero_points))
 
@@ -308,6 +302,20 @@ class Tensor:
             self.buffer[: self.bytes] = dtypes.pack(value, self.type)
         else:
             self.array()[...] = value
+
+
+def _elements(tensors: Sequence[Tensor], index: int, dependencies: Dependencies | None) -> Array | None:
+    """What is stored in the file as the value of a dense tensor. ``None`` if there is no such value, or none of this
+    shape: that is told by who needs it."""
+    tensor = tensors[index] if 0 <= index < len(tensors) else None
+    if tensor is None or not tensor.is_stored or tensor.sparsity is not None:
+        return None
+    if dependencies is not None:
+        dependencies.add(tensor.buffer)
+    try:
+        return tensor.array().reshape(-1)
+    except ValueError:
+        return None
 
 
 def _place(array: Array) -> int:
