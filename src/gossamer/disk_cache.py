@@ -47,7 +47,8 @@ def load(directory: Path | None, key: str, kind: str = PLANS) -> dict[str, Any]:
         return {}
     head = len(_MAGIC) + 4
     with os.fdopen(file, "rb", 0) as stream:
-        content = memoryview(stream.read(head + LARGEST))
+        size = os.fstat(file).st_size
+        content = memoryview(stream.read() if size <= head + LARGEST else b"")
     body = content[head:]
     if content[: len(_MAGIC)] != _MAGIC or int.from_bytes(content[len(_MAGIC) : head], "little") != crc32(body):
         return {}
