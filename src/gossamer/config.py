@@ -42,4 +42,10 @@ def cache_dir() -> Path | None:
     return None if within.startswith("~") else _path(f"{within}/{name}")  # nobody's home
 
 
+def user_directory() -> Path | None:
+    """Where all that is kept for this user lies, if there is a place: a directory of its own, which is made private."""
+    place = cache_dir()
+    return None if place is None else _path(f"{place}/kernels")
+
+
 _path = cache(Path)

@@ -9,6 +9,7 @@ import marshal
 import os
 import stat
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,24 @@ from zlib import crc32
 
 _MAGIC = b"GOSSAMER KEPT 01"
 
-PLANS, GRAPHS, DECODERS = ".plans", ".graphs", ".decoders"
+KINDS = PLANS, GRAPHS, DECODERS = ".plans", ".graphs", ".decoders"
 """How the names of files end, by what is in them."""
+
+PART = ".part"
+"""How those of files end that are being written."""
+
+ABANDONED = 600.0
+"""Seconds after which nobody writes a file any more. It takes milliseconds."""
 
 LIMIT = 256
 """Files of a kind that are kept; the oldest go."""
 
 LARGEST = 4 << 20
 """Bytes of a file that is worth keeping."""
+
+NO_LINK, NO_WAIT, BINARY = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "OBINARY"))
+"""How files of the cache are opened, as far as the system has it: nothing that was put in their place is followed, or
+waited for."""
 
 
 def load(directory: Path | None, key: str, kind: str = PLANS) -> dict[str, Any]:
@@ -34,9 +45,10 @@ def load(directory: Path | None, key: str, kind: str = PLANS) -> dict[str, Any]:
         file = open_private(path_of(directory, key, kind))
     except OSError:
         return {}
-    with os.fdopen(file, "rb", 0) as stream:
-        content = memoryview(stream.read())
     head = len(_MAGIC) + 4
+    with os.fdopen(file, "rb", 0) as stream:
+        size = os.fstat(file).st_size
+        content = memoryview(stream.read() if size <= head + LARGEST else b"")
     body = content[head:]
     if content[: len(_MAGIC)] != _MAGIC or int.from_bytes(content[len(_MAGIC) : head], "little") != crc32(body):
         return {}
@@ -52,29 +64,64 @@ def save(directory: Path | None, key: str, values: dict[str, Any], kind: str = P
     body = marshal.dumps((key, values), 4)
     if directory is None or len(body) > LARGEST:
         return
-    path = path_of(directory, key, kind)
-    part = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
-        private_directory(directory)
-        try:
-            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-                stream.write(_MAGIC + crc32(body).to_bytes(4, "little") + body)
-            os.replace(part, path)
-        except OSError:
-            part.unlink(missing_ok=True)
-            raise
-        _prune(directory, kind)
+        write_private(path_of(directory, key, kind), _MAGIC + crc32(body).to_bytes(4, "little") + body)
+        prune(directory)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put a file in its place, in a directory that is made private; nobody ever sees half of it. Raises `OSError`.
+
+    The name that it is written under cannot be guessed, and must be new: whatever was planted stays as it is.
+    """
+    private_directory(path.parent)
+    part = path.with_name(f"{path.stem}-{os.urandom(8).hex()}{PART}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
+    try:
+        with open(os.open(part, flags, 0o600), "wb") as stream:
+            stream.write(content)
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def prune(directory: Path) -> None:
+    """Delete the oldest files of each kind, beyond `LIMIT`, and what writers have left that died. `OSError`."""
+    with os.scandir(directory) as entries:
+        found = [(entry, Path(entry.name).suffix) for entry in entries]
+    abandoned = time.time() - ABANDONED
+    for kind in (*KINDS, PART):
+        files = [(_written(entry), entry.path) for entry, suffix in found if suffix == kind]
+        old = sorted(files)[: max(len(files) - LIMIT, 0)]
+        for _, path in old if kind != PART else [file for file in files if file[0] < abandoned]:
+            with suppress(OSError):
+                os.unlink(path)
+
+
+def clear(directory: Path) -> None:
+    """Delete all that is kept in a directory. `OSError`."""
+    with os.scandir(directory) as entries:
+        paths = [entry.path for entry in entries if entry.name.endswith((*KINDS, PART))]
+    for path in paths:
+        with suppress(OSError):
+            os.unlink(path)
 
 
 def private_directory(path: Path) -> None:
     """Make the directory, or make sure, that only this user can put files into it; `OSError` if that cannot be."""
     try:
-        found = os.lstat(path)
+        _check_directory(path)
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        found = os.lstat(path)
+        _check_directory(path)
+
+
+def _check_directory(path: Path) -> None:
+    found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode):
         raise OSError(f"{path} is not a directory")
     if sys.platform == "win32":
@@ -86,8 +133,9 @@ def private_directory(path: Path) -> None:
 
 
 def open_private(path: Path) -> int:
-    """Open a file to read; `OSError` if anybody but this user may have written it."""
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    """Open a file to read; `OSError` if anybody but this user may have written it, or put it into its directory."""
+    _check_directory(path.parent)
+    file = os.open(path, os.O_RDONLY | NO_WAIT | NO_LINK | BINARY)
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
@@ -108,9 +156,7 @@ def path_of(directory: Path, key: str, kind: str = PLANS) -> Path:
     return directory / f"{crc32(key.encode()):08x}{kind}"
 
 
-def _prune(directory: Path, kind: str) -> None:
-    files = [entry for entry in os.scandir(directory) if entry.name.endswith(kind)]
-    if len(files) > LIMIT:
-        files.sort(key=lambda entry: entry.stat().st_mtime)
-        for entry in files[: len(files) - LIMIT]:
-            os.unlink(entry.path)
+def _written(entry: os.DirEntry[str]) -> float:
+    with suppress(OSError):
+        return entry.stat(follow_symlinks=False).st_mtime
+    return 0.0

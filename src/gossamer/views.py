@@ -7,7 +7,7 @@ count elements of the dense buffer; how the buffer lies in memory is decided lat
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -37,9 +37,40 @@ class Buffer:
         """Whether the values are known before the model runs."""
         return self.array is not None
 
+    @property
+    def memory(self) -> NDArray[Any] | None:
+        """The value of a constant, for who does not look at it, but has kernels read it where it lies."""
+        return self.array
+
     def view(self) -> View:
         """All of it."""
         return View(self, self.shape, dense_strides(self.shape), 0)
+
+
+class Stored(Buffer):
+    """A constant of the model file. What is planned does not depend on its value unless somebody looks at ``array``:
+    then ``look`` is called first."""
+
+    def __init__(self, shape: Shape, type: TensorType, memory: NDArray[Any], look: Callable[[], object]) -> None:
+        super().__init__(shape, type)
+        self._memory = memory
+        self._look = look
+
+    @property
+    def is_constant(self) -> bool:
+        """It is."""
+        return True
+
+    @property
+    def memory(self) -> NDArray[Any]:
+        """See `Buffer.memory`."""
+        return self._memory
+
+    @property
+    def array(self) -> NDArray[Any]:  # type: ignore[override]  # a value that is noted
+        """The value."""
+        self._look()
+        return self._memory
 
 
 class Widened(Buffer):
@@ -58,8 +89,9 @@ class Widened(Buffer):
     @property
     def array(self) -> NDArray[Any] | None:  # type: ignore[override]  # a value that is made late
         """The float32 values."""
-        if self._wide is None and self.narrow.array is not None:
-            self._wide = self.narrow.array.astype(np.float32)
+        array = self.narrow.array if self._wide is None else None
+        if array is not None:
+            self._wide = array.astype(np.float32)
         return self._wide
 
 

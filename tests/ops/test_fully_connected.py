@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import gossamer
-from gossamer.errors import PrepareError
+from gossamer.errors import GossamerError, PrepareError
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.ops.fully_connected import op
@@ -433,6 +433,36 @@ def test_a_scale_for_each_block() -> None:
     assert run_model(REFERENCE(model_content=content), x).tolist() == [[79, 1931.5]]
     # Which XNNPACK leaves to TFLite, as blocks are not made of 32.
     assert run_model(gossamer.Interpreter(model_content=content), x).tolist() == [[79, 1931.5]]
+
+
+@pytest.mark.parametrize("data", [b"123", b"1234", b""])
+@pytest.mark.parametrize("shape", [(2, 2), (1,) * 70])
+def test_scales_of_blocks_that_cannot_be_read_are_told_at_allocation(shape: tuple[int, ...], data: bytes) -> None:
+    model = read_model(model_in_blocks(op, SMALL_BLOCKS, 2, HALVES))
+    (graph,) = model.subgraphs
+    levels = (
+        DimensionMetadata(format=DimensionType.DENSE, dense_size=2),
+        DimensionMetadata(
+            format=DimensionType.SPARSE_CSR,
+            array_segments=Int32Vector(values=(0, 1, 2)),
+            array_indices=Int32Vector(values=(1, 0)),
+        ),
+    )
+    sparse = SparsityParameters(traversal_order=(0, 1), dim_metadata=levels)
+    *tensors, scales = graph.tensors
+    assert scales.type == TensorType.FLOAT16
+    scales = scales.replace(shape=shape, sparsity=sparse if shape == (2, 2) else None)
+    buffers = list(model.buffers)
+    buffers[scales.buffer] = Buffer(data=np.frombuffer(data, np.uint8))
+    changed = graph.replace(tensors=(*tensors, scales))
+    content = write_model(model.replace(subgraphs=(changed,), buffers=tuple(buffers)))
+    for make in (REFERENCE, gossamer.Interpreter):
+        try:
+            interpreter = make(model_content=content)
+        except GossamerError:  # the verifier's
+            continue
+        with pytest.raises(PrepareError):
+            interpreter.allocate_tensors()
 
 
 def test_blocks_and_an_activation() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gossamer.ops import _random_bits
 from gossamer.ops.multinomial import op
 from gossamer.schema import RandomOptions
 from tests.ops.cases import Case, Operand, const, run_case, tensor
@@ -64,3 +66,25 @@ def test_refuses(message: str, refused: Case) -> None:
 def test_refuses_a_negative_number_of_samples() -> None:
     refused = Case("", [LOGITS, tensor(-3, np.int32)], [samples([[0]])], SEEDS)
     assert_refused_by_invoke(op, refused, "num_samples must not be negative, got -3")
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40_001])
+def test_samples_are_drawn_in_pieces_as_they_would_be_at_once(rows: int) -> None:
+    logits = np.random.default_rng(0).normal(size=(rows, 5)).astype(np.float32)
+    count = 200_003 // rows
+    drawn = output_of(op, Case("", [tensor(logits), tensor(count, np.int32)], [samples([[0]])], SEEDS))
+    words = _random_bits.PhiloxGenerator(SEEDS.seed, SEEDS.seed2).draw(2 * rows * count)
+    places = _random_bits.uniform_doubles(words).reshape(rows, count, 1)
+    sums = np.exp(logits.astype(np.float64) - logits.max(1, keepdims=True)).cumsum(1)[:, None]
+    np.testing.assert_array_equal(drawn, (sums <= places * sums[..., -1:]).sum(-1))
+
+
+def test_many_samples_take_little_more_memory_than_their_numbers() -> None:
+    count = 4_000_000
+    case = Case("", [LOGITS, tensor(count // 2, np.int32)], [samples([[0]], np.int32)], SEEDS)
+    tracemalloc.start()
+    try:
+        assert output_of(op, case).nbytes == 4 * count
+        assert tracemalloc.get_traced_memory()[1] < 3 * 4 * count + (8 << 20)
+    finally:
+        tracemalloc.stop()

@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gossamer.config import user_directory
 from gossamer.errors import CompileError
 from gossamer.programs import archive as archives
 from gossamer.programs import host
@@ -24,7 +26,6 @@ from gossamer.programs.archive import (
     archive_key,
     clear_directory,
     prune_directory,
-    user_directory,
 )
 from gossamer.programs.kernel_file import Blob, KernelFile, Record, day_place
 from gossamer.targets import all_targets
@@ -54,6 +55,7 @@ def path_of(archive: KernelArchive) -> Path:
 
 def run_python(code: str, *arguments: object, stdout: int | None = None) -> subprocess.Popen[str]:
     script = "import sys\nfrom pathlib import Path\nfrom gossamer.programs.archive import *\n"
+    script += "from gossamer.programs.kernel_file import Blob\n"
     script += "from tests.programs.kernels import call, returning\n" + textwrap.dedent(code)
     root = Path(__file__).parent.parent.parent
     command = [sys.executable, "-c", script, *map(str, arguments)]
@@ -345,6 +347,36 @@ def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
     assert not (place / path.name).is_symlink()
 
 
+@posix
+@pytest.mark.parametrize("name", ["archive", "lock", "new"])
+def test_pipes_and_directories_are_not_waited_for(place: Path, name: str) -> None:
+    path = path_of(filled(place))
+    place_of = {"archive": path, "lock": place / "lock", "new": path.with_suffix(".new")}[name]
+    code = """
+    archive = KernelArchive(Path(sys.argv[1]), "here\\ntest 1")
+    archive.add({"k5": returning(5)})
+    assert call(archive.find("k5")) == 5
+    """
+    for make in (os.mkfifo, os.mkdir):
+        place_of.unlink(missing_ok=True)
+        make(place_of)
+        assert run_python(code, place).wait(HANGS) == 0
+
+
+@posix
+def test_days_are_not_written_through_links(place: Path, tmp_path: Path) -> None:
+    for link in (os.link, os.symlink):
+        archive = filled(place / link.__name__)
+        path, outside = path_of(archive), tmp_path / link.__name__
+        set_day(path, "k1", 10)
+        archive = KernelArchive(path.parent, KEY)
+        path.rename(outside)
+        link(outside, path)
+        before = outside.read_bytes()
+        assert call(archive.find("k1")) == 1
+        assert outside.read_bytes() == before
+
+
 def test_a_read_only_directory_gives_kernels_and_takes_none(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(place)
 
@@ -468,6 +500,71 @@ def test_a_writer_that_hangs_is_not_waited_for(place: Path, monkeypatch: pytest.
     assert call(archive.find("k3")) == 3
 
 
+def test_who_has_waited_for_a_writer_that_hangs_does_not_wait_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    archive = filled(place)
+    locking, waits = host.file_lock, []
+
+    def file_lock(path: Path, timeout: float) -> Any:
+        waits.append(timeout)
+        return locking(path, min(timeout, 0.02))
+
+    monkeypatch.setattr(host, "file_lock", file_lock)
+    with locking(place / "lock", 1):
+        assert not archive.add({"k3": returning(3)})
+        assert not archive.add({"k4": returning(4)})
+        assert not KernelArchive(place, KEY, limit=1).add({"k5": returning(5)})
+        assert len(waits) > 3
+        assert waits == [archives.LOCK_TIMEOUT] + [0] * (len(waits) - 1)
+        (record,) = caplog.records
+        assert record.levelname == "WARNING"
+        assert str(place / "lock") in record.message
+        assert "not kept" in record.message
+    waits.clear()
+    assert archive.add({"k6": returning(6)})
+    assert archive.add({"k7": returning(7)})
+    assert waits == [0, archives.LOCK_TIMEOUT], "who gets the lock is patient again"
+    assert KernelArchive(place, KEY).names() == ("k0", "k1", "k2", "k3", "k4", "k6", "k7")
+
+
+HELD = """
+def held(place):
+    size = 0
+    for line in open("/proc/self/maps"):
+        if str(place) in line:
+            start, end = (int(part, 16) for part in line.split()[0].split("-"))
+            size += end - start
+    return size
+
+place = Path(sys.argv[1])
+large = Blob(returning(7).code + bytes(1 << 20), 0)
+KernelArchive(place, "here\\ntest 1").add({f"large{n}": large for n in range(4)})
+mine, other = KernelArchive(place, "here\\ntest 1"), KernelArchive(place, "here\\ntest 1")
+assert call(mine.find("large0")) == call(other.find("large1")) == 7
+for number in range(20):
+    other.refresh() if sys.argv[2] == "several" else None
+    assert mine.add({f"k{number}": returning(number)})
+    assert call(mine.find(f"k{number}")) == number
+    if sys.argv[2] == "several":
+        other.refresh()
+        assert call(other.find(f"k{number}")) == number
+        assert other.add({f"o{number}": returning(number)})
+        mine.refresh()
+        assert call(mine.find(f"o{number}")) == number
+assert call(mine.find("large2")) == call(other.find("large3")) == 7
+size = mine.path.stat().st_size
+assert held(place) < 4.1 * size, held(place) / size
+assert set(KernelArchive(place, "here\\ntest 1").names()) == {*mine.names(), *other.names()}
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs /proc")
+@pytest.mark.parametrize("writers", ["one", "several"])
+def test_archives_that_were_replaced_are_not_held(place: Path, writers: str) -> None:
+    assert run_python(HELD, place, writers).wait(HANGS) == 0
+
+
 def file_of(path: Path) -> KernelFile:
     return KernelFile(memoryview(path.read_bytes()))
 
@@ -579,3 +676,27 @@ def test_the_directory_is_the_users_choice(monkeypatch: pytest.MonkeyPatch, tmp_
     if sys.platform == "linux":
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         assert user_directory() == tmp_path / "cache" / "gossamer" / "kernels"
+
+
+@posix
+def test_a_directory_of_another_user_is_told(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(place)
+    assert not caplog.records
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    KernelArchive(place, KEY)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"{place} belongs to another user (uid {os.getuid()}): compiled kernels are neither read" in record.message
+
+
+@posix
+def test_kernels_that_cannot_be_run_are_not_asked_for_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forbid_files(monkeypatch)
+    monkeypatch.setattr(host._libc(), "mprotect", lambda *_: -1)
+    archive = KernelArchive(place, KEY)
+    assert archive.runs_new_kernels
+    with pytest.raises(CompileError, match="cannot be run"):
+        archive.add({"k1": returning(1)})
+    assert not archive.runs_new_kernels

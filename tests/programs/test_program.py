@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import pickle
 import subprocess
@@ -8,8 +9,10 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -256,6 +259,7 @@ def test_packing_goes_in_steps() -> None:
     assert list(_steps([3, 7, 20, 9, 0, 1, 2], 10)) == [range(2), range(2, 3), range(3, 6), range(6, 7)]
 
 
+@pytest.mark.usefixtures("as_many_as_asked")
 def test_scratch_grows_with_the_threads(target: Target, kernels: KernelArchive) -> None:
     rotate = Rotate(target.name)
     builder = ProgramBuilder()
@@ -312,6 +316,79 @@ def test_every_command_has_its_time(target: Target, kernels: KernelArchive) -> N
         assert sum(time.ns for time in times) <= lasted
         assert z.tobytes() == expected_sum(x, y, target.lanes()).tobytes()
     assert Program(ProgramBuilder().plan(), kernels, target).profile() == []
+
+
+def test_more_threads_than_cpus_are_not_started(
+    target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(team, "_idle", defaultdict(list))
+    monkeypatch.setattr(host, "usable_cpus", lambda: 3)
+    rotate = Rotate(target.name)
+    builder = ProgramBuilder()
+    block = builder.block(rotate.arguments.words(x=Address(SCRATCH), y=Address(SCRATCH), count=1, shift=0))
+    builder.pack(rotate.name, block)
+    builder.command(rotate.name, block)
+    program = Program(builder.plan(scratch=64), kernels, target)
+    program.pack(1000)
+    program.run(1000)
+    assert {size: len(found) for size, found in team._idle.items()} == {3: 1}
+    assert program.memory[SCRATCH].size < 4 * 4096
+    for each in team._idle[3]:
+        each.stop()
+        each.join(HANGS)
+
+
+def interrupted(action: Callable[[], object], line: int) -> bool:
+    """Whether a function is interrupted where it comes to the line of this number of those of the team's file."""
+    left = line
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != team.__file__:
+            return None
+        left -= event == "line"
+        if left < 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        action()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+@pytest.mark.usefixtures("as_many_as_asked")
+@pytest.mark.parametrize("first", [True, False])
+def test_an_interrupt_leaves_no_threads_behind(
+    target: Target, kernels: KernelArchive, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    monkeypatch.setattr(team, "_idle", defaultdict(list))
+    before = set(threading.enumerate())
+    program = rotating(kernels, target, count=10, rounds=1)
+    for line in range(1000):
+        if first:
+            team._idle.clear()
+        else:
+            program.run(3)
+        if not interrupted(lambda: program.run(3), line):
+            break
+        gc.collect()
+        waiting = {thread for found in team._idle.values() for one in found for thread in one._threads}
+        for thread in set(threading.enumerate()) - before - waiting:
+            thread.join(HANGS)
+            assert not thread.is_alive()
+        rotate_and_check(program, 10, 1, 3)
+    else:
+        pytest.fail("it never came to an end")
+    assert line > 20
+    team._idle.clear()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(HANGS)
 
 
 def address_of(function: Any) -> int:
@@ -756,6 +833,7 @@ assert not failed
 WITHOUT_LLVM = """
 import sys
 from pathlib import Path
+from types import FrameType
 sys.modules["llvmlite"] = None
 import numpy as np
 from gossamer.programs import host

@@ -26,6 +26,7 @@ HERE, ELSEWHERE = all_targets()["avx2"], all_targets()["neon"]
 @pytest.fixture(autouse=True)
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installation on an AVX2 machine whose directories are the test's; the user's."""
+    generator_version()  # which is kept where it was asked for first
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "SHIPPED", tmp_path / "shipped")
     monkeypatch.setattr(host, "cpu_features", lambda: HERE.requires)
@@ -220,6 +221,18 @@ def test_a_model_that_is_not_there(gossamer: Run) -> None:
     result = gossamer("cache", "warm", "no_such.tflite", "--json")
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith("Error: model 'no_such.tflite' does not exist")
+
+
+def test_what_writers_left_that_died_goes(gossamer: Run, user: Path) -> None:
+    fill(user, HERE)
+    left = [user / name for name in ("a.new", "b.part", "c.part")]
+    for path in (*left, user / "d.decoders"):
+        path.touch()
+    os.utime(left[1], (0, 0))
+    gossamer("cache", "prune")
+    assert [path.exists() for path in left] == [False, False, True]
+    gossamer("cache", "clear")
+    assert [path.name for path in user.iterdir()] == ["lock"]
 
 
 def test_clearing_leaves_what_ships(gossamer: Run, user: Path, tmp_path: Path) -> None:

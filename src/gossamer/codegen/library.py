@@ -28,7 +28,7 @@ def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
     """The library of a target, with these kernels and what calls them in it.
 
     A kernel that is in an archive costs a look; LLVM is imported if one is not. Raises `CompileError` if one cannot be
-    compiled, or if that needs llvmlite and it is not installed.
+    compiled, or `can_compile` says so.
     """
     library = kernel_library(target)
     wanted = {spec.name: spec for spec in (*specs, walker(target), enter(target))}
@@ -37,10 +37,15 @@ def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
             library.refresh()  # another process, or a thread that we waited for, may have been as far
             missing = library.missing(wanted)
             if missing:
-                if not is_llvm_here():
+                if not can_compile(target):
                     raise CompileError(not_compiled(missing))
                 library.add(compile_kernels([wanted[name] for name in missing], target))
     return library
+
+
+def can_compile(target: Target) -> bool:
+    """Whether kernels can be had that no archive has: llvmlite is installed, and what it makes can be run."""
+    return is_llvm_here() and kernel_library(target).runs_new_kernels
 
 
 def walker(target: Target, *, timed: bool = False) -> WalkSpec:
@@ -55,8 +60,12 @@ def enter(target: Target) -> EnterSpec:
 
 def not_compiled(missing: tuple[str, ...]) -> str:
     """What is missing, and what to do about it."""
+    if is_llvm_here():
+        how = "this system runs compiled kernels only from files: GOSSAMER_CACHE_DIR must name a place for them."
+    else:
+        how = 'compiling needs llvmlite: python -m pip install "gossamer[compile]".'
     shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
-    return f'No archive has {shown}; compiling needs llvmlite: python -m pip install "gossamer[compile]".'
+    return f"No archive has {shown}; {how}"
 
 
 def _unlock() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.delegates.partition import NodeSubset
 from gossamer.errors import InvokeError
+from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Context, Shape, TensorInfo
 from gossamer.records import record
 
@@ -63,7 +64,13 @@ class NodeInfo(Context, ABC):
     @abstractmethod
     def fingerprint(self) -> str | None:
         """The same for all nodes of a graph, and different if anything is that decides how nodes are prepared: the
-        file, its operators, the shapes of inputs. ``None`` where that cannot be told."""
+        file, its operators, the shapes of inputs. ``None`` where that cannot be told. Large constants are no part of
+        it: those that were looked at are among the ``dependencies``."""
+
+    @property
+    @abstractmethod
+    def dependencies(self) -> Dependencies | None:
+        """What of the file has been looked at to prepare nodes, and by `constant`; ``None`` without a fingerprint."""
 
     @abstractmethod
     def propagate_shapes(self) -> None:
@@ -73,6 +80,11 @@ class NodeInfo(Context, ABC):
     @abstractmethod
     def constant(self, position: int) -> Array | None:
         """The value of an input if it is stored in the file or was computed by a prepare, else ``None``."""
+
+    @abstractmethod
+    def stored(self, position: int) -> tuple[Array, Callable[[], object]] | None:
+        """An input if it is stored in the file, for who has kernels read it there, and does not look at its values
+        before having called what comes with it."""
 
     @abstractmethod
     def callee(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
@@ -100,12 +112,13 @@ class Partition(ABC):
 
     ``nodes`` are in the order in which to run them. ``inputs`` and ``outputs`` are sorted by tensor index; the inputs
     include constants, the outputs are what other nodes read or the graph returns. ``source`` is the file in which
-    stored constants lie; ``fingerprint`` that of `NodeInfo`.
+    stored constants lie; ``fingerprint`` and ``dependencies`` those of `NodeInfo`.
     """
 
     subgraph_index: int
     source: memoryview | None
     fingerprint: str | None
+    dependencies: Dependencies | None
     nodes: Sequence[NodeInfo]
     inputs: Sequence[TensorInfo]
     outputs: Sequence[TensorInfo]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from gossamer import disk_cache
-from gossamer.config import cache_dir
+from gossamer.config import user_directory
 from gossamer.errors import ModelError
 from gossamer.model.model import Model
 from gossamer.schema.fields import Field, Scalar, Table, boolean, i32, i64, u8, u16, u32
@@ -404,7 +404,7 @@ def _compile(cls: type[Table], layout: bytes, pos: int) -> Decode:
     global _code
     source, names = generate(cls, Struct(f"<{len(layout) // 2}H").unpack(layout), pos)
     if _code is None:
-        _code = disk_cache.load(cache_dir(), _DECODERS, disk_cache.DECODERS)
+        _code = disk_cache.load(user_directory(), _DECODERS, disk_cache.DECODERS)
     code = _code.get(source)
     if code is None:
         code = _code[source] = compile(source, f"<layout of {cls.__name__}>", "exec")
@@ -416,10 +416,10 @@ def _compile(cls: type[Table], layout: bytes, pos: int) -> Decode:
 def keep_decoders() -> None:
     """Save what has been compiled, for the next process: compiling takes longer than decoding."""
     if _fresh and _code is not None:
-        earlier = disk_cache.load(cache_dir(), _DECODERS, disk_cache.DECODERS)
+        earlier = disk_cache.load(user_directory(), _DECODERS, disk_cache.DECODERS)
         everything = {**earlier, **{source: _code[source] for source in _fresh}}
         disk_cache.save(
-            cache_dir(), _DECODERS, everything if len(everything) <= MAX_DECODERS else _code, disk_cache.DECODERS
+            user_directory(), _DECODERS, everything if len(everything) <= MAX_DECODERS else _code, disk_cache.DECODERS
         )
         _fresh.clear()
 

@@ -63,7 +63,7 @@ def weights_of(graph: Lowering, position: int, *, ignores_zero_points: bool = Fa
     convolutions."""
     if not ignores_zero_points and graph.input(position).quantization.zero_points.any():
         graph.refuse("hybrid weights have a zero point")
-    if graph.constant(position) is not None and graph.input(position).type == TensorType.INT2:
+    if graph.input(position).is_constant and graph.input(position).type == TensorType.INT2:
         return graph.array(graph.known(position), TensorType.INT8)
     return byte_weights(graph, position)
 

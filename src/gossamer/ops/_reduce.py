@@ -80,7 +80,7 @@ def prepare_reduction(ctx: PrepareContext, *, accumulator: bool = False, fold: b
             ctx.temporary(TensorType.INT32, (axes.size,))
             if accumulator:
                 ctx.temporary(_ACCUMULATORS.get(x.type, x.type), (math.prod(output_shape),))
-    if not fold and ctx.constant(0) is not None:
+    if not fold and x.is_constant:
         ctx.temporary(TensorType.INT32, (rank,))
     return resolved
 

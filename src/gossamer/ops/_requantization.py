@@ -168,7 +168,7 @@ def rounded_once(to: QuantizedMultiplier, numbers: Requantizing) -> Requantizing
 def byte_weights(graph: Lowering, position: int, *, computed: bool = False) -> View:
     """Weights, one to a byte. Refused if the model computes them, unless they may be ``computed``."""
     tensor = graph.input(position)
-    if graph.constant(position) is None and not computed:
+    if not tensor.is_constant and not computed:
         graph.refuse("the weights are only known when the model runs")
     if tensor.type != TensorType.UINT8 and tensor.quantization.zero_points.any():
         graph.refuse("XNNPACK does not take signed weights with a zero point")

@@ -28,9 +28,9 @@ def prepare(ctx: PrepareContext) -> None:
     require_rank(ctx, "shape2", b, 1)
     require_type(ctx, "shape2", b, a.type)
     require_output_type(ctx)
-    first, second = ctx.constant(0), ctx.constant(1)
-    if first is not None and second is not None:
-        ctx.set_constant(0, _broadcast(ctx, first, second))
+    known = ctx.all_known(0, 1)
+    if known is not None:
+        ctx.set_constant(0, _broadcast(ctx, *known))
     else:
         ctx.set_shape(0, (max(a.shape[0], b.shape[0]),))
 

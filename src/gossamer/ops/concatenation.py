@@ -76,12 +76,10 @@ def prepare(ctx: PrepareContext) -> int:
     for tensor in tensors[1:]:
         require_type(ctx, f'input "{tensor.name}"', tensor, first.type)
     require_output_type(ctx)
-    values = [ctx.constant(position) for position in range(len(tensors))]
-    known = [value for value in values if value is not None]
-    foldable = len(known) == len(tensors)
+    known = ctx.all_known(*range(len(tensors)))
     if not first.shape:
-        _require_scalars(ctx, tensors, foldable)
-        ctx.set_constant(0, np.concatenate([value.reshape(1) for value in known]))
+        _require_scalars(ctx, tensors, known is not None)
+        ctx.set_constant(0, np.concatenate([value.reshape(1) for value in known or ()]))
         return 0
     axis = normalized_axis(ctx, ctx.options.axis, len(first.shape))
     shape = _joined_shape(ctx, tensors, axis)
@@ -92,7 +90,7 @@ def prepare(ctx: PrepareContext) -> int:
     if first.type == TensorType.UINT8 and output.quantization.scale <= 0:
         for tensor in tensors:
             require_same_quantization(ctx, tensor, output)
-    if foldable:
+    if known is not None:
         ctx.set_constant(0, _joined(ctx, known, axis))
     else:
         ctx.set_shape(0, shape)

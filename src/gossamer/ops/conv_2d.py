@@ -240,7 +240,11 @@ def _lower_int16(graph: Lowering) -> None:
 def _lower_bytes(graph: Lowering) -> None:
     x, filter, bias = graph.value(0), byte_weights(graph, 1, computed=True), graph.value(2)
     activation, windows = graph.options.fused_activation_function, geometry(graph.data.windows)
-    if graph.input(1).type == TensorType.INT4 or graph.constant(1) is None or objection(graph, activation) is not None:
+    if (
+        graph.input(1).type == TensorType.INT4
+        or not graph.input(1).is_constant
+        or objection(graph, activation) is not None
+    ):
         to = graph.data.quantized
         numbers = of_sums(graph, to.low, to.high)
         sums = graph.quantized_convolution(x, filter, bias, windows, numbers, TensorType.INT32)

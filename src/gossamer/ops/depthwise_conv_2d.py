@@ -211,7 +211,7 @@ def _lower_bytes(graph: Lowering) -> View:
         return _lower_builtin(graph, x, bias)
     weights = graph.reshape(graph.value(1), filter.shape[1:])
     filters = graph.reshape(weights.permute((2, 0, 1)), (weights.shape[2], *weights.shape[:2], 1))
-    if bias is None or graph.constant(1) is None or objection(graph, activation) is not None:
+    if bias is None or not graph.input(1).is_constant or objection(graph, activation) is not None:
         to: QuantizedConvolution = graph.data.quantized
         numbers = of_sums(graph, to.low, to.high)
         sums = graph.quantized_convolution(x, filters, bias, windows, numbers, TensorType.INT32)

@@ -99,11 +99,11 @@ def _of_constant(value: Array, x: TensorInfo) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     """Bytes of one scale as XNNPACK has it: the float of q - zero point times the scale."""
-    x, value = graph.input(0), graph.constant(0)
+    x = graph.input(0)
     if x.type in _FLOATS:
         y = graph.cast(graph.value(0), TensorType.FLOAT32)
-    elif value is not None:
-        y = graph.array(_of_constant(value, x))
+    elif x.is_constant:
+        y = graph.array(_of_constant(graph.known(0), x))
     else:
         levels = graph.cast(graph.value(0), TensorType.FLOAT32)
         scales, points = (graph.array(array) for array in along_dimension(x.quantization, len(x.shape)))

@@ -535,7 +535,7 @@ def _lower_bytes(graph: Lowering) -> None:
     rows = math.prod(x.shape) // depth
     activation = graph.options.fused_activation_function
     odd = graph.input(1).type == TensorType.INT4 and depth % 2 == 1
-    builtin = odd or graph.constant(1) is None or objection(graph, activation) is not None
+    builtin = odd or not graph.input(1).is_constant or objection(graph, activation) is not None
     to: QuantizedFullyConnected = graph.data.kernel.args[0]
     numbers = of_sums(graph, to.low, to.high) if builtin else requantization(graph, activation)
     y = graph.quantized_convolution(

@@ -86,8 +86,9 @@ def prepare(ctx: PrepareContext) -> tuple[int, int]:
         "dimensions, the batch",
     )
     shape = (*source.shape[:axis], *positions.shape[batch_dims:], *source.shape[axis + 1 :])
-    value, indices = ctx.constant(0), ctx.constant(1)
-    if value is not None and indices is not None:
+    known = ctx.all_known(0, 1)
+    if known is not None:
+        value, indices = known
         ctx.set_constant(0, _gathered(ctx, value, indices, axis, batch_dims))
     else:
         ctx.set_shape(0, checked_shape(ctx, shape))

@@ -119,8 +119,9 @@ def prepare(ctx: PrepareContext) -> _Quantized | None:
     quantized = None
     if eight_bits or (output.type == TensorType.INT16 and output.quantization):
         quantized = _prepare_quantized(ctx, activation)
-    x, y = ctx.constant(0), ctx.constant(1)
-    if x is not None and y is not None:
+    known = ctx.all_known(0, 1)
+    if known is not None:
+        x, y = known
         with np.errstate(all="ignore"):
             ctx.set_constant(0, np.asarray(_multiply(x, y, activation, quantized)))
     else:

@@ -15,7 +15,7 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._layout import checked_shape, require_rank
 from gossamer.ops._random import seeded_generator
-from gossamer.ops._random_bits import PhiloxGenerator, uniform_doubles
+from gossamer.ops._random_bits import PHILOX_WORDS, PhiloxGenerator, pieces, uniform_doubles
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import RandomOptions
@@ -44,7 +44,7 @@ def prepare(ctx: PrepareContext) -> PhiloxGenerator:
     require_rank(ctx, "num_samples", ctx.input(1), 0)
     ctx.require(logits.shape[1] > 0, f"logits must have at least one class, got shape {list(logits.shape)}")
     samples = ctx.constant(1)
-    if samples is None or ctx.constant(0) is None:
+    if samples is None or not logits.is_constant:
         ctx.set_dynamic(0)
     else:
         ctx.set_shape(0, _shape(ctx, samples))
@@ -56,14 +56,22 @@ def reference(ctx: InvokeContext) -> Array:
     generator: PhiloxGenerator = ctx.data
     logits = ctx.value(0).astype(np.float64)
     batch, samples = _shape(ctx, ctx.value(1))
-    places = uniform_doubles(generator.copy().draw(2 * batch * samples)).reshape(batch, samples)
+    drawing = generator.copy()
     generator.skip(batch * (-(-samples // 4) * 4) * 512)
     finite = np.isfinite(logits)
     largest = logits.max(1, keepdims=True, where=finite, initial=np.finfo(np.float32).min)
     sums = np.where(finite, np.exp(logits - largest), 0.0).cumsum(1)
-    output = np.empty((batch, samples), numpy_dtype(ctx.output().type))
-    for row in range(batch):
-        output[row] = np.searchsorted(sums[row], places[row] * sums[row, -1], "right")
+    wanted = ctx.out(0)
+    output = np.empty((batch, samples), numpy_dtype(ctx.output().type)) if wanted is None else wanted
+    flat = output.reshape(-1)
+    for word, words in pieces(2 * flat.size, PHILOX_WORDS):  # two for each sample
+        ctx.poll()
+        places = uniform_doubles(drawing.draw(words))
+        start, stop = word // 2, word // 2 + places.size
+        for row in range(start // samples, -(-stop // samples)):
+            first, last = max(start, row * samples), min(stop, (row + 1) * samples)
+            part = places[first - start : last - start] * sums[row, -1]
+            flat[first:last] = np.searchsorted(sums[row], part, "right")
     return output
 
 

@@ -359,7 +359,15 @@ class PrepareContext(Context, ABC):
 
     @abstractmethod
     def constant(self, position: int) -> Array | None:
-        """The value of an input if it is known now, else ``None``."""
+        """The value of an input if it is known now, else ``None``. What is kept of a model depends on values that are
+        asked for: whether one is known, the input says."""
+
+    def all_known(self, *positions: int) -> list[Array] | None:
+        """The values of several inputs if all are known now, else ``None``."""
+        if not all(self.input(position).is_constant for position in positions):
+            return None
+        values = [self.constant(position) for position in positions]
+        return [value for value in values if value is not None]
 
     @abstractmethod
     def set_type(self, position: int, type: TensorType) -> None:

@@ -42,11 +42,11 @@ def prepare(ctx: PrepareContext) -> None:
         require_rank(ctx, name, ctx.input(position), 0)
         require_type(ctx, name, ctx.input(position), ctx.input(0).type)
     set_output_type(ctx)
-    start, limit, delta = (ctx.constant(position) for position in range(3))
-    if start is None or limit is None or delta is None:
+    known = ctx.all_known(0, 1, 2)
+    if known is None:
         ctx.set_dynamic(0)
     else:
-        ctx.set_constant(0, _numbers(ctx, start, limit, delta))
+        ctx.set_constant(0, _numbers(ctx, *known))
 
 
 @op.reference

@@ -71,10 +71,11 @@ def prepare(ctx: PrepareContext) -> None:
         require_scale(ctx, "output", output)
     elif x.type in BYTES:
         ctx.require(not output.quantization, f"output is quantized, but the input, {type_name(x.type)}, is not")
-    value, axes = ctx.constant(0), ctx.constant(1)
-    if value is None or axes is None:
+    known = ctx.all_known(0, 1)
+    if known is None:
         prepare_reduction(ctx, accumulator=True)
         return
+    value, axes = known
     resolved = resolved_axes(ctx, axes, value.ndim)
     fold = math.prod(reduced_shape(value.shape, resolved, ctx.options.keep_dims)) <= _MOST_FOLDED
     prepare_reduction(ctx, accumulator=True, fold=fold)

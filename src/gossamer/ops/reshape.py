@@ -39,8 +39,8 @@ def prepare(ctx: PrepareContext) -> None:
         ctx.postpone_shape(0, 0)
         return
     shape = _resolved(ctx, ctx.input(0).shape, _requested(ctx, ctx.constant(1)))
-    value = ctx.constant(0)
-    if value is not None and ctx.input(0).type != TensorType.STRING:
+    value = ctx.constant(0) if ctx.input(0).type != TensorType.STRING else None
+    if value is not None:
         ctx.set_constant(0, value.reshape(shape))
     else:
         ctx.set_shape(0, shape)

@@ -84,15 +84,15 @@ def prepare(ctx: PrepareContext) -> None:
         f"ellipsis_mask may have one bit, got {ctx.options.ellipsis_mask:#b}",
     )
     require_output_type(ctx)
-    value, begin, end, strides = (ctx.constant(position) for position in range(4))
+    known, (begin, end, strides) = ctx.all_known(0, 1, 2, 3), (ctx.constant(position) for position in (1, 2, 3))
     if strides is None or end is None or (begin is None and not ctx.options.offset):
         ctx.set_dynamic(0)
     elif begin is None:
         ctx.set_shape(0, _offset_shape(ctx, end, strides))
-    elif value is None:
+    elif known is None:
         ctx.set_shape(0, _shape(ctx, _ranges(ctx, begin, end, strides)))
     else:
-        ctx.set_constant(0, _selected(ctx, value, begin, end, strides))
+        ctx.set_constant(0, _selected(ctx, *known))
 
 
 @op.reference

@@ -48,13 +48,13 @@ def prepare(ctx: PrepareContext) -> None:
         f"multipliers must have {len(shape)} elements, one for each dimension of {list(shape)}, "
         f"got {elements(multipliers.shape)}",
     )
-    value, factors = ctx.constant(0), ctx.constant(1)
+    factors, known = ctx.constant(1), ctx.all_known(0, 1)
     if factors is None:
         ctx.set_dynamic(0)
-    elif value is None:
+    elif known is None:
         ctx.set_shape(0, checked_shape(ctx, [size * n for size, n in zip(shape, _factors(ctx, factors), strict=True)]))
     else:
-        ctx.set_constant(0, _tiled(ctx, value, factors))
+        ctx.set_constant(0, _tiled(ctx, *known))
 
 
 @op.reference

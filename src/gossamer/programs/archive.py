@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from gossamer.config import cache_dir
+from gossamer.disk_cache import BINARY, NO_LINK, NO_WAIT
 from gossamer.errors import CompileError
+from gossamer.log import logger
 from gossamer.programs import host
 from gossamer.programs.kernel_file import HEADER_SIZE, Blob, KernelFile, Record, day_place, encode
 from gossamer.targets import Target
@@ -21,21 +21,31 @@ from gossamer.targets import Target
 SUFFIX = ".kernels"
 """How the files of archives end."""
 
+_NEW = ".new"
+"""How one ends that is being written."""
+
 DEFAULT_LIMIT = 32 << 20
 """Bytes that the archives of a directory may take. The kernels of five CNNs are 0.2 MB."""
 
-LOCK_TIMEOUT = 5.0
+LOCK_TIMEOUT = 1.0
 """Seconds to wait for another process that writes. It takes milliseconds."""
+
+_hung: set[Path] = set()
+"""Directories whose lock was waited for in vain: who comes again only tries."""
 
 # Threads of this process that change archives do it one after the other; other processes are locked out by a file.
 _writing = threading.RLock()
 
 
 class _Mapped(NamedTuple):
-    """A file as it is mapped. It is never changed but for the days: a new one takes its place."""
+    """A file as it is mapped. It is never changed but for the days: a new one takes its place.
 
-    memory: host.ExecutableMemory
+    ``code`` is its address where it is executable. ``inode``: its device and number, which no other file has meanwhile.
+    """
+
     file: KernelFile
+    code: int | None
+    inode: tuple[int, int]
 
 
 def archive_key(target: Target, generator: str) -> str:
@@ -68,6 +78,7 @@ class KernelArchive:
         self._addresses: dict[str, int] = {}
         self._mapped: _Mapped | None = None
         self._damaged: set[str] = set()
+        self._refused = False
         self._unsaved: dict[str, Blob] = {}
         self.path = None if path is None else archive_path(path, key)
         self.writable = writable and path is not None
@@ -78,6 +89,7 @@ class KernelArchive:
             try:
                 host.private_directory(self.path.parent)
             except OSError as error:
+                logger.warning("%s: compiled kernels are neither read nor kept there (GOSSAMER_CACHE_DIR).", error)
                 self._complain(error)
                 self.writable = False
                 return
@@ -88,33 +100,52 @@ class KernelArchive:
         address = self._addresses.get(name)
         if address is not None or self._mapped is None:
             return address
-        memory, file = self._mapped
+        file, code, _ = mapped = self._mapped
         record = file.find(name)
         if record is None or name in self._damaged:
             return None
         if not file.is_sound(name, record):
             self._forget_damaged(name)
             return None
-        self._addresses[name] = address = memory.address + record.offset + record.entry
+        if code is None:
+            with _writing:
+                code = self._load_or_map(mapped, name, record)
+        if code is not None:
+            self._addresses[name] = code + record.offset + record.entry
         if self.writable:
             self._mark_used(file, record)
-        return address
+        return self._addresses.get(name)
 
     def add(self, kernels: Mapping[str, Blob]) -> bool:
-        """Take kernels in. They can be found afterwards; the answer is whether other processes will find them too."""
+        """Take kernels in. They can be found afterwards; the answer is whether other processes will find them too.
+
+        Raises `CompileError` if they cannot be run.
+        """
         if not kernels:
             return True
         with _writing:
             saved = self.writable and self._save({**self._unsaved, **kernels})
+            missing = {name: blob for name, blob in kernels.items() if self.find(name) is None}
             if saved:
                 self._unsaved.clear()
-                self.refresh()
-            missing = {name: blob for name, blob in kernels.items() if self.find(name) is None}
-            if missing:
-                self._load(missing)
-            if not saved:
+            else:
                 self._unsaved.update(missing)
+            if missing:
+                try:
+                    self._load(missing)
+                except CompileError:
+                    if saved:
+                        self.refresh(executable=True)
+                    if any(self.find(name) is None for name in missing):
+                        self._refused = True
+                        raise
         return saved
+
+    @property
+    def runs_new_kernels(self) -> bool:
+        """Whether those that are added can be run, in memory or from the file that has them then."""
+        kept = self.writable and self.path is not None and os.access(self.path.parent, os.W_OK)
+        return not self._refused and (kept or host.runs_new_code())
 
     def names(self) -> tuple[str, ...]:
         """The kernels that are here, in alphabetical order."""
@@ -141,40 +172,66 @@ class KernelArchive:
                 with _locked(self.path.parent):
                     self.path.unlink(missing_ok=True)
 
-    def refresh(self) -> None:
-        """Take the file as it is now: other processes may have added to it."""
+    def refresh(self, *, executable: bool = False) -> None:
+        """Take the file as it is now: other processes may have added to it.
+
+        Only the first one, from which kernels run as long as the process does, is mapped executable, unless another has
+        to be: what later ones have is copied when it is looked for, so that those that were replaced go.
+        """
         if self.path is None:
             return
         try:
-            opened = host.open_private(self.path) if self.writable else os.open(self.path, os.O_RDONLY | _BINARY)
+            opened = (
+                host.open_private(self.path) if self.writable else os.open(self.path, os.O_RDONLY | NO_WAIT | BINARY)
+            )
         except FileNotFoundError:
             return
         except OSError as error:
             self._complain(error)
             return
+        executable = executable or self._mapped is None
+        memory = None
         try:
-            memory = host.ExecutableMemory.from_file(opened, os.fstat(opened).st_size)
+            found = os.fstat(opened)
+            inode = (found.st_dev, found.st_ino)
+            if self._mapped is not None and inode == self._mapped.inode and not executable:
+                return
+            if executable:
+                memory = host.ExecutableMemory.from_file(opened, found.st_size)
+            content = host.file_content(opened, found.st_size) if memory is None else memory.view()
+            file = _of_key(KernelFile(content), self.key)
         except OSError as error:
             self._complain(f"{self.path} cannot be mapped: {error}")
-            return
-        finally:
-            os.close(opened)
-        try:
-            self._mapped = _Mapped(memory, _of_key(KernelFile(memory.view()), self.key))
         except ValueError as error:
-            memory.close()
+            if memory is not None:
+                memory.close()
             self._complain(f"{self.path} {error}")
         else:
+            self._mapped = _Mapped(file, None if memory is None else memory.address, inode)
             self._damaged = set()
+        finally:
+            os.close(opened)
+
+    def _load_or_map(self, mapped: _Mapped, name: str, record: Record) -> int | None:
+        """Copy a kernel of a file that is not executable, or make it so: then the answer is where it is."""
+        file = mapped.file
+        try:
+            self._load({name: Blob(bytes(file.code(record)), record.entry, record.alignment)})
+        except CompileError:
+            self.refresh(executable=True)
+            if self._mapped is not None and self._mapped.inode == mapped.inode:
+                return self._mapped.code
+        return None
 
     def _mark_used(self, file: KernelFile, record: Record) -> None:
         # At most once a day for each kernel; who loses the race with a new file loses nothing.
         if self.path is None or file.day(record) == _today():
             return
         with suppress(OSError):
-            archive = os.open(self.path, os.O_RDWR | _BINARY)
+            archive = os.open(self.path, os.O_RDWR | NO_LINK | NO_WAIT | BINARY)
             try:
-                if os.read(archive, HEADER_SIZE) == file.content[:HEADER_SIZE]:  # still the one that is mapped
+                is_ours = os.fstat(archive).st_nlink == 1  # else it is a file of another place too
+                if is_ours and os.read(archive, HEADER_SIZE) == file.content[:HEADER_SIZE]:  # which is mapped
                     at, day = day_place(record, _today())
                     os.lseek(archive, at, os.SEEK_SET)
                     os.write(archive, day)
@@ -244,24 +301,18 @@ class KernelLibrary:
         """Those of the names that no archive has, each once."""
         return tuple(name for name in dict.fromkeys(names) if self.find(name) is None)
 
+    @property
+    def runs_new_kernels(self) -> bool:
+        """Whether those that are added can be run."""
+        return self.archives[-1].runs_new_kernels
+
     def add(self, kernels: Mapping[str, Blob]) -> bool:
-        """Take kernels into the last archive."""
+        """Take kernels into the last archive. Raises `CompileError` if they cannot be run."""
         return self.archives[-1].add(kernels)
 
     def refresh(self) -> None:
         """See what other processes have added to the last archive."""
         self.archives[-1].refresh()
-
-
-def user_directory() -> Path | None:
-    """Where the kernels of this user are kept, if there is a place: a directory of their own, which is made private."""
-    place = cache_dir()
-    return None if place is None else _kernels_of(place)
-
-
-@cache
-def _kernels_of(place: Path) -> Path:
-    return place / "kernels"
 
 
 def archive_files(directory: Path) -> tuple[Path, ...]:
@@ -277,7 +328,7 @@ def read_archive(path: Path, *, private: bool) -> KernelFile:
     Raises `OSError` if it cannot be read, or if it is to be ``private`` and others may have written it; `ValueError`,
     with the rest of a sentence, if it is no archive.
     """
-    opened = host.open_private(path) if private else os.open(path, os.O_RDONLY | _BINARY)
+    opened = host.open_private(path) if private else os.open(path, os.O_RDONLY | NO_WAIT | BINARY)
     with os.fdopen(opened, "rb") as stream:
         return KernelFile(memoryview(stream.read()))
 
@@ -290,6 +341,7 @@ def prune_directory(directory: Path, key: str, limit: int, leave: int) -> None:
     """
     own = archive_path(directory, key)
     with _writing, _locked(directory):
+        _remove_leftovers(directory)
         archives = _by_age(directory)
         total = sum(size for _, size, _ in archives)
         for path, size, _ in archives:
@@ -304,11 +356,9 @@ def prune_directory(directory: Path, key: str, limit: int, leave: int) -> None:
 def clear_directory(directory: Path) -> None:
     """Delete the archives of a directory, of every key. Processes that use them keep what they have. `OSError`."""
     with _writing, _locked(directory):
+        _remove_leftovers(directory)
         for path, _, _ in _by_age(directory):
             path.unlink(missing_ok=True)
-
-
-_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def _by_age(directory: Path) -> list[tuple[Path, int, float]]:
@@ -329,8 +379,18 @@ def _of_key(file: KernelFile, key: str) -> KernelFile:
     return file
 
 
-def _locked(directory: Path) -> AbstractContextManager[None]:
-    return host.file_lock(directory / "lock", LOCK_TIMEOUT)
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(host.file_lock(directory / "lock", 0 if directory in _hung else LOCK_TIMEOUT))
+        except TimeoutError as error:
+            if directory not in _hung:
+                logger.warning("%s. Compiled kernels are not kept until it lets go.", error)
+            _hung.add(directory)
+            raise
+        _hung.discard(directory)
+        yield
 
 
 def _read_to_rewrite(path: Path, key: str) -> tuple[dict[str, Blob], dict[str, int]]:
@@ -341,15 +401,20 @@ def _read_to_rewrite(path: Path, key: str) -> tuple[dict[str, Blob], dict[str, i
     return {}, {}
 
 
+def _remove_leftovers(directory: Path) -> None:
+    """Whoever writes holds the lock, so a temporary file belongs to a process that died."""
+    for left in directory.glob(f"*{_NEW}"):
+        with suppress(OSError):
+            left.unlink()
+
+
 def _replace(path: Path, key: str, kernels: Mapping[str, Blob], days: Mapping[str, int]) -> None:
-    # Whoever writes holds the lock, so another temporary file belongs to a process that died. Without fsync, a power
-    # cut may leave a damaged file: the next process notices.
-    for left in path.parent.glob("*.new"):
-        left.unlink()
+    # Without fsync, a power cut may leave a damaged file: the next process notices.
+    _remove_leftovers(path.parent)
     content = encode(key, kernels, {**dict.fromkeys(kernels, _today()), **days})
-    new = path.with_suffix(".new")
+    new = path.with_suffix(_NEW)
     try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600), "wb") as stream:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY, 0o600), "wb") as stream:
             stream.write(content)
         os.replace(new, path)
     except BaseException:

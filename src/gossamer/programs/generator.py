@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from gossamer.programs import host
-from gossamer.programs.archive import user_directory
+from gossamer.config import user_directory
+from gossamer.disk_cache import open_private, write_private
 from gossamer.release import __version__
 
 PACKAGE = Path(__file__).parent.parent
@@ -127,16 +127,12 @@ def _remembered() -> str:
     directory = user_directory()
     path = directory and directory / f"{SEAL}-{crc32(os.fsencode(PACKAGE)):08x}"
     if path:
-        with suppress(OSError, ValueError), open(host.open_private(path), encoding="utf-8") as stream:
+        with suppress(OSError, ValueError), open(open_private(path), encoding="utf-8") as stream:
             version, *known = stream.read().splitlines()
             if known == looks:
                 return version
     version = version_of_sources()
     if path and latest + SETTLED < time.time():
         with suppress(OSError):
-            host.private_directory(path.parent)
-            new = path.with_suffix(f".{os.getpid()}")
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-                stream.write("\n".join((version, *looks)))
-            os.replace(new, path)
+            write_private(path, "\n".join((version, *looks)).encode())
     return version

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gossamer.disk_cache import NO_LINK, NO_WAIT
 from gossamer.disk_cache import open_private as open_private  # here too: it is what the operating system decides
 from gossamer.disk_cache import private_directory as private_directory
 
@@ -249,11 +250,30 @@ class ExecutableMemory:
         return memoryview((ctypes.c_ubyte * self.size).from_address(self.address)).cast("B").toreadonly()
 
 
+@cache
+def runs_new_code() -> bool:
+    """Whether this system lets memory become executable that was written to. Policies may forbid it, as Linux's
+    PR_SET_MDWE; then only files can be run."""
+    try:
+        ExecutableMemory.from_bytes(bytes(1)).close()
+    except OSError:
+        return False
+    return True
+
+
+def file_content(file: int, size: int) -> memoryview:
+    """The first ``size`` bytes of an open file, mapped where that does not keep others from replacing it."""
+    if sys.platform != "win32":
+        return memoryview(mmap.mmap(file, size, access=mmap.ACCESS_READ))
+    with os.fdopen(os.dup(file), "rb") as stream:
+        stream.seek(0)
+        return memoryview(stream.read(size))
+
+
 @contextmanager
 def file_lock(path: Path, timeout: float) -> Iterator[None]:
     """Hold a file against other processes; `TimeoutError` after ``timeout`` seconds. A process that dies lets go."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    file = os.open(path, flags, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | NO_WAIT, 0o600)
     try:
         until = time.monotonic() + timeout
         while not _try_lock(file):

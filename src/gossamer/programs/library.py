@@ -6,7 +6,8 @@ import os
 import threading
 from pathlib import Path
 
-from gossamer.programs.archive import KernelArchive, KernelLibrary, archive_key, user_directory
+from gossamer.config import user_directory
+from gossamer.programs.archive import KernelArchive, KernelLibrary, archive_key
 from gossamer.programs.generator import SHIPPED, generator_version
 from gossamer.targets import Target
 

@@ -289,12 +289,14 @@ class Program:
             self._bind(base, place)
 
     def pack(self, num_threads: int = 1, *, release: bool = False) -> None:
-        """Do what is done once, before the first run, perhaps before inputs and outputs are bound.
+        """Do what is done once, before the first run, perhaps before inputs and outputs are bound; with no more threads
+        than CPUs.
 
         ``release``: the model is a file that is mapped to be read, and what has been packed of it shall not stay in
         memory (`host.release_pages`).
         """
         packed, sizes = self.plan.packed.tolist(), self.plan.packed[:, 1].tolist()
+        num_threads = min(num_threads, host.usable_cpus())
         with self._lock:
             self._prepare(num_threads, self._unbound & {MODEL})
             for step in _steps(sizes, RELEASE_STEP if release else sys.maxsize):
@@ -317,8 +319,8 @@ class Program:
         """
         with self._lock:
             self._bind_all(places)
-            self._prepare(num_threads, self._unbound)
             if num_threads == 1:
+                self._prepare(1, self._unbound)
                 if self._loops:
                     self._run_loops(1, poll)
                 else:
@@ -328,6 +330,7 @@ class Program:
             throttle = self._throttles.get(num_threads)
             if throttle is None:
                 throttle = self._throttles[num_threads] = Throttle(min(num_threads, host.usable_cpus()))
+            self._prepare(throttle.most, self._unbound)
             start = time.perf_counter_ns()
             if self._loops:
                 waited = self._run_loops(throttle.threads, poll)

@@ -6,8 +6,10 @@ import atexit
 import ctypes
 import os
 import threading
+import weakref
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from enum import IntEnum
 from typing import Literal, NamedTuple
 from weakref import WeakSet
@@ -112,7 +114,10 @@ class Call:
 
 
 class Team:
-    """Thread 0, which is whoever calls ``run``, and ``size - 1`` others, which wait inside the walker or sleep."""
+    """Thread 0, which is whoever calls ``run``, and ``size - 1`` others, which wait inside the walker or sleep.
+
+    They end when nobody holds the team any more: an interrupt may come anywhere.
+    """
 
     def __init__(self, size: int) -> None:
         self._memory = host.Memory(TEAM_SIZE + CALL_SIZE * size)
@@ -124,14 +129,17 @@ class Team:
         words[SLICE // 8] = clock.frequency // SLICES
         self._walker: Walker | None = None
         self._ticket = 0
-        self._stopping = False
+        self.is_stopping = False
         # A thread that sleeps, or is about to, is in the set. Who takes it out must open its lock.
         self._asleep: set[int] = set()
         self._locks = [threading.Lock() for _ in range(size)]
         self._threads: list[threading.Thread] = []
+        for lock in self._locks:
+            lock.acquire()
+        weakref.finalize(self, _open, self._locks).atexit = False
         for tid in range(1, size):
-            self._locks[tid].acquire()
-            thread = threading.Thread(target=self._work, args=(tid,), name=f"gossamer-{tid}", daemon=True)
+            arguments = (weakref.ref(self), self._locks[tid], tid)
+            thread = threading.Thread(target=_work, args=arguments, name=f"gossamer-{tid}", daemon=True)
             try:
                 thread.start()
             except RuntimeError:  # the system has no more: these will do
@@ -176,9 +184,8 @@ class Team:
 
     def stop(self) -> None:
         """Let the threads end, at the latest when they lose patience."""
-        self._stopping = True
-        for tid in tuple(self._asleep):
-            self._wake(tid)
+        self.is_stopping = True
+        _open(self._locks)
 
     def join(self, timeout: float) -> None:
         """Wait until the threads have ended."""
@@ -192,21 +199,40 @@ class Team:
             return  # somebody else does it
         self._locks[tid].release()
 
-    def _work(self, tid: int) -> None:
-        ticket = 0
-        while not self._stopping:
-            if ticket == self._ticket:
-                # First into the set, then a look at the ticket. Who posts a ticket does it the other way round, so one
-                # of the two sees the other.
-                self._asleep.add(tid)
-                if ticket != self._ticket or self._stopping:
-                    self._wake(tid)
-                self._locks[tid].acquire()
-            elif self._walker is not None:
-                patience = PATIENCE if self.size <= host.usable_cpus() else IMPATIENCE
-                call = self._calls[tid]
-                call.set(self._memory.address, 0, 0, tid, self.size, ticket, patience)
-                ticket = self._walker(call.pointer)
+    def follow(self, tid: int, ticket: int) -> int | None:
+        """For a thread of the team: run what has come after a ticket, and wait a while for more. The last ticket then;
+        ``None`` if there was nothing, and it is to sleep until its lock is opened."""
+        if ticket == self._ticket:
+            # First into the set, then a look at the ticket. Who posts a ticket does it the other way round, so one of
+            # the two sees the other.
+            self._asleep.add(tid)
+            if ticket != self._ticket or self.is_stopping:
+                self._wake(tid)
+            return None
+        if self._walker is None:
+            return ticket
+        patience = PATIENCE if self.size <= host.usable_cpus() else IMPATIENCE
+        call = self._calls[tid]
+        call.set(self._memory.address, 0, 0, tid, self.size, ticket, patience)
+        return self._walker(call.pointer)
+
+
+def _work(of: weakref.ref[Team], lock: threading.Lock, tid: int) -> None:
+    """What a thread does. Asleep, it does not hold the team."""
+    ticket = 0
+    while (team := of()) is not None and not team.is_stopping:
+        following = team.follow(tid, ticket)
+        team = None
+        if following is None:
+            lock.acquire()
+        else:
+            ticket = following
+
+
+def _open(locks: Iterable[threading.Lock]) -> None:
+    for lock in locks:
+        with suppress(RuntimeError):  # it is open
+            lock.release()
 
 
 _idle: defaultdict[int, list[Team]] = defaultdict(list)
@@ -219,17 +245,17 @@ def run_together(
 ) -> Ran:
     """`Team.run` with a team of ``num_threads``, which nobody else has meanwhile."""
     idle = _idle[num_threads]
+    team = None
     try:
-        team = idle.pop()
-    except IndexError:
-        team = Team(num_threads)
-    try:
+        while team is None or team.is_stopping:
+            team = idle.pop() if idle else Team(num_threads)
         ran = team.run(walker, commands, count, times, first, alone)
-    except BaseException:  # interrupted between the announcement and the run
-        team.stop()
+        idle.append(team)
+        return ran
+    except BaseException:  # an interrupt; what is left of the run is not to be met by the next
+        if team is not None:
+            team.stop()
         raise
-    idle.append(team)
-    return ran
 
 
 def worker_threads() -> int:

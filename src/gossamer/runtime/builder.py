@@ -8,6 +8,7 @@ from gossamer.dtypes import NO_ARENA, is_packed
 from gossamer.errors import UnsupportedOpError
 from gossamer.model.control_dependencies import control_dependencies
 from gossamer.model.model import Model, resolved_code
+from gossamer.model.structure import Dependencies, structure
 from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
 from gossamer.planner.planner import AllocationType
@@ -46,10 +47,12 @@ def build_subgraphs(
     cancellation, taps = cancellation or Cancellation(), taps or Taps()
     entries = {0, *(signature.subgraph_index for signature in model.signatures.values())}
     shared = {} if settings.get("preserve_all_tensors") else _shared_arenas(model, entries)
-    dependencies = control_dependencies(model)
+    edges = control_dependencies(model)
     # Operators of somebody else may change from one run to the next.
     shipped = all(op is find_op(op.name, custom=op.custom) for op, _ in ops)
-    identity = model.identity if shipped else None
+    dependencies = None
+    if shipped and model.source is not None and model.identity is not None:
+        dependencies = Dependencies(model.source, model.identity, structure(model))
     subgraphs: list[Subgraph] = []
     for index, stored in enumerate(model.subgraphs):
         wrong = [f"{fault.place}: {fault.message}" for fault in faults if fault.subgraph == index]
@@ -57,7 +60,7 @@ def build_subgraphs(
             Subgraph(
                 index,
                 stored.name,
-                _tensors(model, stored),
+                _tensors(model, stored, dependencies),
                 [] if wrong else _nodes(model, stored, ops),
                 stored.inputs,
                 stored.outputs,
@@ -74,9 +77,9 @@ def build_subgraphs(
                 ],
                 shared_arena=shared.get(index),
                 source=model.source,
-                identity=identity,
+                dependencies=dependencies,
                 faults=wrong,
-                control_edges=dependencies[index] if dependencies is not None else None,
+                control_edges=edges[index] if edges is not None else None,
                 **settings,
             )
         )
@@ -148,11 +151,11 @@ def _advice(name: str, version: int, resolver: OpResolver) -> str:
     )
 
 
-def _tensors(model: Model, subgraph: SubGraph) -> list[Tensor]:
+def _tensors(model: Model, subgraph: SubGraph, dependencies: Dependencies | None) -> list[Tensor]:
     tensors = [_tensor(model, index, stored) for index, stored in enumerate(subgraph.tensors)]
     for tensor in tensors:
         if tensor.is_stored and is_packed(tensor.type):  # which others are not blockwise
-            tensor.find_blocks(tensors)
+            tensor.find_blocks(tensors, dependencies)
     return tensors
 
 

@@ -14,7 +14,6 @@ from gossamer.errors import DelegateError, PrepareError
 from gossamer.log import logger
 from gossamer.model import read_model
 from gossamer.model.model import Model
-from gossamer.model.structure import checksum
 from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.builder import build_subgraphs
 from gossamer.runtime.cancellation import Cancellation
@@ -203,10 +202,14 @@ class Engine:
         if self._default is None:
             return None
         record = self._default.recall(self.source.identity)
-        if not record or checksum(self.source.content, record["structure"]) != record["checksum"]:
+        if not record:
+            return None
+        try:
+            known = KnownGraph(self.source, record, self._default, self.cancellation)
+        except Forgotten:
             return None
         self._may_be_known = False
-        return KnownGraph(self.source, record, self._default, self.cancellation)
+        return known
 
     def _remember(self) -> None:
         """Take down what the next interpreter of this file needs, if everything is as it was made for."""

@@ -14,6 +14,7 @@ from typing import Any
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo
 from gossamer.errors import PrepareError
+from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.node import Call, Node, Shape
@@ -30,7 +31,7 @@ class Graph:
     ``is_entry``: users run it, not only operators of other subgraphs. ``promised``: tensors that signatures name as
     results; delegates leave them, though they may be no outputs.
     ``faults``: what is wrong with its operators, in words; such a subgraph is built but cannot be allocated.
-    ``source``: the file, in which constants are stored; ``identity`` tells it from others, if that is known.
+    ``source``: the file, in which constants are stored; ``dependencies`` tell it from others, if it can be told.
     ``resources`` and ``cancellation``, which may end an invocation, are shared with the other subgraphs.
     ``is_default_path``: see `gossamer.runtime.node.Scope`.
     """
@@ -50,7 +51,7 @@ class Graph:
         promised: Sequence[int] = (),
         faults: Sequence[str] = (),
         source: memoryview | None = None,
-        identity: str | None = None,
+        dependencies: Dependencies | None = None,
         preserve_all_tensors: bool = False,
         is_default_path: bool = False,
     ) -> None:
@@ -71,7 +72,7 @@ class Graph:
         self.source = source
         self.preserve_all_tensors = preserve_all_tensors
         self.is_default_path = is_default_path
-        self._identity = identity
+        self.dependencies = dependencies
         self._stored_tensors = len(tensors)
         self._temporaries_used: dict[int, int] = {}
         for node in nodes:
@@ -85,12 +86,12 @@ class Graph:
 
     @property
     def fingerprint(self) -> str | None:
-        """What decides how nodes are prepared: the file, this subgraph, the shapes of its inputs; ``None`` if that is
-        not all, or the file cannot be told from others."""
-        if self._identity is None:
+        """What decides how nodes are prepared, but for the constants among the ``dependencies``: the file, this
+        subgraph, the shapes of its inputs; ``None`` if that is not all, or the file cannot be told from others."""
+        if self.dependencies is None:
             return None
         return fingerprint_of(
-            self._identity, self.index, [self.tensors[index].shape for index in self.inputs if index >= 0]
+            self.dependencies, self.index, [self.tensors[index].shape for index in self.inputs if index >= 0]
         )
 
     @property
@@ -275,6 +276,6 @@ def already_running(index: int, thread: int | None) -> str:
     return f"subgraph {index} is already running: another thread is in invoke; use clone()"
 
 
-def fingerprint_of(identity: str, index: int, shapes: list[Shape]) -> str:
-    """See `Graph.fingerprint`: the identity of the file, the subgraph, the shapes of its inputs."""
-    return f"{identity} {index} {shapes}"
+def fingerprint_of(dependencies: Dependencies, index: int, shapes: list[Shape]) -> str:
+    """See `Graph.fingerprint`: the file and its structure, the subgraph, the shapes of its inputs."""
+    return f"{dependencies.key} {index} {shapes}"

@@ -31,6 +31,7 @@ class Inlined(CalleeInfo):
     def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape]) -> None:
         self.resources: Resources = subgraph.resources
         self.cancellation = subgraph.cancellation
+        self.dependencies = subgraph.dependencies
         self._subgraph = subgraph
         self._read = {*subgraph.outputs}
         nodes = [copy(subgraph.nodes[number]) for number in subgraph.original_plan]
@@ -55,7 +56,11 @@ class Inlined(CalleeInfo):
     def constant(self, tensor: TensorInfo) -> NDArray[Any] | None:
         """See `CalleeInfo.constant`."""
         known = self.tensors[tensor.index]
-        return known.array() if known.is_constant else None
+        if not known.is_constant:
+            return None
+        if self.dependencies is not None:
+            self.dependencies.add(known.buffer)
+        return known.array()
 
     # The scope of the nodes.
 

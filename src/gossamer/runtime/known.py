@@ -4,7 +4,7 @@ When a file has been read, verified, prepared and given to the default delegate,
 know again, then the tensors that go in and out are all that a later process needs. `record_of` takes them down as plain
 values; `KnownGraph` runs by them. Whoever asks for more gets the model as it is otherwise made (`Engine`).
 
-A file is known by its identity, and by a checksum of all that the reader and the verifier look at (`structure`).
+A file is known by its identity, and by a checksum of all that the reader and the verifier look at (`Dependencies`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gossamer.dtypes import NO_ARENA
 from gossamer.errors import CancelledError, InvokeError
 from gossamer.model.model import Model
 from gossamer.model.reader import ModelFile
-from gossamer.model.structure import checksum, structure
+from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime import arenas
@@ -47,7 +47,7 @@ class Forgotten(Exception):
 
 def record_of(model: Model, made: Sequence[Subgraph], delegate: Delegate) -> dict[str, Any] | None:
     """What `KnownGraph` needs of a model that is allocated, as plain values; ``None`` if it could not run that way."""
-    if len(made) != 1 or model.source is None:
+    if len(made) != 1:
         return None
     (subgraph,) = made
     delegation, nodes = subgraph.delegation, subgraph.planned_nodes
@@ -65,10 +65,12 @@ def record_of(model: Model, made: Sequence[Subgraph], delegate: Delegate) -> dic
         return None
     if any(tensors[index].shape != model.subgraphs[0].tensors[index].shape for index in inputs):
         return None
-    parts = structure(model)
+    dependencies = subgraph.dependencies
+    if dependencies is None or not dependencies.are_unchanged():
+        return None
     return {
-        "structure": parts,
-        "checksum": checksum(model.source, parts),
+        "structure": dependencies.structure,
+        "checksum": dependencies.checksum,
         "tensors": {index: _values_of(tensor.stored) for index, tensor in tensors.items() if tensor.stored is not None},
         "inputs": subgraph.inputs,
         "outputs": subgraph.outputs,
@@ -119,12 +121,16 @@ class KnownGraph:
     def __init__(
         self, file: ModelFile, record: Mapping[str, Any], delegate: Delegate, cancellation: Cancellation
     ) -> None:
+        """Raises `Forgotten` if the structure of the file is not that of the record."""
+        dependencies = Dependencies(file.content, file.identity, record["structure"])
+        if dependencies.checksum != record["checksum"]:
+            raise Forgotten
         self.cancellation = cancellation
         self.inputs: tuple[int, ...] = record["inputs"]
         self.outputs: tuple[int, ...] = record["outputs"]
         self.tensors = {index: _tensor_of(index, *values) for index, values in record["tensors"].items()}
         self._delegate = delegate
-        self._partition = _Partition(file, record, self)
+        self._partition = _Partition(file, record, self, dependencies)
         self._kernel: DelegateKernel | None = None
         self.sole: DelegateKernel | None = None
         """See `Executor.sole`."""
@@ -204,10 +210,13 @@ class _Partition(PartitionPrepareContext, PartitionInvokeContext):
 
     subgraph_index = 0
 
-    def __init__(self, file: ModelFile, record: Mapping[str, Any], graph: KnownGraph) -> None:
+    def __init__(
+        self, file: ModelFile, record: Mapping[str, Any], graph: KnownGraph, dependencies: Dependencies
+    ) -> None:
         tensors = graph.tensors
         self.source = file.content
-        self.fingerprint = fingerprint_of(file.identity, 0, [tensors[index].shape for index in graph.inputs])
+        self.dependencies = dependencies
+        self.fingerprint = fingerprint_of(dependencies, 0, [tensors[index].shape for index in graph.inputs])
         self.inputs = tuple([tensors[index] for index in record["fed"]])
         self.outputs = tuple([tensors[index] for index in record["computed"]])
         self._tensors = tensors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import count
 from typing import Any, NoReturn, Protocol
@@ -14,6 +14,7 @@ from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo
 from gossamer.dtypes import is_packed, type_name
 from gossamer.errors import GossamerError, InvokeError, PrepareError
+from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.cancellation import Cancellation
@@ -124,6 +125,7 @@ class Scope(Protocol):
     resized: bool
     is_default_path: bool
     cancellation: Cancellation
+    dependencies: Dependencies | None
 
     @property
     def graph(self) -> object:
@@ -194,7 +196,11 @@ class _NodeContext(Context):
 
     def constant(self, position: int) -> Array | None:
         tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
-        return tensor.array() if tensor is not None and tensor.is_constant else None
+        if tensor is None or not tensor.is_constant:
+            return None
+        if self.owner.dependencies is not None:
+            self.owner.dependencies.add(tensor.buffer)
+        return tensor.array()
 
     @property
     def resources(self) -> Resources:
@@ -223,6 +229,16 @@ class NodeView(_NodeContext, NodeInfo):
     @property
     def fingerprint(self) -> str | None:
         return self.owner.fingerprint
+
+    @property
+    def dependencies(self) -> Dependencies | None:
+        return self.owner.dependencies
+
+    def stored(self, position: int) -> tuple[Array, Callable[[], object]] | None:
+        tensor = self.tensors_in[position]
+        if tensor is None or not tensor.is_stored:
+            return None
+        return tensor.array(), partial(self.constant, position)
 
     def propagate_shapes(self) -> None:
         self.owner.propagate_shapes()

@@ -80,6 +80,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.resized = False
         self.is_default_path = subgraph.is_default_path
         self.cancellation = subgraph.cancellation
+        self.dependencies = subgraph.dependencies
         self.node = Node(index, self._operator(), 1, subset.inputs, subset.outputs)
         self.node.delegate = delegate
         self._subgraph = subgraph

@@ -12,6 +12,7 @@ from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import Delegate
 from gossamer.dtypes import byte_size, decode_strings, encode_strings, numpy_dtype, type_name
 from gossamer.errors import DelegateError, InvokeError
+from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
 from gossamer.quantization import UNQUANTIZED, Blocks, Quantization
 from gossamer.records import replace
@@ -160,16 +161,14 @@ class Tensor:
         self.allocation_type, self.postponed = self.home, False
         self.buffer = self.objects = self.cached = None
 
-    def find_blocks(self, tensors: Sequence[Tensor]) -> None:
+    def find_blocks(self, tensors: Sequence[Tensor], dependencies: Dependencies | None) -> None:
         """Look up the scales of blocks, which are values of other tensors of the subgraph."""
         quantization = self.quantization
         details = quantization.details
         if not isinstance(details, BlockwiseQuantization):
             return
-        scales, zero_points = (
-            tensors[index].array().reshape(-1) if 0 <= index < len(tensors) and tensors[index].is_stored else None
-            for index in (details.scales, details.zero_points)
-        )
+        scales = _elements(tensors, details.scales, dependencies)
+        zero_points = _elements(tensors, details.zero_points, dependencies)
         if scales is not None and (zero_points is not None or details.zero_points < 0):
             self._quantization = replace(quantization, blocks=Blocks(details.block_size, scales, zero_points))
 
@@ -318,6 +317,20 @@ class Tensor:
             self.buffer[: self.bytes] = dtypes.pack(value, self.type)
         else:
             self.array()[...] = value
+
+
+def _elements(tensors: Sequence[Tensor], index: int, dependencies: Dependencies | None) -> Array | None:
+    """What is stored in the file as the value of a dense tensor. ``None`` if there is no such value, or none of this
+    shape: that is told by who needs it."""
+    tensor = tensors[index] if 0 <= index < len(tensors) else None
+    if tensor is None or not tensor.is_stored or tensor.sparsity is not None:
+        return None
+    if dependencies is not None:
+        dependencies.add(tensor.buffer)
+    try:
+        return tensor.array().reshape(-1)
+    except ValueError:
+        return None
 
 
 def _place(array: Array) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from gossamer import disk_cache
+from gossamer.config import user_directory
 from gossamer.programs import host
 from gossamer.programs.archive import (
     DEFAULT_LIMIT,
@@ -18,7 +19,6 @@ from gossamer.programs.archive import (
     clear_directory,
     prune_directory,
     read_archive,
-    user_directory,
 )
 from gossamer.programs.generator import SHIPPED, generator_version, is_llvm_here
 from gossamer.programs.kernel_file import KernelFile
@@ -176,18 +176,22 @@ def prune(limit: int, as_json: bool) -> None:
 
     With the default limit, that happens by itself.
     """
-    _change(lambda directory: prune_directory(directory, _key_here(), limit, limit), as_json)
+
+    def change(directory: Path) -> None:
+        prune_directory(directory, _key_here(), limit, limit)
+        disk_cache.prune(directory)
+
+    _change(change, as_json)
 
 
 @command.command(cls=Tool, example="gossamer cache clear")
 @json_option
 def clear(as_json: bool) -> None:
-    """Delete the user's archives and plans. Programs that run are not disturbed."""
+    """Delete all that is kept for the user: archives, plans. Programs that run are not disturbed."""
 
     def change(directory: Path) -> None:
         clear_directory(directory)
-        for path in (*_plans(), *_plans(disk_cache.GRAPHS)):
-            path.unlink(missing_ok=True)
+        disk_cache.clear(directory)
 
     _change(change, as_json)
 
@@ -210,9 +214,9 @@ def _archives() -> Iterator[tuple[dict[str, Any], KernelFile | None]]:
             yield {**facts, "target": target, "version": version, "kernels": len(file), "state": state}, file
 
 
-def _plans(kind: str = disk_cache.PLANS) -> tuple[Path, ...]:
+def _plans() -> tuple[Path, ...]:
     directory = user_directory()
-    return tuple(directory.glob(f"*{kind}")) if directory else ()
+    return tuple(directory.glob(f"*{disk_cache.PLANS}")) if directory else ()
 
 
 def _key_here() -> str:

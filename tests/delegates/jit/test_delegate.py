@@ -39,6 +39,7 @@ from gossamer.schema import (
     TensorType,
 )
 from gossamer.targets import Target
+from tests.conftest import HANGS
 from tests.delegates.graphs import chain
 from tests.delegates.jit.running import TARGETS
 from tests.runtime.graphs import ModelMaker
@@ -389,17 +390,21 @@ def test_without_llvmlite_and_kernels_the_warning_says_what_to_install(
     assert message.endswith('compiling needs llvmlite: python -m pip install "gossamer[compile]".')
 
 
-def test_without_llvmlite_a_model_runs_on_what_ships(
-    cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
-) -> None:
+def of_what_ships(graph: KernelGraph, source: memoryview | None, target: Target) -> Any:
+    """What a partition becomes without a compiler, of kernels that a wheel has."""
     from gossamer.codegen.basis import basis
     from gossamer.delegates.jit import compiling as making
 
-    def of_what_ships(graph: KernelGraph, source: memoryview | None, target: Target) -> Any:
-        names = {spec.name for member in target.family() for spec in basis(member)}
-        built, boundaries = making.made_of(graph, source, target, names.__contains__)
-        making.ensure(built.specs.values(), target)
-        return built, boundaries
+    names = {spec.name for member in target.family() for spec in basis(member)}
+    built, boundaries = making.made_of(graph, source, target, names.__contains__)
+    making.ensure(built.specs.values(), target)
+    return built, boundaries
+
+
+def test_without_llvmlite_a_model_runs_on_what_ships(
+    cold: Path, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    from gossamer.delegates.jit import compiling as making
 
     x = np.random.default_rng(0).standard_normal((1, 16, 16, 3)).astype(np.float32)
     with monkeypatch.context() as patch:
@@ -473,6 +478,65 @@ def test_without_llvmlite_only_the_operators_that_lack_a_kernel_are_left_out(
     assert warnings == [f"Machine code is not available, the reference kernels run instead: {claims.refusals[1]}"]
     preview = Interpreter(model_content=chain("ABS", "SIN", "NEG")).preview_delegate(JitDelegate())
     assert dict(preview.refusals) == dict(claims.refusals)
+
+
+REFUSED = """
+import ctypes, logging, sys
+import numpy as np
+from pathlib import Path
+PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
+if ctypes.CDLL(None).prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0):
+    sys.exit(77)
+from gossamer import Interpreter
+from gossamer.programs import host, library
+library.SHIPPED = Path(sys.argv[2])
+logging.basicConfig(level=logging.WARNING)
+assert not host.runs_new_code()
+interpreter = Interpreter(sys.argv[1])
+interpreter.allocate_tensors()
+interpreter.set_tensor(0, np.load(sys.argv[3]))
+interpreter.invoke()
+np.save(sys.argv[3], interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+(kernel,) = interpreter.delegate_kernels()
+assert kernel.program is not None, kernel.failure
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the policy is Linux's")
+@pytest.mark.parametrize("kept", ["shipped", "nothing", "a place", "shipped and a full place"])
+def test_memory_that_must_not_become_executable(
+    cold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+) -> None:
+    from gossamer.delegates.jit import compiling as making
+
+    x = images(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "compiled_of", of_what_ships)
+        expected = run(mobile_net(), x)
+    shipped, model, data = tmp_path / "shipped", tmp_path / "model.tflite", tmp_path / "x.npy"
+    if "ship" in kept:
+        (cold / "kernels").rename(shipped)
+    place = Path("/dev/null/nowhere") if kept in ("shipped", "nothing") else tmp_path / "place"
+    if kept == "shipped and a full place":
+        (place / "kernels" / "lock").mkdir(parents=True)  # which therefore cannot be had
+    model.write_bytes(mobile_net())
+    np.save(data, x)
+    process = subprocess.run(
+        [sys.executable, "-c", REFUSED, model, shipped, data],
+        env={**os.environ, "GOSSAMER_CACHE_DIR": str(place), "GOSSAMER_STRICT": "0"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+    )
+    if process.returncode == 77:
+        pytest.skip("this Linux knows no such policy")
+    if kept == "nothing":
+        assert process.returncode == 1
+        assert "runs compiled kernels only from files: GOSSAMER_CACHE_DIR must name a place" in process.stderr
+    else:
+        assert process.returncode == 0, process.stderr
+        np.testing.assert_allclose(np.load(data), expected, rtol=1e-5)
 
 
 def test_interpreters_of_one_model_share_packed_weights(tmp_path: Path) -> None:

@@ -131,8 +131,8 @@ class Build:
         address = self.address(view)
         if address.base != MODEL or self._model is None or (self._model[0] + address.offset) % _ALIGNMENT == 0:
             return address
-        array = view.buffer.array
-        return address if array is None or not view.is_whole else self.constant(array)
+        array = view.buffer.array if view.is_whole else None
+        return address if array is None else self.constant(array)
 
     def strides(self, view: View) -> tuple[int, ...]:
         """Bytes between elements along each dimension."""
@@ -388,7 +388,7 @@ class Build:
         return name
 
     def _constant(self, buffer: Buffer) -> Place:
-        array = buffer.array
+        array = buffer.memory
         if array is None:
             raise ValueError(f"a buffer {list(buffer.shape)} that no kernel writes")
         size = item_bytes(buffer)
@@ -397,7 +397,7 @@ class Build:
             start = array.ctypes.data
             if self._model[0] <= start and start + array.nbytes <= self._model[1] and start % size == 0:
                 return Place(MODEL, start - self._model[0], strides, array.nbytes)
-        address = self.constant(array)
+        address = self.constant(np.asarray(buffer.array))
         return Place(address.base, address.offset, strides, array.nbytes)
 
     def _draw_border(self, buffer: Buffer, place: Place) -> None:

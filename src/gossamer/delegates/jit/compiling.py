@@ -11,9 +11,8 @@ from gossamer.codegen.build import BASIC, PASSES, Built, Passes, build, without
 from gossamer.codegen.commands import AtHand, NotAtHand
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import boundary, item_bytes
-from gossamer.codegen.library import ensure, enter, not_compiled, walker
+from gossamer.codegen.library import can_compile, ensure, enter, not_compiled, walker
 from gossamer.errors import CompileError
-from gossamer.programs.generator import is_llvm_here
 from gossamer.programs.library import kernel_library
 from gossamer.targets import Target
 
@@ -47,16 +46,22 @@ def built_of(
 
 def compiled_of(graph: KernelGraph, source: memoryview | None, target: Target) -> Made:
     """The same with every kernel in the library. Raises `CompileError`."""
-    if not is_llvm_here():
-        return made_of(graph, source, target, in_library(target))
-    made = built_of(graph, source, target)
-    ensure(made[0].specs.values(), target)
-    return made
+    if can_compile(target):
+        made = built_of(graph.copied(), source, target)
+        try:
+            ensure(made[0].specs.values(), target)
+            return made
+        except CompileError:
+            if can_compile(target):
+                raise
+    return made_of(graph, source, target, in_library(target))
 
 
 def made_again(graph: KernelGraph, source: memoryview | None, target: Target) -> Made:
     """What `compiled_of` has made, without looking for kernels that can be compiled. Raises as that does."""
-    return built_of(graph, source, target) if is_llvm_here() else made_of(graph, source, target, in_library(target))
+    return (
+        built_of(graph, source, target) if can_compile(target) else made_of(graph, source, target, in_library(target))
+    )
 
 
 def in_library(target: Target) -> AtHand:

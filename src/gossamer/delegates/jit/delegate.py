@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer import disk_cache
 from gossamer.arrays import NDArray
-from gossamer.config import is_strict
+from gossamer.config import is_strict, user_directory
 from gossamer.delegates.delegate import (
     Delegate,
     DelegateFlags,
@@ -23,9 +23,9 @@ from gossamer.delegates.delegate import (
 )
 from gossamer.errors import CompileError, InvokeError
 from gossamer.log import logger
+from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs import host, plans
-from gossamer.programs.archive import user_directory
 from gossamer.programs.generator import is_llvm_here, plan_version
 from gossamer.programs.library import kernel_library
 from gossamer.programs.program import (
@@ -54,28 +54,36 @@ MOST_SHAPES = 4
 _weights: WeakValueDictionary[Any, host.Memory] = WeakValueDictionary()
 """Packed weights, as long as a program holds them."""
 
+_sources: WeakKeyDictionary[host.Memory, memoryview | None] = WeakKeyDictionary()
+"""What they were packed from, which therefore lives as long: other bytes are not at that address."""
+
 
 class Known:
     """What is known of a graph: by node, why not to claim it (``None``: claim it); by partition, what became of it.
 
-    It lasts as long as the fingerprint that it is kept under. Without one it is forgotten.
+    It lasts as long as the fingerprint that it is kept under, and the constants that it depends on. Without a
+    fingerprint it is forgotten.
     """
 
-    def __init__(self, target: Target, fingerprint: str | None) -> None:
+    def __init__(self, target: Target, fingerprint: str | None, dependencies: Dependencies | None) -> None:
         self._directory = user_directory() if fingerprint is not None else None
         self._key = _key(target, fingerprint)
         found = disk_cache.load(self._directory, self._key)
+        if dependencies is None or not dependencies.include(found.get("constants", {})):
+            found = {}
         self.refusals: dict[int, str | None] = found.get("refusals", {})
         self.programs: dict[Any, Any] = found.get("programs", {})
 
-    def save(self) -> None:
-        """Keep it for the next process."""
-        disk_cache.save(self._directory, self._key, {"refusals": self.refusals, "programs": self.programs})
+    def save(self, dependencies: Dependencies | None) -> None:
+        """Keep it for the next process, unless the file has changed since it was looked at."""
+        if dependencies is not None and dependencies.are_unchanged():
+            values = {"refusals": self.refusals, "programs": self.programs, "constants": dependencies.constants}
+            disk_cache.save(self._directory, self._key, values)
 
 
 def _key(target: Target, of: str | None) -> str:
     # Without a compiler, programs consist of the kernels that there are; once there is one, they are made again.
-    compiler = "llvm" if is_llvm_here() else "none"
+    compiler = "llvm" if is_llvm_here() and kernel_library(target).runs_new_kernels else "none"
     return f"{plan_version()}\n{target.name}\n{compiler}\n{of}"
 
 
@@ -105,7 +113,7 @@ class JitDelegate(Delegate):
         self.target = target
         self.num_threads = num_threads
         self._has_warned = False
-        self._known: dict[str | None, Known] = {}
+        self._known: WeakKeyDictionary[Dependencies, dict[str, Known]] = WeakKeyDictionary()
         self._calls: Calls | None = None
         self._parts: WeakKeyDictionary[Any, Parts] = WeakKeyDictionary()
         self._drafts: WeakKeyDictionary[Partition, Draft] = WeakKeyDictionary()
@@ -113,7 +121,7 @@ class JitDelegate(Delegate):
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
         fingerprint = node.fingerprint
-        known = self.known(fingerprint)
+        known = self.known(node)
         if node.node_index not in known.refusals or fingerprint is None:
             from gossamer.delegates.jit.lowered import Calls
             from gossamer.delegates.jit.parts import Parts
@@ -132,7 +140,9 @@ class JitDelegate(Delegate):
         """
         if self.plan(partition) is not None:
             return {}
-        if is_llvm_here():
+        from gossamer.codegen.library import can_compile
+
+        if can_compile(self.target):
             return {}
         from gossamer.delegates.jit.compiling import in_library, made_of, unavailable
         from gossamer.delegates.jit.parts import Draft, Parts
@@ -166,16 +176,20 @@ class JitDelegate(Delegate):
         """What is known of a partition with these shapes, if its kernels are at hand; see `JitKernel.prepare`."""
         if partition.fingerprint is None or any(tensor.is_dynamic for tensor in partition.inputs):
             return None  # such a tensor is written by another delegate, and not always with the same shape
-        plan: dict[str, Any] | None = self.known(partition.fingerprint).programs.get(key_of(partition))
+        plan: dict[str, Any] | None = self.known(partition).programs.get(key_of(partition))
         if plan is None or kernel_library(self.target).missing((*plan["plan"][0], walker_name(self.target))):
             return None
         return plan
 
-    def known(self, fingerprint: str | None) -> Known:
-        """What is known of the graph with this fingerprint."""
-        found = self._known.get(fingerprint)
+    def known(self, of: NodeInfo | Partition) -> Known:
+        """What is known of the graph of a node or a partition."""
+        fingerprint, dependencies = of.fingerprint, of.dependencies
+        if fingerprint is None or dependencies is None:
+            return Known(self.target, None, None)
+        graphs = self._known.setdefault(dependencies, {})
+        found = graphs.get(fingerprint)
         if found is None:
-            found = self._known[fingerprint] = Known(self.target, fingerprint)
+            found = graphs[fingerprint] = Known(self.target, fingerprint, dependencies)
         return found
 
     def create_kernel(self, partition: Partition) -> DelegateKernel:
@@ -303,14 +317,14 @@ class JitKernel(DelegateKernel):
         constants = self._built.constants.tobytes()
         # Kept is what would be made again: not outputs that are constants.
         if not any(tensor.is_constant for tensor in ctx.outputs):
-            known = self._delegate.known(ctx.fingerprint)
+            known = self._delegate.known(ctx)
             known.programs[key_of(ctx)] = {
                 "plan": plans.plain(self._built.plan),
                 "constants": constants,
                 "boundaries": [tuple(boundary) for boundary in boundaries],
                 "shapes": [tensor.shape for tensor in ctx.outputs],
             }
-            known.save()
+            known.save(ctx.dependencies)
             self.is_known = ctx.fingerprint is not None
         plan, self._built = self._built.plan, None  # which is large, and can be made again
         self._start(ctx, plan, constants, boundaries)
@@ -318,20 +332,24 @@ class JitKernel(DelegateKernel):
     def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> None:
         memory = host.Memory(max(len(constants), 1))
         memory.view()[: len(constants)] = constants
-        model = np.frombuffer(ctx.source, np.uint8).ctypes.data if ctx.source is not None else 0
-        # Interpreters of one model share its packed weights. Who holds them holds the bytes that they were made of, so
-        # other bytes are not at that address.
+        model = _address(ctx.source)
         of = ctx.fingerprint or (model, len(ctx.source or b""))
         key = (of, ctx.node_numbers, self.target, crc32(plan.words.tobytes()))
+        # Interpreters of one model share its packed weights. Those that map the file again look whether they would be
+        # the same: it may have been edited since.
         weights = _weights.get(key)
-        shared = {CONSTANTS: memory} if weights is None else {CONSTANTS: memory, WEIGHTS: weights}
+        is_packed = weights is not None and _address(_sources[weights]) == model
+        shared = {CONSTANTS: memory, WEIGHTS: weights} if weights is not None and is_packed else {CONSTANTS: memory}
         self.program = Program(plan, kernel_library(self.target), self.target, shared)
         self.program.bind(MODEL, model)
-        if weights is None:
+        if not is_packed:
             # What was packed need not stay in memory twice, if it can be read again: a file that is mapped.
             self.program.pack(self._delegate.num_threads, release=ctx.fingerprint is not None)
-            if WEIGHTS in self.program.memory:
-                _weights[key] = self.program.memory[WEIGHTS]
+            packed = self.program.memory.get(WEIGHTS)
+            if packed is not None and weights is not None and np.array_equal(packed.view(), weights.view()):
+                self.program.bind(WEIGHTS, weights)
+            elif packed is not None:
+                _weights[key], _sources[packed] = packed, ctx.source
         tensors = {tensor.index: tensor for tensor in (*ctx.inputs, *ctx.outputs)}
         self._tensors = [(tensors[index], base, size) for index, base, size in boundaries if index in tensors]
         self._bound = [None] * len(self._tensors)
@@ -396,6 +414,10 @@ def _key_for_shapes(partition: Partition) -> Any:
     if partition.fingerprint is None and any(one.is_constant and not one.is_stored for one in partition.inputs):
         return None  # a value that some operator has worked out, perhaps from shapes
     return partition.fingerprint, key_of(partition)
+
+
+def _address(source: memoryview | None) -> int:
+    return 0 if source is None else np.frombuffer(source, np.uint8).ctypes.data
 
 
 def _shapes(partition: Partition) -> list[Shape] | None:

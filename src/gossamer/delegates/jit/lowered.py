@@ -8,7 +8,7 @@ from gossamer.codegen.graph import KernelGraph, seen
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
-from gossamer.views import Buffer, View
+from gossamer.views import Buffer, Stored, View
 
 MOST_CALLED, MOST_AGAIN = 100_000, 1_000
 """Nodes that are lowered because others call their subgraphs: in all, and for one node of subgraphs called before."""
@@ -70,6 +70,13 @@ class Lowered:
                 buffer = Buffer(tensor.shape, tensor.type, -1, array)
             known = self.values[tensor.index] = buffer.view()
         self.read[tensor.index] = known
+        return known
+
+    def stored(self, tensor: TensorInfo, memory: Array, look: Callable[[], object]) -> View:
+        """A constant of the file; see `NodeInfo.stored`."""
+        known = self.values.get(tensor.index)
+        if known is None:
+            known = self.values[tensor.index] = Stored(tensor.shape, tensor.type, memory, look).view()
         return known
 
     def finish(self, outputs: Iterable[TensorInfo]) -> KernelGraph:

@@ -109,6 +109,9 @@ class GraphLowering(Lowering):
         self.require_elements(tensor)
         if tensor.sparsity is not None:
             self.refuse(f"input {position} is sparse")
+        stored = self._node.stored(position)
+        if stored is not None:
+            return self._lowered.stored(tensor, *stored)
         return self._lowered.value(tensor, self._node.constant(position))
 
     def optional_value(self, position: int) -> View | None:
@@ -239,8 +242,8 @@ class GraphLowering(Lowering):
             return x
         if type == TensorType.FLOAT32 and x.type == TensorType.FLOAT16 and x.is_constant and x.is_whole:
             return self.reshape(Widened(x.buffer).view(), x.shape)
-        array = x.buffer.array
-        if array is not None and x.is_whole and np.can_cast(array.dtype, numpy_dtype(type), "safe"):
+        array = x.buffer.array if x.is_whole else None
+        if array is not None and np.can_cast(array.dtype, numpy_dtype(type), "safe"):
             return self.array(array.astype(numpy_dtype(type)).reshape(x.shape), type)
         return self.map(0, x, type=type)
 
