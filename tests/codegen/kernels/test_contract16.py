@@ -14,7 +14,7 @@ from gossamer.codegen.kernels.outputs import Rescaled, Rounding
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.push import Push
 from gossamer.errors import CompileError
-from gossamer.quantization import round_half_away, rounding_divide_by_pot, saturating_rounding_doubling_high_mul
+from gossamer.quantization import high_mul, round_half_away, rounding_divide_by_pot
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, guarded, on_every_target, place, run
 
@@ -68,11 +68,11 @@ def rescaled(rounding: Rounding, sums: np.ndarray, numbers: np.ndarray) -> np.nd
 def added(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """What `ADDED` makes of two tensors."""
     terms = [
-        rounding_divide_by_pot(saturating_rounding_doubling_high_mul(value.astype(np.int64) << left, multiplier), right)
+        rounding_divide_by_pot(high_mul(value.astype(np.int64) << left, multiplier), right)
         for value, (_, left, multiplier, right) in ((x, SCALES[0]), (y, SCALES[1]))
     ]
     multiplier, left, right, zero, low, high = TO.astype(np.int64)
-    total = rounding_divide_by_pot(saturating_rounding_doubling_high_mul(sum(terms) << left, multiplier), right)
+    total = rounding_divide_by_pot(high_mul(sum(terms) << left, multiplier), right)
     return np.clip(total + zero, low, high).astype(np.int16)
 
 
