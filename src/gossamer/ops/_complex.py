@@ -14,3 +14,8 @@ def parts(graph: Lowering, position: int) -> tuple[View, View]:
     axis = len(x.shape)
     real, imaginary = (graph.reshape(pairs.slice(axis, at, 1), x.shape) for at in range(2))
     return real, imaginary
+
+
+def joined(graph: Lowering, pairs: View) -> View:
+    """Pairs of float32 [..., 2], the real part first, as complex64 [...]."""
+    return graph.kernel("bitcast", pairs, shape=pairs.shape[:-1], type=TensorType.COMPLEX64)
