@@ -57,6 +57,7 @@ from gossamer.codegen.kernels.resize import ResizeBilinear, ResizeNearest
 from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.scan import Scan
+from gossamer.codegen.kernels.scatter import Scatter
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
 from gossamer.codegen.kernels.strassen import Strassen, StrassenInput, StrassenOutput, StrassenWeights
@@ -167,6 +168,8 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield ResizeNearest(isa)
     yield ResizeBilinear(isa)
     yield from (Scan(isa, exclusive) for exclusive in (False, True))
+    yield Scatter(isa, "f32", "add")
+    yield Scatter(isa, "i8", "set")
     yield TopK(isa)
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))

@@ -55,6 +55,7 @@ from gossamer.codegen.kernels.reduce import Reduce, Reduction
 from gossamer.codegen.kernels.scale import ScaleRows, runs
 from gossamer.codegen.kernels.scan import TYPES as SCANNED
 from gossamer.codegen.kernels.scan import Scan
+from gossamer.codegen.kernels.scatter import COMBINES, Scatter, known_as
 from gossamer.codegen.kernels.strassen import StrassenOutput
 from gossamer.codegen.kernels.tile_contract import SUMS, TileGemm, WithTiles
 from gossamer.codegen.kernels.topk import TopK
@@ -197,6 +198,9 @@ def _movements(target: Target) -> Iterator[KernelSpec]:
         for index_bits, clamps, puts in product((16, 32, 64), (False, True), (False, True)):
             yield Gather(isa, bits, index_bits, clamps, puts)
     yield from (Scan(isa, exclusive, type) for exclusive, type in product((False, True), SCANNED))
+    for type, combine in product(ELEMENT_OF.values(), COMBINES):
+        if combine not in ("add", "mul") or type != "bool":
+            yield Scatter(isa, known_as(type, combine), combine)
     for type in NUMBERS:
         yield Nonzero(isa, type)
         if type != "f64":

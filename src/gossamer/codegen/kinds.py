@@ -226,6 +226,10 @@ def _softmax(node: Kernel) -> int:
     return 6 * node.y.size
 
 
+def _scattered(node: Kernel) -> int:
+    return 0 if node.settings["combine"] == "set" else node.operands[0].size
+
+
 def _of_rows(rows: Rows) -> Geometry:
     return rows.border
 
@@ -355,6 +359,7 @@ _LISTED = (
         lies="rows",
     ),
     Kind("scan", ("x",), ("axis", "exclusive", "reverse"), _reduce, lies="anywhere"),
+    Kind("scatter", ("x", "places"), ("combine", "skips"), _scattered, lies="rows"),
     Kind("softmax", ("x",), tuple, _softmax, lies="rows"),
     Kind("softmax16", ("x", "scale", "exponentials", "reciprocals"), flops=_softmax, lies="rows"),
     Kind("strassen", _CONTRACTION, Geometry, _convolution, window=_PLAIN, lies="rows"),

@@ -164,6 +164,22 @@ class Lowering(Context, ABC):
         """Overwrite a box of a copy that was made before: where an index vector says, or the nearest where it fits."""
 
     @abstractmethod
+    def scatter(
+        self,
+        x: View,
+        places: View,
+        into: View,
+        combine: Literal["set", "add", "mul", "max", "min"],
+        *,
+        skips: bool = False,
+    ) -> None:
+        """Combine rows of ``x`` [n, columns] with rows of a copy [rows, columns] that was made before, in order.
+
+        ``places`` [n], int32, are the numbers of these rows. One that is negative or not less than rows is a fault when
+        the kernel runs; with ``skips``, its row is left out.
+        """
+
+    @abstractmethod
     def push(self, variable: View, newest: View) -> None:
         """Move the last dimension of all of a variable on by one, and put elements at its end: after everything stated
         so far has read it, and before what follows."""

@@ -203,6 +203,18 @@ class GraphLowering(Lowering):
         boxes = Boxes(tuple(range(len(box.shape))), box.shape, clamps=True)
         self._graph.kernels.append(Kernel("put", [box, vector], into, boxes, origin=(self._origin,)))
 
+    def scatter(
+        self,
+        x: View,
+        places: View,
+        into: View,
+        combine: Literal["set", "add", "mul", "max", "min"],
+        *,
+        skips: bool = False,
+    ) -> None:
+        settings = {"combine": combine, "skips": skips}
+        self._graph.kernels.append(Kernel("scatter", [x, places], into, settings, origin=(self._origin,)))
+
     def push(self, variable: View, newest: View) -> None:
         self._graph.kernels.append(Kernel("push", [newest], variable, origin=(self._origin,)))
 
