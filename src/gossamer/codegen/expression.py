@@ -264,12 +264,12 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function(
         1,
         {
-            "float": lambda f, x: f.intrinsic("llvm.fabs", x),
+            **dict.fromkeys(("float", "double"), lambda f, x: f.intrinsic("llvm.fabs", x)),
             "signed": lambda f, x: f.select(f.compare("slt", x, 0), _negated(f, x), x),
         },
     ),
     "neg": Function(1, {"float": lambda f, x: -x, "signed": _negated}),
-    "sign": Function(1, {"float": _sign, "signed": _sign_of_integer}),
+    "sign": Function(1, {"float": _sign, "double": _sign, "signed": _sign_of_integer}),
     "square": Function(1, {kind: (lambda f, x, e=e: e(f, x, x)) for kind, e in _arithmetic("mul").items()}),
     "sqrdiff": Function(
         2,
@@ -302,7 +302,7 @@ FUNCTIONS: dict[str, Function] = {
     "roundaway": _of_floats(1, lambda f, x: f.intrinsic("llvm.round", x)),
     "rsqrt": _of_floats(1, lambda f, x: 1.0 / f.intrinsic("llvm.sqrt", x)),
     "sin": _of_floats(1, floats.sin),
-    "sqrt": _of_floats(1, lambda f, x: f.intrinsic("llvm.sqrt", x)),
+    "sqrt": Function(1, dict.fromkeys(("float", "double"), lambda f, x: f.intrinsic("llvm.sqrt", x))),
     "tanh": _of_floats(1, floats.tanh),
     **{f"quantize{target}": _quantize(target) for target in ("i8", "u8", "i16")},
     # Comparisons, logic, bits

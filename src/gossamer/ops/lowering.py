@@ -74,6 +74,10 @@ class Lowering(Context, ABC):
     def value(self, position: int) -> View:
         """An input. Refused if it was left out, is a variable, or of a type that has no numbers."""
 
+    @abstractmethod
+    def pairs(self, position: int) -> View:
+        """An input of complex numbers [...] as their parts: float32 or float64, [..., 2], the real one first."""
+
     def floats(self, *positions: int) -> tuple[View, ...]:
         """Several inputs. Refused unless all are float32."""
         for position in positions:

@@ -41,6 +41,7 @@ def built_of(
     boundaries = tuple(
         Boundary(index, boundary(index), item_bytes(buffer) * math.prod(buffer.shape))
         for index, buffer in (graph.inputs | graph.outputs).items()
+        if 0 not in buffer.shape
     )
     return build(graph, target, _range(source), passes, at_hand), boundaries
 

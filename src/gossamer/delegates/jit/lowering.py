@@ -12,6 +12,7 @@ from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import parameters_of, type_of
 from gossamer.codegen.graph import Boxes, Kernel, Quantized, broadcast_shape
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
+from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
 from gossamer.delegates.jit.lowered import Lowered, Refused
@@ -60,20 +61,27 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
             raise Refused(f'the quantization of "{tensor.name}" is none of {type_name(tensor.type)}')
     if is_computed or function is None:
         return  # prepare has done it
-    builder = GraphLowering(node, lowered)
-    for tensor in node.outputs:
-        if tensor.index >= 0:
-            builder.require_elements(tensor)
+    outputs = [tensor for tensor in node.outputs if tensor.index >= 0]
+    has_state = any(tensor is not None and tensor.is_variable for tensor in node.inputs)
+    is_empty = bool(outputs) and all(0 in tensor.shape for tensor in outputs) and not has_state
+    builder = GraphLowering(node, lowered, is_empty)
+    for tensor in outputs:
+        builder.require_elements(tensor)
+    before = len(lowered.graph.kernels)
     function(builder)
-    for tensor in node.outputs:
-        if tensor.index >= 0 and tensor.index not in lowered.values:
+    for tensor in outputs:
+        if tensor.index not in lowered.values:
             raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
+    if is_empty:  # there is nothing to compute, but something may be wrong
+        if any(kind_of(kernel).checks for kernel in lowered.graph.kernels[before:]):
+            builder.refuse(f'"{outputs[0].name}" has no elements')
+        del lowered.graph.kernels[before:]
 
 
 class GraphLowering(Lowering):
     """See `Lowering`."""
 
-    def __init__(self, node: NodeInfo, lowered: Lowered) -> None:
+    def __init__(self, node: NodeInfo, lowered: Lowered, is_empty: bool = False) -> None:
         super().__init__(
             node.op,
             node.version,
@@ -87,14 +95,15 @@ class GraphLowering(Lowering):
         self.data = node.data
         self._node = node
         self._lowered = lowered
+        self._is_empty = is_empty
         self._graph = lowered.graph
         self._origin = f"{node.op.name} {node.node_index}"
         if lowered.subgraph is not None:
             self._origin += f" of subgraph {lowered.subgraph}"
 
     def require_elements(self, tensor: TensorInfo) -> None:
-        """Refuse a tensor without elements."""
-        if 0 in tensor.shape:
+        """Refuse a tensor without elements, unless nothing that the node writes has any."""
+        if 0 in tensor.shape and not self._is_empty:
             self.refuse(f'"{tensor.name}" has no elements')
 
     def value(self, position: int) -> View:
@@ -107,6 +116,16 @@ class GraphLowering(Lowering):
         if tensor.sparsity is not None:
             self.refuse(f"input {position} is sparse")
         return self._lowered.value(tensor, self._node.constant(position))
+
+    def pairs(self, position: int) -> View:
+        tensor, value = self.input(position), self._node.constant(position)
+        if tensor.type != TensorType.COMPLEX128:
+            return self.kernel("bitcast", self.value(position), shape=(*tensor.shape, 2), type=TensorType.FLOAT32)
+        # What has 16 bytes no kernel moves; so nobody knows the tensor otherwise.
+        self.require_elements(tensor)
+        if value is not None:
+            return self.array(value.view(np.float64).reshape(*tensor.shape, 2))
+        return self._lowered.input(tensor, (*tensor.shape, 2), TensorType.FLOAT64)
 
     def optional_value(self, position: int) -> View | None:
         return None if self.optional(position) is None else self.value(position)
