@@ -61,6 +61,7 @@ from gossamer.codegen.kernels.scatter import Scatter
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
 from gossamer.codegen.kernels.strassen import Strassen, StrassenInput, StrassenOutput, StrassenWeights
+from gossamer.codegen.kernels.suppress import Suppress
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
 from gossamer.codegen.kernels.topk import TopK
 from gossamer.codegen.kernels.turns import Statement, Turns
@@ -170,6 +171,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Scan(isa, exclusive) for exclusive in (False, True))
     yield Scatter(isa, "f32", "add")
     yield Scatter(isa, "i8", "set")
+    yield from (Suppress(isa, soft) for soft in (False, True))
     yield TopK(isa)
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))

@@ -365,6 +365,13 @@ _LISTED = (
     Kind("softmax", ("x",), tuple, _softmax, lies="rows"),
     Kind("softmax16", ("x", "scale", "exponentials", "reciprocals"), flops=_softmax, lies="rows"),
     Kind("strassen", _CONTRACTION, Geometry, _convolution, window=_PLAIN, lies="rows"),
+    Kind(
+        "suppress",
+        ("boxes", "scores", "score_threshold", "iou_threshold", "decay?"),
+        ("repeats",),
+        lies="rows",
+        checks=True,
+    ),
     Kind("topk", ("x",)),
     Kind("conv3d", _CONTRACTION, ("stride", "dilation"), _convolution, epilogue="floats", extras=1, lies="rows"),
     Kind(
