@@ -51,6 +51,7 @@ from gossamer.codegen.kernels.quantized_winograd import (
     QuantizedWinogradProduct,
     QuantizedWinogradWeights,
 )
+from gossamer.codegen.kernels.random import Random
 from gossamer.codegen.kernels.reduce import Reduce
 from gossamer.codegen.kernels.repeat import Repeat
 from gossamer.codegen.kernels.resize import ResizeBilinear, ResizeNearest
@@ -171,6 +172,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Scan(isa, exclusive) for exclusive in (False, True))
     yield Scatter(isa, "f32", "add")
     yield Scatter(isa, "i8", "set")
+    yield from (Random(isa, algorithm) for algorithm in ("philox", "threefry"))
     yield from (Suppress(isa, soft) for soft in (False, True))
     yield TopK(isa)
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))

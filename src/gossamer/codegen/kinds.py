@@ -349,6 +349,7 @@ _LISTED = (
         window=replace(_NAMED, stored=False),
         lies="rows",
     ),
+    Kind("random", ("state",), ("algorithm",)),
     Kind("reduce", ("x",), tuple, _reduce, epilogue="floats", lies="rows", reduced=lambda settings: settings[1]),
     Kind("resize", ("x",), ("rows", "columns"), _resize, lies="rows"),
     Kind(
