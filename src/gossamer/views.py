@@ -63,6 +63,14 @@ class Widened(Buffer):
         return self._wide
 
 
+class State(Buffer):
+    """What an operator keeps from one run to the next: an array, which programs read and write where it lies."""
+
+    def __init__(self, memory: NDArray[Any], number: int) -> None:
+        super().__init__(memory.shape, TensorType[memory.dtype.name.upper()], number)
+        self.memory = memory
+
+
 @record(frozen=True, eq=False, slots=True)
 class View:
     """Elements of a buffer under a shape: element (i, j, ...) is number ``offset + i * strides[0] + ...`` of it.

@@ -95,6 +95,11 @@ class Lowering(Context, ABC):
         """A variable tensor among the inputs, as it is before the node runs; see `update`."""
 
     @abstractmethod
+    def state(self, array: Array) -> View:
+        """What the operator keeps from one run to the next: the array itself, which `copy` may write and its reference
+        kernel shares. `prepare` has made it. Refused where another subgraph is a part of this one."""
+
+    @abstractmethod
     def constant(self, position: int) -> Array | None:
         """The value of an input if it is known now, else ``None``."""
 

@@ -9,10 +9,14 @@ from gossamer.delegates.delegate import NodeInfo
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, Shape, View
+from gossamer.views import Buffer, Shape, State, View
 
 MOST_CALLED, MOST_AGAIN = 100_000, 1_000
 """Nodes that are lowered because others call their subgraphs: in all, and for one node of subgraphs called before."""
+
+
+STATES = 1 << 32
+"""Numbers from here on are, among the inputs of a graph, not of tensors but of what operators keep."""
 
 
 class Refused(Exception):
@@ -64,6 +68,7 @@ class Lowered:
                 known = self.input(tensor, tensor.shape, tensor.type)
             else:
                 known = self.values[tensor.index] = Buffer(tensor.shape, tensor.type, -1, array).view()
+        self.read[tensor.index] = known
         return known
 
     def input(self, tensor: TensorInfo, shape: Shape, type: TensorType) -> View:
@@ -75,6 +80,12 @@ class Lowered:
             buffer = self.graph.inputs[tensor.index] = Buffer(shape, type, tensor.index)
             known = self.values[tensor.index] = buffer.view()
         self.read[tensor.index] = known
+        return known
+
+    def state(self, array: Array, number: int) -> View:
+        """See `gossamer.ops.lowering.Lowering.state`; numbers are from `STATES` on."""
+        buffer = self.graph.inputs[number] = State(array, number)
+        known = self.values[number] = self.read[number] = buffer.view()
         return known
 
     def finish(self, outputs: Iterable[TensorInfo]) -> KernelGraph:

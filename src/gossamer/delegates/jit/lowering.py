@@ -15,7 +15,7 @@ from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
 from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
-from gossamer.delegates.jit.lowered import Lowered, Refused
+from gossamer.delegates.jit.lowered import STATES, Lowered, Refused
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
@@ -136,6 +136,11 @@ class GraphLowering(Lowering):
             self.refuse(f"input {position} is no variable")
         self.require_elements(tensor)
         return self._lowered.value(tensor, None)
+
+    def state(self, array: Array) -> View:
+        if self._lowered.subgraph is not None:
+            self.refuse("it keeps something from one call to the next")
+        return self._lowered.state(array, STATES + self._node.node_index)
 
     def constant(self, position: int) -> Array | None:
         return self._node.constant(position)
