@@ -340,6 +340,8 @@ FUNCTIONS: dict[str, Function] = {
     "requant": Function(3, {"signed": fixed_point.requantized}, bits=32),
     "requantup": Function(3, {"signed": fixed_point.requantized_up}, bits=32),
     "requant64": Function(3, {"signed": fixed_point.requantized_64}, "i32", bits=64),
+    "invsqrt": Function(1, {"signed": lambda f, x: fixed_point.inverse_square_root(f, x)[0]}, bits=32),
+    "invsqrtexponent": Function(1, {"signed": lambda f, x: fixed_point.inverse_square_root(f, x)[1]}, bits=32),
     "roundi32": Function(1, dict.fromkeys(("float", "double"), fixed_point.rounded("llvm.roundeven")), "i32"),
     "roundawayi32": Function(1, dict.fromkeys(("float", "double"), fixed_point.rounded("llvm.round")), "i32"),
     "roundshift": Function(2, {"signed": fixed_point.rounding_shift}, bits=32),

@@ -23,13 +23,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.dtypes import type_name
+from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.ops._gather import slices
 from gossamer.ops._resize import prepare_resize, resized_shape
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ResizeBilinearOptions
+from gossamer.views import View
 
 TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
 ONE = 1024  # position 1.0 in the integer kernels
@@ -127,6 +129,9 @@ def _eleven_bit_samples(size: int, new_size: int, aligned: bool, centred: bool) 
 @op.lower
 def lower(graph: Lowering) -> None:
     x, samples = graph.input(0), _float_samples
+    if x.type == TensorType.INT16:
+        graph.result(_lower_integers(graph))
+        return
     if x.type in (TensorType.INT8, TensorType.UINT8):
         samples = _eleven_bit_samples
         if not x.quantization or x.quantization != graph.output().quantization:
@@ -140,3 +145,19 @@ def lower(graph: Lowering) -> None:
         for axis in (1, 2)
     )
     graph.result(graph.kernel("resize", graph.value(0), shape=shape, type=x.type, rows=rows, columns=columns))
+
+
+def _lower_integers(graph: Lowering) -> View:
+    """As the reference kernel: between rows, then between columns, with 20 fraction bits that are rounded at once."""
+    y, shape = graph.value(0), resized_shape(graph, graph.known(1), 1)
+    aligned, centred = graph.options.align_corners, graph.options.half_pixel_centers
+    for axis, type in ((1, TensorType.INT32), (2, TensorType.INT64)):
+        first, second, distance = _integer_samples(y.shape[axis], shape[axis], aligned, centred)
+        sides = (graph.cast(slices(graph, y, graph.array(at.astype(np.int32)), axis), type) for at in (first, second))
+        weights = (
+            each.astype(numpy_dtype(type)).reshape(-1, *(1,) * (3 - axis)) for each in (ONE - distance, distance)
+        )
+        y = graph.map(("add", ("mul", 0, 2), ("mul", 1, 3)), *sides, *map(graph.array, weights))
+    zero, half, whole = (graph.array(np.array(number, np.int64)) for number in (0, 1 << 19, 1 << 20))
+    away = ("select", ("less", 0, 1), ("sub", 0, 2), ("add", 0, 2))
+    return graph.cast(graph.map(("div", away, 3), y, zero, half, whole), TensorType.INT16)
