@@ -1,5 +1,6 @@
-"""What is broadcast along short rows is repeated first, so that rows are long: rows of bytes, and those of other
-elements that do not fill a line of the cache.
+"""What is broadcast along short rows is repeated first, so that rows are long.
+
+Short are rows of bytes, and those of other elements that do not fill a line of the cache.
 
 A map of [56, 56, 16] bytes with a factor for each channel, as squeeze-and-excitation has it, would compute rows of 16
 in registers of 64. With the 16 factors written down 32 times, rows have 512. Where it can be, rows begin with a line of

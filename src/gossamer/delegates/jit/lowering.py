@@ -64,7 +64,8 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     outputs = [tensor for tensor in node.outputs if tensor.index >= 0]
     has_state = any(tensor is not None and tensor.is_variable for tensor in node.inputs)
     is_empty = bool(outputs) and all(0 in tensor.shape for tensor in outputs) and not has_state
-    builder = GraphLowering(node, lowered, is_empty)
+    builder = GraphLowering(node, lowered)
+    builder.is_empty = is_empty
     for tensor in outputs:
         builder.require_elements(tensor)
     before = len(lowered.graph.kernels)
@@ -81,7 +82,7 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
 class GraphLowering(Lowering):
     """See `Lowering`."""
 
-    def __init__(self, node: NodeInfo, lowered: Lowered, is_empty: bool = False) -> None:
+    def __init__(self, node: NodeInfo, lowered: Lowered) -> None:
         super().__init__(
             node.op,
             node.version,
@@ -95,7 +96,8 @@ class GraphLowering(Lowering):
         self.data = node.data
         self._node = node
         self._lowered = lowered
-        self._is_empty = is_empty
+        self.is_empty = False
+        """Whether nothing that the node writes has elements."""
         self._graph = lowered.graph
         self._origin = f"{node.op.name} {node.node_index}"
         if lowered.subgraph is not None:
@@ -103,7 +105,7 @@ class GraphLowering(Lowering):
 
     def require_elements(self, tensor: TensorInfo) -> None:
         """Refuse a tensor without elements, unless nothing that the node writes has any."""
-        if 0 in tensor.shape and not self._is_empty:
+        if 0 in tensor.shape and not self.is_empty:
             self.refuse(f'"{tensor.name}" has no elements')
 
     def value(self, position: int) -> View:
