@@ -95,6 +95,14 @@ class Widened(Buffer):
         return self._wide
 
 
+class State(Buffer):
+    """What an operator keeps from one run to the next: ``kept``, which is read and written where it lies."""
+
+    def __init__(self, kept: NDArray[Any], number: int) -> None:
+        super().__init__(kept.shape, TensorType[kept.dtype.name.upper()], number)
+        self.kept = kept
+
+
 @record(frozen=True, eq=False, slots=True)
 class View:
     """Elements of a buffer under a shape: element (i, j, ...) is number ``offset + i * strides[0] + ...`` of it.

@@ -51,15 +51,18 @@ from gossamer.codegen.kernels.quantized_winograd import (
     QuantizedWinogradProduct,
     QuantizedWinogradWeights,
 )
+from gossamer.codegen.kernels.random import Random
 from gossamer.codegen.kernels.reduce import Reduce
 from gossamer.codegen.kernels.repeat import Repeat
 from gossamer.codegen.kernels.resize import ResizeBilinear, ResizeNearest
 from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.scan import Scan
+from gossamer.codegen.kernels.scatter import Scatter
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
 from gossamer.codegen.kernels.strassen import Strassen, StrassenInput, StrassenOutput, StrassenWeights
+from gossamer.codegen.kernels.suppress import Suppress
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
 from gossamer.codegen.kernels.topk import TopK
 from gossamer.codegen.kernels.turns import Statement, Turns
@@ -170,6 +173,10 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield ResizeNearest(isa)
     yield ResizeBilinear(isa)
     yield from (Scan(isa, exclusive) for exclusive in (False, True))
+    yield Scatter(isa, "f32", "add")
+    yield Scatter(isa, "i8", "set")
+    yield from (Random(isa, algorithm) for algorithm in ("philox", "threefry"))
+    yield from (Suppress(isa, soft) for soft in (False, True))
     yield TopK(isa)
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))

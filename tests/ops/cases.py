@@ -6,6 +6,7 @@ Every operator's test file holds ``CASES``; `tests/ops/conftest.py` runs each of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -102,7 +103,8 @@ class Case:
 
     Integers, booleans and strings must come out exactly; floats within ``rtol`` and ``atol``. ``variable`` inputs are
     not fed: their value is what they must hold afterwards. ``calls``: how often to invoke before looking. ``default``:
-    the outputs where the default path answers otherwise, as LiteRT's, XNNPACK, does.
+    the outputs where the default path answers otherwise, as LiteRT's, XNNPACK, does. ``faults``: machine code leaves
+    these values to the reference kernel.
     """
 
     id: str
@@ -115,6 +117,7 @@ class Case:
     atol: float = 1e-6
     calls: int = 1
     default: Sequence[Operand] = ()
+    faults: bool = False
     notes: str = field(default="", repr=False)
 
 
@@ -193,7 +196,7 @@ def run_case(make_interpreter: Any, op: OpDef, case: Case) -> None:
         assert_machine_code(interpreter)
         has_target = host_target(host.cpu_features()) is not None
         assert bool(interpreter.delegate_claims()) or not (default and has_target)
-    with patch.object(jit, "_run_reference", _fail):
+    with nullcontext() if case.faults else patch.object(jit, "_run_reference", _fail):
         for _ in range(case.calls):
             for details, operand in zip(interpreter.get_input_details(), fed, strict=True):
                 interpreter.set_tensor(details["index"], operand.value)

@@ -51,6 +51,7 @@ CASES = [
         "equal_scores",
         [tensor([[i, 0, i + 1, 1] for i in range(5)]), tensor([1, 1, 1, 1, 1]), const(5), *thresholds(0.5, 0)],
         [tensor([0, 2, 4, 1, 3], np.int32), tensor(5, np.int32)],
+        faults=True,
     ),
     Case(
         "no_area",

@@ -12,6 +12,7 @@ from tests.ops.cases import Case, const, model_of, run_case, tensor
 from tests.ops.invoking import assert_refused_by_invoke
 from tests.ops.reference import REFERENCE, assert_refused
 
+RNG = np.random.default_rng(0)
 J = 1j
 X = [[1, 2, 3, 4], [0, 0, 0, 0]]
 # The row [1, 2, 3, 4] has the frequencies 10, -2 + 2i, -2.
@@ -28,6 +29,24 @@ CASES = [
     Case("filled_with_zeros", [tensor([[1, 2, 3, 4]]), const([2, 4])], [complexes([ROW, ROW])]),
     Case("cut", [tensor([[1, 2, 3, 4], [5, 6, 7, 8]]), const([1, 2])], [complexes([[3, -1]])]),
     Case("batch", [tensor([X, X]), const([2, 4])], [complexes([[ROW, ROW]] * 2)]),
+    *(
+        Case(
+            f"{height}x{width}_of_{rows}x{columns}",
+            [tensor(x := RNG.random((2, rows, columns))), const([height, width])],
+            [complexes(np.fft.rfft2(x[:, :height, :width].astype(np.float32), (height, width)))],
+            atol=1e-6 * height * width,
+        )
+        for rows, columns, height, width in (
+            (1, 64, 1, 64),
+            (1, 100, 1, 128),
+            (3, 600, 1, 512),
+            (20, 30, 16, 32),
+            (100, 7, 128, 8),
+            (130, 100, 128, 256),
+            (1, 9000, 1, 8192),
+            (3, 1, 2, 1),
+        )
+    ),
     Case("length_from_input", [tensor(X[:1]), tensor([1, 4], np.int32)], [complexes([ROW])]),
 ]
 

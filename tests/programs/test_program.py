@@ -293,6 +293,31 @@ def test_a_fault_is_told_once(target: Target, kernels: KernelArchive, num_thread
             assert program.memory[FAULT].view().cast("q")[0] == 0
 
 
+@pytest.mark.usefixtures("as_many_as_asked")
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_a_fault_that_the_short_way_meets_is_raised_by_the_next_run(
+    target: Target, kernels: KernelArchive, num_threads: int
+) -> None:
+    rotate = Rotate(target.name)
+    builder = ProgramBuilder()
+    words = rotate.arguments.words(x=Address("x"), y=Address(FAULT), count=1, shift=0)
+    builder.command(rotate.name, builder.block(words))
+    program = Program(builder.plan(fault=8), kernels, target)
+    x = host.Memory(8)
+    program.bind("x", x)
+    x.view().cast("q")[0] = -1
+    program.run(num_threads)
+    again = program.again(num_threads)
+    assert again is not None
+    assert not again()
+    x.view().cast("q")[0] = 0
+    assert again()
+    x.view().cast("q")[0] = -1
+    with pytest.raises(IndexFault):
+        program.run(num_threads)
+    assert not again()
+
+
 def test_every_command_has_its_time(target: Target, kernels: KernelArchive) -> None:
     x, y, z = arrays(64)
     builder = ProgramBuilder()

@@ -19,9 +19,9 @@ class Counting:
     def __init__(self, again: Any) -> None:
         self.again, self.calls = again, 0
 
-    def __call__(self) -> None:
+    def __call__(self) -> Any:
         self.calls += 1
-        self.again()
+        return self.again()
 
 
 @pytest.fixture
@@ -142,3 +142,35 @@ def test_indices_are_numbers(interpreter: Interpreter) -> None:
     assert np.array_equal(interpreter.get_tensor(np.int64(output)), X + 2)
     with pytest.raises(TypeError):
         interpreter.get_tensor(float(output))
+
+
+def test_an_index_out_of_range_is_told_and_the_next_call_is_short() -> None:
+    from gossamer.ops.gather import op
+    from tests.ops.cases import Case, model_of, tensor
+
+    x = tensor(np.arange(12).reshape(3, 4))
+    interpreter = Interpreter(
+        model_content=model_of(op, Case("", [x, tensor([2, 0], np.int32)], [tensor(x.value[:2])]))
+    )
+    interpreter.allocate_tensors()
+    table, positions = (details["index"] for details in interpreter.get_input_details())
+    interpreter.set_tensor(table, x.value)
+    (y,) = interpreter.get_output_details()
+
+    def rows(*numbers: int) -> np.ndarray[Any, Any]:
+        interpreter.set_tensor(positions, np.array(numbers, np.int32))
+        interpreter.invoke()
+        return interpreter.get_tensor(y["index"])
+
+    for numbers in ((2, 0), (1, 1), (0, 2)):
+        assert np.array_equal(rows(*numbers), x.value[list(numbers)])
+    (kernel,) = interpreter.delegate_kernels()
+    if kernel.again is None:
+        pytest.skip("no machine code for this CPU")
+    kernel.again = counter = Counting(kernel.again)
+    with pytest.raises(RuntimeError, match=r"position 3 is out of range \[0, 3\)"):
+        rows(0, 3)
+    assert counter.calls == 1
+    for numbers in ((2, 0), (1, 1), (0, 2)):
+        assert np.array_equal(rows(*numbers), x.value[list(numbers)])
+    assert kernel.again is not None

@@ -16,12 +16,12 @@ from gossamer.schema import (
     ArgMaxOptions,
     Conv2DOptions,
     QuantizationParameters,
-    RandomOptions,
     ReducerOptions,
     SoftmaxOptions,
     SVDFOptions,
     TensorType,
 )
+from gossamer.schema.flexbuffers import dumps
 from gossamer.schema.metadata import (
     AssociatedFile,
     AssociatedFileType,
@@ -102,17 +102,19 @@ def addition() -> bytes:
 
 
 def convolution() -> bytes:
-    """y = relu(conv(x)) + noise: nodes CONV_2D, RANDOM_UNIFORM (which has no machine code) and ADD of [1, 4, 4, 8]."""
+    """y = relu(conv(x)) + rotated: nodes CONV_2D, aeq.hadamard_rotation (which has no machine code) and ADD of
+    [1, 4, 4, 8]."""
     make = ModelMaker()
     x = make.tensor((1, 4, 4, 3), name="x")
     weights = make.constant(np.ones((8, 3, 3, 3)), np.float32, FLOAT, name="weights")
     bias = make.constant(np.zeros(8), np.float32, FLOAT, name="bias")
-    shape = make.constant([1, 4, 4, 8], np.int32, TensorType.INT32, name="shape")
-    a, noise, y = (make.tensor((1, 4, 4, 8), name=name) for name in ("a", "noise", "y"))
+    numbers = make.constant(np.ones((4, 4, 8)), np.float32, FLOAT, name="numbers")
+    a, rotated, y = make.tensor((1, 4, 4, 8), name="a"), make.tensor((4, 4, 8)), make.tensor((1, 4, 4, 8), name="y")
     relu = ActivationFunctionType.RELU
     make.op("CONV_2D", [x, weights, bias], [a], Conv2DOptions(stride_w=1, stride_h=1, fused_activation_function=relu))
-    make.op("RANDOM_UNIFORM", [shape], [noise], RandomOptions(seed=1, seed2=2))
-    make.op("ADD", [a, noise], [y], AddOptions())
+    size = dumps({"hadamard_size": 8})
+    make.op("aeq.hadamard_rotation", [numbers], [rotated], custom=True, custom_options=size)
+    make.op("ADD", [a, rotated], [y], AddOptions())
     make.io([x], [y])
     return make.model()
 

@@ -25,12 +25,12 @@ from tests.tools.conftest import Outcome
 Run = Callable[..., Outcome]
 Place = Callable[[str, bytes], Path]
 
-NO_CODE = "random numbers are drawn one after the other"
+NO_CODE = "rare: there is no kernel of butterflies"
 
 
 @pytest.fixture
 def model(place: Place) -> Path:
-    """CONV_2D, RANDOM_UNIFORM, ADD; the test is skipped where there is no machine code."""
+    """CONV_2D, aeq.hadamard_rotation, ADD; the test is skipped where there is no machine code."""
     target_here()
     return place("m.tflite", models.convolution())
 
@@ -47,7 +47,7 @@ def test_partitions(gossamer: Run, model: Path) -> None:
         "subgraph": 0,
         "delegate": "jit",
         "operators": 3,
-        "refusals": [{"node": 1, "operator": "RANDOM_UNIFORM", "reason": NO_CODE}],
+        "refusals": [{"node": 1, "operator": "aeq.hadamard_rotation", "reason": NO_CODE}],
     }
     assert (first["nodes"], first["operators"], first["failure"]) == ([0], {"CONV_2D": 1}, None)
     assert (second["nodes"], second["operators"], second["failure"]) == ([2], {"ADD": 1}, None)
@@ -56,7 +56,7 @@ def test_partitions(gossamer: Run, model: Path) -> None:
     assert "subgraph 0: jit runs 2 of 3 operators in 2 programs" in printed
     assert f"0 0 1 CONV_2D {first['commands']} {first['kernels']}" in printed
     assert "1 2 1 ADD 1 1" in printed
-    assert f"1 RANDOM_UNIFORM {NO_CODE} 1" in printed
+    assert f"1 aeq.hadamard_rotation {NO_CODE} 1" in printed
 
 
 def test_kernels(gossamer: Run, model: Path) -> None:

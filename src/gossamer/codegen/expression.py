@@ -264,12 +264,12 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function(
         1,
         {
-            "float": lambda f, x: f.intrinsic("llvm.fabs", x),
+            **dict.fromkeys(("float", "double"), lambda f, x: f.intrinsic("llvm.fabs", x)),
             "signed": lambda f, x: f.select(f.compare("slt", x, 0), _negated(f, x), x),
         },
     ),
     "neg": Function(1, {"float": lambda f, x: -x, "signed": _negated}),
-    "sign": Function(1, {"float": _sign, "signed": _sign_of_integer}),
+    "sign": Function(1, {"float": _sign, "double": _sign, "signed": _sign_of_integer}),
     "square": Function(1, {kind: (lambda f, x, e=e: e(f, x, x)) for kind, e in _arithmetic("mul").items()}),
     "sqrdiff": Function(
         2,
@@ -302,7 +302,7 @@ FUNCTIONS: dict[str, Function] = {
     "roundaway": _of_floats(1, lambda f, x: f.intrinsic("llvm.round", x)),
     "rsqrt": _of_floats(1, lambda f, x: 1.0 / f.intrinsic("llvm.sqrt", x)),
     "sin": _of_floats(1, floats.sin),
-    "sqrt": _of_floats(1, lambda f, x: f.intrinsic("llvm.sqrt", x)),
+    "sqrt": Function(1, dict.fromkeys(("float", "double"), lambda f, x: f.intrinsic("llvm.sqrt", x))),
     "tanh": _of_floats(1, floats.tanh),
     **{f"quantize{target}": _quantize(target) for target in ("i8", "u8", "i16")},
     # Comparisons, logic, bits
@@ -340,6 +340,8 @@ FUNCTIONS: dict[str, Function] = {
     "requant": Function(3, {"signed": fixed_point.requantized}, bits=32),
     "requantup": Function(3, {"signed": fixed_point.requantized_up}, bits=32),
     "requant64": Function(3, {"signed": fixed_point.requantized_64}, "i32", bits=64),
+    "invsqrt": Function(1, {"signed": lambda f, x: fixed_point.inverse_square_root(f, x)[0]}, bits=32),
+    "invsqrtexponent": Function(1, {"signed": lambda f, x: fixed_point.inverse_square_root(f, x)[1]}, bits=32),
     "roundi32": Function(1, dict.fromkeys(("float", "double"), fixed_point.rounded("llvm.roundeven")), "i32"),
     "roundawayi32": Function(1, dict.fromkeys(("float", "double"), fixed_point.rounded("llvm.round")), "i32"),
     "roundshift": Function(2, {"signed": fixed_point.rounding_shift}, bits=32),

@@ -13,6 +13,10 @@ from gossamer.codegen.ir import BYTES, I32, Function, Value, vector
 
 Words = Sequence[Value]
 
+_STEPS = 5
+"""Of Newton's method for inverse square roots."""
+_SQUARE_ROOT_OF_HALF = 1518500250
+
 
 def read_table(f: Function, pointer: Value) -> Words:
     """A table stays in memory."""
@@ -82,6 +86,44 @@ def requantized_64(f: Function, x: Value, multiplier: Value, exponent: Value) ->
     half = f.wrapping("lshr", f.wrapping("shl", f.constant(x.type, 1), exponent), 1)
     total = f.wrapping("add", f.wrapping("mul", x, multiplier), half)
     return _shortened(f, f.wrapping("ashr", total, exponent), "i32")
+
+
+def inverse_square_root(f: Function, x: Value) -> tuple[Value, Value]:
+    """(multiplier, exponent) with 1 / sqrt(x) = multiplier * 2^(exponent - 31), of integers of 32 bits.
+
+    See `gossamer.ops._fixed_point.inverse_sqrt_multiplier`.
+    """
+    two = f.constant(x.type, 2)
+    large = f.compare("sge", x, 1 << 29)
+    scaled = f.select(large, f.wrapping("ashr", x, 2), f.select(f.compare("sgt", x, two), x, two))
+    f.module.declare(f"declare {x.type} @llvm.ctlz.{x.type.suffix}({x.type}, i1)")
+    zeros = f.emit(x.type, f"call {x.type} @llvm.ctlz.{x.type.suffix}({scaled}, i1 true)")
+    pairs = f.wrapping("sub", f.wrapping("lshr", f.wrapping("sub", zeros, 1), 1), 1)
+    shift = f.wrapping("sub", f.select(large, f.constant(x.type, 12), 11), pairs)
+    number = f.wrapping("lshr", f.wrapping("shl", scaled, f.wrapping("shl", pairs, 1)), 1)
+    half = rounding_shift(f, number, f.constant(x.type, 1))
+    guess = f.constant(x.type, 1 << 28)
+    for _ in range(_STEPS):
+        cube = _saturated_left(f, high_product(f, high_product(f, guess, guess), guess), 6)
+        more = high_product(f, f.constant(x.type, 3 << 27), guess)
+        guess = _saturated_left(f, f.wrapping("sub", more, high_product(f, half, cube)), 3)
+    guess = high_product(f, guess, f.constant(x.type, _SQUARE_ROOT_OF_HALF))
+    guess = f.wrapping("shl", guess, positive(f, f.wrapping("sub", f.constant(x.type, 0), shift)))
+    exponent = f.wrapping("sub", f.constant(x.type, 0), positive(f, shift))
+    at_most_1 = f.compare("sle", x, 1)
+    return f.select(at_most_1, f.constant(x.type, (1 << 31) - 1), guess), f.select(
+        at_most_1, f.constant(x.type, 0), exponent
+    )
+
+
+def positive(f: Function, x: Value) -> Value:
+    """x, or 0 where it is less."""
+    return f.select(f.compare("sgt", x, 0), x, f.constant(x.type, 0))
+
+
+def _saturated_left(f: Function, x: Value, by: int) -> Value:
+    """x * 2^by, saturated."""
+    return f.intrinsic("llvm.sshl.sat", x, f.constant(x.type, by))
 
 
 def rounded(rounding: str) -> Callable[[Function, Value], Value]:

@@ -79,6 +79,8 @@ class Kind:
     """Operators add it to what the model says: several may ask for the same."""
     moves: Literal["from", "into"] | None = None
     """It moves a box from operand 0, or operand 0 into a larger tensor: of that no more is read or written."""
+    checks: bool = False
+    """It may meet a value that is a fault."""
     passing: bool = False
     """Gone when all passes have been over a graph: there are no commands."""
 
@@ -216,6 +218,10 @@ def _softmax(node: Kernel) -> int:
     return 6 * node.y.size
 
 
+def _scattered(node: Kernel) -> int:
+    return 0 if node.settings["combine"] == "set" else node.operands[0].size
+
+
 def _of_rows(rows: Rows) -> Geometry:
     return rows.border
 
@@ -258,7 +264,7 @@ _LISTED = (
     Kind("dynamic_quantize", ("x", "headers"), ("rule",), _elementwise, lies="rows", shareable=True),
     Kind("dynamic_range", ("x",), flops=_reduce, lies="rows", shareable=True),
     Kind("arg_reduce", ("x",), ("axis", "greatest"), _reduce),
-    Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from"),
+    Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from", checks=True),
     # Zero points of images are known in a run, and differ; so images have their padding already.
     Kind(
         "hybrid",
@@ -291,7 +297,7 @@ _LISTED = (
         replaces=True,
     ),
     Kind("matmul", ("x", "matrix", "bias?"), flops=_matmul, epilogue="floats", extras=1, lies="rows"),
-    Kind("nonzero", ("x",)),
+    Kind("nonzero", ("x",), checks=True),
     Kind("normalize", ("x",), ("norm", "epsilon"), _normalize, lies="rows"),
     Kind("pad", ("x", "value"), tuple, passing=True),
     Kind("push", ("x",)),
@@ -330,6 +336,7 @@ _LISTED = (
         window=replace(_NAMED, stored=False),
         lies="rows",
     ),
+    Kind("random", ("state",), ("algorithm",)),
     Kind("reduce", ("x",), tuple, _reduce, epilogue="floats", lies="rows", reduced=lambda settings: settings[1]),
     Kind("resize", ("x",), ("rows", "columns"), _resize, lies="rows"),
     Kind(
@@ -342,9 +349,17 @@ _LISTED = (
         lies="rows",
     ),
     Kind("scan", ("x",), ("axis", "exclusive", "reverse"), _reduce, lies="anywhere"),
+    Kind("scatter", ("x", "places"), ("combine", "skips"), _scattered, lies="rows", checks=True),
     Kind("softmax", ("x",), tuple, _softmax, lies="rows"),
     Kind("softmax16", ("x", "scale", "exponentials", "reciprocals"), flops=_softmax, lies="rows"),
     Kind("strassen", _CONTRACTION, Geometry, _convolution, window=_PLAIN, lies="rows"),
+    Kind(
+        "suppress",
+        ("boxes", "scores", "score_threshold", "iou_threshold", "decay?"),
+        ("repeats",),
+        lies="rows",
+        checks=True,
+    ),
     Kind("topk", ("x",)),
     Kind("conv3d", _CONTRACTION, ("stride", "dilation"), _convolution, epilogue="floats", extras=1, lies="rows"),
     Kind(

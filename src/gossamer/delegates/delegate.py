@@ -203,8 +203,8 @@ class DelegateKernel(ABC):
     becomes an `InvokeError`.
 
     ``is_known``: it was prepared without a look at the nodes, or could be the next time. ``again``: does what `invoke`
-    would do now, in less time, for as long as no tensor moves; it cannot fail, nor be cancelled, so it must not run
-    long. ``None``: `invoke` must be asked.
+    would do now, in less time, for as long as no tensor moves, and returns a truth if it could not: then, or if it is
+    ``None``, `invoke` is asked. It raises nothing and cannot be cancelled, so it must not run long.
     """
 
     is_known: bool = False

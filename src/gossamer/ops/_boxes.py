@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 
 from gossamer.ops._layout import integers, require_rank, require_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 FLOAT = (TensorType.FLOAT32,)
 SUPPRESSION_TYPES = {
@@ -138,3 +141,47 @@ def suppressed(ctx: InvokeContext, sigma: float) -> tuple[Array, Array, Array]:
     indices[: len(selected)] = selected
     kept_scores[: len(selected)] = selected_scores
     return indices, kept_scores, np.array(len(selected), np.int32)
+
+
+class Taken(NamedTuple):
+    """What suppression takes of each row of scores: indices, int32 [rows, limit], their scores, float32 of that shape,
+    filled up with zeros, and how many, int32 [rows, 1]."""
+
+    indices: View
+    scores: View
+    number: View
+
+
+def lower_suppression(
+    graph: Lowering,
+    planes: View,
+    scores: View,
+    limit: int,
+    score_threshold: View,
+    iou_threshold: View,
+    decay: View | None = None,
+    *,
+    repeats: bool = False,
+) -> Taken:
+    """Suppression of boxes, [4, n] (ymin, xmin, ymax, xmax), by each row of scores [rows, n]: see
+    `gossamer.codegen.kernels.suppress`."""
+    operands = [planes, scores, score_threshold, iou_threshold, *(() if decay is None else (decay,))]
+    shape = (scores.shape[0], 2 * limit + 1)
+    words = graph.kernel("suppress", *operands, shape=shape, type=TensorType.INT32, repeats=repeats)
+    indices, bits, number = (
+        words.slice(1, start, size) for start, size in ((0, limit), (limit, limit), (2 * limit, 1))
+    )
+    return Taken(indices, graph.kernel("bitcast", bits, shape=bits.shape, type=TensorType.FLOAT32), number)
+
+
+def lower_suppressed(graph: Lowering, sigma: float) -> Taken:
+    """`suppressed`. Where equal scores are the highest, which of them comes first is left to the reference kernel."""
+    corners = graph.value(0).permute((1, 0))
+    low, high = corners.slice(0, 0, 2), corners.slice(0, 2, 2)
+    planes = graph.concat([graph.map("min", low, high), graph.map("max", low, high)], 0)
+    scores = graph.value(1)
+    decay = graph.array(np.array(-0.5 / sigma, np.float32)) if sigma > 0 else None
+    limit = integers(graph.known(2))[0]
+    rows = graph.reshape(scores, (1, scores.size))
+    thresholds = graph.value(4), graph.value(3)
+    return lower_suppression(graph, planes, rows, limit, *thresholds, decay, repeats=True)

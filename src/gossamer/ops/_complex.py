@@ -8,9 +8,13 @@ from gossamer.views import View
 
 
 def parts(graph: Lowering, position: int) -> tuple[View, View]:
-    """The real and the imaginary part of an input of complex64. Refused for complex128."""
-    x = graph.value(position)
-    pairs = graph.kernel("bitcast", x, shape=(*x.shape, 2), type=TensorType.FLOAT32)
-    axis = len(x.shape)
-    real, imaginary = (graph.reshape(pairs.slice(axis, at, 1), x.shape) for at in range(2))
+    """The real and the imaginary part of an input."""
+    pairs = graph.pairs(position)
+    *shape, _ = pairs.shape
+    real, imaginary = (graph.reshape(pairs.slice(len(shape), at, 1), shape) for at in range(2))
     return real, imaginary
+
+
+def joined(graph: Lowering, pairs: View) -> View:
+    """Pairs of float32 [..., 2], the real part first, as complex64 [...]."""
+    return graph.kernel("bitcast", pairs, shape=pairs.shape[:-1], type=TensorType.COMPLEX64)

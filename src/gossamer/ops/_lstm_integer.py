@@ -29,6 +29,7 @@ from gossamer.ops import _fixed_point, _int16
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._lstm import PEEPHOLE_GATES, Cell, Operands
 from gossamer.ops._recurrent import check_steps, read_state, sequence_of, step_of, write_state
+from gossamer.ops._reduce import folded
 from gossamer.ops._rescaling import scale_out
 from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
@@ -333,8 +334,6 @@ class _Lowered:
     """A cell in terms of the kernel graph. The gates are side by side in vectors, and their weights one matrix."""
 
     def __init__(self, graph: Lowering, cell: Cell, scales: Scales) -> None:
-        if cell.norm:
-            graph.refuse("there is no layer normalization of integers")
         if cell.peephole and cell.outputs != cell.cells:
             graph.refuse("peepholes need as many outputs as cells")
         self.graph = graph
@@ -362,9 +361,10 @@ class _Lowered:
         """See `lower_sequence`."""
         graph, cell, places = self.graph, self.cell, self.cell.places
         sums = _int16.products(graph, x, self.inputs, graph.input(0).quantization.zero_point)
-        biases = graph.array(self.of_gates("{}_gate_bias"))
+        biases = self.of_gates("{}_gate_bias")
+        added = graph.array(np.zeros_like(biases) if cell.norm else biases)  # the norm adds them
         driven = graph.map(
-            ("saturate16", ("requant", ("add", 0, 1), 2, 3)), sums, biases, *self.of_inputs, type=TensorType.INT16
+            ("saturate16", ("requant", ("add", 0, 1), 2, 3)), sums, added, *self.of_inputs, type=TensorType.INT16
         )
         output_state = read_state(graph, places["output_state"], cell.batch)
         cell_state = read_state(graph, places["cell_state"], cell.batch)
@@ -384,12 +384,13 @@ class _Lowered:
         totals = graph.map(total, sums, driven, *self.of_recurrent, type=TensorType.INT16)
         gates = {gate: totals.slice(1, n * cell.cells, cell.cells) for n, gate in enumerate(cell.gates)}
 
-        forget = self.peeped("forget", gates["forget"], cell_state)
-        operands = [forget, cell_state, gates["cell"], *map(self.number, (15, 30 + scales.cell_exponent))]
+        forget = self.finished("forget", gates["forget"], cell_state)
+        update = self.finished("cell", gates["cell"], cell_state)
+        operands = [forget, cell_state, update, *map(self.number, (15, 30 + scales.cell_exponent))]
         released: Expression = ("fixedlogistic", ("toi32", 0))
         if "input" in gates:
             admitted: Expression = ("fixedlogistic", ("toi32", 5))
-            operands.append(self.peeped("input", gates["input"], cell_state))
+            operands.append(self.finished("input", gates["input"], cell_state))
         else:
             admitted = ("sub", 5, released)
             operands.append(self.number(32767))
@@ -400,7 +401,7 @@ class _Lowered:
         renewed = ("limit", ("add", kept, ("toi32", ("toi16", added))), 6)
         cell_state = graph.map(renewed, *operands, type=TensorType.INT16)
 
-        output = self.peeped("output", gates["output"], cell_state)
+        output = self.finished("output", gates["output"], cell_state)
         shown = (f"fixedtanh{15 + scales.cell_exponent}", ("toi32", 1))
         hidden = ("scaleout", ("mul", released, shown), 2)
         zero = -scales.hidden_zero if cell.projection else scales.hidden_zero
@@ -410,15 +411,44 @@ class _Lowered:
             output_state = self.projected(output_state, self.projection)
         return output_state, cell_state
 
+    def finished(self, gate: str, total: View, cell_state: View) -> View:
+        """A gate with its view of the cell state, normalized."""
+        if self.cell.peephole and gate in PEEPHOLE_GATES:
+            total = self.peeped(gate, total, cell_state)
+        return self.normalized(gate, total) if self.cell.norm else total
+
     def peeped(self, gate: str, total: View, cell_state: View) -> View:
         """A gate with its view of the cell state."""
-        if not self.cell.peephole:
-            return total
         weights = self.graph.value(self.cell.places[f"cell_to_{gate}_weights"])
         multiplier, shift = map(self.number, self.scales.gates[gate].peephole)
         seen = ("requant", ("mul", ("toi32", 1), ("toi32", 2)), 3, 4)
         operands = (total, cell_state, weights, multiplier, shift)
         return self.graph.map(("saturate16", ("add", ("toi32", 0), seen)), *operands, type=TensorType.INT16)
+
+    def normalized(self, gate: str, total: View) -> View:
+        """See `IntegerGate`."""
+        graph, cells, scales = self.graph, self.cell.cells, self.scales.gates[gate]
+        wide = graph.cast(total, TensorType.INT64)
+        sums = folded(graph, "add", wide, 1)
+        squares = folded(graph, "add", graph.map("square", wide), 1)
+        mean = graph.map(("div", ("mul", 0, 1), 2), sums, *map(self.wide_number, (1024, cells)))
+        least, one = map(self.wide_number, (scales.least_variance, 1))
+        square = ("sub", ("mul", 0, 1), ("mul", 2, 2))
+        unit, factor = map(self.wide_number, (1 << 20, (1 << 20) // cells))
+        variance = graph.map(("div", square, 3), squares, factor, mean, unit)
+        variance = graph.map(("toi32", ("select", ("less", 0, 1), 2, 0)), variance, one, least, type=TensorType.INT32)
+        inverse = graph.map("invsqrt", variance), graph.map("invsqrtexponent", variance)
+        weights, bias = (
+            graph.value(self.cell.places[name.format(gate)]) for name in ("{}_layer_norm_coefficients", "{}_gate_bias")
+        )
+        deviation = ("requant", ("toi32", ("sub", ("mul", ("toi64", 0), 1), 2)), 3, 4)
+        weighted = ("toi64", ("add", ("mul", deviation, ("toi32", 5)), 6))
+        operands = total, self.wide_number(1024), mean, *inverse, weights, bias
+        values = graph.map(weighted, *operands, type=TensorType.INT64)
+        rounded = ("div", ("select", ("greater", 0, 1), ("add", 0, 2), ("sub", 0, 2)), 3)
+        multiplier, shift = scales.norm
+        numbers = *map(self.wide_number, (0, 512, 1024)), self.number(multiplier), self.number(shift + 12)
+        return graph.map(("saturate16", ("requant", ("toi32", rounded), 4, 5)), values, *numbers, type=TensorType.INT16)
 
     def projected(self, hidden: View, weights: View) -> View:
         """The output of a hidden vector, from which its zero point has been taken twice."""
@@ -434,3 +464,7 @@ class _Lowered:
     def number(self, value: int) -> View:
         """A constant."""
         return self.graph.array(np.array(value, np.int32))
+
+    def wide_number(self, value: int) -> View:
+        """A constant for sums."""
+        return self.graph.array(np.array(value, np.int64))

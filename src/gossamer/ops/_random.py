@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import secrets
 
+import numpy as np
+
 from gossamer.ops._layout import checked_shape, integers, require_rank
-from gossamer.ops._random_bits import PhiloxGenerator
+from gossamer.ops._random_bits import PHILOX_WORDS, PhiloxGenerator
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import InvokeContext, PrepareContext, Shape
+from gossamer.schema.enums import TensorType
 from gossamer.schema.options import RandomOptions
+from gossamer.views import View
 
 
 def seeded_generator(options: RandomOptions) -> PhiloxGenerator:
@@ -41,3 +46,14 @@ def prepare_random(ctx: PrepareContext) -> PhiloxGenerator:
 def wanted_shape(ctx: InvokeContext) -> Shape:
     """The shape that the input asks for."""
     return checked_shape(ctx, integers(ctx.value(0)))
+
+
+def lower_uniform(graph: Lowering, count: int) -> View:
+    """The next float32 numbers [count] in [0, 1): those of `uniform_floats`."""
+    generator: PhiloxGenerator = graph.data
+    state = graph.state(generator.state)
+    words = graph.kernel("random", state, shape=(count,), type=TensorType.UINT32, algorithm="philox")
+    blocks = graph.array(np.array([0, -(-count // PHILOX_WORDS), 0], np.uint64))
+    graph.copy(graph.map("add", state, blocks), state)
+    low, least = graph.array(np.array(0x7FFFFF, np.uint32)), graph.array(np.array(2.0**-23, np.float32))
+    return graph.map(("mul", ("tof32", ("and", 0, 1)), 2), words, low, least, type=TensorType.FLOAT32)

@@ -74,34 +74,38 @@ def pieces(count: int, words: int) -> Iterator[tuple[int, int]]:
 class PhiloxGenerator:
     """TensorFlow's generator: Philox with a 64-bit key and a 128-bit counter of which ``seed2`` is the high half.
 
-    It goes on where it stopped; a draw takes whole blocks.
+    It goes on where it stopped; a draw takes whole blocks. ``state``, uint64 [3], are the key and the counter, low half
+    first: what others change there, too.
     """
 
     def __init__(self, seed: int, seed2: int) -> None:
-        self._key = (seed & _MASK, seed >> 32 & _MASK)
-        self._counter = (seed2 % (1 << 64)) << 64
+        self.state = np.array([seed % (1 << 64), 0, seed2 % (1 << 64)], np.uint64)
 
     def draw(self, count: int) -> Words:
         """The next ``count`` words."""
+        key = int(self.state[0])
         words = np.empty(count, np.uint32)
         for start, size in pieces(count, PHILOX_WORDS):
             blocks = -(-size // PHILOX_WORDS)
-            words[start : start + size] = philox(self._key, self._counters(blocks)).reshape(-1)[:size]
+            made = philox((key & _MASK, key >> 32), self._counters(blocks))
+            words[start : start + size] = made.reshape(-1)[:size]
             self.skip(blocks)
         return words
 
     def skip(self, blocks: int) -> None:
         """Leave out blocks."""
-        self._counter = (self._counter + blocks) % (1 << 128)
+        low, high = (int(word) for word in self.state[1:])
+        carry, self.state[1] = divmod(low + blocks, 1 << 64)
+        self.state[2] = (high + carry) % (1 << 64)
 
     def copy(self) -> PhiloxGenerator:
         """A generator in the same state."""
         twin = PhiloxGenerator(0, 0)
-        twin._key, twin._counter = self._key, self._counter
+        twin.state[:] = self.state
         return twin
 
     def _counters(self, count: int) -> Words:
-        high, low = divmod(self._counter, 1 << 64)
+        low, high = (int(word) for word in self.state[1:])
         first, second = counted(low, count)
         carried = np.arange(count) >= (1 << 64) - low
         tops = [((high + carry) % (1 << 64)) for carry in (0, 1)]

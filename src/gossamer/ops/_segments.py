@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.ops._layout import checked_shape, elements, integers, require_output_type
-from gossamer.ops._places import combined
+from gossamer.ops._places import Combine, scattered
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape
 from gossamer.schema.enums import TensorType
@@ -47,14 +47,13 @@ def reduced(ctx: InvokeContext, function: Any, initial: Any) -> Array:
     return result
 
 
-def lower_segments(graph: Lowering, function: str, initial: float) -> None:
-    """The same, by the name of the function in expressions. Rows of one segment may be combined in another order."""
-    data, ids = graph.value(0), graph.known(1)
-    (segments,) = integers(graph.known(2))
-    columns = elements(graph.output().shape[1:])
-    rows = graph.reshape(data, (ids.size, columns))
-    result = combined(graph, rows, ids.reshape(-1), segments, function, initial)
-    graph.result(graph.reshape(result, graph.output().shape))
+def lower_segments(graph: Lowering, combine: Combine, initial: float) -> None:
+    """The same, by the name of the function in `Lowering.scatter`."""
+    data, ids, shape = graph.value(0), graph.value(1), graph.output().shape
+    rows = graph.reshape(data, (ids.size, elements(shape[1:])))
+    places = graph.reshape(ids, (ids.size,))
+    result = scattered(graph, rows, places, shape[0], combine, graph.scalar(initial, data), skips=True)
+    graph.result(graph.reshape(result, shape))
 
 
 def _shape(ctx: Context, ids: Array, num_segments: Array) -> Shape:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._layout import INDEX_TYPES, require_output_type, require_rank, require_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
 
 op = OpDef(
@@ -17,7 +18,6 @@ op = OpDef(
     outputs=("output",),
     versions=versions("2.6.0"),
     types={"shape1": INDEX_TYPES, "shape2": INDEX_TYPES, "output": INDEX_TYPES},
-    reference_only="shapes are a few numbers",
 )
 
 
@@ -38,6 +38,17 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return _broadcast(ctx, ctx.value(0), ctx.value(1))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    rank = graph.output().shape[0]
+    a, b = (graph.pad(view, [rank - view.size], [0], 1) for view in (graph.value(0), graph.value(1)))
+    one, zero = graph.scalar(1, a), graph.scalar(0, a)
+    fits = ("or", ("equal", 0, 1), ("or", ("equal", 0, 2), ("equal", 1, 2)))
+    agrees = graph.map(("select", fits, 2, 3), a, b, one, zero)
+    agrees = graph.kernel("nonzero", agrees, shape=agrees.shape, type=agrees.type)
+    graph.result(graph.map(("mul", ("select", ("equal", 0, 2), 1, 0), 3), a, b, one, agrees))
 
 
 def _broadcast(ctx: Context, a: Array, b: Array) -> Array:

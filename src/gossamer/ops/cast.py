@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import is_packed, numpy_dtype, type_name
+from gossamer.ops._complex import joined, parts
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, in_or_out, input_type, output_type
@@ -94,4 +95,14 @@ def _saturated(x: Array, low: int, high: int) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    graph.result(graph.cast(graph.value(0), graph.output().type))
+    given, wanted = graph.input(0).type, graph.output().type
+    if given == wanted:
+        graph.result(graph.value(0))
+        return
+    x = parts(graph, 0)[0] if given == TensorType.COMPLEX64 else graph.value(0)
+    if wanted != TensorType.COMPLEX64:
+        graph.result(graph.cast(x, wanted))
+        return
+    real = graph.reshape(graph.cast(x, TensorType.FLOAT32), (*x.shape, 1))
+    imaginary = graph.scalar(0, real).broadcast(real.shape)
+    graph.result(joined(graph, graph.concat([real, imaginary], len(x.shape))))

@@ -41,4 +41,4 @@ def lower(graph: Lowering) -> None:
     ratio = graph.map(("select", ("equal", 0, 1), 1, ("div", 2, 0)), larger, zero, smaller)
     length = graph.map(("mul", 0, ("sqrt", ("add", 1, ("square", 2)))), larger, one, ratio)
     is_infinite = graph.map(("or", ("equal", 0, 2), ("equal", 1, 2)), real, imaginary, infinity, type=TensorType.BOOL)
-    graph.result(graph.map(("select", 0, 1, 2), is_infinite, infinity, length, type=TensorType.FLOAT32))
+    graph.result(graph.map(("select", 0, 1, 2), is_infinite, infinity, length, type=real.type))

@@ -75,6 +75,10 @@ class Lowering(Context, ABC):
     def value(self, position: int) -> View:
         """An input. Refused if it was left out, is a variable, or of a type that has no numbers."""
 
+    @abstractmethod
+    def pairs(self, position: int) -> View:
+        """An input of complex numbers [...] as their parts: float32 or float64, [..., 2], the real one first."""
+
     def floats(self, *positions: int) -> tuple[View, ...]:
         """Several inputs. Refused unless all are float32."""
         for position in positions:
@@ -90,6 +94,11 @@ class Lowering(Context, ABC):
     @abstractmethod
     def variable(self, position: int) -> View:
         """A variable tensor among the inputs, as it is before the node runs; see `update`."""
+
+    @abstractmethod
+    def state(self, array: Array) -> View:
+        """What the operator keeps from one run to the next: the array itself, which `copy` may write and its reference
+        kernel shares. `prepare` has made it. Refused where another subgraph is a part of this one."""
 
     @abstractmethod
     def constant(self, position: int) -> Array | None:
@@ -167,6 +176,22 @@ class Lowering(Context, ABC):
     @abstractmethod
     def put(self, box: View, into: View, vector: View) -> None:
         """Overwrite a box of a copy that was made before: where an index vector says, or the nearest where it fits."""
+
+    @abstractmethod
+    def scatter(
+        self,
+        x: View,
+        places: View,
+        into: View,
+        combine: Literal["set", "add", "mul", "max", "min"],
+        *,
+        skips: bool = False,
+    ) -> None:
+        """Combine rows of ``x`` [n, columns] with rows of a copy [rows, columns] that was made before, in order.
+
+        ``places`` [n], int32, are the numbers of these rows. One that is negative or not less than rows is a fault when
+        the kernel runs; with ``skips``, its row is left out.
+        """
 
     @abstractmethod
     def push(self, variable: View, newest: View) -> None:

@@ -10,7 +10,8 @@ As in TFLite a box without area, which overlaps nothing, not even itself, is sel
 
 from __future__ import annotations
 
-from gossamer.ops._boxes import SUPPRESSION_TYPES, prepare_suppression, suppressed
+from gossamer.ops._boxes import SUPPRESSION_TYPES, lower_suppressed, prepare_suppression, suppressed
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import NonMaxSuppressionV4Options
 
@@ -21,7 +22,6 @@ op = OpDef(
     versions=versions("2.1.0"),
     types=SUPPRESSION_TYPES,
     options=NonMaxSuppressionV4Options,
-    reference_only="boxes are chosen one after the other",
 )
 
 
@@ -34,3 +34,10 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> tuple[Array, Array]:
     indices, _, count = suppressed(ctx, 0.0)
     return indices, count
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    taken = lower_suppressed(graph, 0)
+    for position, view in enumerate((taken.indices, taken.number)):
+        graph.result(graph.reshape(view, graph.output(position).shape), position)

@@ -7,7 +7,8 @@ that falls to ``score_threshold`` is dropped. Outputs: indices and new scores, f
 
 from __future__ import annotations
 
-from gossamer.ops._boxes import SUPPRESSION_TYPES, prepare_suppression, suppressed
+from gossamer.ops._boxes import SUPPRESSION_TYPES, lower_suppressed, prepare_suppression, suppressed
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import NonMaxSuppressionV5Options
 
@@ -18,7 +19,6 @@ op = OpDef(
     versions=versions("2.1.0"),
     types=SUPPRESSION_TYPES,
     options=NonMaxSuppressionV5Options,
-    reference_only="boxes are chosen one after the other",
 )
 
 
@@ -32,3 +32,13 @@ def reference(ctx: InvokeContext) -> tuple[Array, Array, Array]:
     sigma = float(ctx.value(5))
     ctx.require(sigma >= 0, f"sigma must not be negative, got {sigma:g}")
     return suppressed(ctx, sigma)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    sigma = float(graph.known(5))
+    if sigma < 0:
+        graph.refuse("sigma is negative")
+    taken = lower_suppressed(graph, sigma)
+    for position, view in enumerate(taken):
+        graph.result(graph.reshape(view, graph.output(position).shape), position)

@@ -82,7 +82,7 @@ def lower(graph: Lowering) -> None:
     elif x.type == TensorType.FLOAT32:
         graph.result(graph.map("pow", x, y))
     else:
-        graph.refuse("y is checked when it runs")
+        graph.result(_lower_power(graph, x, y))
 
 
 def _lower_integer_power(graph: Lowering, x: View, exponent: int) -> View:
@@ -90,3 +90,23 @@ def _lower_integer_power(graph: Lowering, x: View, exponent: int) -> View:
         return x
     power = graph.map("square", _lower_integer_power(graph, x, exponent // 2))
     return graph.map("mul", x, power) if exponent % 2 else power
+
+
+def _lower_power(graph: Lowering, x: View, y: View) -> View:
+    """By squaring and multiplying in float64, where all that fits int32 is exact. Exponents over 31 are all alike, but
+    for -1, of which it counts whether they are even."""
+    zero, one, most = (graph.array(np.array(number, np.int32)) for number in (0, 1, 32))
+    allowed = graph.map(("select", ("less", 0, 1), 1, 2), y, zero, one)
+    allowed = graph.kernel("nonzero", allowed, shape=y.shape, type=y.type)
+    few = ("select", ("less", 0, 1), 0, ("add", 1, ("and", 0, 2)))
+    exponent = graph.map(("mul", few, 3), y, most, one, allowed)
+    power = graph.cast(x, TensorType.FLOAT64)
+    result = graph.array(np.ones(()))
+    for bit in range(6):
+        is_set = ("notequal", ("and", 0, 1), 2)
+        operands = exponent, graph.array(np.array(1 << bit, np.int32)), zero, result, power
+        result = graph.map(("select", is_set, ("mul", 3, 4), 3), *operands, type=TensorType.FLOAT64)
+        power = graph.map("square", power)
+    least, limit = graph.array(np.array(-(2**31), np.int32)), graph.array(np.array(2.0**31))
+    fits = ("less", ("abs", 0), 1)
+    return graph.map(("select", fits, ("toi32", 0), 2), result, limit, least, type=TensorType.INT32)

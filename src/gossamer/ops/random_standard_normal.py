@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._layout import elements
-from gossamer.ops._random import prepare_random, wanted_shape
+from gossamer.ops._random import lower_uniform, prepare_random, wanted_shape
 from gossamer.ops._random_bits import PhiloxGenerator, uniform_floats
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import RandomOptions
@@ -24,7 +25,6 @@ op = OpDef(
     types={"shape": (TensorType.INT32,), "output": (TensorType.FLOAT32,)},
     options=RandomOptions,
     side_effects=True,
-    reference_only="random numbers are drawn one after the other",
 )
 
 
@@ -45,3 +45,18 @@ def reference(ctx: InvokeContext) -> Array:
     radius = np.sqrt(np.float32(-2) * np.log(u.astype(np.float64)).astype(np.float32))
     numbers: Array = np.stack([np.sin(angle), np.cos(angle)], 1).astype(np.float32) * radius[:, None]
     return numbers.reshape(-1)[:count].reshape(shape)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    shape = graph.output().shape
+    count = elements(shape)
+    pairs = -(-count // 2)
+    uniform = graph.reshape(lower_uniform(graph, 2 * pairs), (pairs, 2))
+    u, v = (uniform.slice(1, at, 1) for at in (0, 1))
+    least, minus_two = (graph.array(np.array(value, np.float32)) for value in (1e-7, -2))
+    radius = graph.map(("sqrt", ("mul", ("log", ("max", 0, 1)), 2)), u, least, minus_two)
+    turn = graph.array(np.array(2 * np.pi))
+    angle = graph.map(("tof32", ("mul", ("tof64", 0), 1)), v, turn, type=TensorType.FLOAT32)
+    numbers = [graph.map(("mul", (function, 0), 1), angle, radius) for function in ("sin", "cos")]
+    graph.result(graph.reshape(graph.reshape(graph.concat(numbers, 1), (2 * pairs,)).slice(0, 0, count), shape))

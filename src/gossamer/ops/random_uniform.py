@@ -8,8 +8,9 @@ numbers every time.
 from __future__ import annotations
 
 from gossamer.ops._layout import elements
-from gossamer.ops._random import prepare_random, wanted_shape
+from gossamer.ops._random import lower_uniform, prepare_random, wanted_shape
 from gossamer.ops._random_bits import PhiloxGenerator, uniform_floats
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import RandomOptions
@@ -22,7 +23,6 @@ op = OpDef(
     types={"shape": (TensorType.INT32,), "output": (TensorType.FLOAT32,)},
     options=RandomOptions,
     side_effects=True,
-    reference_only="random numbers are drawn one after the other",
 )
 
 
@@ -37,3 +37,9 @@ def reference(ctx: InvokeContext) -> Array:
     generator: PhiloxGenerator = ctx.data
     shape = wanted_shape(ctx)
     return uniform_floats(generator.draw(elements(shape))).reshape(shape)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    shape = graph.output().shape
+    graph.result(graph.reshape(lower_uniform(graph, elements(shape)), shape))

@@ -31,7 +31,7 @@ from gossamer.ops._reduce import (
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
-from gossamer.quantization import multiply_by_quantized_multiplier_64, quantize_multiplier, saturated
+from gossamer.quantization import integer_range, multiply_by_quantized_multiplier_64, quantize_multiplier, saturated
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
 
@@ -59,6 +59,8 @@ op = OpDef(
 )
 
 _MOST_FOLDED = 8
+_MOST_FACTORS = 64
+"""Of a product that is machine code: a map for each."""
 
 
 @op.prepare
@@ -101,8 +103,7 @@ def _quantized_product(ctx: Context, x: Array, axes: tuple[int, ...]) -> Array:
     if x.size == 0:
         return np.zeros(shape, x.dtype)
     n = reduced_elements(x.shape, axes)
-    root = output.quantization.scale ** (1.0 / n)
-    multiplier, shift = quantize_multiplier(ctx.input(0).quantization.scale / root)
+    multiplier, shift = _rescaling(ctx, n)
     kept = tuple(i for i in range(x.ndim) if i not in axes)
     factors = x.transpose(*axes, *kept).reshape(n, -1).astype(np.int64) - ctx.input(0).quantization.zero_point
     product = factors[0]
@@ -116,4 +117,39 @@ def _quantized_product(ctx: Context, x: Array, axes: tuple[int, ...]) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    lower_reduction(graph, "prod", TensorType.FLOAT32, TensorType.BOOL, TensorType.INT32, TensorType.INT64)
+    if graph.input(0).quantization:
+        _lower_quantized(graph)
+    else:
+        lower_reduction(graph, "prod", TensorType.FLOAT32, TensorType.BOOL, TensorType.INT32, TensorType.INT64)
+
+
+def _lower_quantized(graph: Lowering) -> None:
+    x, input, output = graph.value(0), graph.input(0), graph.output()
+    rank = len(x.shape)
+    axes = resolved_axes(graph, graph.known(1), rank)
+    n = reduced_elements(x.shape, axes)
+    if n > _MOST_FACTORS:
+        graph.refuse(f"there are more than {_MOST_FACTORS} factors")
+    multiplier, shift = _rescaling(graph, n)
+    if not 0 < 15 - shift < 63:
+        graph.refuse("the scales of input and output are far apart")
+    significand = min((multiplier + (1 << 15)) >> 16, 0x7FFF)
+    point, number, places = (
+        graph.array(np.array(value, np.int64)) for value in (input.quantization.zero_point, significand, 15 - shift)
+    )
+    kept = [axis for axis in range(rank) if axis not in axes]
+    rows = graph.reshape(x.permute([*axes, *kept]), (n, x.size // n))
+    factors = [rows.slice(0, at, 1) for at in range(n)]
+    product = graph.map(("sub", ("toi64", 0), 1), factors[0], point, type=TensorType.INT64)
+    for factor in factors[1:]:
+        scaled = ("requant64", ("mul", 0, ("sub", ("toi64", 1), 2)), 3, 4)
+        product = graph.map(("toi64", scaled), product, factor, point, number, places, type=TensorType.INT64)
+    limits = graph.parameters(output.quantization.zero_point, *integer_range(output.type))
+    levels = graph.map(("limit", ("requant64", 0, 1, 2), 3), product, number, places, limits, type=output.type)
+    graph.result(graph.reshape(levels, output.shape))
+
+
+def _rescaling(ctx: Context, n: int) -> tuple[int, int]:
+    """Multiplier and shift after each of ``n`` factors."""
+    root = ctx.output().quantization.scale ** (1.0 / n)
+    return quantize_multiplier(ctx.input(0).quantization.scale / root)

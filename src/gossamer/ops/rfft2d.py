@@ -11,10 +11,14 @@ import math
 
 import numpy as np
 
+from gossamer.ops._complex import joined
+from gossamer.ops._fourier import transform, transform_pairs
 from gossamer.ops._layout import checked_shape, integers, require_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Rfft2dOptions
+from gossamer.views import View
 
 op = OpDef(
     "RFFT2D",
@@ -28,7 +32,6 @@ op = OpDef(
     },
     options=Rfft2dOptions,
     reserved_tensors=(0, 4),
-    reference_only="rare: there is no kernel for Fourier transforms",
 )
 
 
@@ -65,3 +68,21 @@ def reference(ctx: InvokeContext) -> Array:
     kept = value[..., :height, :width].astype(np.float64)
     transformed: Array = np.fft.rfft2(kept, (height, width)).astype(np.complex64)
     return transformed
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x, (height, width) = graph.value(0), integers(graph.known(1))
+    *batch, rows, columns = x.shape
+    x = x.slice(len(batch), 0, min(rows, height)).slice(len(batch) + 1, 0, min(columns, width))
+    y = transform(graph, x, width, width // 2 + 1)
+    if height > 1:
+        y = transform_pairs(graph, _transposed(y), height)
+        y = _transposed(y)
+    graph.result(joined(graph, y))
+
+
+def _transposed(x: View) -> View:
+    """[..., rows, columns, 2] the other way round."""
+    *batch, rows, columns, parts = range(len(x.shape))
+    return x.permute([*batch, columns, rows, parts])

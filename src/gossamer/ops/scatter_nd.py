@@ -18,7 +18,7 @@ from gossamer.ops._layout import (
     require_indices_in_range,
     require_rank,
 )
-from gossamer.ops._places import combined, flat_places
+from gossamer.ops._places import Combine, components, flat_places, scattered
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
 from gossamer.schema.enums import TensorType
@@ -73,13 +73,14 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    indices, updates, shape = graph.known(0), graph.value(1), graph.output().shape
-    indices = indices.reshape(-1, indices.shape[-1])
-    depth = indices.shape[1]
-    rows = graph.reshape(updates, (len(indices), elements(shape[depth:])))
-    function = "or" if updates.type == TensorType.BOOL else "add"
-    places = flat_places(graph, indices, shape[:depth])
-    graph.result(graph.reshape(combined(graph, rows, places, elements(shape[:depth]), function, 0), shape))
+    indices, updates, shape = graph.value(0), graph.value(1), graph.output().shape
+    depth = indices.shape[-1]
+    count = elements(indices.shape[:-1])
+    rows = graph.reshape(updates, (count, elements(shape[depth:])))
+    places = flat_places(graph, components(graph, indices), shape[:depth]).broadcast((count,))
+    combine: Combine = "max" if updates.type == TensorType.BOOL else "add"
+    result = scattered(graph, rows, places, elements(shape[:depth]), combine, graph.scalar(0, rows))
+    graph.result(graph.reshape(result, shape))
 
 
 def _checked(ctx: Context, values: Array) -> Shape:

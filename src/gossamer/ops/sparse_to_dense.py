@@ -20,7 +20,7 @@ from gossamer.ops._layout import (
     require_single,
     require_type,
 )
-from gossamer.ops._places import at_rows, flat_places
+from gossamer.ops._places import components, flat_places, scattered
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
@@ -92,10 +92,8 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    indices, values, shape = graph.known(0), graph.value(2), graph.output().shape
-    indices = indices.reshape(-1, len(shape))
-    rows = graph.reshape(values.broadcast((len(indices),)), (len(indices), 1))
-    table = np.full(elements(shape), len(indices), np.int32)
-    places, last = np.unique(flat_places(graph, indices, shape)[::-1], return_index=True)
-    table[places] = len(indices) - 1 - last
-    graph.result(graph.reshape(at_rows(graph, rows, table, graph.value(3)), shape))
+    indices, values, shape = graph.value(0), graph.value(2), graph.output().shape
+    vectors = graph.reshape(indices, (indices.size // max(len(shape), 1), len(shape))) if shape else indices
+    places = flat_places(graph, components(graph, vectors), shape)
+    rows = graph.reshape(values.broadcast(places.shape), (places.size, 1))
+    graph.result(graph.reshape(scattered(graph, rows, places, elements(shape), "set", graph.value(3)), shape))

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
-from gossamer.ops._layout import checked_shape, require_rank, require_shape
+from gossamer.ops._layout import checked_shape, elements, require_rank, require_shape
 from gossamer.ops._random_bits import PHILOX_WORDS, THREEFRY_WORDS, counted, philox, pieces, threefry
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import RngAlgorithm, TensorType
 from gossamer.schema.options import StablehloRngBitGeneratorOptions
@@ -31,7 +32,6 @@ op = OpDef(
         "output": (TensorType.INT32, TensorType.INT64, TensorType.UINT32, TensorType.UINT64),
     },
     options=StablehloRngBitGeneratorOptions,
-    reference_only="random numbers are drawn one after the other",
 )
 
 
@@ -71,3 +71,19 @@ def reference(ctx: InvokeContext) -> tuple[Array, Array]:
         words[start : start + size] = made.reshape(-1)[:size]
     state[1] = (state[1] + -(-words.size // block)) % (1 << 64)
     return np.array(state, np.uint64), output
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    state, output = graph.value(0), graph.output(1)
+    is_threefry = graph.options.algorithm == RngAlgorithm.THREEFRY
+    words = elements(output.shape) * numpy_dtype(output.type).itemsize // 4
+    key, counter, upper = state.slice(0, 0, 1), state.slice(0, 1, 1), state.slice(0, 2 * (state.size > 2), 1)
+    algorithm = "threefry" if is_threefry else "philox"
+    whole = graph.concat([key, counter, upper], 0)
+    random = graph.kernel("random", whole, shape=(words,), type=TensorType.UINT32, algorithm=algorithm)
+    blocks = np.zeros(state.shape, np.uint64)
+    blocks[1] = -(-words // (THREEFRY_WORDS if is_threefry else PHILOX_WORDS))
+    graph.result(graph.map("add", state, graph.array(blocks)))
+    random = graph.reshape(random, (*output.shape, 2) if words > elements(output.shape) else output.shape)
+    graph.result(graph.kernel("bitcast", random, shape=output.shape, type=output.type), 1)

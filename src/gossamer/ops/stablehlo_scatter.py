@@ -18,12 +18,16 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.dtypes import numpy_dtype
 from gossamer.ops._index_vectors import batch_shape, index_vectors, require_dims, strides_of
-from gossamer.ops._layout import INDEX_TYPES, require_output_type, require_type
+from gossamer.ops._layout import INDEX_TYPES, elements, require_output_type, require_type
+from gossamer.ops._places import Combine, components, flat_places
 from gossamer.ops._stablehlo_elementwise import NUMBERS_AND_BOOL
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
-from gossamer.schema.enums import BuiltinOperator
+from gossamer.schema.enums import BuiltinOperator, TensorType
 from gossamer.schema.options import StablehloScatterOptions
+from gossamer.views import View
 
 _COMBINED = {
     BuiltinOperator.STABLEHLO_ADD: np.add,
@@ -31,6 +35,7 @@ _COMBINED = {
     BuiltinOperator.STABLEHLO_MAXIMUM: np.maximum,
     BuiltinOperator.STABLEHLO_MINIMUM: np.minimum,
 }
+_NAMES: dict[np.ufunc, Combine] = {np.add: "add", np.multiply: "mul", np.maximum: "max", np.minimum: "min"}
 
 op = OpDef(
     "STABLEHLO_SCATTER",
@@ -44,7 +49,6 @@ op = OpDef(
         "output": NUMBERS_AND_BOOL,
     },
     options=StablehloScatterOptions,
-    reference_only="there is no kernel that scatters",
 )
 
 
@@ -129,3 +133,61 @@ def _places(ctx: InvokeContext) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         inside &= (position >= 0) & (position < shape[dim])
         places += position * step
     return places, inside
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    options: StablehloScatterOptions = graph.options
+    operand, indices, updates = (graph.value(position) for position in range(3))
+    shape, window_dims = operand.shape, options.update_window_dims
+    batch_dims = [dim for dim in range(len(updates.shape)) if dim not in window_dims]
+    updates = updates.permute([*batch_dims, *window_dims])
+    batch, window = updates.shape[: len(batch_dims)], updates.shape[len(batch_dims) :]
+    dims = [dim for dim in range(len(shape)) if dim not in options.inserted_window_dims]
+    # Behind the last dimension that anything begins in, or is cut in, whole rows go to one place.
+    depth = len(shape)
+    while depth and depth - 1 in dims and depth - 1 not in options.scatter_dims_to_operand_dims:
+        if window[dims.index(depth - 1)] != shape[depth - 1]:
+            break
+        depth -= 1
+    window = window[: len([dim for dim in dims if dim < depth])]
+    starts = dict(zip(options.scatter_dims_to_operand_dims, _starts(graph, indices), strict=True))
+    wide = indices.type if indices.type == TensorType.INT64 else TensorType.INT32
+    coordinates = []
+    for dim in range(depth):
+        along = [size if dims.index(dim) == axis else 1 for axis, size in enumerate(window)] if dim in dims else []
+        offsets = np.arange(max(along, default=1)).reshape(along or (1,) * len(window))
+        coordinate = graph.array(offsets.astype(numpy_dtype(wide)))
+        if dim in starts:
+            # A start near the end of its type must not come back from the other side.
+            start = graph.map("min", starts[dim], graph.scalar(shape[dim], starts[dim]))
+            coordinate = graph.map("add", graph.reshape(start, (*batch, *(1,) * len(window))), coordinate)
+        coordinates.append(coordinate)
+    count = elements((*batch, *window))
+    places = flat_places(graph, coordinates, shape[:depth]).broadcast((*batch, *window))
+    result = graph.copy(operand)
+    graph.scatter(
+        graph.reshape(updates, (count, elements(shape[depth:]))),
+        graph.reshape(places, (count,)),
+        graph.reshape(result, (elements(shape[:depth]), elements(shape[depth:]))),
+        _combine(graph),
+        skips=True,
+    )
+    graph.result(result)
+
+
+def _starts(graph: Lowering, indices: View) -> list[View]:
+    """The components of the index vectors, each [n]."""
+    vector_dim, rank = graph.options.index_vector_dim, len(indices.shape)
+    if vector_dim == rank:
+        return components(graph, graph.reshape(indices, (*indices.shape, 1)))
+    return components(graph, indices.permute([*(dim for dim in range(rank) if dim != vector_dim), vector_dim]))
+
+
+def _combine(graph: Lowering) -> Combine:
+    if graph.data is None:
+        return "set"
+    combine = _NAMES[graph.data]
+    # As far as bools go, the sum of 0 and 1 is the greater one, the product the smaller.
+    of_bools: dict[Combine, Combine] = {"add": "max", "mul": "min"}
+    return of_bools.get(combine, combine) if graph.input(0).type == TensorType.BOOL else combine

@@ -315,42 +315,63 @@ class Program:
 
         ``places`` are bound before, and stay for this run whatever others bind. ``poll`` is called every few
         milliseconds that a loop takes, and may raise: the run is not over then, and nothing that it has written is of
-        use. Raises `IndexFault`.
+        use. Raises `IndexFault`, without a run if what `again` gave has met one.
         """
         with self._lock:
-            self._bind_all(places)
-            if num_threads == 1:
-                self._prepare(1, self._unbound)
-                if self._loops:
-                    self._run_loops(1, poll)
-                else:
-                    self._walker(self._alone)
+            if not self._loops:
                 self._check_indices()
-                return
-            throttle = self._throttles.get(num_threads)
-            if throttle is None:
-                throttle = self._throttles[num_threads] = Throttle(min(num_threads, host.usable_cpus()))
-            self._prepare(throttle.most, self._unbound)
-            start = time.perf_counter_ns()
-            if self._loops:
-                waited = self._run_loops(throttle.threads, poll)
-            else:
-                waited = run_together(throttle.threads, self._walker, self._commands, len(self.plan.commands)).waited
-            throttle.ran(time.perf_counter_ns() - start, waited)
+            self._bind_all(places)
+            self._prepare(self._throttle(num_threads).most, self._unbound)
+            self._run(num_threads, poll)
             self._check_indices()
+
+    def _run(self, num_threads: int, poll: Callable[[], object] | None = None) -> None:
+        """Run what is bound, and do not look for a fault."""
+        if num_threads == 1:
+            if self._loops:
+                self._run_loops(1, poll)
+            else:
+                self._walker(self._alone)
+            return
+        throttle = self._throttle(num_threads)
+        start = time.perf_counter_ns()
+        if self._loops:
+            waited = self._run_loops(throttle.threads, poll)
+        else:
+            waited = run_together(throttle.threads, self._walker, self._commands, len(self.plan.commands)).waited
+        throttle.ran(time.perf_counter_ns() - start, waited)
+
+    def _throttle(self, num_threads: int) -> Throttle:
+        throttle = self._throttles.get(num_threads)
+        if throttle is None:
+            throttle = self._throttles[num_threads] = Throttle(min(num_threads, host.usable_cpus()))
+        return throttle
 
     def again(self, num_threads: int = 1) -> Callable[[], object] | None:
         """What does what `run` would do now, in the least time, for as long as nothing is bound anew and nobody else
-        runs the program; ``None`` if there is no such thing, because something is not bound or an index may be wrong.
+        runs the program; ``None`` if there is no such thing, because something is not bound or there are loops.
+
+        It returns a truth if an index was out of range: `run`, which is to be called next, then raises `IndexFault`.
         """
-        if self._unbound or self._fault is not None or self._loops:
+        if self._unbound or self._loops:
             return None
-        if num_threads > 1:
-            return partial(self.run, num_threads)
         code = self._kernels.find(enter_name(self._target)) if IS_POSSIBLE else None
-        if code is None:
-            return partial(self._walker, self._alone)
-        return entry(code, self._walker_address, self._alone.value or 0)
+        enter: Callable[[], object]
+        if num_threads > 1:
+            enter = partial(self._run, num_threads)
+        elif code is not None:
+            enter = entry(code, self._walker_address, self._alone.value or 0)
+        else:
+            enter = partial(self._walker, self._alone)
+        fault = self._fault
+        if fault is None and num_threads == 1 and code is not None:
+            return enter  # which returns nothing
+
+        def checked() -> bool:
+            enter()
+            return fault is not None and fault[0] != 0
+
+        return checked
 
     def profile(
         self,

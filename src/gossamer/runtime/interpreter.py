@@ -188,10 +188,11 @@ class Interpreter(PrivateNames):
             if again is not None:
                 graph.busy = True
                 try:
-                    again()
+                    left = again()
                 finally:
                     graph.busy = False
-                return
+                if not left:
+                    return
         self._ensure_safe()
         with self._invocation(timeout):
             self._engine.invoke()

@@ -82,3 +82,13 @@ def test_images_with_a_border_are_seen_as_they_are() -> None:
     assert shapes(graph)[0] == ("map", (1, 56, 56, 16))
     graph.kernels[1].settings = POINTWISE
     assert shapes(graph)[0] == ("copy", (32, 16))
+
+
+def test_rows_of_few_floats_are_repeated_beside_single_numbers() -> None:
+    image, channels, one = tensor(1, 64, 64, 3, type=F32), tensor(3, type=F32, number=1), tensor(type=F32, number=2)
+    graph = made((1, 64, 64, 3), image, channels, one, expression=("add", ("mul", 0, 1), 2))
+    assert shapes(graph) == [("copy", (64, 3)), ("map", (64, 64, 3))]
+    assert graph.kernels[1].operands[2].strides == (0, 0, 0)
+    for count, times in ((15, 16), (16, 1), (17, 1)):
+        graph = made((64, 64, count), tensor(64, 64, count, type=F32), tensor(count, type=F32, number=1))
+        assert shapes(graph)[-1][1] == ((4096 // times, times, count) if times > 1 else (64, 64, count))

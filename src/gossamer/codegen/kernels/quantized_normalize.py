@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from gossamer.codegen.basis import BYTES
-from gossamer.codegen.fixed_point import high_product, rounding_shift
-from gossamer.codegen.ir import I32, Function, Module, Part, Value, vector
+from gossamer.codegen.fixed_point import high_product, inverse_square_root, positive, rounding_shift
+from gossamer.codegen.ir import I32, Module, Part, Value, vector
 from gossamer.codegen.kernels.quantized_sums import integers, narrowed
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
 from gossamer.targets import Target
 
-STEPS = 5
-"""Of Newton's method."""
-
-_SQUARE_ROOT_OF_HALF = 1518500250
 _INTEGER_BITS = 7
 """Of the levels of y, whose scale is 1/128."""
 
@@ -70,7 +66,7 @@ class QuantizedNormalize(KernelSpec):
             multiplier, exponent = inverse_square_root(f, rest.results[0])
             if type.signed:
                 exponent = f.wrapping("add", exponent, _INTEGER_BITS)
-            left, right = _positive(f, exponent), _positive(f, f.wrapping("sub", f.constant(I32, 0), exponent))
+            left, right = positive(f, exponent), positive(f, f.wrapping("sub", f.constant(I32, 0), exponent))
 
             def levels(at: Value, parts: list[Part], _: list[Value]) -> None:
                 (part,) = parts
@@ -86,38 +82,3 @@ class QuantizedNormalize(KernelSpec):
             # Masks on bytes and words are instructions of AVX-512 only.
             f.vectors(a.count, levels, size=1, masked=target.vector_bits == 512)
         return module.text()
-
-
-def inverse_square_root(f: Function, x: Value) -> tuple[Value, Value]:
-    """(multiplier, exponent) with 1 / sqrt(x) = multiplier * 2^(exponent - 31), of an i32.
-
-    See `gossamer.ops._fixed_point.inverse_sqrt_multiplier`.
-    """
-    two = f.constant(I32, 2)
-    large = f.compare("sge", x, 1 << 29)
-    scaled = f.select(large, f.wrapping("ashr", x, 2), f.select(f.compare("sgt", x, two), x, two))
-    f.module.declare("declare i32 @llvm.ctlz.i32(i32, i1)")
-    zeros = f.emit(I32, f"call i32 @llvm.ctlz.i32({scaled}, i1 true)")
-    pairs = f.wrapping("sub", f.wrapping("lshr", f.wrapping("sub", zeros, 1), 1), 1)
-    shift = f.wrapping("sub", f.select(large, f.constant(I32, 12), 11), pairs)
-    number = f.wrapping("lshr", f.wrapping("shl", scaled, f.wrapping("shl", pairs, 1)), 1)
-    half = rounding_shift(f, number, f.constant(I32, 1))
-    guess = f.constant(I32, 1 << 28)
-    for _ in range(STEPS):
-        cube = _shifted(f, high_product(f, high_product(f, guess, guess), guess), 6)
-        more = high_product(f, f.constant(I32, 3 << 27), guess)
-        guess = _shifted(f, f.wrapping("sub", more, high_product(f, half, cube)), 3)
-    guess = high_product(f, guess, f.constant(I32, _SQUARE_ROOT_OF_HALF))
-    guess = f.wrapping("shl", guess, _positive(f, f.wrapping("sub", f.constant(I32, 0), shift)))
-    exponent = f.wrapping("sub", f.constant(I32, 0), _positive(f, shift))
-    at_most_1 = f.compare("sle", x, 1)
-    return f.select(at_most_1, f.constant(I32, (1 << 31) - 1), guess), f.select(at_most_1, f.constant(I32, 0), exponent)
-
-
-def _shifted(f: Function, x: Value, by: int) -> Value:
-    """x * 2^by, saturated."""
-    return f.intrinsic("llvm.sshl.sat", x, f.constant(x.type, by))
-
-
-def _positive(f: Function, x: Value) -> Value:
-    return f.select(f.compare("sgt", x, 0), x, f.constant(x.type, 0))

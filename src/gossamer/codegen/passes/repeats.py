@@ -1,4 +1,6 @@
-"""What is broadcast along short rows of bytes is repeated first, so that rows are long.
+"""What is broadcast along short rows is repeated first, so that rows are long.
+
+Short are rows of bytes, and those of other elements that do not fill a line of the cache.
 
 A map of [56, 56, 16] bytes with a factor for each channel, as squeeze-and-excitation has it, would compute rows of 16
 in registers of 64. With the 16 factors written down 32 times, rows have 512. Where it can be, rows begin with a line of
@@ -46,21 +48,24 @@ def run(graph: KernelGraph) -> None:
 def _lengthened(kernel: Kernel) -> Sequence[Kernel]:
     """Give a map longer rows; the copies that this takes."""
     y = kernel.y
-    if len(y.shape) < 2 or not y.is_dense or y.size < LEAST or element_bits(y.type) != 8:
+    if len(y.shape) < 2 or not y.is_dense or y.size < LEAST:
         return ()
     *outer, count = y.shape
+    bytes = count * element_bits(y.type) // 8
+    if element_bits(y.type) != 8 and bytes >= LINE:
+        return ()
     rows = 1
     at = len(outer)
     tables = parameters_of(kernel.epilogue)
-    tensors = [view for number, view in enumerate(kernel.operands) if number not in tables]
+    tensors = [view for number, view in enumerate(kernel.operands) if number not in tables and any(view.strides)]
     # The dimensions in front of the row along which all operands are dense or repeat.
     while at and all(_is_dense(view, at - 1) or _repeats(view, at - 1) for view in tensors):
         at -= 1
         rows *= outer[at]
     repeated = [view for view in tensors if _repeats(view, at)]
-    fitting = [n for n in range(1, MOST // count + 1) if rows % n == 0]
-    whole = [n for n in fitting if n * count >= ROW and n * count % LINE == 0]
-    times = min(whole) if whole else max((n for n in fitting if n * count <= 2 * ROW), default=1)
+    fitting = [n for n in range(1, MOST // bytes + 1) if rows % n == 0]
+    whole = [n for n in fitting if n * bytes >= ROW and n * bytes % LINE == 0]
+    times = min(whole) if whole else max((n for n in fitting if n * bytes <= 2 * ROW), default=1)
     if not repeated or len(repeated) == len(tensors) or times == 1 or rows == 1:
         return ()
     shape = (*outer[:at], rows // times, times, count)

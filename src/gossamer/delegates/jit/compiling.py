@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.codegen.build import BASIC, PASSES, Built, Passes, build, without
 from gossamer.codegen.commands import AtHand, NotAtHand
 from gossamer.codegen.graph import KernelGraph
@@ -15,14 +16,19 @@ from gossamer.codegen.library import can_compile, ensure, enter, not_compiled, w
 from gossamer.errors import CompileError
 from gossamer.programs.library import kernel_library
 from gossamer.targets import Target
+from gossamer.views import State
 
 
 class Boundary(NamedTuple):
-    """A tensor of the graph that a program reads or writes: its index, the base that is bound to it, its bytes."""
+    """A tensor of the graph that a program reads or writes: its index, the base that is bound to it, its bytes.
+
+    ``state``: it is no tensor, but this array, which an operator keeps from one run to the next.
+    """
 
     tensor: int
     base: str
     bytes: int
+    state: NDArray[Any] | None = None
 
 
 Made = tuple[Built, tuple[Boundary, ...]]
@@ -38,8 +44,14 @@ def built_of(
     """Build the graph of a partition, which is changed on the way; ``source`` as in `Partition`. Raises
     `CompileError`."""
     boundaries = tuple(
-        Boundary(index, boundary(index), item_bytes(buffer) * math.prod(buffer.shape))
+        Boundary(
+            index,
+            boundary(index),
+            item_bytes(buffer) * math.prod(buffer.shape),
+            buffer.kept if isinstance(buffer, State) else None,
+        )
         for index, buffer in (graph.inputs | graph.outputs).items()
+        if 0 not in buffer.shape
     )
     return build(graph, target, _range(source), passes, at_hand), boundaries
 

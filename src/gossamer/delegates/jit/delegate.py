@@ -233,6 +233,8 @@ class JitKernel(DelegateKernel):
         self._tensors: list[tuple[TensorInfo, str, int]] = []
         self._bound: list[NDArray[np.uint8] | None] = []
         self._prepared: dict[Any, Prepared] = {}
+        self._states: list[NDArray[Any]] = []
+        """What operators keep from one run to the next. Each `prepare` begins with another one."""
 
     @property
     def target(self) -> Target:
@@ -264,6 +266,7 @@ class JitKernel(DelegateKernel):
         """
         self._built = self.program = self.failure = self.again = None
         self.is_known = False
+        self._states = []
         self._partition = ctx
         draft, self._draft = self._draft, None
         key = _key_for_shapes(ctx)
@@ -282,7 +285,7 @@ class JitKernel(DelegateKernel):
             self._start(ctx, plans.plan_of(known["plan"]), known["constants"], known["boundaries"])
             self.is_known = True
         shapes = _shapes(ctx)
-        if key is not None and self.program is not None and shapes is not None:
+        if key is not None and self.program is not None and shapes is not None and not self._states:
             self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, self.is_known)
             if len(self._prepared) > MOST_SHAPES:
                 del self._prepared[next(iter(self._prepared))]
@@ -315,21 +318,25 @@ class JitKernel(DelegateKernel):
             self._built = None
             return
         constants = self._built.constants.tobytes()
-        # Kept is what would be made again: not outputs that are constants.
-        if not any(tensor.is_constant for tensor in ctx.outputs):
+        self._states = [one.state for one in boundaries if one.state is not None]
+        # Kept is what would be made again: not outputs that are constants, nor what operators keep themselves.
+        if not self._states and not any(tensor.is_constant for tensor in ctx.outputs):
             known = self._delegate.known(ctx)
             known.programs[key_of(ctx)] = {
                 "plan": plans.plain(self._built.plan),
                 "constants": constants,
-                "boundaries": [tuple(boundary) for boundary in boundaries],
+                "boundaries": [tuple(boundary[:3]) for boundary in boundaries],
                 "shapes": [tensor.shape for tensor in ctx.outputs],
             }
             known.save(ctx.dependencies)
             self.is_known = ctx.fingerprint is not None
         plan, self._built = self._built.plan, None  # which is large, and can be made again
-        self._start(ctx, plan, constants, boundaries)
+        program = self._start(ctx, plan, constants, boundaries)
+        for one in boundaries:
+            if one.state is not None:
+                program.bind(one.base, one.state.ctypes.data)
 
-    def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> None:
+    def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> Program:
         memory = host.Memory(max(len(constants), 1))
         memory.view()[: len(constants)] = constants
         model = _address(ctx.source)
@@ -351,8 +358,9 @@ class JitKernel(DelegateKernel):
             elif packed is not None:
                 _weights[key], _sources[packed] = packed, ctx.source
         tensors = {tensor.index: tensor for tensor in (*ctx.inputs, *ctx.outputs)}
-        self._tensors = [(tensors[index], base, size) for index, base, size in boundaries if index in tensors]
+        self._tensors = [(tensors[index], base, size) for index, base, size, *_ in boundaries if index in tensors]
         self._bound = [None] * len(self._tensors)
+        return self.program
 
     def invoke(self, ctx: PartitionInvokeContext) -> None:
         """One native call. What is wrong with an index out of range or a divisor of 0, the reference kernels say."""

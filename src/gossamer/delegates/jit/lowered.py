@@ -8,10 +8,15 @@ from gossamer.codegen.graph import KernelGraph, seen
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
-from gossamer.views import Buffer, Stored, View
+from gossamer.schema.enums import TensorType
+from gossamer.views import Buffer, Shape, State, Stored, View
 
 MOST_CALLED, MOST_AGAIN = 100_000, 1_000
 """Nodes that are lowered because others call their subgraphs: in all, and for one node of subgraphs called before."""
+
+
+STATES = 1 << 32
+"""Numbers from here on are, among the inputs of a graph, not of tensors but of what operators keep."""
 
 
 class Refused(Exception):
@@ -62,12 +67,19 @@ class Lowered:
         known = self.values.get(tensor.index)
         if known is None:
             if array is None:
-                if self.subgraph is not None:
-                    raise Refused(f'"{tensor.name}" has no value when its subgraph is called')
-                buffer = Buffer(tensor.shape, tensor.type, tensor.index)
-                self.graph.inputs[tensor.index] = buffer
+                known = self.input(tensor, tensor.shape, tensor.type)
             else:
-                buffer = Buffer(tensor.shape, tensor.type, -1, array)
+                known = self.values[tensor.index] = Buffer(tensor.shape, tensor.type, -1, array).view()
+        self.read[tensor.index] = known
+        return known
+
+    def input(self, tensor: TensorInfo, shape: Shape, type: TensorType) -> View:
+        """An input of the graph, whose bytes are seen as elements of this type."""
+        known = self.values.get(tensor.index)
+        if known is None:
+            if self.subgraph is not None:
+                raise Refused(f'"{tensor.name}" has no value when its subgraph is called')
+            buffer = self.graph.inputs[tensor.index] = Buffer(shape, type, tensor.index)
             known = self.values[tensor.index] = buffer.view()
         self.read[tensor.index] = known
         return known
@@ -77,6 +89,13 @@ class Lowered:
         known = self.values.get(tensor.index)
         if known is None:
             known = self.values[tensor.index] = Stored(tensor.shape, tensor.type, memory, look).view()
+        self.read[tensor.index] = known
+        return known
+
+    def state(self, array: Array, number: int) -> View:
+        """See `gossamer.ops.lowering.Lowering.state`; numbers are from `STATES` on."""
+        buffer = self.graph.inputs[number] = State(array, number)
+        known = self.values[number] = self.read[number] = buffer.view()
         return known
 
     def finish(self, outputs: Iterable[TensorInfo]) -> KernelGraph:
@@ -85,7 +104,7 @@ class Lowered:
         computed: dict[int, Buffer] = {}
         copies: list[tuple[View, Buffer]] = []
         for tensor in outputs:
-            if tensor.is_constant:
+            if tensor.is_constant or 0 in tensor.shape:
                 continue
             view = self.values[tensor.index]
             if view.buffer.tensor >= 0 or view.is_constant or not view.is_whole or id(view.buffer) in instead:

@@ -12,9 +12,10 @@ from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import parameters_of, type_of
 from gossamer.codegen.graph import Boxes, Kernel, Quantized, broadcast_shape
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
+from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
-from gossamer.delegates.jit.lowered import Lowered, Refused
+from gossamer.delegates.jit.lowered import STATES, Lowered, Refused
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
@@ -63,14 +64,22 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
             raise Refused(f'the quantization of "{tensor.name}" is none of {type_name(tensor.type)}')
     if is_computed or function is None:
         return  # prepare has done it
+    outputs = [tensor for tensor in node.outputs if tensor.index >= 0]
+    has_state = any(tensor is not None and tensor.is_variable for tensor in node.inputs)
+    is_empty = bool(outputs) and all(0 in tensor.shape for tensor in outputs) and not has_state
     builder = GraphLowering(node, lowered)
-    for tensor in node.outputs:
-        if tensor.index >= 0:
-            builder.require_elements(tensor)
+    builder.is_empty = is_empty
+    for tensor in outputs:
+        builder.require_elements(tensor)
+    before = len(lowered.graph.kernels)
     function(builder)
-    for tensor in node.outputs:
-        if tensor.index >= 0 and tensor.index not in lowered.values:
+    for tensor in outputs:
+        if tensor.index not in lowered.values:
             raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
+    if is_empty:  # there is nothing to compute, but something may be wrong
+        if any(kind_of(kernel).checks for kernel in lowered.graph.kernels[before:]):
+            builder.refuse(f'"{outputs[0].name}" has no elements')
+        del lowered.graph.kernels[before:]
 
 
 class GraphLowering(Lowering):
@@ -90,14 +99,16 @@ class GraphLowering(Lowering):
         self.data = node.data
         self._node = node
         self._lowered = lowered
+        self.is_empty = False
+        """Whether nothing that the node writes has elements."""
         self._graph = lowered.graph
         self._origin = f"{node.op.name} {node.node_index}"
         if lowered.subgraph is not None:
             self._origin += f" of subgraph {lowered.subgraph}"
 
     def require_elements(self, tensor: TensorInfo) -> None:
-        """Refuse a tensor without elements."""
-        if 0 in tensor.shape:
+        """Refuse a tensor without elements, unless nothing that the node writes has any."""
+        if 0 in tensor.shape and not self.is_empty:
             self.refuse(f'"{tensor.name}" has no elements')
 
     def value(self, position: int) -> View:
@@ -114,6 +125,16 @@ class GraphLowering(Lowering):
             return self._lowered.stored(tensor, *stored)
         return self._lowered.value(tensor, self._node.constant(position))
 
+    def pairs(self, position: int) -> View:
+        tensor, value = self.input(position), self._node.constant(position)
+        if tensor.type != TensorType.COMPLEX128:
+            return self.kernel("bitcast", self.value(position), shape=(*tensor.shape, 2), type=TensorType.FLOAT32)
+        # What has 16 bytes no kernel moves; so nobody knows the tensor otherwise.
+        self.require_elements(tensor)
+        if value is not None:
+            return self.array(value.view(np.float64).reshape(*tensor.shape, 2))
+        return self._lowered.input(tensor, (*tensor.shape, 2), TensorType.FLOAT64)
+
     def optional_value(self, position: int) -> View | None:
         return None if self.optional(position) is None else self.value(position)
 
@@ -123,6 +144,11 @@ class GraphLowering(Lowering):
             self.refuse(f"input {position} is no variable")
         self.require_elements(tensor)
         return self._lowered.value(tensor, None)
+
+    def state(self, array: Array) -> View:
+        if self._lowered.subgraph is not None:
+            self.refuse("it keeps something from one call to the next")
+        return self._lowered.state(array, STATES + self._node.node_index)
 
     def constant(self, position: int) -> Array | None:
         return self._node.constant(position)
@@ -212,6 +238,18 @@ class GraphLowering(Lowering):
     def put(self, box: View, into: View, vector: View) -> None:
         boxes = Boxes(tuple(range(len(box.shape))), box.shape, clamps=True)
         self._graph.kernels.append(Kernel("put", [box, vector], into, boxes, origin=(self._origin,)))
+
+    def scatter(
+        self,
+        x: View,
+        places: View,
+        into: View,
+        combine: Literal["set", "add", "mul", "max", "min"],
+        *,
+        skips: bool = False,
+    ) -> None:
+        settings = {"combine": combine, "skips": skips}
+        self._graph.kernels.append(Kernel("scatter", [x, places], into, settings, origin=(self._origin,)))
 
     def push(self, variable: View, newest: View) -> None:
         self._graph.kernels.append(Kernel("push", [newest], variable, origin=(self._origin,)))

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops._fourier import transform
 from gossamer.ops._layout import checked_shape, require_rank
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 FLOAT = (TensorType.FLOAT32,)
 _MAX_WINDOW = 1 << 30
@@ -26,7 +29,6 @@ op = OpDef(
     versions=versions("1.9.0"),
     types={"input": FLOAT, "output": FLOAT},
     custom=True,
-    reference_only="rare: there is no kernel for Fourier transforms",
 )
 
 
@@ -66,7 +68,27 @@ def reference(ctx: InvokeContext) -> Array:
     if not ctx.output().shape[1]:
         return np.zeros(ctx.output().shape, np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(sound, size, 1)[:, :: settings.stride]
-    taper = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(size) / size)
-    spectrum = np.fft.rfft(windows * taper, settings.fft_length)
+    spectrum = np.fft.rfft(windows * _taper(size), settings.fft_length)
     power = (spectrum.real**2 + spectrum.imag**2).astype(np.float32)
     return power if settings.magnitude_squared else np.sqrt(power)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    settings: Settings = graph.data
+    x, (channels, windows, frequencies) = graph.value(0), graph.output().shape
+    sample, channel = x.strides
+    shape, strides = (channels, windows, settings.window_size), (channel, settings.stride * sample, sample)
+    tapered = graph.map(
+        "mul", View(x.buffer, shape, strides, x.offset), graph.array(_taper(settings.window_size).astype(np.float32))
+    )
+    spectrum = transform(graph, tapered, settings.fft_length, frequencies)
+    real, imaginary = (graph.reshape(spectrum.slice(3, part, 1), graph.output().shape) for part in range(2))
+    power = graph.map(("add", ("square", 0), ("square", 1)), real, imaginary)
+    graph.result(power if settings.magnitude_squared else graph.map("sqrt", power))
+
+
+def _taper(size: int) -> Array:
+    """Hann's window, periodic, in float64."""
+    taper: Array = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(size) / size)
+    return taper

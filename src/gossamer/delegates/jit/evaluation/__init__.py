@@ -24,7 +24,7 @@ from gossamer.delegates.jit.lowering import lower
 from gossamer.dtypes import numpy_dtype
 from gossamer.log import logger
 from gossamer.ops.op_def import InvokeContext
-from gossamer.views import Buffer, View
+from gossamer.views import Buffer, State, View
 
 __all__ = ["Fault", "evaluate", "kernel_of"]
 
@@ -75,7 +75,7 @@ def evaluate(graph: KernelGraph, inputs: Mapping[int, Array]) -> dict[int, Array
     """
     memory = _Memory()
     for index, buffer in graph.inputs.items():
-        memory.put(buffer, inputs[index])
+        memory.put(buffer, buffer.kept if isinstance(buffer, State) else inputs[index])
     for kernel in graph.kernels:
         memory.run(kernel)
     return {index: memory.array(buffer.view()) for index, buffer in graph.outputs.items()}
@@ -120,7 +120,7 @@ class _Memory:
             return
         arity, y, is_map = kernel.arity, kernel.y, kernel.kind == "map"
         operands = [self.array(view, repeats=not is_map) for view in kernel.operands[:arity]]
-        if kernel.kind in ("put", "push"):
+        if kernel.kind in ("push", "put", "scatter"):
             operands.append(self.array(y))
         result = KINDS[kernel.kind](kernel, *operands)
         if is_map or kernel.epilogue != IDENTITY:

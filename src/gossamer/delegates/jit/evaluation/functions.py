@@ -298,6 +298,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "requant": lambda x, multiplier, shift: _int32(multiply_by_quantized_multiplier(x, multiplier, shift)),
     "requantup": requantize_up,
     "requant64": lambda x, multiplier, by: _int32(rounding_shift_up(x * multiplier, by)),
+    "invsqrt": lambda x: _int32(_fixed_point.inverse_sqrt_multiplier(x)[0]),
+    "invsqrtexponent": lambda x: _int32(_fixed_point.inverse_sqrt_multiplier(x)[1]),
     "roundi32": lambda x: rounded(np.rint(x)),
     "roundawayi32": lambda x: rounded(round_half_away(x)),
     "roundshift": lambda x, by: _int32(rounding_divide_by_pot(x, by)),

@@ -21,11 +21,13 @@ from gossamer.delegates.jit.evaluation.functions import (
     rounding_shift_up,
 )
 from gossamer.dtypes import numpy_dtype
+from gossamer.ops._boxes import overlaps
 from gossamer.ops._conv_geometry import ALL, Window, taps
 from gossamer.ops._convolution import convolve, convolve_depthwise, exact_type
 from gossamer.ops._fixed_point import count_leading_zeros, inverse_sqrt_multiplier
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._qd8 import HEADER, ZERO_POINT
+from gossamer.ops._random_bits import PHILOX_WORDS, THREEFRY_WORDS, counted, philox, threefry
 from gossamer.quantization import high_mul, multiply_by_quantized_multiplier, round_half_away, rounding_divide_by_pot
 from gossamer.schema.enums import TensorType
 from gossamer.views import FixedPoint, Geometry, Requantizing
@@ -115,6 +117,21 @@ def _put(kernel: Kernel, box: Array, vector: Array, y: Array) -> Array:
 
 def _push(kernel: Kernel, x: Array, y: Array) -> Array:
     return np.concatenate([y[..., 1:], x.reshape(*y.shape[:-1], 1)], axis=-1)
+
+
+_COMBINES: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.fmax, "min": np.fmin}
+
+
+def _scatter(kernel: Kernel, x: Array, places: Array, before: Array) -> Array:
+    combine, inside = kernel.settings["combine"], (places >= 0) & (places < len(before))
+    if not (kernel.settings["skips"] or inside.all()):
+        raise Fault
+    y, x, places = before.copy(), x[inside], places[inside]
+    if combine == "set":
+        y[places] = x  # of several, the last
+        return y
+    _COMBINES[combine].at(y, places, x)
+    return np.where(before == before, y, before)  # NaN stays
 
 
 RESIZE_BITS = 11
@@ -512,6 +529,46 @@ def _softmax16(kernel: Kernel, x: Array, scale: Array, exponentials: Array, reci
     return np.clip(rounding_shift_up(levels * inverse, 31 - headroom), 0, 32767).astype(np.int16)
 
 
+# Boxes, and random numbers
+
+
+def _suppress(
+    kernel: Kernel, boxes: Array, scores: Array, least: Array, most: Array, decay: Array | None = None
+) -> Array:
+    """See `gossamer.codegen.kernels.suppress`."""
+    repeats, y = kernel.settings["repeats"], np.zeros(kernel.y.shape, np.int32)
+    limit, none = y.shape[1] // 2, np.float32(-np.inf)
+    for row, given in zip(y, scores, strict=True):
+        rest = np.where(given > least, given, none)
+        for turn in range(min(limit, int((given > least).sum()))):
+            best = int(rest.argmax())
+            if rest[best] == none:
+                break
+            row[[turn, limit + turn, -1]] = best, rest[best].view(np.int32), turn + 1
+            if repeats and np.count_nonzero(rest == rest[best]) > 1:
+                raise Fault
+            if not repeats:
+                rest[best] = none
+            overlap = overlaps(boxes[:, best], boxes.T)
+            goes = overlap >= most
+            if decay is not None:
+                rest = rest * np.exp(decay * overlap * overlap)
+                goes |= ~(rest > least)
+            rest[goes] = none
+    return y
+
+
+def _random(kernel: Kernel, state: Array) -> Array:
+    size, (key, start, *upper) = kernel.y.size, state.tolist()
+    is_philox = kernel.settings["algorithm"] == "philox"
+    counters = list(counted(start, -(-size // (PHILOX_WORDS if is_philox else THREEFRY_WORDS))))
+    if is_philox:
+        counters += [np.full_like(counters[0], half) for half in divmod(upper[0], 1 << 32)[::-1]]
+    high, low = divmod(key, 1 << 32)
+    words = (philox if is_philox else threefry)((low, high), np.stack(counters, 1))
+    return words.reshape(-1)[:size].reshape(kernel.y.shape)
+
+
 KINDS: dict[str, Callable[..., Array]] = {
     "arg_reduce": _arg_reduce,
     "bitcast": _bitcast,
@@ -542,12 +599,16 @@ KINDS: dict[str, Callable[..., Array]] = {
     "quantized_reduce": _quantized_reduce,
     "quantized_softmax": _quantized_softmax,
     "quantized_window": _quantized_window,
+    "random": _random,
     "reduce": _reduce,
     "resize": _resize,
     "scan": _scan,
+    "scatter": _scatter,
     "softmax": _softmax,
     "softmax16": _softmax16,
+    "suppress": _suppress,
     "topk": _topk,
     "window": _window,
 }
-"""Every kind that operators ask for, by name. `put` and `push` are given what they write to as a last operand."""
+"""Every kind that operators ask for, by name. `push`, `put` and `scatter` are given what they write to as a last
+operand."""
