@@ -126,11 +126,12 @@ class GraphLowering(Lowering):
         return self._lowered.value(tensor, self._node.constant(position))
 
     def pairs(self, position: int) -> View:
-        tensor, value = self.input(position), self._node.constant(position)
+        tensor = self.input(position)
         if tensor.type != TensorType.COMPLEX128:
             return self.kernel("bitcast", self.value(position), shape=(*tensor.shape, 2), type=TensorType.FLOAT32)
         # What has 16 bytes no kernel moves; so nobody knows the tensor otherwise.
         self.require_elements(tensor)
+        value = self._node.constant(position)
         if value is not None:
             return self.array(value.view(np.float64).reshape(*tensor.shape, 2))
         return self._lowered.input(tensor, (*tensor.shape, 2), TensorType.FLOAT64)

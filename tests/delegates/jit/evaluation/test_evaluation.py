@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import gossamer
+from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS
+from gossamer.codegen.kernels.scatter import Combine
 from gossamer.codegen.kinds import KINDS as DECLARED
 from gossamer.codegen.passes import common_subexpressions, copies, fuse, pads, tables
 from gossamer.delegates.jit import compiling, evaluation
@@ -30,13 +32,15 @@ from gossamer.schema import (
     LeakyReluOptions,
     Padding,
     QuantizationParameters,
+    RandomOptions,
     ReducerOptions,
     Table,
     TensorType,
     TransposeConvOptions,
 )
+from gossamer.views import Buffer
 from tests.conftest import seeds
-from tests.delegates.jit.running import TARGETS, machine_code, outputs
+from tests.delegates.jit.running import TARGETS, machine_code, outputs, reference
 from tests.random_graphs import FORMS, Form, RandomGraph
 from tests.runtime.graphs import ModelMaker
 
@@ -374,10 +378,81 @@ def test_what_nobody_foresaw_the_reference_kernel_computes(
     assert message.startswith("LEAKY_RELU runs on its reference kernel: ZeroDivisionError: ")
 
 
-def test_a_zero_is_a_fault() -> None:
-    from gossamer.codegen.graph import KernelGraph
-    from gossamer.views import Buffer
+@pytest.mark.parametrize("type", [TensorType.FLOAT32, TensorType.INT8])
+@pytest.mark.parametrize("combine", get_args(Combine))
+def test_rows_are_combined_in_order(combine: Combine, type: TensorType) -> None:
+    rng, dtype = np.random.default_rng(7), numpy_dtype(type)
+    x, before = (rng.integers(-100, 100, (rows, 3)).astype(dtype) for rows in (40, 6))
+    places = rng.integers(-1, 8, 40).astype(np.int32)
+    if type == TensorType.FLOAT32:
+        before[0, 0] = x[0, 1] = np.nan
+    function = {"add": np.add, "mul": np.multiply, "set": lambda _, new: new}.get(
+        combine, lambda old, new: np.where(new > old if combine == "max" else new < old, new, old)
+    )
+    wanted = before.copy()
+    for place, row in zip(places, x, strict=True):
+        if 0 <= place < 6:
+            wanted[place] = function(wanted[place], row)
+    for skips in (True, False):
+        graph, table = KernelGraph(), Buffer(before.shape, type, 2)
+        operands = [Buffer(one.shape, TensorType[one.dtype.name.upper()], at) for at, one in enumerate((x, places))]
+        graph.inputs = dict(enumerate((*operands, table)))
+        graph.outputs[2] = table
+        settings = {"combine": combine, "skips": skips}
+        graph.kernels.append(Kernel("scatter", [buffer.view() for buffer in operands], table.view(), settings))
+        inputs = {0: x, 1: places, 2: before.copy()}
+        if skips:
+            np.testing.assert_array_equal(evaluate(graph, inputs)[2], wanted)
+        else:
+            with pytest.raises(Fault):
+                evaluate(graph, inputs)
 
+
+@pytest.mark.parametrize("sigma", [0, 0.4])
+def test_boxes(monkeypatch: pytest.MonkeyPatch, sigma: float) -> None:
+    rng = np.random.default_rng(5)
+    boxes, scores = rng.random((200, 4)).astype(np.float32), rng.permutation(200).astype(np.float32) / 200
+    make = ModelMaker()
+    operands = [make.tensor((200, 4)), make.tensor((200,)), make.constant(30, np.int32, I32)]
+    operands += [make.constant(number, np.float32, TensorType.FLOAT32) for number in (0.5, 0.1, sigma)]
+    results = [make.tensor((30,), I32), make.tensor((30,)), make.tensor((), I32)]
+    make.op("NON_MAX_SUPPRESSION_V5", operands, results)
+    make.io(operands[:2], results)
+
+    evaluated = []
+    monkeypatch.setattr(evaluation, "evaluate", lambda *of: evaluated.append(of) or evaluate(*of))
+    monkeypatch.setenv("GOSSAMER_TARGET", "none")
+    ours, theirs = gossamer.Interpreter(model_content=make.model()), reference(make.model())
+    for interpreter in (ours, theirs):
+        interpreter.allocate_tensors()
+    for given in (scores, np.full_like(scores, 0.5)):  # in which order equal scores are, the reference kernel says
+        found, wanted = (outputs(interpreter, {0: boxes, 1: given}) for interpreter in (ours, theirs))
+        np.testing.assert_array_equal(found[0], wanted[0])
+        np.testing.assert_allclose(found[1], wanted[1], rtol=1e-6)
+        assert found[2] == wanted[2] > 0
+    assert len(evaluated) == 2
+
+
+@pytest.mark.parametrize("name", ["RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"])
+def test_random_numbers_go_on(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    make = ModelMaker()
+    y = make.tensor((11,))
+    make.op(name, [make.constant([11], np.int32, I32)], [y], RandomOptions(seed=3, seed2=5))
+    make.io([], [y])
+    interpreter = reference(make.model())
+    interpreter.allocate_tensors()
+    wanted = [outputs(interpreter, {})[0] for _ in range(3)]
+    evaluated = []
+    monkeypatch.setattr(evaluation, "evaluate", lambda *of: evaluated.append(of) or evaluate(*of))
+    monkeypatch.setenv("GOSSAMER_TARGET", "none")
+    interpreter = gossamer.Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    for numbers in wanted:
+        np.testing.assert_allclose(outputs(interpreter, {})[0], numbers, rtol=1e-6)
+    assert len(evaluated) == 3
+
+
+def test_a_zero_is_a_fault() -> None:
     graph, x = KernelGraph(), Buffer((2,), I32, 0)
     graph.inputs[0] = x
     y = graph.add("nonzero", [x.view()], (2,), I32)
