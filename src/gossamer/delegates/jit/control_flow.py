@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gossamer.affine import Affine, Element
 from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.delegates.delegate import CalleeInfo, NodeInfo
 from gossamer.delegates.jit.lowered import Lower, Lowered, Refused
+from gossamer.delegates.jit.numbers import conditions_of, numbers_of
 from gossamer.errors import CompileError
 from gossamer.views import Buffer, Shape, View
 
@@ -55,13 +57,48 @@ def loop(
     if all(kept):
         raise Refused("nothing changes in the loop")
     values = [view if stays else _copy(view, lowered.graph, origin) for view, stays in zip(operands, kept, strict=True)]
-    variables = [view for view, stays in zip(values, kept, strict=True) if not stays]
-    turn, test = _region(lowered), _region(lowered)
-    following = _lower(callee, body, values, turn, lower)
-    _update(variables, [view for view, stays in zip(following, kept, strict=True) if not stays], turn.graph, origin)
-    (flag,) = call(node, condition, values, test, lower)
+    changing = [at for at, stays in enumerate(kept) if not stays]
+    variables = [values[at] for at in changing]
+    first = _firsts(operands, values, changing, lowered.graph)
+    while True:
+        turn, test = _region(lowered), _region(lowered)
+        (flag,) = call(node, condition, values, test, lower)
+        least: dict[Element, int] = {element: number for element, (number, _) in first.items()}
+        turn.ranges = lowered.ranges.within(least, conditions_of(flag, test.graph))
+        following = _lower(callee, body, values, turn, lower)
+        falling = {
+            element
+            for element, (_, at) in first.items()
+            if not _rises(element, following[at], values[at], turn.graph)
+        }
+        if not falling & turn.ranges.asked:
+            break
+        first = {element: start for element, start in first.items() if element not in falling}
+        callee = _callee(node, body, operands)
+    _update(variables, [following[at] for at in changing], turn.graph, origin)
     _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
     return values
+
+
+def _firsts(
+    operands: Sequence[View], values: Sequence[View], changing: Sequence[int], graph: KernelGraph
+) -> dict[Element, tuple[int, int]]:
+    """The single integers among variables that begin with a number that is known: that, and which variable it is."""
+    found = {}
+    for at in changing:
+        numbers = numbers_of(operands[at], graph) if operands[at].size == 1 else None
+        if numbers and numbers[0].is_constant:
+            found[values[at].buffer, values[at].offset] = numbers[0].constant, at
+    return found
+
+
+def _rises(element: Element, following: View, variable: View, graph: KernelGraph) -> bool:
+    """Whether a turn adds to a variable a number that is not negative."""
+    numbers = numbers_of(following, graph)
+    if not numbers or following.type != variable.type:
+        return False
+    step = numbers[0] - Affine(0, {element: 1})
+    return step.is_constant and step.constant >= 0
 
 
 def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeInfo:
@@ -74,7 +111,7 @@ def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeIn
 
 def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered, lower: Lower) -> list[View]:
     lowered.calls.take(subgraph, len(callee.nodes))
-    inner = Lowered(lowered.graph, subgraph=subgraph, calls=lowered.calls)
+    inner = Lowered(lowered.graph, subgraph=subgraph, calls=lowered.calls, ranges=lowered.ranges)
     for tensor, view in zip(callee.inputs, operands, strict=True):
         if tensor.index in inner.values:
             raise Refused(f'"{tensor.name}" is more than one input of subgraph {subgraph}')
@@ -92,7 +129,7 @@ def _lower_node(node: NodeInfo, subgraph: int, lowered: Lowered, lower: Lower) -
 
 
 def _region(lowered: Lowered) -> Lowered:
-    return Lowered(subgraph=lowered.subgraph, calls=lowered.calls)
+    return Lowered(subgraph=lowered.subgraph, calls=lowered.calls, ranges=lowered.ranges)
 
 
 def _update(variables: Sequence[View], following: Sequence[View], body: KernelGraph, origin: str) -> None:

@@ -8,13 +8,15 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from gossamer.affine import Affine, Stretch
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import parameters_of, type_of
-from gossamer.codegen.graph import Boxes, Kernel, Quantized, broadcast_shape
+from gossamer.codegen.graph import Boxes, Kernel, Quantized, broadcast_shape, same
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
 from gossamer.delegates.jit.lowered import Lowered, Refused
+from gossamer.delegates.jit.numbers import numbers_of
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
@@ -54,20 +56,25 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     for tensor in operands:
         if tensor.type == TensorType.STRING:
             raise Refused("strings live in Python")
-        if tensor.is_dynamic:
-            raise Refused(f'the shape of "{tensor.name}" is only known when the model runs')
         if tensor.type in QUANTIZED and not is_grid(tensor):
             raise Refused(f'the quantization of "{tensor.name}" is none of {type_name(tensor.type)}')
+    for operand in node.inputs:
+        if operand is not None and operand.is_dynamic and operand.index not in lowered.stretches:
+            raise Refused(_unknown_shape(operand))
     if is_computed or function is None:
         return  # prepare has done it
     builder = GraphLowering(node, lowered)
     for tensor in node.outputs:
-        if tensor.index >= 0:
+        if tensor.index >= 0 and not tensor.is_dynamic:
             builder.require_elements(tensor)
     function(builder)
     for tensor in node.outputs:
-        if tensor.index >= 0 and tensor.index not in lowered.values:
+        if tensor.index >= 0 and tensor.index not in lowered.values and tensor.index not in lowered.stretches:
             raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
+
+
+def _unknown_shape(tensor: TensorInfo) -> str:
+    return f'the shape of "{tensor.name}" is only known when the model runs'
 
 
 class GraphLowering(Lowering):
@@ -97,8 +104,16 @@ class GraphLowering(Lowering):
         if 0 in tensor.shape:
             self.refuse(f'"{tensor.name}" has no elements')
 
+    def output(self, position: int = 0) -> TensorInfo:
+        tensor = super().output(position)
+        if tensor.is_dynamic:
+            self.refuse(_unknown_shape(tensor))
+        return tensor
+
     def value(self, position: int) -> View:
         tensor = self.input(position)
+        if tensor.is_dynamic:
+            self.refuse(_unknown_shape(tensor))
         if tensor.is_variable:
             self.refuse(f"input {position} is a variable")
         if tensor.type not in ELEMENTS:
@@ -107,6 +122,10 @@ class GraphLowering(Lowering):
         if tensor.sparsity is not None:
             self.refuse(f"input {position} is sparse")
         return self._lowered.value(tensor, self._node.constant(position))
+
+    def piece(self, position: int) -> View | Stretch:
+        stretch = self._lowered.stretches.get(self.input(position).index)
+        return self.value(position) if stretch is None else stretch
 
     def optional_value(self, position: int) -> View | None:
         return None if self.optional(position) is None else self.value(position)
@@ -121,20 +140,37 @@ class GraphLowering(Lowering):
     def constant(self, position: int) -> Array | None:
         return self._node.constant(position)
 
+    def numbers(self, position: int) -> Sequence[Affine]:
+        array = self.constant(position)
+        if array is not None:
+            return [Affine(int(number)) for number in array.reshape(-1)]
+        numbers = numbers_of(self.value(position), self._graph)
+        if numbers is None:
+            self.refuse(f"{self.op.inputs[position]} is only known when the model runs")
+        return numbers
+
+    def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
+        return self._lowered.ranges.is_at_most(number, other)
+
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors
         return Buffer(value.shape, TensorType[value.dtype.name.upper()] if type is None else type, -1, value).view()
 
     def result(self, view: View, position: int = 0) -> None:
-        tensor = self.output(position)
+        tensor = self.outputs[position]
         if tensor.index < 0:
             return  # left out
+        if tensor.is_dynamic:
+            self._node.settle(position, view.shape)
         if view.shape != tensor.shape or view.type != tensor.type:
             raise CompileError(
                 f"{self._origin} lowers output {position} to {type_name(view.type)} {list(view.shape)}, "
                 f"it is {type_name(tensor.type)} {list(tensor.shape)}"
             )
         self._lowered.values[tensor.index] = view
+
+    def stretch(self, stretch: Stretch, position: int = 0) -> None:
+        self._lowered.stretches[self.outputs[position].index] = stretch
 
     def update(self, position: int, view: View) -> None:
         # Values that are still to be computed from the old state are computed already: kernels run in order.
@@ -162,7 +198,10 @@ class GraphLowering(Lowering):
     def empty(self, shape: Sequence[int], type: TensorType) -> View:
         return Buffer(tuple(shape), type).view()
 
-    def concat(self, views: Sequence[View], axis: int) -> View:
+    def concat(self, pieces: Sequence[View | Stretch], axis: int) -> View:
+        views = [piece for piece in pieces if isinstance(piece, View)]
+        if len(views) < len(pieces):
+            return self._replaced(pieces, views, axis)
         shape = list(views[0].shape)
         shape[axis] = sum(view.shape[axis] for view in views)
         whole = Buffer(tuple(shape), views[0].type).view()
@@ -172,6 +211,29 @@ class GraphLowering(Lowering):
                 self._graph.copy(view, whole.slice(axis, start, view.shape[axis]), self._origin)
             start += view.shape[axis]
         return whole
+
+    def _replaced(self, pieces: Sequence[View | Stretch], views: Sequence[View], axis: int) -> View:
+        """A copy of a view with other elements along an axis, between what is left of it on either side."""
+        before, behind = pieces[0], pieces[-1]
+        if not views or len(views) + 2 != len(pieces) or isinstance(before, View) or isinstance(behind, View):
+            self.refuse("it is not known how long all are together")
+        x, other = before.view, self.concat(views, axis)
+        shape = [other.shape[axis] if dim == axis else size for dim, size in enumerate(x.shape)]
+        if not (
+            same(x, behind.view)
+            and before.axis == behind.axis == axis
+            and before.begin == Affine(0)
+            and before.stop is not None
+            and behind.begin - before.end == Affine(shape[axis])
+            and behind.end == Affine(x.shape[axis])
+            and other.shape == tuple(shape)
+            and other.type == x.type
+        ):
+            self.refuse("it is not known how long all are together")
+        result = self.copy(x)
+        boxes = Boxes((axis,), other.shape)
+        self._graph.kernels.append(Kernel("put", [other, before.stop], result, boxes, origin=(self._origin,)))
+        return result
 
     def pad(self, view: View, before: Sequence[int], after: Sequence[int], value: View | float = 0) -> View:
         if not any(before) and not any(after):
