@@ -78,10 +78,9 @@ class Ranges:
         """The same, and more."""
         return Ranges({**self._least, **least}, (*self._sums, *sums), self.asked)
 
-    def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
-        """Whether one number is known not to be more than another."""
-        rest = Affine(0) + other - number
-        return self._least_of(rest) >= 0 or any(self._least_of(rest + known) >= 0 for known in self._sums)
+    def greatest(self, number: Affine) -> float:
+        """What a number is known not to be more than; infinite if nothing is."""
+        return min(-self._least_of((number - known) * -1) for known in (Affine(0), *self._sums))
 
     def _least_of(self, number: Affine) -> float:
         total = float(number.constant)

@@ -243,7 +243,8 @@ class Contraction(Tiled):
         few = self.columns == 1 or (self.columns <= MAX_ROWS and costly)
         single = self.rows == 1 and (self.images == 1 or weights.image != 0) and len(self.offsets) == 1
         # Weights that are read once or hardly more, and lie as dot products want them, are not packed.
-        self.is_dot = single and few and weights.is_dense and self.scale is None
+        is_often = self.build.is_repeated and weights.is_constant and weights.bytes < STREAMED
+        self.is_dot = single and few and weights.is_dense and self.scale is None and not is_often
         a_stride = self.a_steps[2] * (self.columns > 1)
         tiles = gemm_tiles(target, self.columns, weights.channels, weights.depth, a_stride)
         self._settle(self.build.first(((tile, streams) for tile in tiles for streams in (True, False)), self._kernels))

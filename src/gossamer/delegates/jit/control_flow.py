@@ -7,13 +7,14 @@ outside, which the regions write.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from gossamer.affine import Affine, Element
 from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.delegates.delegate import CalleeInfo, NodeInfo
+from gossamer.delegates.jit import batching
 from gossamer.delegates.jit.lowered import Lower, Lowered, Refused
 from gossamer.delegates.jit.numbers import conditions_of, numbers_of
-from gossamer.errors import CompileError
 from gossamer.views import Buffer, Shape, View
 
 
@@ -75,6 +76,7 @@ def loop(
             break
         first = {element: start for element, start in first.items() if element not in falling}
         callee = _callee(node, body, operands)
+    batching.run(turn.graph, lowered.graph, variables, turn.ranges)
     _update(variables, [following[at] for at in changing], turn.graph, origin)
     _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
     return values
@@ -182,8 +184,9 @@ def _copy(view: View, graph: KernelGraph, origin: str) -> View:
 
 
 def _reshaped(view: View, shape: Shape) -> View:
-    """The same elements under a shape that differs in dimensions of size 1 at most."""
-    reshaped = view.reshape(shape)
+    """The same elements under a shape that differs in dimensions of size 1 at most. Raises `Refused` if there are
+    others."""
+    reshaped = view.reshape(shape) if view.size == prod(shape) else None
     if reshaped is None:
-        raise CompileError(f"A subgraph gives {list(view.shape)} for {list(shape)}.")
+        raise Refused(f"a subgraph gives shape {list(view.shape)} for {list(shape)}")
     return reshaped

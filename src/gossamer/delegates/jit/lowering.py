@@ -150,7 +150,7 @@ class GraphLowering(Lowering):
         return numbers
 
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
-        return self._lowered.ranges.is_at_most(number, other)
+        return self._lowered.ranges.greatest(Affine(0) + number - other) <= 0
 
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors

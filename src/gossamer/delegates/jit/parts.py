@@ -89,8 +89,8 @@ class Parts:
             self.lower(node)
         except Refused as reason:
             return str(reason)
-        except Exception as error:  # a contradiction that prepare lets through
-            if is_strict():
+        except Exception as error:  # a contradiction that prepare lets through, or has not seen
+            if is_strict() and node.is_prepared:
                 raise
             return f"it cannot be lowered: {type(error).__name__}: {error}"
         return None
