@@ -112,6 +112,10 @@ class Lowering(Context, ABC):
         are many, or they change while the operator runs."""
 
     @abstractmethod
+    def element(self, position: int, number: int) -> View:
+        """One of these integers, [1], where the model has it already."""
+
+    @abstractmethod
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
         """Whether a number is known not to be more than another, whenever the operator runs."""
 

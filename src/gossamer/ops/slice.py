@@ -10,10 +10,9 @@ it is complete (and checked when the model runs). Otherwise the output is dynami
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from gossamer.affine import Affine, Stretch
+from gossamer.affine import Affine
 from gossamer.ops._layout import INDEX_TYPES, WHOLE_BYTE_TYPES, integers, require_output_type, require_shape
+from gossamer.ops._slices import sliced
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, rank_above
@@ -68,42 +67,30 @@ def reference(ctx: InvokeContext) -> Array:
 def lower(graph: Lowering) -> None:
     part, begin, size = graph.value(0), graph.constant(1), graph.constant(2)
     if begin is not None and size is not None:
-        for axis, box in enumerate(_box(graph, part.shape, begin, size)):
-            part = part.slice(axis, box.start, box.stop - box.start)
+        for axis, inside in enumerate(_box(graph, part.shape, begin, size)):
+            part = part.slice(axis, inside.start, inside.stop - inside.start)
         graph.result(part)
-    elif size is not None and -1 not in size:
-        _lower_box(graph, part, integers(size))
-    else:
-        _lower_open(graph, part)
-
-
-def _lower_box(graph: Lowering, x: View, sizes: Sequence[int]) -> None:
-    output = graph.outputs[0]
-    if not output.is_dynamic and tuple(sizes) != output.shape:
-        graph.refuse("begin is only known when the model runs, and so is a size")
-    graph.result(graph.gather(x, graph.value(1), range(len(sizes)), sizes))
-
-
-def _lower_open(graph: Lowering, x: View) -> None:
-    """What of begins and sizes is computed, or is all that is left."""
-    begins, sizes = graph.numbers(1), graph.numbers(2)
-    ends = []
-    for begin, size, extent in zip(begins, sizes, x.shape, strict=True):
-        if not size.is_constant and not graph.is_at_most(0, size):
-            graph.refuse("a size may be -1, all that is left")
-        ends.append(Affine(extent) if size == Affine(-1) else begin + size)
-    lengths = [end - begin for begin, end in zip(begins, ends, strict=True)]
-    if all(length.is_constant for length in lengths):
-        _lower_box(graph, x, [length.constant for length in lengths])
         return
-    (axis, *others) = [axis for axis, length in enumerate(lengths) if not length.is_constant]
-    if others or not all(begin.is_constant for number, begin in enumerate(begins) if number != axis):
-        graph.refuse("sizes of several dimensions are only known when the model runs")
-    for number, (begin, length) in enumerate(zip(begins, lengths, strict=True)):
-        if number != axis:
-            x = x.slice(number, begin.constant, length.constant)
-    stop = graph.value(2).slice(0, axis, 1) if begins[axis] == Affine(0) else None
-    graph.stretch(Stretch(x, axis, begins[axis], ends[axis], stop))
+    first, sizes = graph.numbers(1), graph.numbers(2)
+    last = []
+    for number, length, extent in zip(first, sizes, part.shape, strict=True):
+        if not length.is_constant and not graph.is_at_most(0, length):
+            graph.refuse("a size may be -1, all that is left")
+        last.append(Affine(extent) if length == Affine(-1) else number + length)
+        if number.is_constant and last[-1].is_constant and not 0 <= number.constant <= last[-1].constant <= extent:
+            graph.refuse("it reaches outside")
+
+    def end(axis: int) -> View:  # sizes that begin at 0
+        if first[axis] != Affine(0):
+            graph.refuse("where it ends is only known when the model runs")
+        return graph.element(2, axis)
+
+    box = sliced(graph, part, first, last, lambda axis: graph.element(1, axis), end)
+    if box is None:
+        return
+    if not graph.outputs[0].is_dynamic and box.shape != graph.output().shape:
+        graph.refuse("begin is only known when the model runs, and so is a size")
+    graph.result(box)
 
 
 def _box(ctx: Context, shape: Shape, begin: Array, size: Array) -> tuple[slice, ...]:

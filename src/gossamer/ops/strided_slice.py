@@ -19,7 +19,7 @@ input, which leaves TFLite's output undefined, is refused.
 
 from __future__ import annotations
 
-from gossamer.affine import Affine, Stretch
+from gossamer.affine import Affine
 from gossamer.ops._layout import (
     WHOLE_BYTE_TYPES,
     checked_shape,
@@ -28,6 +28,7 @@ from gossamer.ops._layout import (
     require_rank,
     require_shape,
 )
+from gossamer.ops._slices import sliced
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, option, rank_above
@@ -35,6 +36,7 @@ from gossamer.quantization import INT32_MIN
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import StridedSliceOptions
+from gossamer.views import View
 
 MAX_ENTRIES = 31
 TYPES = (*WHOLE_BYTE_TYPES, TensorType.STRING)
@@ -110,54 +112,39 @@ def lower(graph: Lowering) -> None:
     part = graph.reshape(graph.value(0), [axis.size for axis, _ in ranges])
     for number, (_, steps) in enumerate(ranges):
         part = part.slice(number, steps.start, len(steps), steps.step)
-    graph.result(graph.reshape(part, graph.output().shape))
+    graph.result(graph.reshape(part, _shape(graph, ranges)))
 
 
 def _lower_open(graph: Lowering) -> None:
     """A box of which begins and ends are computed, and neither count from the end nor are clamped."""
     begins, ends, strides = graph.numbers(1), graph.numbers(2), graph.known(3)
-    axes = _axes(graph)
+    options, axes = graph.options, _axes(graph)
     x = graph.reshape(graph.value(0), [axis.size for axis in axes])
-    first = [Affine(0) for _ in axes]
-    sizes = [Affine(axis.size) for axis in axes]
+    first, last = [Affine(0) for _ in axes], [Affine(axis.size) for axis in axes]
     for number, axis in enumerate(axes):
         if axis.entry < 0:
             continue
         if _stride(graph, axis, strides) != 1:
             graph.refuse("with strides, begin or end is only known when the model runs")
-        begin = Affine(0) if graph.options.begin_mask >> axis.entry & 1 else begins[axis.entry]
-        if _shrinks(graph, axis):  # which must be inside
-            first[number], sizes[number] = _inside(graph, begin, axis.size, is_checked=True), Affine(1)
-            continue
-        first[number] = _inside(graph, begin, axis.size)
-        end = Affine(axis.size)
-        if not graph.options.end_mask >> axis.entry & 1:
-            end = ends[axis.entry] + (begin if graph.options.offset else 0)
-        sizes[number] = _inside(graph, end, axis.size) - first[number]
-    open_axes = [number for number, size in enumerate(sizes) if not size.is_constant]
-    moving = [number for number, begin in enumerate(first) if not begin.is_constant]
-    if any(size.is_constant and size.constant < 1 for size in sizes):
-        graph.refuse("it has no elements")
-    if len(open_axes) > 1 or (open_axes and set(moving) - set(open_axes)):
-        graph.refuse("sizes of several dimensions are only known when the model runs")
-    for number in range(len(axes)):
-        if number not in moving and number not in open_axes:
-            x = x.slice(number, first[number].constant, sizes[number].constant)
-    if open_axes:
-        if any(_shrinks(graph, axis) for axis in axes):
-            graph.refuse("a dimension goes, and the size of another is only known when the model runs")
-        (number,) = open_axes
-        entry = axes[number].entry
-        counted = first[number] == Affine(0) and not graph.options.offset
-        stop = graph.value(2).slice(0, entry, 1) if counted else None
-        graph.stretch(Stretch(x, number, first[number], first[number] + sizes[number], stop))
-        return
-    if moving:
-        entries = [graph.value(1).slice(0, axes[number].entry, 1) for number in moving]
-        vector = entries[0] if len(entries) == 1 else graph.concat(entries, 0)
-        x = graph.gather(x, vector, moving, [size.constant for size in sizes])
-    shape = [size.constant for axis, size in zip(axes, sizes, strict=True) if not _shrinks(graph, axis)]
-    graph.result(graph.reshape(x, shape))
+        begin = Affine(0) if options.begin_mask >> axis.entry & 1 else begins[axis.entry]
+        shrinks = _shrinks(graph, axis)
+        first[number] = begin = _inside(graph, begin, axis.size, is_checked=shrinks)
+        if shrinks:
+            last[number] = begin + 1
+        elif not options.end_mask >> axis.entry & 1:
+            last[number] = _inside(graph, ends[axis.entry] + (begin if options.offset else 0), axis.size)
+
+    def end(number: int) -> View:
+        if options.offset:
+            graph.refuse("where it ends is only known when the model runs")
+        return graph.element(2, axes[number].entry)
+
+    box = sliced(graph, x, first, last, lambda number: graph.element(1, axes[number].entry), end)
+    kept = [number for number, axis in enumerate(axes) if not _shrinks(graph, axis)]
+    if box is not None:
+        graph.result(graph.reshape(box, [box.shape[number] for number in kept]))
+    elif len(kept) < len(axes):
+        graph.refuse("a dimension goes, and the size of another is only known when the model runs")
 
 
 def _inside(graph: Lowering, number: Affine, size: int, *, is_checked: bool = False) -> Affine:

@@ -383,7 +383,7 @@ def test_a_body_that_cannot_be_taken_runs_by_itself() -> None:
 def test_shapes_that_change_are_left_to_the_reference_kernels() -> None:
     kinds: list[Kind] = [COUNTER, ((2,), FLOAT)]
     grow = counting(lambda make, v: [op(make, "CONCATENATION", [v[0], v[0]], ((4,), FLOAT))])
-    assert refusals(loop(kinds, below(3), grow))[0][0] == "a subgraph gives shape [4] for [2]"
+    assert refusals(loop(kinds, below(3), grow))[0][0] == "variable 1 of shape [2] becomes one of [4]"
 
 
 def endless() -> bytes:

@@ -14,7 +14,8 @@ from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.delegates.delegate import CalleeInfo, NodeInfo
 from gossamer.delegates.jit import batching
 from gossamer.delegates.jit.lowered import Lower, Lowered, Refused
-from gossamer.delegates.jit.numbers import conditions_of, numbers_of
+from gossamer.delegates.jit.numbers import conditions_of, constant_of, numbers_of, truth_of
+from gossamer.errors import PrepareError
 from gossamer.views import Buffer, Shape, View
 
 
@@ -50,9 +51,25 @@ def branch(
 
 def loop(
     node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, lower: Lower, origin: str
-) -> list[View]:
-    """See `Lowering.loop`. What the body hands on as it is stays what it is outside; the others are variables. Raises
-    `Refused`."""
+) -> Sequence[View]:
+    """See `Lowering.loop`. Raises `Refused`."""
+    try:
+        return _repeated(node, condition, body, operands, lowered, lower, origin)
+    except _Unfit as reason:
+        try:
+            return _unrolled(node, condition, body, operands, lowered, lower)
+        except Refused:
+            raise Refused(str(reason)) from None
+
+
+class _Unfit(Refused):
+    """A body that is not the same for every turn."""
+
+
+def _repeated(
+    node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, lower: Lower, origin: str
+) -> Sequence[View]:
+    """A kernel with a body. What this hands on as it is stays what it is outside; the others are variables."""
     callee = _callee(node, body, operands)
     kept = [given.index == taken.index for given, taken in zip(callee.outputs, callee.inputs, strict=True)]
     if all(kept):
@@ -64,9 +81,12 @@ def loop(
     while True:
         turn, test = _region(lowered), _region(lowered)
         (flag,) = call(node, condition, values, test, lower)
-        least: dict[Element, int] = {element: number for element, (number, _) in first.items()}
+        least = {element: number for element, (number, _) in first.items()}
         turn.ranges = lowered.ranges.within(least, conditions_of(flag, test.graph))
-        following = _lower(callee, body, values, turn, lower)
+        try:
+            following = _lower(callee, body, values, turn, lower)
+        except Refused as reason:
+            raise _Unfit(str(reason)) from None
         falling = {
             element
             for element, (_, at) in first.items()
@@ -76,10 +96,34 @@ def loop(
             break
         first = {element: start for element, start in first.items() if element not in falling}
         callee = _callee(node, body, operands)
+    for at in changing:
+        if following[at].size != values[at].size:
+            raise _Unfit(f"variable {at} of shape {list(values[at].shape)} becomes one of {list(following[at].shape)}")
     batching.run(turn.graph, lowered.graph, variables, turn.ranges)
     _update(variables, [following[at] for at in changing], turn.graph, origin)
     _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
     return values
+
+
+def _unrolled(
+    node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, lower: Lower
+) -> Sequence[View]:
+    """One turn after the other, as many as the condition is known to hold for: each may have shapes of its own."""
+    values = operands
+    while True:
+        (flag,) = call(node, condition, values, lowered, lower)
+        holds = truth_of(flag, lowered.graph)
+        if holds is None:
+            raise Refused("shapes change from one turn to the next, and only the run tells how many turns there are")
+        if not holds:
+            return values
+        values = [_known(view, lowered.graph) for view in call(node, body, values, lowered, lower)]
+
+
+def _known(view: View, graph: KernelGraph) -> View:
+    """A view, or the constant that is there."""
+    array = constant_of(view, graph)
+    return view if array is None else Buffer(view.shape, view.type, -1, array).view()
 
 
 def _firsts(
@@ -104,7 +148,10 @@ def _rises(element: Element, following: View, variable: View, graph: KernelGraph
 
 
 def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeInfo:
-    callee = node.callee(subgraph, [view.shape for view in operands])
+    try:
+        callee = node.callee(subgraph, [view.shape for view in operands])
+    except PrepareError as error:
+        raise Refused(str(error)) from None
     for tensor in (*callee.inputs, *callee.outputs):
         if tensor.is_variable:
             raise Refused(f'"{tensor.name}" of subgraph {subgraph} is a variable')
@@ -126,7 +173,7 @@ def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered:
 def _lower_node(node: NodeInfo, subgraph: int, lowered: Lowered, lower: Lower) -> None:
     try:
         lower(node, lowered)
-    except Refused as reason:
+    except (PrepareError, Refused) as reason:  # it may have let other nodes be prepared
         raise Refused(f"{node.op.name} (node {node.node_index} of subgraph {subgraph}): {reason}") from None
 
 

@@ -16,7 +16,7 @@ from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
 from gossamer.delegates.jit.lowered import Lowered, Refused
-from gossamer.delegates.jit.numbers import numbers_of
+from gossamer.delegates.jit.numbers import constant_of, numbers_of
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
@@ -138,7 +138,12 @@ class GraphLowering(Lowering):
         return self._lowered.value(tensor, None)
 
     def constant(self, position: int) -> Array | None:
-        return self._node.constant(position)
+        array = self._node.constant(position)
+        tensor = self.optional(position)
+        if array is None and self._lowered.subgraph is not None and tensor is not None:
+            view = self._lowered.values.get(tensor.index)
+            return None if view is None else constant_of(view, self._graph)
+        return array
 
     def numbers(self, position: int) -> Sequence[Affine]:
         array = self.constant(position)
@@ -148,6 +153,15 @@ class GraphLowering(Lowering):
         if numbers is None:
             self.refuse(f"{self.op.inputs[position]} is only known when the model runs")
         return numbers
+
+    def element(self, position: int, number: int) -> View:
+        found = self.numbers(position)[number]
+        if found.constant == 0 and list(found.terms.values()) == [1]:
+            ((buffer, at),) = found.terms
+            if buffer.type == self.input(position).type:
+                return View(buffer, (1,), (1,), at)
+        view = self.value(position)
+        return self.reshape(view, (view.size,)).slice(0, number, 1)
 
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
         return self._lowered.ranges.greatest(Affine(0) + number - other) <= 0
@@ -170,7 +184,10 @@ class GraphLowering(Lowering):
         self._lowered.values[tensor.index] = view
 
     def stretch(self, stretch: Stretch, position: int = 0) -> None:
-        self._lowered.stretches[self.outputs[position].index] = stretch
+        tensor = self.outputs[position]
+        if self._lowered.subgraph is None:  # where a partition may end behind it
+            self.refuse(_unknown_shape(tensor))
+        self._lowered.stretches[tensor.index] = stretch
 
     def update(self, position: int, view: View) -> None:
         # Values that are still to be computed from the old state are computed already: kernels run in order.
@@ -227,6 +244,7 @@ class GraphLowering(Lowering):
             and behind.begin - before.end == Affine(shape[axis])
             and behind.end == Affine(x.shape[axis])
             and other.shape == tuple(shape)
+            and shape[axis] <= x.shape[axis]
             and other.type == x.type
         ):
             self.refuse("it is not known how long all are together")
@@ -253,6 +271,8 @@ class GraphLowering(Lowering):
         clamps: bool = False,
         order: Sequence[int] | None = None,
     ) -> View:
+        if any(size > extent for size, extent in zip(sizes, x.shape, strict=True)):
+            self.refuse("a box is larger than what it is of")
         shape = (*vectors.shape[:-1], *sizes)
         order = range(len(shape)) if order is None else order
         result = Buffer(tuple([shape[dim] for dim in order]), x.type).view()

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from gossamer.affine import Affine, Element
+from gossamer.arrays import NDArray
 from gossamer.codegen.expression import Expression
 from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.dtypes import numpy_dtype
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View
 
@@ -36,6 +41,14 @@ _COMPARISONS: Mapping[str, Callable[[Affine, Affine], Sequence[Affine]]] = {
 """Sums that are not more than 0 if a comparison holds."""
 
 
+_CONNECTIVES: Mapping[str, Callable[[Sequence[bool | None]], bool | None]] = {
+    "and": lambda of: False if False in of else None if None in of else True,
+    "or": lambda of: True if True in of else None if None in of else False,
+    "not": lambda of: None if of[0] is None else not of[0],
+}
+"""Of flags, of which some are not known."""
+
+
 def numbers_of(view: View, graph: KernelGraph) -> list[Affine] | None:
     """The elements of a view of integers; ``None`` if they are many, or the graph writes one more than once."""
     if view.type not in INTEGERS or view.size > MOST:
@@ -44,6 +57,14 @@ def numbers_of(view: View, graph: KernelGraph) -> list[Affine] | None:
     found = [numbers.element((view.buffer, _number(view, place)), DEEP) for place in _places(view)]
     known = [number for number in found if number is not None]
     return known if len(known) == len(found) else None
+
+
+def constant_of(view: View, graph: KernelGraph) -> NDArray[Any] | None:
+    """A view of integers, if all that it is computed of is constant."""
+    numbers = numbers_of(view, graph)
+    if numbers is None or not all(number.is_constant for number in numbers):
+        return None
+    return np.array([number.constant for number in numbers], numpy_dtype(view.type)).reshape(view.shape)
 
 
 def conditions_of(flag: View, graph: KernelGraph) -> list[Affine]:
@@ -66,6 +87,11 @@ def conditions_of(flag: View, graph: KernelGraph) -> list[Affine]:
             if x is not None and y is not None:
                 sums += _COMPARISONS[name](x, y)
     return sums
+
+
+def truth_of(flag: View, graph: KernelGraph) -> bool | None:
+    """A flag that the graph computes, if it is known now."""
+    return _Numbers(graph).truth((flag.buffer, flag.offset), DEEP)
 
 
 class _Numbers:
@@ -104,6 +130,25 @@ class _Numbers:
             return None
         x, y = (self._sum(argument, operands, deep) for argument in arguments)
         return None if x is None or y is None else _SUMS[name](x, y)
+
+    def truth(self, element: Element, deep: int) -> bool | None:
+        """A bool, if it is known."""
+        buffer, number = element
+        if buffer.array is not None:
+            return bool(buffer.array.reshape(-1)[number])
+        writers = self.writers(element)
+        if len(writers) != 1 or not deep or writers[0][0].kind not in ("map", "copy"):
+            return None
+        kernel, operands = writers[0]
+        name, *sides = kernel.epilogue if isinstance(kernel.epilogue, tuple) else ("and", 0)
+        if not all(isinstance(side, int) for side in sides):
+            return None
+        if name in _COMPARISONS and all(operands[side][0].type in INTEGERS for side in sides):
+            x, y = (self.element(operands[side], DEEP) for side in sides)
+            sums = [] if x is None or y is None else _COMPARISONS[name](x, y)
+            return all(one.constant <= 0 for one in sums) if sums and all(one.is_constant for one in sums) else None
+        found = [self.truth(operands[side], deep - 1) for side in sides] if name in _CONNECTIVES else []
+        return _CONNECTIVES[name](found) if found else None
 
     def writers(self, element: Element) -> list[tuple[Kernel, list[Element]]]:
         """The kernels that write an element, with what these read for it if each element is computed of others."""

@@ -1,0 +1,288 @@
+"""Loops that read and replace a part of a variable, at an index that they count: what they compute, and what not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import gossamer
+from gossamer.errors import InvokeError
+from gossamer.schema import (
+    ConcatenationOptions,
+    FullyConnectedOptions,
+    GatherOptions,
+    SliceOptions,
+    StridedSliceOptions,
+    TensorType,
+    WhileOptions,
+)
+from tests.delegates.jit.running import TARGETS, check, machine_code, outputs, reference
+from tests.delegates.jit.test_control_flow import (
+    BOOL,
+    COUNTER,
+    FLOAT,
+    INT,
+    Kind,
+    floats,
+    kinds_of,
+    number,
+    op,
+    refusals,
+    subgraph,
+)
+from tests.runtime.graphs import ModelMaker
+
+pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
+
+Array = NDArray[Any]
+Body = Callable[[ModelMaker, int, list[int]], list[int]]
+"""What follows variables, of the counter and of them."""
+
+
+def counted(kinds: Sequence[Kind], body: Body, limit: int | None = None, *, step: int = 1, first: int = 0) -> bytes:
+    """for i in range(first, limit, step): variables = body(i, variables). Without a limit it is an input of the model,
+    behind the variables. What is left at last is negated, so that something comes after the loop."""
+    make = ModelMaker()
+    inputs = [make.tensor(*kind) for kind in kinds]
+    counts = [make.tensor(*COUNTER) if limit is None else number(make, limit, INT)]
+    results = [make.tensor(*kind) for kind in (COUNTER, COUNTER, *kinds)]
+    options = WhileOptions(cond_subgraph_index=1, body_subgraph_index=2)
+    make.op("WHILE", [number(make, first, INT), *counts, *inputs], results, options)
+    behind = [op(make, "NEG", [result], kind) for result, kind in zip(results[2:], kinds, strict=True)]
+    make.io([*inputs, *(counts if limit is None else [])], [*behind, results[0]])
+    every = [COUNTER, COUNTER, *kinds]
+    less = "LESS" if step > 0 else "GREATER"
+
+    def condition(make: ModelMaker, v: list[int]) -> list[int]:
+        return [op(make, less, [v[0], v[1] if limit is None else number(make, limit, INT)], ((), BOOL))]
+
+    def turn(make: ModelMaker, v: list[int]) -> list[int]:
+        return [op(make, "ADD", [v[0], number(make, step, INT)], COUNTER), v[1], *body(make, v[0], v[2:])]
+
+    subgraph(make, "condition", every, condition)
+    subgraph(make, "body", every, turn)
+    return make.model()
+
+
+def vector(make: ModelMaker, axis: int, rank: int, at: int, other: int) -> int:
+    """The index ``at`` for an axis, another number for the others."""
+    parts = [number(make, [other], INT) for _ in range(rank)]
+    parts[axis] = op(make, "RESHAPE", [at, number(make, [1], INT)], ((1,), INT))
+    return op(make, "CONCATENATION", parts, ((rank,), INT), ConcatenationOptions())
+
+
+def plus(make: ModelMaker, at: int, more: int) -> int:
+    return op(make, "ADD", [at, number(make, more, INT)], COUNTER)
+
+
+def replaced(make: ModelMaker, x: int, kind: Kind, axis: int, at: int, items: Sequence[int], width: int = 1) -> int:
+    """x[:at] ++ items ++ x[at + width:], as TensorFlow's converter writes an item into a list."""
+    rank = len(kind[0])
+    zeros, rest = number(make, [0] * rank, INT), number(make, [-1] * rank, INT)
+    open_ = Tensors(make, kind, axis)
+    before = open_.op("SLICE", [x, zeros, vector(make, axis, rank, at, -1)], SliceOptions())
+    behind = open_.op("SLICE", [x, vector(make, axis, rank, plus(make, at, width), 0), rest], SliceOptions())
+    return op(make, "CONCATENATION", [before, *items, behind], kind, ConcatenationOptions(axis=axis))
+
+
+class Tensors:
+    """Results whose size along an axis only the run tells."""
+
+    def __init__(self, make: ModelMaker, kind: Kind, axis: int) -> None:
+        self._make = make
+        self._kind = kind
+        self._axis = axis
+
+    def op(self, name: str, inputs: Sequence[int], options: Any) -> int:
+        shape = [1 if dim == self._axis else size for dim, size in enumerate(self._kind[0])]
+        signature = [-1 if dim == self._axis else size for dim, size in enumerate(self._kind[0])]
+        result = self._make.tensor(shape, self._kind[1], shape_signature=tuple(signature))
+        self._make.op(name, inputs, [result], options)
+        return result
+
+
+def picked(make: ModelMaker, x: int, kind: Kind, axis: int, at: int, width: int = 1) -> int:
+    """x[at:at + width] along an axis."""
+    rank = len(kind[0])
+    shape = tuple([width if dim == axis else size for dim, size in enumerate(kind[0])])
+    size = number(make, shape, INT)
+    return op(make, "SLICE", [x, vector(make, axis, rank, at, 0), size], (shape, kind[1]), SliceOptions())
+
+
+def filling(kind: Kind, axis: int, width: int = 1) -> Body:
+    """Replace a part of a variable by a part of another one, doubled."""
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        item = picked(make, v[1], kind, axis, at, width)
+        shape = tuple([width if dim == axis else size for dim, size in enumerate(kind[0])])
+        return [replaced(make, v[0], kind, axis, at, [op(make, "ADD", [item, item], (shape, FLOAT))], width), v[1]]
+
+    return body
+
+
+def check_errors(model: bytes, inputs: dict[int, Array]) -> None:
+    """Machine code says what is wrong with the words of the reference kernels."""
+    interpreter, _ = machine_code(model)
+    expected = reference(model)
+    expected.allocate_tensors()
+    texts = []
+    for each in (expected, interpreter):
+        with pytest.raises(InvokeError) as failure:
+            outputs(each, inputs)
+        texts.append(str(failure.value).splitlines()[0])
+    assert texts[0] in texts[1]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(("width", "limit"), [(1, 5), (1, 2), (2, 4), (1, 0), (4, 1)])
+def test_a_part_of_a_variable_is_replaced(axis: int, width: int, limit: int) -> None:
+    kind: Kind = ((5, 6, 7), FLOAT)
+    model = counted([kind, kind], filling(kind, axis, width), limit)
+    check(model, {0: floats(5, 6, 7), 1: 3 * floats(5, 6, 7)})
+
+
+def test_it_is_replaced_where_it_lies() -> None:
+    kind: Kind = ((5, 6), FLOAT)
+    _, kernel = machine_code(counted([kind, kind], filling(kind, 0), 5))
+    graph, body, _ = kinds_of(kernel)
+    assert graph == ["copy", "copy", "loop", "map", "map"]
+    assert body == ["map", "gather", "map", "put", "copy"]  # of the counter
+
+
+def test_what_was_there_before_can_be_read_later() -> None:
+    kind: Kind = ((5, 6), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        new = replaced(make, v[0], kind, 0, at, [picked(make, v[1], kind, 0, at)])
+        return [new, op(make, "ADD", [v[1], v[0]], kind)]
+
+    check(counted([kind, kind], body, 5), {0: floats(5, 6), 1: 3 * floats(5, 6)})
+
+
+def test_several_pieces_may_be_put_in() -> None:
+    kind: Kind = ((8, 3), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        items = [picked(make, v[1], kind, 0, plus(make, at, more)) for more in (2, 0, 1)]
+        return [replaced(make, v[0], kind, 0, plus(make, at, 1), items, 3), v[1]]
+
+    check(counted([kind, kind], body, 5), {0: floats(8, 3), 1: 3 * floats(8, 3)})
+
+
+@pytest.mark.parametrize("limit", [-3, 0, 1, 4, 5])
+def test_how_often_may_be_an_input(limit: int) -> None:
+    kind: Kind = ((5, 6), FLOAT)
+    inputs = {0: floats(5, 6), 1: 2 * floats(5, 6), 2: np.array(limit, np.int32)}
+    check(counted([kind, kind], filling(kind, 0)), inputs)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_outside_is_an_error(axis: int) -> None:
+    kind: Kind = ((5, 5), FLOAT)
+    check_errors(counted([kind, kind], filling(kind, axis)), {0: floats(5, 5), 1: floats(5, 5), 2: np.int32(6)})
+    half = lambda make, at, v: [replaced(make, v[0], kind, axis, at, [picked(make, v[1], kind, axis, zero(make))]), v[1]]  # noqa: E731
+    check_errors(counted([kind, kind], half), {0: floats(5, 5), 1: floats(5, 5), 2: np.int32(6)})
+
+
+def zero(make: ModelMaker) -> int:
+    return number(make, 0, INT)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_loops(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(size) for size in rng.integers(2, 7, rng.integers(1, 4)))
+    axis = int(rng.integers(len(shape)))
+    width, first, step = (int(rng.integers(low, high)) for low, high in ((1, 3), (0, 2), (1, 3)))
+    limit = int(rng.integers(first, shape[axis] - width + 2))
+    kind: Kind = (shape, FLOAT)
+    model = counted([kind, kind], filling(kind, axis, width), limit, step=step, first=first)
+    check(model, {0: floats(*shape), 1: 3 * floats(*shape)})
+
+
+def test_loops_in_loops() -> None:
+    """x[i, j] = y[j, i], one element after the other."""
+    kind: Kind = ((3, 4), FLOAT)
+    row: Kind = ((1, 4), FLOAT)
+    make = ModelMaker()
+    x, y = make.tensor(*kind), make.tensor(*kind)
+    results = [make.tensor(*each) for each in (COUNTER, kind, kind)]
+    make.op("WHILE", [zero(make), x, y], results, WhileOptions(cond_subgraph_index=1, body_subgraph_index=2))
+    make.io([x, y], [results[1]])
+
+    def below(limit: int) -> Any:
+        return lambda make, v: [op(make, "LESS", [v[0], number(make, limit, INT)], ((), BOOL))]
+
+    def outer(make: ModelMaker, v: list[int]) -> list[int]:
+        inner = [make.tensor(*each) for each in (COUNTER, row, COUNTER, kind)]
+        given = [zero(make), picked(make, v[1], kind, 0, v[0]), v[0], v[2]]
+        make.op("WHILE", given, inner, WhileOptions(cond_subgraph_index=3, body_subgraph_index=4))
+        return [plus(make, v[0], 1), replaced(make, v[1], kind, 0, v[0], [inner[1]]), v[2]]
+
+    def within(make: ModelMaker, v: list[int]) -> list[int]:
+        item = picked(make, picked(make, v[3], kind, 0, v[2]), row, 1, v[0])
+        twice = op(make, "ADD", [item, item], ((1, 1), FLOAT))
+        return [plus(make, v[0], 1), replaced(make, v[1], row, 1, v[0], [twice]), v[2], v[3]]
+
+    subgraph(make, "condition", [COUNTER, kind, kind], below(3))
+    subgraph(make, "body", [COUNTER, kind, kind], outer)
+    subgraph(make, "condition", [COUNTER, row, COUNTER, kind], below(4))
+    subgraph(make, "body", [COUNTER, row, COUNTER, kind], within)
+    check(make.model(), {0: floats(3, 4), 1: 3 * floats(3, 4)})
+
+
+def test_an_index_that_falls() -> None:
+    kind: Kind = ((5, 6), FLOAT)
+    check(counted([kind, kind], filling(kind, 0), -1, step=-1, first=4), {0: floats(5, 6), 1: 2 * floats(5, 6)})
+
+
+# What is not known
+
+
+def not_claimed(model: bytes, inputs: dict[int, Array], reason: str) -> None:
+    """A loop is left to the reference kernels, for a reason, and what comes out is what they compute."""
+    assert reason in "".join(refusals(model)[0].values())
+    expected = reference(model)
+    expected.allocate_tensors()
+    interpreter = gossamer.Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    for got, wanted in zip(outputs(interpreter, inputs), outputs(expected, inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_an_index_that_begins_anywhere() -> None:
+    """A size of -1 is all that is left."""
+    kind: Kind = ((5, 6), FLOAT)
+    body: Body = lambda make, at, v: [plus(make, v[0], 1), *filling(kind, 0)(make, v[0], v[1:])]  # noqa: E731
+    model = counted([COUNTER, kind, kind], body, 2)
+    for begin in (0, 3):
+        inputs = {0: np.array(begin, np.int32), 1: floats(5, 6), 2: 2 * floats(5, 6)}
+        not_claimed(model, inputs, "a size may be -1, all that is left")
+
+
+def test_parts_that_do_not_make_a_whole() -> None:
+    """x[:i] ++ item ++ x[i + 2:] is one shorter than x."""
+    kind: Kind = ((5, 6), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        return [replaced(make, v[0], kind, 0, at, [picked(make, v[1], kind, 0, at)], 2), v[1]]
+
+    model = counted([kind, kind], body)
+    assert "it is not known how long all are together" in refusals(model)[0][0]
+
+
+@pytest.mark.parametrize("width", [6, 7, 20])
+def test_what_is_larger_than_the_whole(width: int) -> None:
+    kind: Kind = ((5, 3), FLOAT)
+
+    def put(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        item = number(make, np.zeros((width, 3)))
+        return [replaced(make, v[0], kind, 0, at, [item], width)]
+
+    assert "it is not known how long all are together" in refusals(counted([kind], put))[0][0]
+    taken = lambda make, at, v: [op(make, "ADD", [v[0], picked(make, v[0], kind, 0, at, width)], kind)]  # noqa: E731
+    assert refusals(counted([kind], taken))[0][0]
