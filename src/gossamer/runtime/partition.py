@@ -203,7 +203,8 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     def settle(self, node: Node, index: int, shape: Shape) -> None:
         """See `gossamer.delegates.delegate.NodeInfo.settle`."""
         self._locals[index].settle(shape)
-        if self._waiting is not None and not any(n >= 0 and self._locals[n].is_dynamic for n in node.outputs):
+        read = {number for member in self._waiting or () for number in member.inputs}
+        if self._waiting is not None and not any(n in read and self._locals[n].is_dynamic for n in node.outputs):
             self._propagate(self._waiting)
 
     def prepare_nodes(self) -> None:

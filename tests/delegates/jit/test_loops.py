@@ -15,6 +15,7 @@ from gossamer.schema import (
     ConcatenationOptions,
     FullyConnectedOptions,
     GatherOptions,
+    ReducerOptions,
     SliceOptions,
     StridedSliceOptions,
     TensorType,
@@ -240,6 +241,183 @@ def test_an_index_that_falls() -> None:
     check(counted([kind, kind], filling(kind, 0), -1, step=-1, first=4), {0: floats(5, 6), 1: 2 * floats(5, 6)})
 
 
+# Begins and ends as STRIDED_SLICE has them
+
+
+def strided(make: ModelMaker, x: int, kind: Kind, axis: int, at: int, end: int, **options: int) -> int:
+    """x[at:end] along an axis, as Python writes it."""
+    rank = len(kind[0])
+    others = (1 << rank) - 1 - (1 << axis)
+    result = make.tensor([1 if dim == axis else size for dim, size in enumerate(kind[0])], kind[1])
+    shrinks = options.get("shrink_axis_mask", 0)
+    if shrinks:
+        result = make.tensor([size for dim, size in enumerate(kind[0]) if dim != axis], kind[1])
+    vectors = [vector(make, axis, rank, at, 0), vector(make, axis, rank, end, 0), number(make, [1] * rank, INT)]
+    masks = StridedSliceOptions(**{"begin_mask": others, "end_mask": others, **options})
+    make.op("STRIDED_SLICE", [x, *vectors], [result], masks)
+    return result
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("limit", [None, 5])
+def test_an_element_of_an_axis(axis: int, limit: int | None) -> None:
+    """x[i] with a dimension less, which must be there."""
+    kind: Kind = ((5, 5), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        item = strided(make, v[0], kind, axis, at, plus(make, at, 1), shrink_axis_mask=1 << axis)
+        return [v[0], op(make, "ADD", [v[1], item], ((5,), FLOAT))]
+
+    model = counted([kind, ((5,), FLOAT)], body, limit)
+    inputs = {0: floats(5, 5), 1: floats(5)}
+    if limit is None:
+        inputs[2] = np.array(4, np.int32)
+    check(model, inputs)
+    if limit is None:
+        check_errors(model, inputs | {2: np.array(7, np.int32)})
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_part_of_an_axis(width: int) -> None:
+    """x[i:i + width], which the condition keeps inside: otherwise it would be shorter."""
+    kind: Kind = ((5, 3), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        item = strided(make, v[0], kind, 0, at, plus(make, at, width))
+        return [v[0], op(make, "ADD", [v[1], item], ((width, 3), FLOAT))]
+
+    kinds: list[Kind] = [kind, ((width, 3), FLOAT)]
+    check(counted(kinds, body, 6 - width), {0: floats(5, 3), 1: floats(width, 3)})
+    reason = "begin or end may be outside, and count from the end"
+    not_claimed(counted(kinds, body), {0: floats(5, 3), 1: floats(width, 3), 2: np.array(3, np.int32)}, reason)
+
+
+def test_a_part_is_replaced_between_strided_slices() -> None:
+    """x[:i] ++ item ++ x[i + 1:]."""
+    kind: Kind = ((2, 5), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        item = strided(make, v[1], kind, 1, at, plus(make, at, 1))
+        after = plus(make, at, 1)
+        before = strided(make, v[0], kind, 1, zero(make), at, begin_mask=3, end_mask=1)
+        behind = strided(make, v[0], kind, 1, after, zero(make), begin_mask=1, end_mask=3)
+        return [op(make, "CONCATENATION", [before, item, behind], kind, ConcatenationOptions(axis=1)), v[1]]
+
+    model = counted([kind, kind], body, 5)
+    check(model, {0: floats(2, 5), 1: 2 * floats(2, 5)})
+    _, kernel = machine_code(model)
+    assert "put" in kinds_of(kernel)[1]
+
+
+# Products of all turns at once
+
+
+def recurrent(limit: int, rows: int = 8) -> bytes:
+    """h = tanh(x[i] w + h u) with an input of so many rows."""
+    x, h = ((rows, 1, 6), FLOAT), ((1, 10), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        row = op(make, "GATHER", [v[0], at], ((1, 6), FLOAT), GatherOptions(axis=0))
+        weights = [number(make, floats(10, 6)), number(make, floats(10, 10))]
+        products = [
+            op(make, "FULLY_CONNECTED", [of, weight, -1], h, FullyConnectedOptions())
+            for of, weight in zip((v[1], row), weights[::-1], strict=True)
+        ]
+        return [v[0], op(make, "TANH", [op(make, "ADD", products, h)], h)]
+
+    return counted([x, h], body, limit)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4, 7, 8])
+def test_products_of_rows_are_computed_before_the_loop(limit: int) -> None:
+    model = recurrent(limit)
+    check(model, {0: floats(8, 1, 6), 1: floats(1, 10)}, within=1e-6)
+    _, kernel = machine_code(model)
+    graph, body, _ = kinds_of(kernel)
+    assert (graph.count("contract"), body.count("contract")) == ((1, 1) if limit >= 4 else (0, 2))
+
+
+def test_rows_that_are_not_there() -> None:
+    check_errors(recurrent(9), {0: floats(8, 1, 6), 1: floats(1, 10)})
+
+
+# Shapes that change
+
+
+def growing(axis: int, kind: Kind, limit: int | None) -> bytes:
+    """x = x ++ x[..., -1:] + 1."""
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        rank = len(kind[0])
+        begin = number(make, [-1 if dim == axis else 0 for dim in range(rank)], INT)
+        others = (1 << rank) - 1 - (1 << axis)
+        shape = tuple([1 if dim == axis else size for dim, size in enumerate(kind[0])])
+        last = make.tensor(shape, kind[1])
+        masks = StridedSliceOptions(begin_mask=others, end_mask=(1 << rank) - 1)
+        make.op("STRIDED_SLICE", [v[0], begin, number(make, [0] * rank, INT), number(make, [1] * rank, INT)], [last], masks)
+        item = op(make, "ADD", [last, number(make, 1.0)], (shape, kind[1]))
+        return [op(make, "CONCATENATION", [v[0], item], kind, ConcatenationOptions(axis=axis))]
+
+    return counted([kind], body, limit)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("limit", [0, 1, 7])
+def test_turns_of_which_each_has_its_shapes(axis: int, limit: int) -> None:
+    check(growing(axis, ((2, 3), FLOAT), limit), {0: floats(2, 3)})
+
+
+def test_as_many_turns_as_only_the_run_tells() -> None:
+    inputs = {0: floats(2, 3), 1: np.array(3, np.int32)}
+    not_claimed(growing(0, ((2, 3), FLOAT), None), inputs, "variable 2 of shape [2, 3] becomes one of [3, 3]")
+
+
+def test_a_beginning_of_a_variable() -> None:
+    """x[:i + 1], of which the sum is added."""
+    kind: Kind = ((5, 3), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        before = strided(make, v[0], kind, 0, zero(make), plus(make, at, 1), begin_mask=3, end_mask=2)
+        total = op(make, "SUM", [before, number(make, [0], INT)], ((1, 3), FLOAT), ReducerOptions(keep_dims=True))
+        return [v[0], op(make, "ADD", [v[1], total], ((1, 3), FLOAT))]
+
+    check(counted([kind, ((1, 3), FLOAT)], body, 5), {0: floats(5, 3), 1: floats(1, 3)}, within=1e-6)
+
+
+# What comes after
+
+
+def test_another_shape_and_the_one_before() -> None:
+    kind: Kind = ((5, 6), FLOAT)
+    model = counted([kind, kind], filling(kind, 0), 3)
+    interpreter = gossamer.Interpreter(model_content=model)
+    expected = reference(model)
+    for rows in (5, 7, 5):
+        for each in (interpreter, expected):
+            for index in (0, 1):
+                each.resize_tensor_input(index, [rows, 6])
+            each.allocate_tensors()
+        assert not interpreter.delegate_claims()[0].refusals
+        inputs = {0: floats(rows, 6), 1: 2 * floats(rows, 6)}
+        for got, wanted in zip(outputs(interpreter, inputs), outputs(expected, inputs), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_loop_is_known_the_second_time() -> None:
+    kind: Kind = ((5, 6), FLOAT)
+    model = counted([kind, kind], filling(kind, 0), 3)
+    inputs = {0: floats(5, 6), 1: 2 * floats(5, 6)}
+    results = []
+    for _ in range(2):
+        interpreter = gossamer.Interpreter(model_content=model)
+        interpreter.allocate_tensors()
+        assert not interpreter.delegate_claims()[0].refusals
+        results.append(outputs(interpreter, inputs))
+        assert [list(details["shape"]) for details in interpreter.get_output_details()] == [[5, 6], [5, 6], []]
+    for got, wanted in zip(*results, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 # What is not known
 
 
@@ -284,5 +462,10 @@ def test_what_is_larger_than_the_whole(width: int) -> None:
         return [replaced(make, v[0], kind, 0, at, [item], width)]
 
     assert "it is not known how long all are together" in refusals(counted([kind], put))[0][0]
-    taken = lambda make, at, v: [op(make, "ADD", [v[0], picked(make, v[0], kind, 0, at, width)], kind)]  # noqa: E731
-    assert refusals(counted([kind], taken))[0][0]
+
+    def taken(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        box = picked(make, v[0], kind, 0, at, width)
+        zeros, size = number(make, [0, 0], INT), number(make, [5, 3], INT)
+        return [op(make, "SLICE", [box, zeros, size], kind, SliceOptions())]
+
+    assert "a box is larger than what it is of" in refusals(counted([kind], taken))[0][0]
