@@ -12,7 +12,9 @@ At = Callable[[int], View]
 """Of a dimension: the element of an operand that holds an index, [1]."""
 
 
-def sliced(graph: Lowering, x: View, first: Sequence[Affine], last: Sequence[Affine], begin: At, end: At) -> View | None:
+def sliced(
+    graph: Lowering, x: View, first: Sequence[Affine], last: Sequence[Affine], begin: At, end: At
+) -> View | None:
     """``x[first:last]`` along each dimension, not empty; ``None`` if only the run tells how large that is along one of
     them: then that is said of the output. Indices outside are faults. ``begin`` and ``end``: where indices are that are
     no constants.

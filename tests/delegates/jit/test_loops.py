@@ -10,17 +10,23 @@ import pytest
 from numpy.typing import NDArray
 
 import gossamer
+from gossamer.codegen.basis import basis
+from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.library import ensure
+from gossamer.delegates.jit import compiling
 from gossamer.errors import InvokeError
 from gossamer.schema import (
     ConcatenationOptions,
     FullyConnectedOptions,
     GatherOptions,
+    QuantizationParameters,
     ReducerOptions,
     SliceOptions,
     StridedSliceOptions,
     TensorType,
     WhileOptions,
 )
+from gossamer.targets import Target, all_targets
 from tests.delegates.jit.running import TARGETS, check, machine_code, outputs, reference
 from tests.delegates.jit.test_control_flow import (
     BOOL,
@@ -185,7 +191,10 @@ def test_how_often_may_be_an_input(limit: int) -> None:
 def test_outside_is_an_error(axis: int) -> None:
     kind: Kind = ((5, 5), FLOAT)
     check_errors(counted([kind, kind], filling(kind, axis)), {0: floats(5, 5), 1: floats(5, 5), 2: np.int32(6)})
-    half = lambda make, at, v: [replaced(make, v[0], kind, axis, at, [picked(make, v[1], kind, axis, zero(make))]), v[1]]  # noqa: E731
+
+    def half(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        return [replaced(make, v[0], kind, axis, at, [picked(make, v[1], kind, axis, zero(make))]), v[1]]
+
     check_errors(counted([kind, kind], half), {0: floats(5, 5), 1: floats(5, 5), 2: np.int32(6)})
 
 
@@ -337,6 +346,27 @@ def test_products_of_rows_are_computed_before_the_loop(limit: int) -> None:
     assert (graph.count("contract"), body.count("contract")) == ((1, 1) if limit >= 4 else (0, 2))
 
 
+def test_products_with_bytes_are_computed_before_the_loop() -> None:
+    """Each row has its own scale, and sums are exact: the bits are those of one row at a time."""
+    x, h = ((8, 2, 6), FLOAT), ((2, 10), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        row = op(make, "GATHER", [v[0], at], ((2, 6), FLOAT), GatherOptions(axis=0))
+        bytes_ = np.random.default_rng(3).integers(-127, 128, (10, 6))
+        scale = QuantizationParameters(scale=np.float32([0.01]), zero_point=np.array([0]))
+        weights = make.constant(bytes_, np.int8, TensorType.INT8, quantization=scale)
+        options = FullyConnectedOptions(asymmetric_quantize_inputs=True)
+        return [v[0], op(make, "ADD", [v[1], op(make, "FULLY_CONNECTED", [row, weights, -1], h, options)], h)]
+
+    model = counted([x, h], body, 8)
+    check(model, {0: floats(8, 2, 6), 1: floats(2, 10)}, within=1e-6)
+    _, kernel = machine_code(model)
+    graph, turn, _ = kinds_of(kernel)
+    assert (graph.count("hybrid"), turn.count("hybrid"), turn.count("quantize")) == (1, 0, 0)
+    _, kernel = machine_code(counted([x, h], body, 3))
+    assert kinds_of(kernel)[1].count("hybrid") == 1
+
+
 def test_rows_that_are_not_there() -> None:
     check_errors(recurrent(9), {0: floats(8, 1, 6), 1: floats(1, 10)})
 
@@ -354,7 +384,9 @@ def growing(axis: int, kind: Kind, limit: int | None) -> bytes:
         shape = tuple([1 if dim == axis else size for dim, size in enumerate(kind[0])])
         last = make.tensor(shape, kind[1])
         masks = StridedSliceOptions(begin_mask=others, end_mask=(1 << rank) - 1)
-        make.op("STRIDED_SLICE", [v[0], begin, number(make, [0] * rank, INT), number(make, [1] * rank, INT)], [last], masks)
+        make.op(
+            "STRIDED_SLICE", [v[0], begin, number(make, [0] * rank, INT), number(make, [1] * rank, INT)], [last], masks
+        )
         item = op(make, "ADD", [last, number(make, 1.0)], (shape, kind[1]))
         return [op(make, "CONCATENATION", [v[0], item], kind, ConcatenationOptions(axis=axis))]
 
@@ -382,6 +414,46 @@ def test_a_beginning_of_a_variable() -> None:
         return [v[0], op(make, "ADD", [v[1], total], ((1, 3), FLOAT))]
 
     check(counted([kind, ((1, 3), FLOAT)], body, 5), {0: floats(5, 3), 1: floats(1, 3)}, within=1e-6)
+
+
+# Without a compiler
+
+
+SHAPES = {"replaced": (5, 6), "columns": (5, 6), "recurrent": (8, 1, 6), "growing": (2, 3)}
+
+
+def models() -> dict[str, bytes]:
+    kind: Kind = ((5, 6), FLOAT)
+    return {
+        "replaced": counted([kind, kind], filling(kind, 0), 5),
+        "columns": counted([kind, kind], filling(kind, 1, 2), 5),
+        "recurrent": recurrent(8),
+        "growing": growing(0, ((2, 3), FLOAT), 4),
+    }
+
+
+@pytest.mark.parametrize("name", models())
+def test_loops_are_made_of_what_ships(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    inputs = {0: floats(*SHAPES[name]), 1: 2 * floats(*SHAPES[name])}
+    if name == "recurrent":
+        inputs[1] = floats(1, 10)
+    if name == "growing":
+        del inputs[1]
+    expected = outputs(machine_code(models()[name])[0], inputs)
+
+    def of_what_ships(graph: KernelGraph, source: memoryview | None, target: Target) -> compiling.Made:
+        for each in all_targets().values():
+            shipped = {spec.name for member in each.family() for spec in basis(member)}
+            built, boundaries = compiling.made_of(graph, source, each, shipped.__contains__)
+            assert set(built.specs) <= shipped
+            if each == target:
+                made = built, boundaries
+        ensure(made[0].specs.values(), target)
+        return made
+
+    monkeypatch.setattr(compiling, "compiled_of", of_what_ships)
+    for got, wanted in zip(outputs(machine_code(models()[name])[0], inputs), expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
 # What comes after

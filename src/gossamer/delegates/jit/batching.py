@@ -14,7 +14,10 @@ from gossamer.affine import Ranges
 from gossamer.codegen.expression import IDENTITY
 from gossamer.codegen.graph import Boxes, Kernel, KernelGraph
 from gossamer.delegates.jit.numbers import numbers_of
-from gossamer.views import Buffer, View, dense_strides
+from gossamer.views import Buffer, Geometry, View, dense_strides
+
+BY_ROWS = ("contract", "quantize", "hybrid")
+"""Kinds that compute each row of operand 0 by itself, unless their settings have a window."""
 
 MOST = 1 << 24
 """Elements of all products."""
@@ -31,7 +34,7 @@ def run(body: KernelGraph, outside: KernelGraph, variables: Iterable[View], rang
     early: list[Kernel] = []  # so that products that need the others can add them as they go
     late: list[Kernel] = []
     for kernel in body.kernels:
-        gather = gathers.get(kernel.operands[0].buffer) if kernel.kind == "contract" else None
+        gather = gathers.get(kernel.operands[0].buffer) if kernel.kind in BY_ROWS else None
         if gather is None or id(gather.operands[0].buffer) in changing or not _is_product(kernel, gather):
             late.append(kernel)
             continue
@@ -45,18 +48,21 @@ def run(body: KernelGraph, outside: KernelGraph, variables: Iterable[View], rang
         boxes = Boxes((0,), (1, size), clamps=gather.settings.clamps)
         kernels = late if id(vector.buffer) in written else early
         kernels.append(Kernel("gather", [product, vector], y, boxes, origin=kernel.origin))
+        gathers[y.buffer] = kernels[-1]
     body.kernels = early + late
 
 
-def _is_product(contract: Kernel, gather: Kernel) -> bool:
-    """Whether a product is of constants and all that is at one index of an axis."""
-    x, *constants = contract.operands
+def _is_product(kernel: Kernel, gather: Kernel) -> bool:
+    """Whether a kernel computes, row by row, of constants and all that is at one index of an axis."""
+    x, *constants = kernel.operands
     boxes: Boxes = gather.settings
     rows, vector = gather.operands
     return (
-        contract.epilogue == IDENTITY
-        and contract.settings.is_pointwise
+        kernel.epilogue == IDENTITY
+        and (not kernel.settings or (isinstance(kernel.settings, Geometry) and kernel.settings.is_pointwise))
         and x.is_whole
+        and kernel.y.is_whole
+        and len(x.shape) == len(kernel.y.shape) == 4
         and all(view.is_constant for view in constants)
         and len(boxes.axes) == 1 == prod(vector.shape[:-1])
         and boxes.batch_dims == 0
@@ -71,9 +77,9 @@ def _comes_to(vector: View, index: float, body: KernelGraph, ranges: Ranges) -> 
     return numbers is not None and index <= ranges.greatest(numbers[0]) + 1 < inf
 
 
-def _product(contract: Kernel, rows: View, axis: int, graph: KernelGraph) -> View:
-    """The products of all rows, [count, all of one turn]."""
-    count, depth, size = rows.shape[axis], contract.operands[0].shape[3], contract.y.size
+def _product(kernel: Kernel, rows: View, axis: int, graph: KernelGraph) -> View:
+    """What a kernel makes of all rows, [count, all of one turn]."""
+    count, depth, size = rows.shape[axis], kernel.operands[0].shape[3], kernel.y.size
     first = rows.permute((axis, *(dim for dim in range(len(rows.shape)) if dim != axis)))
     shape = (1, 1, rows.size // depth, depth)
     image = first.reshape(shape)
@@ -81,8 +87,8 @@ def _product(contract: Kernel, rows: View, axis: int, graph: KernelGraph) -> Vie
         dense = Buffer(first.shape, first.type).view()
         graph.copy(first, dense)
         image = View(dense.buffer, shape, dense_strides(shape), 0)
-    product = Buffer((count, size), contract.y.type).view()
-    pixels = (1, 1, shape[2], contract.y.shape[3])
+    product = Buffer((count, size), kernel.y.type).view()
+    pixels = (1, 1, shape[2], kernel.y.shape[3])
     y = View(product.buffer, pixels, dense_strides(pixels), 0)
-    graph.kernels.append(Kernel("contract", [image, *contract.operands[1:]], y, contract.settings, origin=contract.origin))
+    graph.kernels.append(Kernel(kernel.kind, [image, *kernel.operands[1:]], y, kernel.settings, origin=kernel.origin))
     return product

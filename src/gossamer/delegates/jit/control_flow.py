@@ -88,9 +88,7 @@ def _repeated(
         except Refused as reason:
             raise _Unfit(str(reason)) from None
         falling = {
-            element
-            for element, (_, at) in first.items()
-            if not _rises(element, following[at], values[at], turn.graph)
+            element for element, (_, at) in first.items() if not _rises(element, following[at], values[at], turn.graph)
         }
         if not falling & turn.ranges.asked:
             break

@@ -46,8 +46,9 @@ class Lowered:
     """A kernel graph in the making, and what the tensors of the nodes are in it.
 
     ``stretches``: tensors of which only the run tells how large they are. ``ranges``: what is known of integers where
-    the nodes run. ``read``: what nodes have asked for. ``subgraph``: which one the nodes are of, if that is called by another one, and
-    all inputs are known. ``cut``: by id, buffers that are computed elsewhere, and the inputs that they become.
+    the nodes run. ``read``: what nodes have asked for. ``subgraph``: which one the nodes are of, if that is called by
+    another one, and all inputs are known. ``cut``: by id, buffers that are computed elsewhere, and the inputs that they
+    become.
     """
 
     graph: KernelGraph = field(default_factory=KernelGraph)

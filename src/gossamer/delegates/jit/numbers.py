@@ -15,7 +15,7 @@ from gossamer.codegen.expression import Expression
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.dtypes import numpy_dtype
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, View
+from gossamer.views import View
 
 MOST = 64
 """Elements of a buffer that is looked into: what has more is no index."""
