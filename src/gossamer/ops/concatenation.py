@@ -65,6 +65,7 @@ op = OpDef(
     ),
     types={"value": TYPES, "values": TYPES, "output": TYPES},
     options=ConcatenationOptions,
+    tells_shapes=True,
 )
 
 

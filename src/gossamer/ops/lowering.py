@@ -66,8 +66,8 @@ def is_grid(tensor: TensorInfo) -> bool:
 class Lowering(Context, ABC):
     """The node in the terms of `Context`, and a kernel graph to state it in. ``data`` is what prepare returned.
 
-    Every shape is known, but those of outputs that prepare left open: `output` is refused for these. Views are of any
-    strides; kernels that need others copy.
+    Every shape is known, unless the operator ``tells_shapes`` itself. Views are of any strides; kernels that need others
+    copy.
     """
 
     data: Any

@@ -38,6 +38,7 @@ op = OpDef(
     ),
     types={"input": TYPES, "begin": INDEX_TYPES, "size": INDEX_TYPES, "output": TYPES},
     options=SliceOptions,
+    tells_shapes=True,
 )
 
 
@@ -75,7 +76,7 @@ def lower(graph: Lowering) -> None:
     last = []
     for number, length, extent in zip(first, sizes, part.shape, strict=True):
         if not length.is_constant and not graph.is_at_most(0, length):
-            graph.refuse("a size may be -1, all that is left")
+            graph.refuse("whether a size is -1, all that is left, is only known when the model runs")
         last.append(Affine(extent) if length == Affine(-1) else number + length)
         if number.is_constant and last[-1].is_constant and not 0 <= number.constant <= last[-1].constant <= extent:
             graph.refuse("it reaches outside")

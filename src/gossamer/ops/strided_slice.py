@@ -63,6 +63,7 @@ op = OpDef(
         "output": TYPES,
     },
     options=StridedSliceOptions,
+    tells_shapes=True,
     reference_version=4,
 )
 
@@ -125,7 +126,7 @@ def _lower_open(graph: Lowering) -> None:
         if axis.entry < 0:
             continue
         if _stride(graph, axis, strides) != 1:
-            graph.refuse("with strides, begin or end is only known when the model runs")
+            graph.refuse("begin or end, with a stride, is only known when the model runs")
         begin = Affine(0) if options.begin_mask >> axis.entry & 1 else begins[axis.entry]
         shrinks = _shrinks(graph, axis)
         first[number] = begin = _inside(graph, begin, axis.size, is_checked=shrinks)
@@ -153,7 +154,7 @@ def _inside(graph: Lowering, number: Affine, size: int, *, is_checked: bool = Fa
         constant = number.constant + size if number.constant < 0 else number.constant
         return Affine(min(max(constant, 0), size))
     if not graph.is_at_most(0, number) or not (is_checked or graph.is_at_most(number, size)):
-        graph.refuse("begin or end may be outside, and count from the end")
+        graph.refuse("whether begin or end is outside is only known when the model runs")
     return number
 
 

@@ -34,6 +34,7 @@ op = OpDef(
     outputs=("results*",),
     versions=versions("1.15.0"),
     options=WhileOptions,
+    tells_shapes=True,
     side_effects=True,
 )
 

@@ -297,7 +297,7 @@ def test_a_part_of_an_axis(width: int) -> None:
 
     kinds: list[Kind] = [kind, ((width, 3), FLOAT)]
     check(counted(kinds, body, 6 - width), {0: floats(5, 3), 1: floats(width, 3)})
-    reason = "begin or end may be outside, and count from the end"
+    reason = "whether begin or end is outside is only known"
     not_claimed(counted(kinds, body), {0: floats(5, 3), 1: floats(width, 3), 2: np.array(3, np.int32)}, reason)
 
 
@@ -511,7 +511,7 @@ def test_an_index_that_begins_anywhere() -> None:
     model = counted([COUNTER, kind, kind], body, 2)
     for begin in (0, 3):
         inputs = {0: np.array(begin, np.int32), 1: floats(5, 6), 2: 2 * floats(5, 6)}
-        not_claimed(model, inputs, "a size may be -1, all that is left")
+        not_claimed(model, inputs, "whether a size is -1, all that is left, is only known")
 
 
 def test_parts_that_do_not_make_a_whole() -> None:

@@ -118,7 +118,7 @@ def test_what_is_not_prepared_yet_is_lowered_again(lowered: Lowerings) -> None:
     interpreter.invoke()
     np.testing.assert_array_equal(interpreter.get_tensor(b), -V)
     assert programs(interpreter) == 1
-    assert lowered == once(0, 1, 1)
+    assert lowered == once(1, 1)
 
 
 @pytest.mark.parametrize("what", ["node_fusion", "clustering"])

@@ -58,9 +58,9 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
             raise Refused("strings live in Python")
         if tensor.type in QUANTIZED and not is_grid(tensor):
             raise Refused(f'the quantization of "{tensor.name}" is none of {type_name(tensor.type)}')
-    for operand in node.inputs:
-        if operand is not None and operand.is_dynamic and operand.index not in lowered.stretches:
-            raise Refused(_unknown_shape(operand))
+    for tensor in operands:
+        if tensor.is_dynamic and not node.op.tells_shapes:
+            raise Refused(_unknown_shape(tensor))
     if is_computed or function is None:
         return  # prepare has done it
     builder = GraphLowering(node, lowered)
@@ -103,12 +103,6 @@ class GraphLowering(Lowering):
         """Refuse a tensor without elements."""
         if 0 in tensor.shape:
             self.refuse(f'"{tensor.name}" has no elements')
-
-    def output(self, position: int = 0) -> TensorInfo:
-        tensor = super().output(position)
-        if tensor.is_dynamic:
-            self.refuse(_unknown_shape(tensor))
-        return tensor
 
     def value(self, position: int) -> View:
         tensor = self.input(position)
