@@ -66,8 +66,8 @@ def is_grid(tensor: TensorInfo) -> bool:
 class Lowering(Context, ABC):
     """The node in the terms of `Context`, and a kernel graph to state it in. ``data`` is what prepare returned.
 
-    Every shape is known, unless the operator ``tells_shapes`` itself. Views are of any strides; kernels that need others
-    copy.
+    Every shape is known, unless the operator ``tells_shapes`` itself. Views are of any strides; kernels that need
+    others copy.
     """
 
     data: Any
@@ -110,7 +110,7 @@ class Lowering(Context, ABC):
     @abstractmethod
     def numbers(self, position: int) -> Sequence[Affine]:
         """The elements of an input, a few integers: as sums of what the model computes, if it does. Refused if there
-        are many, or they change while the operator runs."""
+        are many."""
 
     @abstractmethod
     def element(self, position: int, number: int) -> View:

@@ -14,6 +14,7 @@ from gossamer.codegen.basis import basis
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.library import ensure
 from gossamer.delegates.jit import compiling
+from gossamer.delegates.jit.delegate import JitDelegate
 from gossamer.errors import InvokeError
 from gossamer.schema import (
     ConcatenationOptions,
@@ -457,6 +458,34 @@ def test_loops_are_made_of_what_ships(monkeypatch: pytest.MonkeyPatch, name: str
 
 
 # What comes after
+
+
+def test_a_preview_of_a_graph_that_runs_leaves_it_as_it_is() -> None:
+    kind: Kind = ((5, 6), FLOAT)
+    model = counted([kind, kind], filling(kind, 0), 3)
+    interpreter = reference(model)
+    interpreter.allocate_tensors()
+    inputs = {0: floats(5, 6), 1: 2 * floats(5, 6)}
+    expected = outputs(interpreter, inputs)
+    claims = interpreter.preview_delegate(JitDelegate())
+    assert [subset.nodes[0] for subset in claims.partitions] == [0]
+    for got, wanted in zip(outputs(interpreter, inputs), expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_part_at_what_a_loop_has_counted() -> None:
+    """y[i:i + 2], where a loop says what i is."""
+    kind: Kind = ((5, 6), FLOAT)
+    make = ModelMaker()
+    limit, y = make.tensor(*COUNTER), make.tensor(*kind)
+    results = [make.tensor(*COUNTER), make.tensor(*COUNTER)]
+    make.op("WHILE", [zero(make), limit], results, WhileOptions(cond_subgraph_index=1, body_subgraph_index=2))
+    make.io([limit, y], [picked(make, y, kind, 0, results[0], 2)])
+    subgraph(make, "condition", [COUNTER, COUNTER], lambda make, v: [op(make, "LESS", v, ((), BOOL))])
+    subgraph(make, "body", [COUNTER, COUNTER], lambda make, v: [plus(make, v[0], 1), v[1]])
+    for count in (0, 3):
+        check(make.model(), {0: np.array(count, np.int32), 1: floats(5, 6)})
+    check_errors(make.model(), {0: np.array(4, np.int32), 1: floats(5, 6)})
 
 
 def test_another_shape_and_the_one_before() -> None:

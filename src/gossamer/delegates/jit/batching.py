@@ -1,8 +1,8 @@
 """Products of a loop that do not depend on the turns before: those of all turns at once, in front of it.
 
 A recurrent layer multiplies, in turn i, row i of its input by the same weights. One product of all rows reads the
-weights once. Measured on Zen 4 with AVX-512, one thread, where the hidden state has 64 elements, rows have 28 and there
-are 28 of them: an LSTM takes 36 us instead of 55, a GRU 31 instead of 45, a plain RNN 17 instead of 24.
+weights once. Measured on Zen 4 with AVX-512, one thread, 28 rows of 28 floats and a state of 64: an LSTM takes 44 us
+instead of 55, a GRU 38 instead of 45, a plain RNN 21 instead of 24.
 """
 
 from __future__ import annotations

@@ -168,9 +168,10 @@ class GraphLowering(Lowering):
         tensor = self.outputs[position]
         if tensor.index < 0:
             return  # left out
-        if tensor.is_dynamic:
+        is_open = tensor.is_dynamic
+        if is_open:
             self._node.settle(position, view.shape)
-        if view.shape != tensor.shape or view.type != tensor.type:
+        if view.type != tensor.type or (view.shape != tensor.shape and not is_open):
             raise CompileError(
                 f"{self._origin} lowers output {position} to {type_name(view.type)} {list(view.shape)}, "
                 f"it is {type_name(tensor.type)} {list(tensor.shape)}"

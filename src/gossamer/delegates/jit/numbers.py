@@ -50,13 +50,11 @@ _CONNECTIVES: Mapping[str, Callable[[Sequence[bool | None]], bool | None]] = {
 
 
 def numbers_of(view: View, graph: KernelGraph) -> list[Affine] | None:
-    """The elements of a view of integers; ``None`` if they are many, or the graph writes one more than once."""
+    """The elements of a view of integers, which has been written; ``None`` if they are many."""
     if view.type not in INTEGERS or view.size > MOST:
         return None
     numbers = _Numbers(graph)
-    found = [numbers.element((view.buffer, _number(view, place)), DEEP) for place in _places(view)]
-    known = [number for number in found if number is not None]
-    return known if len(known) == len(found) else None
+    return [numbers.element((view.buffer, _number(view, place)), DEEP) for place in _places(view)]
 
 
 def constant_of(view: View, graph: KernelGraph) -> NDArray[Any] | None:
@@ -83,9 +81,7 @@ def conditions_of(flag: View, graph: KernelGraph) -> list[Affine]:
         if name == "and":
             flags += [operands[side] for side in sides]
         elif name in _COMPARISONS and all(operands[side][0].type in INTEGERS for side in sides):
-            x, y = (numbers.element(operands[side], DEEP) for side in sides)
-            if x is not None and y is not None:
-                sums += _COMPARISONS[name](x, y)
+            sums += _COMPARISONS[name](*(numbers.element(operands[side], DEEP) for side in sides))
     return sums
 
 
@@ -95,32 +91,34 @@ def truth_of(flag: View, graph: KernelGraph) -> bool | None:
 
 
 class _Numbers:
-    """What is known of elements of the buffers of a graph."""
+    """What is known of elements of the buffers of a graph. What is written is not changed any more: variables, which
+    are, get their next values when all that reads them has been lowered."""
 
     def __init__(self, graph: KernelGraph) -> None:
         self._writers = graph.writers()
-        self._known: dict[Element, Affine | None] = {}
+        self._known: dict[Element, Affine] = {}
 
-    def element(self, element: Element, deep: int) -> Affine | None:
-        """``None`` for one that changes."""
+    def element(self, element: Element, deep: int) -> Affine:
+        """An integer: as a sum of others, or as itself."""
         if element not in self._known:
             self._known[element] = self._element(element, deep)
         return self._known[element]
 
-    def _element(self, element: Element, deep: int) -> Affine | None:
+    def _element(self, element: Element, deep: int) -> Affine:
         buffer, number = element
         if buffer.array is not None:
             return Affine(int(buffer.array.reshape(-1)[number]))
         itself = Affine(0, {element: 1})
-        if prod(buffer.shape) > MOST:
-            return itself if len(self._writers.get(buffer, ())) < 2 else None
-        writers = self.writers(element)
-        if len(writers) != 1:
-            return None if writers else itself
-        kernel, operands = writers[0]
-        if not deep or kernel.kind not in ("map", "copy") or any(of.type not in INTEGERS for of, _ in operands):
+        writers = self.writers(element) if prod(buffer.shape) <= MOST else []
+        if len(writers) != 1 or not deep:
             return itself
-        return self._sum(kernel.epilogue, operands, deep - 1) or itself
+        kernel, operands = writers[0]
+        if kernel.kind not in ("map", "copy") or any(of.type not in INTEGERS for of, _ in operands):
+            return itself
+        found = self._sum(kernel.epilogue, operands, deep - 1)
+        limits = np.iinfo(numpy_dtype(buffer.type))
+        wraps = found is not None and found.is_constant and not limits.min <= found.constant <= limits.max
+        return itself if found is None or wraps else found
 
     def _sum(self, expression: Expression, operands: Sequence[Element], deep: int) -> Affine | None:
         if isinstance(expression, int):
@@ -144,9 +142,8 @@ class _Numbers:
         if not all(isinstance(side, int) for side in sides):
             return None
         if name in _COMPARISONS and all(operands[side][0].type in INTEGERS for side in sides):
-            x, y = (self.element(operands[side], DEEP) for side in sides)
-            sums = [] if x is None or y is None else _COMPARISONS[name](x, y)
-            return all(one.constant <= 0 for one in sums) if sums and all(one.is_constant for one in sums) else None
+            sums = _COMPARISONS[name](*(self.element(operands[side], DEEP) for side in sides))
+            return all(one.constant <= 0 for one in sums) if all(one.is_constant for one in sums) else None
         found = [self.truth(operands[side], deep - 1) for side in sides] if name in _CONNECTIVES else []
         return _CONNECTIVES[name](found) if found else None
 
