@@ -33,8 +33,9 @@ ALLOWED = {
     "targets": {"errors", "config"},
     "programs": {"errors", "config", "targets"},
     "views": {"schema"},
+    "affine": {"views"},
     "codegen": {"programs", "targets", "views", "errors", "config", "dtypes", "schema"},
-    "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views"},
+    "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine"},
     "resolver": {"ops", "schema", "errors"},
     "versions": {"ops", "model", "schema"},
     "delegates": {
@@ -47,6 +48,7 @@ ALLOWED = {
         "errors",
         "config",
         "views",
+        "affine",
         "codegen",
         "programs",
         "targets",

@@ -90,12 +90,16 @@ class NodeInfo(Context, ABC):
     def callee(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
         """Another subgraph of the model, for inputs of these shapes. Raises `PrepareError`."""
 
+    @abstractmethod
+    def settle(self, position: int, shape: Shape) -> None:
+        """Say that an output always has this shape, though prepare left it to the value: nodes that come later are
+        prepared for it, as long as the delegate asks about nodes."""
+
 
 class CalleeInfo(ABC):
     """Another subgraph as it would be for a node that calls it, which the delegate may take together with the node.
 
-    ``nodes`` are in the order in which to run them, prepared up to the first whose output shapes only the run tells, or
-    that only a delegate can run.
+    ``nodes`` are in the order in which to run them, prepared where the shapes of all inputs are known.
     """
 
     nodes: Sequence[NodeInfo]

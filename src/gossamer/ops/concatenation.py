@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gossamer.affine import Stretch
 from gossamer.ops._layout import (
     FLOAT8_TYPES,
     checked_shape,
@@ -32,6 +33,7 @@ from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.quantization import Quantization, round_half_away
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import ConcatenationOptions
+from gossamer.views import View
 
 TYPES = (
     TensorType.FLOAT32,
@@ -63,6 +65,7 @@ op = OpDef(
     ),
     types={"value": TYPES, "values": TYPES, "output": TYPES},
     options=ConcatenationOptions,
+    tells_shapes=True,
 )
 
 
@@ -107,18 +110,22 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    target, inputs = graph.output(), [graph.input(position) for position in range(len(graph.inputs))]
-    parts = []
+    target, inputs = graph.outputs[0], [graph.input(position) for position in range(len(graph.inputs))]
+    pieces: list[View | Stretch] = []
+    is_open = any(tensor.is_dynamic for tensor in inputs)
     for position, tensor in enumerate(inputs):
-        if not elements(tensor.shape):
+        if not tensor.is_dynamic and not elements(tensor.shape):
             continue
-        part = graph.value(position)
-        if target.type == TensorType.UINT8 and not _is_alike(tensor.quantization, target.quantization):
-            part = graph.lookup(
-                part, _rescaled(np.arange(256, dtype=np.uint8), tensor.quantization, target.quantization)
-            )
-        parts.append(part)
-    graph.result(graph.concat(parts, normalized_axis(graph, graph.options.axis, len(target.shape))))
+        piece = graph.piece(position)
+        if not _is_alike(tensor.quantization, target.quantization):
+            if is_open:
+                graph.refuse("inputs of sizes that only the run tells are not rescaled")
+            if target.type == TensorType.UINT8 and isinstance(piece, View):
+                table = _rescaled(np.arange(256, dtype=np.uint8), tensor.quantization, target.quantization)
+                piece = graph.lookup(piece, table)
+        pieces.append(piece)
+    rank = len(next(piece.view if isinstance(piece, Stretch) else piece for piece in pieces).shape)
+    graph.result(graph.concat(pieces, normalized_axis(graph, graph.options.axis, rank)))
 
 
 def _require_scalars(ctx: Context, tensors: Sequence[TensorInfo], foldable: bool) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from gossamer.affine import Affine, Stretch
 from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Array, Context, TensorInfo
 from gossamer.schema.enums import ActivationFunctionType, TensorType
@@ -66,7 +67,8 @@ def is_grid(tensor: TensorInfo) -> bool:
 class Lowering(Context, ABC):
     """The node in the terms of `Context`, and a kernel graph to state it in. ``data`` is what prepare returned.
 
-    Every shape is known. Views are of any strides; kernels that need others copy.
+    Every shape is known, unless the operator ``tells_shapes`` itself. Views are of any strides; kernels that need
+    others copy.
     """
 
     data: Any
@@ -112,12 +114,35 @@ class Lowering(Context, ABC):
         return value
 
     @abstractmethod
+    def piece(self, position: int) -> View | Stretch:
+        """An input for `concat`: one of which only the run tells how large it is, too."""
+
+    @abstractmethod
+    def numbers(self, position: int) -> Sequence[Affine]:
+        """The elements of an input, a few integers: as sums of what the model computes, if it does. Refused if there
+        are many."""
+
+    @abstractmethod
+    def element(self, position: int, number: int) -> View:
+        """One of these integers, [1], where the model has it already."""
+
+    @abstractmethod
+    def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
+        """Whether a number is known not to be more than another, whenever the operator runs."""
+
+    @abstractmethod
     def array(self, value: Array, type: TensorType | None = None) -> View:
         """A constant that the operator computes, of the type that belongs to its dtype."""
 
     @abstractmethod
     def result(self, view: View, position: int = 0) -> None:
-        """Say what an output is: a view of its shape and type."""
+        """Say what an output is: a view of its type and shape. A shape that prepare has left to the value is settled
+        by that."""
+
+    @abstractmethod
+    def stretch(self, stretch: Stretch, position: int = 0) -> None:
+        """Say what an output is of which only the run tells how large it is: it is nowhere, and only `concat` takes
+        it."""
 
     @abstractmethod
     def update(self, position: int, view: View) -> None:
@@ -146,8 +171,9 @@ class Lowering(Context, ABC):
         """A dense view, of which every element is still to be written by `copy`."""
 
     @abstractmethod
-    def concat(self, views: Sequence[View], axis: int) -> View:
-        """One after the other along an axis."""
+    def concat(self, pieces: Sequence[View | Stretch], axis: int) -> View:
+        """One after the other along an axis. Refused unless stretches are the beginning and the end of one view, and
+        what is between them makes it as long as it was: then it is a copy with a part replaced."""
 
     @abstractmethod
     def pad(self, view: View, before: Sequence[int], after: Sequence[int], value: View | float = 0) -> View:

@@ -156,7 +156,8 @@ class OpDef:
     the highest version in TFLite's narrower reference resolver: ``None`` when it has them all, 0 when it lacks the
     operator. ``reserved_tensors``: how many tensor indices TFLite's kernel takes for scratch memory when a node is
     built, and when it is first prepared, whether or not it uses them; they decide between equals in a memory plan.
-    ``reference_only`` says, in a few words, why an operator that ships has no ``lower``.
+    ``reference_only`` says, in a few words, why an operator that ships has no ``lower``. ``tells_shapes``: its
+    ``lower`` copes with outputs whose shapes ``prepare`` leaves to the run, and tells them, or refuses.
     """
 
     name: str
@@ -171,6 +172,7 @@ class OpDef:
     reserved_tensors: tuple[int, int] = (0, 0)
     side_effects: bool = False
     reference_only: str = ""
+    tells_shapes: bool = False
     custom: bool = False
     doc: str = ""
     prepare_function: Callable[[PrepareContext], Any] | None = None

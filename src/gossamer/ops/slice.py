@@ -10,12 +10,15 @@ it is complete (and checked when the model runs). Otherwise the output is dynami
 
 from __future__ import annotations
 
+from gossamer.affine import Affine
 from gossamer.ops._layout import INDEX_TYPES, WHOLE_BYTE_TYPES, integers, require_output_type, require_shape
+from gossamer.ops._slices import sliced
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, rank_above
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SliceOptions
+from gossamer.views import View
 
 TYPES = (*WHOLE_BYTE_TYPES, TensorType.INT4, TensorType.STRING)
 
@@ -35,6 +38,7 @@ op = OpDef(
     ),
     types={"input": TYPES, "begin": INDEX_TYPES, "size": INDEX_TYPES, "output": TYPES},
     options=SliceOptions,
+    tells_shapes=True,
 )
 
 
@@ -62,15 +66,32 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    part, begin, sizes = graph.value(0), graph.constant(1), integers(graph.known(2))
-    if begin is None:
-        if tuple(sizes) != graph.output().shape:
-            graph.refuse("begin is only known when the model runs, and so is a size")
-        graph.result(graph.gather(part, graph.value(1), range(len(sizes)), sizes))
+    part, begin, size = graph.value(0), graph.constant(1), graph.constant(2)
+    if begin is not None and size is not None:
+        for axis, inside in enumerate(_box(graph, part.shape, begin, size)):
+            part = part.slice(axis, inside.start, inside.stop - inside.start)
+        graph.result(part)
         return
-    for axis, box in enumerate(_box(graph, part.shape, begin, graph.known(2))):
-        part = part.slice(axis, box.start, box.stop - box.start)
-    graph.result(part)
+    first, sizes = graph.numbers(1), graph.numbers(2)
+    last = []
+    for number, length, extent in zip(first, sizes, part.shape, strict=True):
+        if not length.is_constant and not graph.is_at_most(0, length):
+            graph.refuse("whether a size is -1, all that is left, is only known when the model runs")
+        last.append(Affine(extent) if length == Affine(-1) else number + length)
+        if number.is_constant and last[-1].is_constant and not 0 <= number.constant <= last[-1].constant <= extent:
+            graph.refuse("it reaches outside")
+
+    def end(axis: int) -> View:  # sizes that begin at 0
+        if first[axis] != Affine(0):
+            graph.refuse("where it ends is only known when the model runs")
+        return graph.element(2, axis)
+
+    box = sliced(graph, part, first, last, lambda axis: graph.element(1, axis), end)
+    if box is None:
+        return
+    if not graph.outputs[0].is_dynamic and box.shape != graph.output().shape:
+        graph.refuse("begin is only known when the model runs, and so is a size")
+    graph.result(box)
 
 
 def _box(ctx: Context, shape: Shape, begin: Array, size: Array) -> tuple[slice, ...]:

@@ -19,6 +19,7 @@ input, which leaves TFLite's output undefined, is refused.
 
 from __future__ import annotations
 
+from gossamer.affine import Affine
 from gossamer.ops._layout import (
     WHOLE_BYTE_TYPES,
     checked_shape,
@@ -27,6 +28,7 @@ from gossamer.ops._layout import (
     require_rank,
     require_shape,
 )
+from gossamer.ops._slices import sliced
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, option, rank_above
@@ -34,6 +36,7 @@ from gossamer.quantization import INT32_MIN
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import StridedSliceOptions
+from gossamer.views import View
 
 MAX_ENTRIES = 31
 TYPES = (*WHOLE_BYTE_TYPES, TensorType.STRING)
@@ -60,6 +63,7 @@ op = OpDef(
         "output": TYPES,
     },
     options=StridedSliceOptions,
+    tells_shapes=True,
     reference_version=4,
 )
 
@@ -102,11 +106,56 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if graph.constant(1) is None or graph.constant(2) is None:
+        _lower_open(graph)
+        return
     ranges = _ranges(graph, graph.known(1), graph.known(2), graph.known(3))
     part = graph.reshape(graph.value(0), [axis.size for axis, _ in ranges])
     for number, (_, steps) in enumerate(ranges):
         part = part.slice(number, steps.start, len(steps), steps.step)
-    graph.result(graph.reshape(part, graph.output().shape))
+    graph.result(graph.reshape(part, _shape(graph, ranges)))
+
+
+def _lower_open(graph: Lowering) -> None:
+    """A box of which begins and ends are computed, and neither count from the end nor are clamped."""
+    begins, ends, strides = graph.numbers(1), graph.numbers(2), graph.known(3)
+    options, axes = graph.options, _axes(graph)
+    x = graph.reshape(graph.value(0), [axis.size for axis in axes])
+    first, last = [Affine(0) for _ in axes], [Affine(axis.size) for axis in axes]
+    for number, axis in enumerate(axes):
+        if axis.entry < 0:
+            continue
+        if _stride(graph, axis, strides) != 1:
+            graph.refuse("begin or end, with a stride, is only known when the model runs")
+        begin = Affine(0) if options.begin_mask >> axis.entry & 1 else begins[axis.entry]
+        shrinks = _shrinks(graph, axis)
+        first[number] = begin = _inside(graph, begin, axis.size, is_checked=shrinks)
+        if shrinks:
+            last[number] = begin + 1
+        elif not options.end_mask >> axis.entry & 1:
+            last[number] = _inside(graph, ends[axis.entry] + (begin if options.offset else 0), axis.size)
+
+    def end(number: int) -> View:
+        if options.offset:
+            graph.refuse("where it ends is only known when the model runs")
+        return graph.element(2, axes[number].entry)
+
+    box = sliced(graph, x, first, last, lambda number: graph.element(1, axes[number].entry), end)
+    kept = [number for number, axis in enumerate(axes) if not _shrinks(graph, axis)]
+    if box is not None:
+        graph.result(graph.reshape(box, [box.shape[number] for number in kept]))
+    elif len(kept) < len(axes):
+        graph.refuse("a dimension goes, and the size of another is only known when the model runs")
+
+
+def _inside(graph: Lowering, number: Affine, size: int, *, is_checked: bool = False) -> Affine:
+    """A begin or an end, if it is known to be in a dimension of this size; constants count from the end."""
+    if number.is_constant:
+        constant = number.constant + size if number.constant < 0 else number.constant
+        return Affine(min(max(constant, 0), size))
+    if not graph.is_at_most(0, number) or not (is_checked or graph.is_at_most(number, size)):
+        graph.refuse("whether begin or end is outside is only known when the model runs")
+    return number
 
 
 def _axes(ctx: Context) -> list[_Axis]:

@@ -34,6 +34,7 @@ op = OpDef(
     outputs=("results*",),
     versions=versions("1.15.0"),
     options=WhileOptions,
+    tells_shapes=True,
     side_effects=True,
 )
 
@@ -118,4 +119,4 @@ def lower(graph: Lowering) -> None:
     values = graph.loop(options.cond_subgraph_index, options.body_subgraph_index, operands)
     for position, (value, output) in enumerate(zip(values, graph.outputs, strict=True)):
         if output.index >= 0:
-            graph.result(graph.reshape(value, output.shape), position)
+            graph.result(value if output.is_dynamic else graph.reshape(value, output.shape), position)

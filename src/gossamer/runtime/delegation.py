@@ -88,6 +88,8 @@ class Delegation:
             return False
         was_static, was_invokable = self.is_static, subgraph.is_invokable
         self._is_on = bool(subgraph.original_plan)
+        if was_invokable and subgraph.has_dynamic_tensors:
+            subgraph.replace_plan(subgraph.nodes, subgraph.execution_plan)  # the delegate may know shapes
         try:
             claims, partitions = self._claim(delegate)
             self._replace(delegate, claims, partitions)

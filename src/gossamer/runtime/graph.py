@@ -204,6 +204,11 @@ class RunningGraph(Graph, ABC):
         """
 
     @abstractmethod
+    def settle(self, node: Node, index: int, shape: Shape) -> None:
+        """See `gossamer.delegates.delegate.NodeInfo.settle`. It holds until tensors are allocated, and not if they are
+        already."""
+
+    @abstractmethod
     def replace_plan(self, nodes: list[Node], plan: Sequence[int]) -> None:
         """Run other nodes from now on; `allocate_tensors` must follow."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from itertools import takewhile
 from typing import Any
 
 from gossamer.arrays import NDArray
@@ -13,7 +12,7 @@ from gossamer.errors import PrepareError
 from gossamer.ops.op_def import Resources, TensorInfo
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.graph import RunningGraph
-from gossamer.runtime.node import Call, Node, NodeView, Shape, prepared
+from gossamer.runtime.node import Call, Node, NodeView, Shape, prepare_node
 from gossamer.runtime.partition import local_tensor
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
@@ -49,9 +48,23 @@ class Inlined(CalleeInfo):
         self.nodes = tuple([NodeView(self, node) for node in nodes])
         self.inputs = tuple([self.tensors[number] for number in numbers])
         self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
-        for node in prepared(self, takewhile(lambda node: node.has_kernel, nodes)):
-            if node.objection:
-                raise PrepareError(node.objection)
+        self._waiting: Sequence[Node] = nodes
+        self._prepare()
+
+    def _prepare(self) -> None:
+        # What reads a tensor of unknown shape waits, and nobody knows the shapes of what it writes.
+        waiting = []
+        for node in self._waiting:
+            if node.has_kernel and not any(number >= 0 and self.tensors[number].is_dynamic for number in node.inputs):
+                prepare_node(self, node)
+                if node.objection:
+                    raise PrepareError(node.objection)
+            else:
+                waiting.append(node)
+                for number in node.outputs:
+                    if number >= 0:
+                        self.tensors[number].allocation_type = AllocationType.DYNAMIC
+        self._waiting = waiting
 
     def constant(self, tensor: TensorInfo) -> NDArray[Any] | None:
         """See `CalleeInfo.constant`."""
@@ -92,6 +105,12 @@ class Inlined(CalleeInfo):
     def is_settled(self, index: int, node: Node) -> bool:
         """Whether a tensor has its type from elsewhere."""
         return self._subgraph.is_settled(index, node)
+
+    def settle(self, node: Node, index: int, shape: Shape) -> None:
+        """See `gossamer.delegates.delegate.NodeInfo.settle`."""
+        self.tensors[index].settle(shape)
+        self._waiting = [one for one in self._waiting if one is not node]
+        self._prepare()
 
     def begin_temporaries(self, node: Node) -> None:
         """Nothing runs here that needs scratch memory."""

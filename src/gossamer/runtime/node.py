@@ -158,6 +158,9 @@ class Scope(Protocol):
     def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
         """Another subgraph as a part of this one. Raises `PrepareError`."""
 
+    def settle(self, node: Node, index: int, shape: Shape) -> None:
+        """A tensor that a node writes has this shape, which was left to its value: see `NodeInfo.settle`."""
+
     def begin_temporaries(self, node: Node) -> None:
         """A node is prepared anew: its scratch requests are void."""
 
@@ -245,6 +248,9 @@ class NodeView(_NodeContext, NodeInfo):
 
     def callee(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
         return self.owner.inlined(index, shapes)
+
+    def settle(self, position: int, shape: Shape) -> None:
+        self.owner.settle(self.node, self.tensors_out[position].index, shape)
 
 
 class NodePrepareContext(_NodeContext, PrepareContext):

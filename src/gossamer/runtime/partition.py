@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -100,6 +101,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self._holds_values = False
         self._contexts: dict[int, NodeInvokeContext] = {}
         self._to_prepare = set(self._members)
+        self._waiting: deque[Node] | None = None
         self._preparing: NodePrepareContext | None = None
         self._kernel: DelegateKernel | None = None
         self.nodes = tuple(NodeView(self, member) for member in self._members.values())
@@ -193,26 +195,31 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     def propagate_shapes(self) -> None:
         """See `Partition.propagate_shapes`."""
-        self._propagate()
+        if self._waiting is None:
+            self._waiting = deque(self._members.values())
+            self._propagate(self._waiting)
 
-    def _propagate(self) -> set[int]:
-        """Prepare the nodes; the tensors whose shapes are left to the run."""
-        late: set[int] = set()
-        members = iter(self._members.values())
+    def _propagate(self, waiting: deque[Node]) -> None:
+        # Up to the first that leaves a shape to its value; those behind it go on waiting.
+        members = (waiting.popleft() for _ in range(len(waiting)))
         for member in prepared(self, (member for member in members if member.has_kernel)):
             self._to_prepare.discard(member.index)
-            late.update(number for number in member.outputs if number >= 0 and self._locals[number].is_dynamic)
-        for member in members:
-            late.update(member.outputs)
-        return late
+
+    def settle(self, node: Node, index: int, shape: Shape) -> None:
+        """See `gossamer.delegates.delegate.NodeInfo.settle`."""
+        self._locals[index].settle(shape)
+        read = {number for member in self._waiting or () for number in member.inputs}
+        if self._waiting is not None and not any(n in read and self._locals[n].is_dynamic for n in node.outputs):
+            self._propagate(self._waiting)
 
     def prepare_nodes(self) -> None:
         """See `PartitionPrepareContext.prepare_nodes`."""
-        late = self._propagate()
+        self.propagate_shapes()
+        late = {number for member in self._waiting or () for number in member.outputs}
         ctx = self._prepare_context()
         for position, tensor in enumerate(self.outputs):
             local = self._locals[tensor.index]
-            if tensor.index in late:
+            if tensor.index in late or local.is_dynamic:
                 self.set_dynamic(tensor)
             elif local.is_constant:
                 ctx.set_constant(position, local.array())
@@ -304,6 +311,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             local.forget()
             local.resize(self._subgraph.tensors[number].shape)
         self._to_prepare.update(self._members)
+        self._waiting = None
         self._preparing = ctx
         try:
             if self._delegate.flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from itertools import chain
 from threading import get_ident
@@ -229,9 +229,20 @@ class Subgraph(RunningGraph):
                 pass
         self._propagated = True
 
-    def _known_nodes(self) -> Iterator[Node]:
+    def settle(self, node: Node, index: int, shape: Shape) -> None:
+        """See `RunningGraph.settle`."""
+        if self.is_invokable:
+            return
+        self.tensors[index].settle(shape)
+        if self._dynamic(node.outputs) is None:
+            with suppress(PrepareError):  # which comes again when tensors are allocated
+                first = self.execution_plan.index(node.index) + 1
+                for _ in self._preparer.prepare(self._known_nodes(first), first):
+                    pass
+
+    def _known_nodes(self, first: int = 0) -> Iterator[Node]:
         # A node without a kernel has the shapes of the file, unless these are open.
-        for node in self.planned_nodes:
+        for node in self.planned_nodes[first:]:
             if node.has_kernel:
                 yield node
             elif self._dynamic(node.outputs) is not None:

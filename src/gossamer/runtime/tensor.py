@@ -161,6 +161,11 @@ class Tensor:
         self.allocation_type, self.postponed = self.home, False
         self.buffer = self.objects = self.cached = None
 
+    def settle(self, shape: Shape) -> None:
+        """Have a shape after all that was left to the value. Raises `ValueError` as `resize` does."""
+        self.allocation_type, self.postponed = self.home, False
+        self.resize(shape)
+
     def find_blocks(self, tensors: Sequence[Tensor], dependencies: Dependencies | None) -> None:
         """Look up the scales of blocks, which are values of other tensors of the subgraph."""
         quantization = self.quantization

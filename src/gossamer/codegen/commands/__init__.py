@@ -102,6 +102,9 @@ class Build:
         self.is_alone = False
         """Whether commands are those of one thread, for which others wait."""
 
+        self.is_repeated = False
+        """Whether commands are those of a loop."""
+
         self._model = model
         self._builder = ProgramBuilder()
         self._weights = 0

@@ -26,10 +26,12 @@ def commands(node: Kernel, build: Build) -> None:
     """Jumps, and the commands of both regions. One thread runs them alone where a turn is short."""
     part = build.jump(Jump.PART) if not build.is_alone and _is_short(node) else None
     build.is_alone |= part is not None
+    outermost, build.is_repeated = not build.is_repeated, True
     if node.settings is None or not build.has(_kernel(node.settings, build)):
         _commands(node, build)
     else:
         _turns(node, node.settings, build)
+    build.is_repeated = not outermost
     if part is not None:
         build.is_alone = False
         build.land(part)

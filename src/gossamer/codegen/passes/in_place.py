@@ -62,6 +62,12 @@ class _InPlace:
             return
         for kernel, y, operands in changes:
             kernel.y, kernel.operands = y, operands
+        for number in self.writers[part]:
+            kernel = self.graph.kernels[number]
+            if kernel.kind == "copy" and same(kernel.operands[0], kernel.y):
+                self.gone.add(number)
+                self.readers[whole].discard(number)
+                self.writers[part] = self.writers[part] - {number}
         readers, writers = self.readers.pop(part) - {at}, self.writers.pop(part)
         self.readers.setdefault(whole, set()).update(readers)
         self.writers[whole].update(writers)
@@ -71,7 +77,8 @@ class _InPlace:
     def _is_free(self, at: int, place: View) -> bool:
         """Whether nobody else uses the place, from the first write of the part until it was last read.
 
-        What `replaces` may be the last to read it, where it writes."""
+        What `replaces` may be the last to read it, where it writes; and a copy, which there is nothing to do for then:
+        what else is written to it is written to the original."""
         copy = self.graph.kernels[at]
         part, whole = copy.operands[0].buffer, copy.y.buffer
         first, last = min(self.writers[part]), max(self.readers[part])
@@ -79,7 +86,8 @@ class _InPlace:
             kernel = self.graph.kernels[number]
             views = [view for view in kernel.operands if view.buffer is whole and _overlap(view, copy.y)]
             if first <= number < at and views:
-                y = moved(kernel.y, place) if number == first and kind_of(kernel).replaces else None
+                replaces = kind_of(kernel).replaces or kernel.kind == "copy"
+                y = moved(kernel.y, place) if number == first and replaces else None
                 if y is None or not all(same(view, y) for view in views):
                     return False
         others = (number for number in self.writers[whole] if first <= number <= last and number != at)

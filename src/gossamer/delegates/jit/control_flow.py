@@ -7,11 +7,15 @@ outside, which the regions write.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from gossamer.affine import Affine, Element
 from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.delegates.delegate import CalleeInfo, NodeInfo
+from gossamer.delegates.jit import batching
 from gossamer.delegates.jit.lowered import Lower, Lowered, Refused
-from gossamer.errors import CompileError
+from gossamer.delegates.jit.numbers import conditions_of, constant_of, numbers_of, truth_of
+from gossamer.errors import PrepareError
 from gossamer.views import Buffer, Shape, View
 
 
@@ -47,25 +51,105 @@ def branch(
 
 def loop(
     node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, lower: Lower, origin: str
-) -> list[View]:
-    """See `Lowering.loop`. What the body hands on as it is stays what it is outside; the others are variables. Raises
-    `Refused`."""
+) -> Sequence[View]:
+    """See `Lowering.loop`. Raises `Refused`."""
+    try:
+        return _repeated(node, condition, body, operands, lowered, lower, origin)
+    except _Unfit as reason:
+        try:
+            return _unrolled(node, condition, body, operands, lowered, lower)
+        except Refused:
+            raise Refused(str(reason)) from None
+
+
+class _Unfit(Refused):
+    """A body that is not the same for every turn."""
+
+
+def _repeated(
+    node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, lower: Lower, origin: str
+) -> Sequence[View]:
+    """A kernel with a body. What this hands on as it is stays what it is outside; the others are variables."""
     callee = _callee(node, body, operands)
     kept = [given.index == taken.index for given, taken in zip(callee.outputs, callee.inputs, strict=True)]
     if all(kept):
         raise Refused("nothing changes in the loop")
     values = [view if stays else _copy(view, lowered.graph, origin) for view, stays in zip(operands, kept, strict=True)]
-    variables = [view for view, stays in zip(values, kept, strict=True) if not stays]
-    turn, test = _region(lowered), _region(lowered)
-    following = _lower(callee, body, values, turn, lower)
-    _update(variables, [view for view, stays in zip(following, kept, strict=True) if not stays], turn.graph, origin)
-    (flag,) = call(node, condition, values, test, lower)
+    changing = [at for at, stays in enumerate(kept) if not stays]
+    variables = [values[at] for at in changing]
+    first = _firsts(operands, values, changing, lowered.graph)
+    while True:
+        turn, test = _region(lowered), _region(lowered)
+        (flag,) = call(node, condition, values, test, lower)
+        least = {element: number for element, (number, _) in first.items()}
+        turn.ranges = lowered.ranges.within(least, conditions_of(flag, test.graph))
+        try:
+            following = _lower(callee, body, values, turn, lower)
+        except Refused as reason:
+            raise _Unfit(str(reason)) from None
+        falling = {
+            element for element, (_, at) in first.items() if not _rises(element, following[at], values[at], turn.graph)
+        }
+        if not falling & turn.ranges.asked:
+            break
+        first = {element: start for element, start in first.items() if element not in falling}
+        callee = _callee(node, body, operands)
+    for at in changing:
+        if following[at].size != values[at].size:
+            raise _Unfit(f"variable {at} of shape {list(values[at].shape)} becomes one of {list(following[at].shape)}")
+    batching.run(turn.graph, lowered.graph, variables, turn.ranges)
+    _update(variables, [following[at] for at in changing], turn.graph, origin)
     _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
     return values
 
 
+def _unrolled(
+    node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, lower: Lower
+) -> Sequence[View]:
+    """One turn after the other, as many as the condition is known to hold for: each may have shapes of its own."""
+    values = operands
+    while True:
+        (flag,) = call(node, condition, values, lowered, lower)
+        holds = truth_of(flag, lowered.graph)
+        if holds is None:
+            raise Refused("shapes change from one turn to the next, and only the run tells how many turns there are")
+        if not holds:
+            return values
+        values = [_known(view, lowered.graph) for view in call(node, body, values, lowered, lower)]
+
+
+def _known(view: View, graph: KernelGraph) -> View:
+    """A view, or the constant that is there."""
+    array = constant_of(view, graph)
+    return view if array is None else Buffer(view.shape, view.type, -1, array).view()
+
+
+def _firsts(
+    operands: Sequence[View], values: Sequence[View], changing: Sequence[int], graph: KernelGraph
+) -> dict[Element, tuple[int, int]]:
+    """The single integers among variables that begin with a number that is known: that, and which variable it is."""
+    found = {}
+    for at in changing:
+        numbers = numbers_of(operands[at], graph) if operands[at].size == 1 else None
+        if numbers and numbers[0].is_constant:
+            found[values[at].buffer, values[at].offset] = numbers[0].constant, at
+    return found
+
+
+def _rises(element: Element, following: View, variable: View, graph: KernelGraph) -> bool:
+    """Whether a turn adds to a variable a number that is not negative."""
+    numbers = numbers_of(following, graph)
+    if not numbers or following.type != variable.type:
+        return False
+    step = numbers[0] - Affine(0, {element: 1})
+    return step.is_constant and step.constant >= 0
+
+
 def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeInfo:
-    callee = node.callee(subgraph, [view.shape for view in operands])
+    try:
+        callee = node.callee(subgraph, [view.shape for view in operands])
+    except PrepareError as error:
+        raise Refused(str(error)) from None
     for tensor in (*callee.inputs, *callee.outputs):
         if tensor.is_variable:
             raise Refused(f'"{tensor.name}" of subgraph {subgraph} is a variable')
@@ -74,7 +158,7 @@ def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeIn
 
 def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered, lower: Lower) -> list[View]:
     lowered.calls.take(subgraph, len(callee.nodes))
-    inner = Lowered(lowered.graph, subgraph=subgraph, calls=lowered.calls)
+    inner = Lowered(lowered.graph, subgraph=subgraph, calls=lowered.calls, ranges=lowered.ranges)
     for tensor, view in zip(callee.inputs, operands, strict=True):
         if tensor.index in inner.values:
             raise Refused(f'"{tensor.name}" is more than one input of subgraph {subgraph}')
@@ -87,12 +171,12 @@ def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered:
 def _lower_node(node: NodeInfo, subgraph: int, lowered: Lowered, lower: Lower) -> None:
     try:
         lower(node, lowered)
-    except Refused as reason:
+    except (PrepareError, Refused) as reason:  # it may have let other nodes be prepared
         raise Refused(f"{node.op.name} (node {node.node_index} of subgraph {subgraph}): {reason}") from None
 
 
 def _region(lowered: Lowered) -> Lowered:
-    return Lowered(subgraph=lowered.subgraph, calls=lowered.calls)
+    return Lowered(subgraph=lowered.subgraph, calls=lowered.calls, ranges=lowered.ranges)
 
 
 def _update(variables: Sequence[View], following: Sequence[View], body: KernelGraph, origin: str) -> None:
@@ -145,8 +229,9 @@ def _copy(view: View, graph: KernelGraph, origin: str) -> View:
 
 
 def _reshaped(view: View, shape: Shape) -> View:
-    """The same elements under a shape that differs in dimensions of size 1 at most."""
-    reshaped = view.reshape(shape)
+    """The same elements under a shape that differs in dimensions of size 1 at most. Raises `Refused` if there are
+    others."""
+    reshaped = view.reshape(shape) if view.size == prod(shape) else None
     if reshaped is None:
-        raise CompileError(f"A subgraph gives {list(view.shape)} for {list(shape)}.")
+        raise Refused(f"a subgraph gives shape {list(view.shape)} for {list(shape)}")
     return reshaped

@@ -42,6 +42,7 @@ from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
+    from gossamer.delegates.jit.compiling import Boundary
     from gossamer.delegates.jit.lowered import Calls
     from gossamer.delegates.jit.parts import Draft, Parts
 
@@ -147,10 +148,10 @@ class JitDelegate(Delegate):
         from gossamer.delegates.jit.compiling import in_library, made_of, unavailable
         from gossamer.delegates.jit.parts import Draft, Parts
 
+        draft = self._draft(partition) or Draft(_key_for_shapes(partition))
         try:
             partition.propagate_shapes()
-            graph = (self._draft(partition) or Draft()).graph(partition)
-            made = made_of(graph, partition.source, self.target, in_library(self.target))
+            made = made_of(draft.graph(partition), partition.source, self.target, in_library(self.target))
         except CompileError:
             pass
         except Exception:  # which is told when the program is made
@@ -158,7 +159,7 @@ class JitDelegate(Delegate):
                 raise
             return {}
         else:
-            self._drafts[partition] = Draft(_key_for_shapes(partition), _shapes(partition), made=made)
+            self._drafts[partition] = Draft(draft.key, draft.shapes or _shapes(partition), made=made)
             return {}
         parts = self._parts.get(partition.graph) or Parts()
         lacking = {node.node_index: unavailable(parts.alone(node), self.target) for node in partition.nodes}
@@ -301,21 +302,23 @@ class JitKernel(DelegateKernel):
 
         draft = draft or Draft()
         if draft.shapes is None:
-            ctx.prepare_nodes()
-        else:
-            self._set_shapes(ctx, draft.shapes)
+            ctx.propagate_shapes()
+        boundaries: tuple[Boundary, ...] = ()
         try:
             self._built, boundaries = draft.made or compiled_of(draft.graph(ctx), ctx.source, self.target)
         except Refused as reason:
             logger.info("jit: partition of %d nodes runs on the reference kernels: %s", len(ctx.nodes), reason)
             self.failure = str(reason)
-            return
         except Exception as error:  # whatever it is, the reference kernels can do it
             if is_strict():
                 raise
             self.failure = str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}"
             self._delegate.warn(self.failure)
-            self._built = None
+        if draft.shapes is None:  # which lowering may have told
+            ctx.prepare_nodes()
+        else:
+            self._set_shapes(ctx, draft.shapes)
+        if self._built is None:
             return
         constants = self._built.constants.tobytes()
         self._states = [one.state for one in boundaries if one.state is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from gossamer.affine import Ranges, Stretch
 from gossamer.codegen.graph import KernelGraph, seen
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.ops.op_def import Array, TensorInfo
@@ -49,13 +50,17 @@ class Calls:
 class Lowered:
     """A kernel graph in the making, and what the tensors of the nodes are in it.
 
-    ``read``: what nodes have asked for. ``subgraph``: which one the nodes are of, if that is called by another one, and
-    all inputs are known. ``cut``: by id, buffers that are computed elsewhere, and the inputs that they become.
+    ``stretches``: tensors of which only the run tells how large they are. ``ranges``: what is known of integers where
+    the nodes run. ``read``: what nodes have asked for. ``subgraph``: which one the nodes are of, if that is called by
+    another one, and all inputs are known. ``cut``: by id, buffers that are computed elsewhere, and the inputs that they
+    become.
     ``is_running``: the nodes are about to run, so the shapes of their inputs are known, whatever decided them.
     """
 
     graph: KernelGraph = field(default_factory=KernelGraph)
     values: dict[int, View] = field(default_factory=dict)
+    stretches: dict[int, Stretch] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=Ranges)
     read: dict[int, View] = field(default_factory=dict)
     subgraph: int | None = None
     calls: Calls = field(default_factory=Calls)

@@ -8,14 +8,16 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from gossamer.affine import Affine, Stretch
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import parameters_of, type_of
-from gossamer.codegen.graph import Boxes, Kernel, Quantized, broadcast_shape
+from gossamer.codegen.graph import Boxes, Kernel, Quantized, broadcast_shape, same
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
 from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
 from gossamer.delegates.jit.lowered import STATES, Lowered, Refused
+from gossamer.delegates.jit.numbers import constant_of, numbers_of
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
@@ -58,28 +60,34 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     for tensor in operands:
         if tensor.type == TensorType.STRING:
             raise Refused("strings live in Python")
-        if tensor.is_dynamic and not (lowered.is_running and tensor in node.inputs):
-            raise Refused(f'the shape of "{tensor.name}" is only known when the model runs')
         if tensor.type in QUANTIZED and not is_grid(tensor):
             raise Refused(f'the quantization of "{tensor.name}" is none of {type_name(tensor.type)}')
+    for tensor in operands:
+        if tensor.is_dynamic and not node.op.tells_shapes and not (lowered.is_running and tensor in node.inputs):
+            raise Refused(_unknown_shape(tensor))
     if is_computed or function is None:
         return  # prepare has done it
     outputs = [tensor for tensor in node.outputs if tensor.index >= 0]
     has_state = any(tensor is not None and tensor.is_variable for tensor in node.inputs)
-    is_empty = bool(outputs) and all(0 in tensor.shape for tensor in outputs) and not has_state
+    is_empty = bool(outputs) and not has_state and all(0 in one.shape and not one.is_dynamic for one in outputs)
     builder = GraphLowering(node, lowered)
     builder.is_empty = is_empty
     for tensor in outputs:
-        builder.require_elements(tensor)
+        if not tensor.is_dynamic:
+            builder.require_elements(tensor)
     before = len(lowered.graph.kernels)
     function(builder)
     for tensor in outputs:
-        if tensor.index not in lowered.values:
+        if tensor.index not in lowered.values and tensor.index not in lowered.stretches:
             raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
     if is_empty:  # there is nothing to compute, but something may be wrong
         if any(kind_of(kernel).checks for kernel in lowered.graph.kernels[before:]):
             builder.refuse(f'"{outputs[0].name}" has no elements')
         del lowered.graph.kernels[before:]
+
+
+def _unknown_shape(tensor: TensorInfo) -> str:
+    return f'the shape of "{tensor.name}" is only known when the model runs'
 
 
 class GraphLowering(Lowering):
@@ -113,6 +121,8 @@ class GraphLowering(Lowering):
 
     def value(self, position: int) -> View:
         tensor = self.input(position)
+        if tensor.is_dynamic:
+            self.refuse(_unknown_shape(tensor))
         if tensor.is_variable:
             self.refuse(f"input {position} is a variable")
         if tensor.type not in ELEMENTS:
@@ -136,6 +146,10 @@ class GraphLowering(Lowering):
             return self.array(value.view(np.float64).reshape(*tensor.shape, 2))
         return self._lowered.input(tensor, (*tensor.shape, 2), TensorType.FLOAT64)
 
+    def piece(self, position: int) -> View | Stretch:
+        stretch = self._lowered.stretches.get(self.input(position).index)
+        return self.value(position) if stretch is None else stretch
+
     def optional_value(self, position: int) -> View | None:
         return None if self.optional(position) is None else self.value(position)
 
@@ -152,22 +166,57 @@ class GraphLowering(Lowering):
         return self._lowered.state(array, STATES + self._node.node_index)
 
     def constant(self, position: int) -> Array | None:
-        return self._node.constant(position)
+        array = self._node.constant(position)
+        tensor = self.optional(position)
+        if array is None and self._lowered.subgraph is not None and tensor is not None:
+            view = self._lowered.values.get(tensor.index)
+            return None if view is None else constant_of(view, self._graph)
+        return array
+
+    def numbers(self, position: int) -> Sequence[Affine]:
+        array = self.constant(position)
+        if array is not None:
+            return [Affine(int(number)) for number in array.reshape(-1)]
+        numbers = numbers_of(self.value(position), self._graph)
+        if numbers is None:
+            self.refuse(f"{self.op.inputs[position]} is only known when the model runs")
+        return numbers
+
+    def element(self, position: int, number: int) -> View:
+        found = self.numbers(position)[number]
+        if found.constant == 0 and list(found.terms.values()) == [1]:
+            ((buffer, at),) = found.terms
+            if buffer.type == self.input(position).type:
+                return View(buffer, (1,), (1,), at)
+        view = self.value(position)
+        return self.reshape(view, (view.size,)).slice(0, number, 1)
+
+    def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
+        return self._lowered.ranges.greatest(Affine(0) + number - other) <= 0
 
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors
         return Buffer(value.shape, TensorType[value.dtype.name.upper()] if type is None else type, -1, value).view()
 
     def result(self, view: View, position: int = 0) -> None:
-        tensor = self.output(position)
+        tensor = self.outputs[position]
         if tensor.index < 0:
             return  # left out
-        if view.shape != tensor.shape or view.type != tensor.type:
+        is_open = tensor.is_dynamic
+        if is_open:
+            self._node.settle(position, view.shape)
+        if view.type != tensor.type or (view.shape != tensor.shape and not is_open):
             raise CompileError(
                 f"{self._origin} lowers output {position} to {type_name(view.type)} {list(view.shape)}, "
                 f"it is {type_name(tensor.type)} {list(tensor.shape)}"
             )
         self._lowered.values[tensor.index] = view
+
+    def stretch(self, stretch: Stretch, position: int = 0) -> None:
+        tensor = self.outputs[position]
+        if self._lowered.subgraph is None:  # where a partition may end behind it
+            self.refuse(_unknown_shape(tensor))
+        self._lowered.stretches[tensor.index] = stretch
 
     def update(self, position: int, view: View) -> None:
         # Values that are still to be computed from the old state are computed already: kernels run in order.
@@ -199,7 +248,10 @@ class GraphLowering(Lowering):
     def empty(self, shape: Sequence[int], type: TensorType) -> View:
         return Buffer(tuple(shape), type).view()
 
-    def concat(self, views: Sequence[View], axis: int) -> View:
+    def concat(self, pieces: Sequence[View | Stretch], axis: int) -> View:
+        views = [piece for piece in pieces if isinstance(piece, View)]
+        if len(views) < len(pieces):
+            return self._replaced(pieces, views, axis)
         shape = list(views[0].shape)
         shape[axis] = sum(view.shape[axis] for view in views)
         whole = Buffer(tuple(shape), views[0].type).view()
@@ -209,6 +261,30 @@ class GraphLowering(Lowering):
                 self._graph.copy(view, whole.slice(axis, start, view.shape[axis]), self._origin)
             start += view.shape[axis]
         return whole
+
+    def _replaced(self, pieces: Sequence[View | Stretch], views: Sequence[View], axis: int) -> View:
+        """A copy of a view with other elements along an axis, between what is left of it on either side."""
+        before, behind = pieces[0], pieces[-1]
+        if not views or len(views) + 2 != len(pieces) or isinstance(before, View) or isinstance(behind, View):
+            self.refuse("it is not known how long all are together")
+        x, other = before.view, self.concat(views, axis)
+        shape = [other.shape[axis] if dim == axis else size for dim, size in enumerate(x.shape)]
+        if not (
+            same(x, behind.view)
+            and before.axis == behind.axis == axis
+            and before.begin == Affine(0)
+            and before.stop is not None
+            and behind.begin - before.end == Affine(shape[axis])
+            and behind.end == Affine(x.shape[axis])
+            and other.shape == tuple(shape)
+            and shape[axis] <= x.shape[axis]
+            and other.type == x.type
+        ):
+            self.refuse("it is not known how long all are together")
+        result = self.copy(x)
+        boxes = Boxes((axis,), other.shape)
+        self._graph.kernels.append(Kernel("put", [other, before.stop], result, boxes, origin=(self._origin,)))
+        return result
 
     def pad(self, view: View, before: Sequence[int], after: Sequence[int], value: View | float = 0) -> View:
         if not any(before) and not any(after):
@@ -228,6 +304,8 @@ class GraphLowering(Lowering):
         clamps: bool = False,
         order: Sequence[int] | None = None,
     ) -> View:
+        if any(size > extent for size, extent in zip(sizes, x.shape, strict=True)):
+            self.refuse("a box is larger than what it is of")
         shape = (*vectors.shape[:-1], *sizes)
         order = range(len(shape)) if order is None else order
         result = Buffer(tuple([shape[dim] for dim in order]), x.type).view()

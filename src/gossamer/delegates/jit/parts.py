@@ -65,15 +65,17 @@ class Parts:
             self._begin()
         self._last = node.node_index
         operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None and tensor.index >= 0]
-        # Behind a shape that only the run tells, nodes are not prepared: they are lowered again when they are.
-        self._is_open |= any(tensor.is_dynamic for tensor in operands)
         known = {tensor.index: self._values[tensor.index] for tensor in operands if tensor.index in self._values}
         written = [tensor for tensor in node.outputs if tensor.index >= 0]
         for tensor in written:
             known.pop(tensor.index, None)
             self._values.pop(tensor.index, None)
         lowered = Lowered(values=known, calls=self._calls)
-        lower(node, lowered)
+        try:
+            lower(node, lowered)
+        finally:
+            # Behind a shape that only the run tells, nodes are not prepared: they are lowered again when they are.
+            self._is_open |= any(tensor.is_dynamic for tensor in operands)
         if self._is_open or not node.is_prepared:
             return
         results = {tensor.index: lowered.values[tensor.index] for tensor in written if tensor.index in lowered.values}
@@ -87,8 +89,8 @@ class Parts:
             self.lower(node)
         except Refused as reason:
             return str(reason)
-        except Exception as error:  # a contradiction that prepare lets through
-            if is_strict():
+        except Exception as error:  # a contradiction that prepare lets through, or has not seen
+            if is_strict() and node.is_prepared:
                 raise
             return f"it cannot be lowered: {type(error).__name__}: {error}"
         return None

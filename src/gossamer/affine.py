@@ -1,0 +1,90 @@
+"""Integers that a program computes, as sums of multiples of others: what tells that a size is always the same.
+
+``x[i:i + 3]`` has (i + 3) - i = 3 elements, whatever i is; and ``x[:i]``, one element and ``x[i + 1:]`` are together as
+many as x has. The integers are those of mathematics and do not wrap: what is read or written is checked in the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+from gossamer.records import field, record
+from gossamer.views import Buffer, View
+
+Element = tuple[Buffer, int]
+"""An element of a buffer, by its number."""
+
+
+@record(frozen=True)
+class Affine:
+    """``constant``, and for each of some elements so many times its value."""
+
+    constant: int
+    terms: Mapping[Element, int] = field(default_factory=dict)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is known now."""
+        return not self.terms
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.constant + other, self.terms)
+        terms = dict(self.terms)
+        for element, factor in other.terms.items():
+            terms[element] = terms.get(element, 0) + factor
+        return Affine(self.constant + other.constant, {element: factor for element, factor in terms.items() if factor})
+
+    def __mul__(self, factor: int) -> Affine:
+        terms = {element: factor * number for element, number in self.terms.items()} if factor else {}
+        return Affine(factor * self.constant, terms)
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + other * -1
+
+
+@record(frozen=True, eq=False)
+class Stretch:
+    """Elements from ``begin`` to before ``end`` of a view along an axis: how many, only the run tells.
+
+    ``stop`` is the element that holds the end, if it is not a constant. The run finds a fault, or 0 <= begin <= end.
+    """
+
+    view: View
+    axis: int
+    begin: Affine
+    end: Affine
+    stop: View | None = None
+
+
+class Ranges:
+    """What is known of elements: numbers that they are not less than, and sums that are not more than 0.
+
+    ``asked``: the elements whose least numbers somebody wanted to know.
+    """
+
+    def __init__(
+        self,
+        least: Mapping[Element, int] | None = None,
+        sums: Sequence[Affine] = (),
+        asked: set[Element] | None = None,
+    ) -> None:
+        self._least = dict(least or {})
+        self._sums = tuple(sums)
+        self.asked: set[Element] = set() if asked is None else asked
+
+    def within(self, least: Mapping[Element, int], sums: Sequence[Affine]) -> Ranges:
+        """The same, and more."""
+        return Ranges({**self._least, **least}, (*self._sums, *sums), self.asked)
+
+    def greatest(self, number: Affine) -> float:
+        """What a number is known not to be more than; infinite if nothing is."""
+        return min(-self._least_of((number - known) * -1) for known in (Affine(0), *self._sums))
+
+    def _least_of(self, number: Affine) -> float:
+        total = float(number.constant)
+        for element, factor in number.terms.items():
+            self.asked.add(element)
+            total += factor * self._least[element] if factor > 0 and element in self._least else -inf
+        return total

@@ -1,0 +1,94 @@
+"""Products of a loop that do not depend on the turns before: those of all turns at once, in front of it.
+
+A recurrent layer multiplies, in turn i, row i of its input by the same weights. One product of all rows reads the
+weights once. Measured on Zen 4 with AVX-512, one thread, 28 rows of 28 floats and a state of 64: an LSTM takes 44 us
+instead of 55, a GRU 38 instead of 45, a plain RNN 21 instead of 24.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf, prod
+
+from gossamer.affine import Ranges
+from gossamer.codegen.expression import IDENTITY
+from gossamer.codegen.graph import Boxes, Kernel, KernelGraph
+from gossamer.delegates.jit.numbers import numbers_of
+from gossamer.views import Buffer, Geometry, View, dense_strides
+
+BY_ROWS = ("contract", "quantize", "hybrid")
+"""Kinds that compute each row of operand 0 by itself, unless their settings have a window."""
+
+MOST = 1 << 24
+"""Elements of all products."""
+
+LEAST = 0.5
+"""The share of rows that a loop must come to, as far as its condition tells."""
+
+
+def run(body: KernelGraph, outside: KernelGraph, variables: Iterable[View], ranges: Ranges) -> None:
+    """Move products of rows and constants out of a loop."""
+    written = {id(view.buffer) for kernel in body.kernels for view in kernel.results}
+    changing = written | {id(view.buffer) for view in variables}
+    gathers = {kernel.y.buffer: kernel for kernel in body.kernels if kernel.kind == "gather"}
+    early: list[Kernel] = []  # so that products that need the others can add them as they go
+    late: list[Kernel] = []
+    for kernel in body.kernels:
+        gather = gathers.get(kernel.operands[0].buffer) if kernel.kind in BY_ROWS else None
+        if gather is None or id(gather.operands[0].buffer) in changing or not _is_product(kernel, gather):
+            late.append(kernel)
+            continue
+        rows, vector = gather.operands
+        count, size = rows.shape[gather.settings.axes[0]], kernel.y.size
+        y = kernel.y.reshape((*vector.shape[:-1], 1, size))
+        if y is None or count * size > MOST or not _comes_to(vector, LEAST * count, body, ranges):
+            late.append(kernel)
+            continue
+        product = _product(kernel, rows, gather.settings.axes[0], outside)
+        boxes = Boxes((0,), (1, size), clamps=gather.settings.clamps)
+        kernels = late if id(vector.buffer) in written else early
+        kernels.append(Kernel("gather", [product, vector], y, boxes, origin=kernel.origin))
+        gathers[y.buffer] = kernels[-1]
+    body.kernels = early + late
+
+
+def _is_product(kernel: Kernel, gather: Kernel) -> bool:
+    """Whether a kernel computes, row by row, of constants and all that is at one index of an axis."""
+    x, *constants = kernel.operands
+    boxes: Boxes = gather.settings
+    rows, vector = gather.operands
+    return (
+        kernel.epilogue == IDENTITY
+        and (not kernel.settings or (isinstance(kernel.settings, Geometry) and kernel.settings.is_pointwise))
+        and x.is_whole
+        and kernel.y.is_whole
+        and len(x.shape) == len(kernel.y.shape) == 4
+        and all(view.is_constant for view in constants)
+        and len(boxes.axes) == 1 == prod(vector.shape[:-1])
+        and boxes.batch_dims == 0
+        and boxes.sizes == tuple([1 if dim in boxes.axes else size for dim, size in enumerate(rows.shape)])
+        and gather.y.is_whole
+    )
+
+
+def _comes_to(vector: View, index: float, body: KernelGraph, ranges: Ranges) -> bool:
+    """Whether the condition of the loop lets an index be so large, and no larger than some number."""
+    numbers = numbers_of(vector, body)
+    return numbers is not None and index <= ranges.greatest(numbers[0]) + 1 < inf
+
+
+def _product(kernel: Kernel, rows: View, axis: int, graph: KernelGraph) -> View:
+    """What a kernel makes of all rows, [count, all of one turn]."""
+    count, depth, size = rows.shape[axis], kernel.operands[0].shape[3], kernel.y.size
+    first = rows.permute((axis, *(dim for dim in range(len(rows.shape)) if dim != axis)))
+    shape = (1, 1, rows.size // depth, depth)
+    image = first.reshape(shape)
+    if image is None:
+        dense = Buffer(first.shape, first.type).view()
+        graph.copy(first, dense)
+        image = View(dense.buffer, shape, dense_strides(shape), 0)
+    product = Buffer((count, size), kernel.y.type).view()
+    pixels = (1, 1, shape[2], kernel.y.shape[3])
+    y = View(product.buffer, pixels, dense_strides(pixels), 0)
+    graph.kernels.append(Kernel(kernel.kind, [image, *kernel.operands[1:]], y, kernel.settings, origin=kernel.origin))
+    return product
