@@ -519,7 +519,7 @@ def test_threads_are_started_once(target: Target, kernels: KernelArchive) -> Non
     for _ in range(5):
         for program in programs:
             program.run(4)
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # those of other tests may end
 
 
 @pytest.mark.usefixtures("as_many_as_asked")

@@ -64,7 +64,7 @@ class _InPlace:
             kernel.y, kernel.operands = y, operands
         for number in self.writers[part]:
             kernel = self.graph.kernels[number]
-            if kernel.kind == "copy" and same(kernel.operands[0], kernel.y):
+            if kernel.kind == COPY and same(kernel.operands[0], kernel.y):
                 self.gone.add(number)
                 self.readers[whole].discard(number)
                 self.writers[part] = self.writers[part] - {number}
@@ -86,7 +86,7 @@ class _InPlace:
             kernel = self.graph.kernels[number]
             views = [view for view in kernel.operands if view.buffer is whole and _overlap(view, copy.y)]
             if first <= number < at and views:
-                replaces = kind_of(kernel).replaces or kernel.kind == "copy"
+                replaces = kind_of(kernel).replaces or kernel.kind == COPY
                 y = moved(kernel.y, place) if number == first and replaces else None
                 if y is None or not all(same(view, y) for view in views):
                     return False

@@ -63,7 +63,8 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
         if tensor.type in QUANTIZED and not is_grid(tensor):
             raise Refused(f'the quantization of "{tensor.name}" is none of {type_name(tensor.type)}')
     for tensor in operands:
-        if tensor.is_dynamic and not node.op.tells_shapes and not (lowered.is_running and tensor in node.inputs):
+        is_told = tensor in node.inputs if lowered.is_running else node.op.tells_shapes
+        if tensor.is_dynamic and not is_told:
             raise Refused(_unknown_shape(tensor))
     if is_computed or function is None:
         return  # prepare has done it
@@ -121,7 +122,7 @@ class GraphLowering(Lowering):
 
     def value(self, position: int) -> View:
         tensor = self.input(position)
-        if tensor.is_dynamic:
+        if tensor.is_dynamic and not self._lowered.is_running:
             self.refuse(_unknown_shape(tensor))
         if tensor.is_variable:
             self.refuse(f"input {position} is a variable")
@@ -304,7 +305,7 @@ class GraphLowering(Lowering):
         clamps: bool = False,
         order: Sequence[int] | None = None,
     ) -> View:
-        if any(size > extent for size, extent in zip(sizes, x.shape, strict=True)):
+        if not self.is_empty and any(size > extent for size, extent in zip(sizes, x.shape, strict=True)):
             self.refuse("a box is larger than what it is of")
         shape = (*vectors.shape[:-1], *sizes)
         order = range(len(shape)) if order is None else order
