@@ -251,7 +251,7 @@ POINTWISE = Geometry((1, 1), (1, 1), (1, 1), (0, 0), (1, 1))
 
 
 @record(frozen=True, eq=False, slots=True)
-class Requantizing:
+class Requantization:
     """How sums of products of quantised numbers become bytes: ``clamp(round(float32(sum) * scale) + zero_point)``.
 
     The sum is of (x - ``x_zero``) * (weight - ``weight_zero``), and the bias. ``scales``: float32, [channels] or [1].

@@ -16,10 +16,10 @@ from gossamer.codegen.passes import borders, padding
 from gossamer.codegen.passes.rows import Rows
 from gossamer.codegen.passes.winograd import Tiles
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, Geometry, Requantizing, View
+from gossamer.views import Buffer, Geometry, Requantization, View
 
 ZERO = 7
-REQUANTIZING = Requantizing(ZERO, 0, np.ones(1, np.float32), 0, -128, 127)
+REQUANTIZING = Requantization(ZERO, 0, np.ones(1, np.float32), 0, -128, 127)
 VALID = Geometry((3, 3), (1, 1), (1, 1), (0, 0), (8, 8))
 PADDED = Geometry((3, 3), (1, 1), (1, 1), (1, 1), (8, 8))
 STORED = sorted(name for name, kind in KINDS.items() if kind.window is not None and kind.window.stored)

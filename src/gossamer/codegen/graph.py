@@ -9,7 +9,7 @@ from typing import Any
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.records import field, record, replace
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, FixedPoint, Geometry, Requantizing, Shape, View
+from gossamer.views import Buffer, FixedPoint, Geometry, Requantization, Shape, View
 
 MAP, COPY, PAD, LOOP, BRANCH, CONTRACT, DEPTHWISE = "map", "copy", "pad", "loop", "branch", "contract", "depthwise"
 """The kinds that passes make, and those that they are about; all others are asked what they can
@@ -175,10 +175,10 @@ class KernelGraph:
 
 @record(frozen=True, eq=False)
 class Quantized:
-    """Settings of a contraction of bytes or int16. ``requantizing`` is not there where int16 become sums."""
+    """Settings of a contraction of bytes or int16. ``requantization`` is not there where int16 become sums."""
 
     geometry: Geometry
-    requantizing: Requantizing | FixedPoint | None
+    requantization: Requantization | FixedPoint | None
 
 
 @record(frozen=True)

@@ -235,8 +235,8 @@ def _rows_with(rows: Rows, geometry: Geometry) -> Rows:
 _PLAIN = Window(lambda geometry: geometry, lambda _, geometry: geometry)
 _QUANTIZED = Window(
     lambda quantized: quantized.geometry,
-    lambda quantized, geometry: Quantized(geometry, quantized.requantizing),
-    lambda quantized: int(getattr(quantized.requantizing, "x_zero", 0)),  # of int16 it is 0
+    lambda quantized, geometry: Quantized(geometry, quantized.requantization),
+    lambda quantized: int(getattr(quantized.requantization, "x_zero", 0)),  # of int16 it is 0
 )
 _NAMED = Window(lambda settings: settings["geometry"], lambda settings, geometry: {**settings, "geometry": geometry})
 _CONTRACTION = ("x", "weights", "bias")

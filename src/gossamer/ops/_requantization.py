@@ -3,7 +3,7 @@
 The sum of (input - input_zero) * (weight - weight_zero), exact, plus a bias, whose scale is input_scale * weight_scale,
 is multiplied by ``input_scale * weight_scale / output_scale``; the output's zero point is added, and the fused
 activation clamps. TFLite's kernels do it in fixed point: `FixedPointRequantization`. XNNPACK, which LiteRT runs by
-default, does it in floats: `gossamer.views.Requantizing`,
+default, does it in floats: `gossamer.views.Requantization`,
 
 ``clamp(rne(float32(sum) * scale) + zero_point)`` with ``scale = input_scale * weight_scale / output_scale`` in float32,
 from left to right, for each output channel: its ``qs8_qc8w`` and ``qu8`` kernels with the requantization called fp32
@@ -32,9 +32,9 @@ from gossamer.quantization import (
 )
 from gossamer.records import record, replace
 from gossamer.schema.enums import ActivationFunctionType, TensorType
-from gossamer.views import Requantizing, View
+from gossamer.views import Requantization, View
 
-SUMS = Requantizing(0, 0, np.ones(1, np.float32), 0, 0, 0)
+SUMS = Requantization(0, 0, np.ones(1, np.float32), 0, 0, 0)
 """For products of levels as they are, of which the sums are wanted."""
 
 MOST = 256
@@ -102,7 +102,7 @@ def _scales(graph: Lowering, x: int, weights: int) -> NDArray[np.float32]:
     return product / np.float32(graph.output().quantization.scale)
 
 
-def requantization(graph: Lowering, activation: ActivationFunctionType, x: int = 0, weights: int = 1) -> Requantizing:
+def requantization(graph: Lowering, activation: ActivationFunctionType, x: int = 0, weights: int = 1) -> Requantization:
     """From the node's input and weights, by position, to its output; a bias follows the operands."""
     reason = objection(graph, activation, x, weights)
     if reason is not None:
@@ -112,15 +112,15 @@ def requantization(graph: Lowering, activation: ActivationFunctionType, x: int =
     low, high = xnnpack_limits(output, activation)
     points = filter.quantization.zero_points
     weight_zero = int(points[0]) if points.size else 0
-    return Requantizing(image.quantization.zero_point, weight_zero, _scales(graph, x, weights), zero_point, low, high)
+    return Requantization(image.quantization.zero_point, weight_zero, _scales(graph, x, weights), zero_point, low, high)
 
 
-def of_sums(graph: Lowering, low: int, high: int, x: int = 0) -> Requantizing:
+def of_sums(graph: Lowering, low: int, high: int, x: int = 0) -> Requantization:
     """The zero points of a product and the bounds of its result: for sums, which TFLite's kernels requantize."""
     points = graph.input(1).quantization.zero_points
     weight_zero = int(points[0]) if points.size else 0
     x_zero, zero_point = (one.quantization.zero_point for one in (graph.input(x), graph.output()))
-    return Requantizing(x_zero, weight_zero, np.ones(1, np.float32), zero_point, low, high)
+    return Requantization(x_zero, weight_zero, np.ones(1, np.float32), zero_point, low, high)
 
 
 def xnnpack_limits(output: TensorInfo, activation: int) -> tuple[int, int]:
@@ -138,7 +138,7 @@ LEAST_SHIFT = -14
 """Of multipliers for which `rounded_once` is tried: of the scales of 2^-8 it finds 99 %, of 2^-12 24, of 2^-14 4."""
 
 
-def rounded_once(to: QuantizedMultiplier, numbers: Requantizing) -> Requantizing | None:
+def rounded_once(to: QuantizedMultiplier, numbers: Requantization) -> Requantization | None:
     """The numbers with a scale and a nudge by which floats become the bytes that MultiplyByQuantizedMultiplier makes of
     sums, whatever these are; ``None`` if none are found.
 
@@ -177,7 +177,7 @@ def byte_weights(graph: Lowering, position: int, *, computed: bool = False) -> V
     return graph.value(position)
 
 
-def requantized(graph: Lowering, bias: View | None, numbers: Requantizing, channels: int, type: TensorType) -> View:
+def requantized(graph: Lowering, bias: View | None, numbers: Requantization, channels: int, type: TensorType) -> View:
     """The constant that sums of nothing and a bias become: [channels]."""
     array = np.zeros(channels, np.int32) if bias is None else bias.buffer.array
     if array is None:
@@ -193,7 +193,7 @@ def requantized_twice(
     sums: View,
     multipliers: Array,
     shifts: Array,
-    numbers: Requantizing,
+    numbers: Requantization,
     type: TensorType,
 ) -> View:
     """Sums as TFLite's kernels bring them to bytes, by 32-bit multipliers, rounded twice: ``requant``, the reference
@@ -206,7 +206,7 @@ def requantized_twice(
 
 
 def requantized_in_vectors(
-    graph: Lowering, sums: View, multipliers: Array, shifts: Array, numbers: Requantizing, type: TensorType
+    graph: Lowering, sums: View, multipliers: Array, shifts: Array, numbers: Requantization, type: TensorType
 ) -> View:
     """The same of sums [N, H, W, channels] as TFLite's optimized kernels do it (``optimized_ops::Quantize``):
     ``requantup`` in whole vectors, ``requant`` in what is left. They are 8 channels, or of uint8 any 16 elements."""

@@ -25,7 +25,7 @@ from gossamer.affine import Affine, Stretch
 from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Array, Context, TensorInfo
 from gossamer.schema.enums import ActivationFunctionType, TensorType
-from gossamer.views import FixedPoint, Geometry, Requantizing, View
+from gossamer.views import FixedPoint, Geometry, Requantization, View
 
 Expression = Any
 """Nested tuples: ``("relu", ("add", 0, 1))`` is relu(operand 0 + operand 1); a name alone is that function of all
@@ -275,12 +275,12 @@ class Lowering(Context, ABC):
         weights: View,
         bias: View | None,
         geometry: Geometry,
-        requantizing: Requantizing | FixedPoint | None,
+        requantization: Requantization | FixedPoint | None,
         type: TensorType | None = None,
     ) -> View:
         """As `convolution`, of bytes and with an int32 bias. The type is that of x; INT32: the sums themselves.
 
-        Or of int16 with int8 weights; sums wrap then, and know nothing of requantizing and bias.
+        Or of int16 with int8 weights; sums wrap then, and know nothing of requantization and bias.
         """
 
     @abstractmethod
@@ -288,7 +288,7 @@ class Lowering(Context, ABC):
         self,
         x: View,
         y: View,
-        requantizing: Requantizing | FixedPoint | None,
+        requantization: Requantization | FixedPoint | None,
         type: TensorType | None = None,
         bias: View | None = None,
     ) -> View:
@@ -302,7 +302,7 @@ class Lowering(Context, ABC):
         weights: View,
         bias: View | None,
         geometry: Geometry,
-        requantizing: Requantizing | FixedPoint | None,
+        requantization: Requantization | FixedPoint | None,
         type: TensorType | None = None,
     ) -> View:
         """As `depthwise`, of bytes and with an int32 bias; or of int16 with int8 weights, of which INT32 are the sums,

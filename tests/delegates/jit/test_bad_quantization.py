@@ -24,7 +24,7 @@ from gossamer.schema import (
     TensorType,
     TransposeConvOptions,
 )
-from gossamer.views import POINTWISE, Buffer, Requantizing
+from gossamer.views import POINTWISE, Buffer, Requantization
 from tests.delegates.jit.running import TARGETS, Array, outputs, reference
 from tests.runtime.graphs import ModelMaker
 
@@ -214,7 +214,7 @@ def test_what_is_only_known_in_a_run_is_not_packed() -> None:
         )
     )
     graph.inputs.update({0: x, 2: bias})
-    numbers = Requantizing(0, 0, np.ones(1, np.float32), 0, -128, 127)
+    numbers = Requantization(0, 0, np.ones(1, np.float32), 0, -128, 127)
     settings = Quantized(replace(POINTWISE, output=(1, 2)), numbers)
     y = graph.add("quantized_contract", [one.view() for one in (x, weights, bias)], (1, 1, 2, 4), INT8, settings)
     y.buffer.tensor = 3

@@ -23,7 +23,7 @@ from gossamer.schema import (
     TransposeConvOptions,
 )
 from gossamer.targets import Target
-from gossamer.views import Requantizing
+from gossamer.views import Requantization
 from tests.delegates.jit.running import TARGETS, Array, machine_code, outputs
 from tests.ops.cases import Case, const, model_of, tensor
 
@@ -197,7 +197,7 @@ def test_what_is_rounded_once_is_what_is_rounded_twice() -> None:
     for _ in range(300):
         multiplier, shift = int(rng.integers(1 << 30, 1 << 31)), int(rng.integers(-12, 1))
         zero_point = int(rng.integers(-128, 128))
-        numbers = Requantizing(3, 5, np.ones(1, np.float32), zero_point, -128, 127)
+        numbers = Requantization(3, 5, np.ones(1, np.float32), zero_point, -128, 127)
         once = rounded_once(QuantizedMultiplier(multiplier, shift), numbers)
         if once is None:
             continue

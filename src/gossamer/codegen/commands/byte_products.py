@@ -28,7 +28,7 @@ from gossamer.codegen.tiles import Tile, quantized_tiles
 from gossamer.programs.program import Address, Word
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
-from gossamer.views import Requantizing, View
+from gossamer.views import Requantization, View
 
 Becomes = type[Output]
 """What sums become: `Requantized`, `Sums` or `Dequantized`."""
@@ -179,7 +179,7 @@ class ByteContraction(QuantizedContraction):
     view: View
     bias: Address
     scales: Address
-    requantizing: Requantizing
+    requantization: Requantization
     offsets: list[int]
     type: Byte
     parameters: Address | None
@@ -190,7 +190,7 @@ class ByteContraction(QuantizedContraction):
         weights = self.weights
         self.flatten(not weights.image)
         self.unsigned = byte_of(self.view) == "u8"
-        self.weight_zero = self.requantizing.weight_zero - 128 * self.unsigned
+        self.weight_zero = self.requantization.weight_zero - 128 * self.unsigned
         self.taps, self.depth = len(self.offsets), weights.depth // len(self.offsets)
         if self.depth % STEP == 0:
             # Taps that follow each other in the weights are one, as long as whole steps make up each of them.
@@ -267,7 +267,7 @@ class ByteContraction(QuantizedContraction):
         return Sums() if self.output is Sums else self._requantized(together)
 
     def _requantized(self, together: bool = False) -> Requantized:
-        numbers = self.requantizing
+        numbers = self.requantization
         least, greatest = (-128, 127) if self.type == "i8" else (0, 255)
         return Requantized(
             self.epilogue,
@@ -291,7 +291,7 @@ class ByteContraction(QuantizedContraction):
 
     def _suits_half(self) -> bool:
         """Whether the last vector of channels is at most half full, and this is made use of."""
-        lanes, numbers = self.build.dots.lanes(), self.requantizing
+        lanes, numbers = self.build.dots.lanes(), self.requantization
         return (
             has_halves(self.build.dots)
             and self.columns > 1  # a single row waits for its weights
@@ -305,7 +305,7 @@ class ByteContraction(QuantizedContraction):
         return self.build.block(layout, **layout.chosen(self._words()))
 
     def _words(self) -> dict[str, Word]:
-        numbers, tail = self.requantizing, self.panels.tail
+        numbers, tail = self.requantization, self.panels.tail
         if self.output is not Dequantized:
             tail = self.weights.channels - self.panels.whole * self.nv * self.build.dots.lanes()
         return {
@@ -333,7 +333,7 @@ class ByteContraction(QuantizedContraction):
         """The zero point of a, as it is multiplied; -1 leaves the sums of the weights where the bias would be."""
         if self.output is Dequantized:
             return -1
-        return offset(self.build.dots, self.type, self.requantizing.x_zero)
+        return offset(self.build.dots, self.type, self.requantization.x_zero)
 
     def _pack(self) -> QuantizedPack:
         return QuantizedPack(self.build.dots.name, self.unsigned, self.weights.by_depth)
@@ -344,7 +344,7 @@ class ByteContraction(QuantizedContraction):
             "bias": self.build.constant(np.zeros(1, np.int32)) if outside else self.bias,
             "scales": self.scales,
             "bias_step": 0 if outside else 4,
-            "scale_step": 4 * (self.requantizing.scales.size > 1),
+            "scale_step": 4 * (self.requantization.scales.size > 1),
             "taps": self.packed_taps,
             "depth": self.packed_depth,
             "order": self._order(self.nv, False),

@@ -21,7 +21,7 @@ from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.dynamic import HEADER, levels_of
 from gossamer.codegen.kernels.outputs import Dequantized
 from gossamer.records import replace
-from gossamer.views import Geometry, Requantizing
+from gossamer.views import Geometry, Requantization
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -50,7 +50,7 @@ def commands(node: Kernel, build: Build) -> None:
             group.weights,
             moved(build.address(bias), 4 * group.first),
             moved(build.address(scales), 4 * group.first * (scales.size > 1)),
-            Requantizing(-1, 0, np.zeros(scales.size, np.float32), 0, 0, 0),
+            Requantization(-1, 0, np.zeros(scales.size, np.float32), 0, 0, 0),
             group.offsets,
             levels_of(build.dots),
             None,

@@ -35,7 +35,7 @@ class Numbers(NamedTuple):
 
 def numbers_of(node: Kernel, build: Build, first: int, count: int) -> Numbers:
     """Those of some channels."""
-    to, bias = node.settings.requantizing, node.operands[2].buffer.array
+    to, bias = node.settings.requantization, node.operands[2].buffer.array
     words: dict[str, Any] = dict.fromkeys(("low", "high", "numbers", "parameters"), 0)
     if to is None:
         return Numbers(None, 0, words)

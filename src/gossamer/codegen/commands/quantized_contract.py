@@ -13,7 +13,7 @@ from gossamer.codegen.commands.tile_contract import contraction
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.schema.enums import TensorType
-from gossamer.views import Requantizing
+from gossamer.views import Requantization
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -25,7 +25,7 @@ def commands(node: Kernel, build: Build) -> None:
         quantized_winograd.multiply(node, build)
         return
     x, weights, bias = node.operands[:3]
-    numbers: Requantizing = node.settings.requantizing
+    numbers: Requantization = node.settings.requantization
     residual, parameters = epilogue_operands(node, build)
     scales = build.constant(numbers.scales)
     groups = groups_of(node, build, node.settings.geometry, residual)

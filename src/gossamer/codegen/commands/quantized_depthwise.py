@@ -57,7 +57,7 @@ def commands(node: Kernel, build: Build) -> None:
         pair_products.convolve_depthwise(node, build)
         return
     x, weights = node.operands[:2]
-    geometry, to, target = node.settings.geometry, node.settings.requantizing, build.dots
+    geometry, to, target = node.settings.geometry, node.settings.requantization, build.dots
     type: Byte = "i8" if x.type == TensorType.INT8 else "u8"
     height, width, channels = weights.shape
     images, lines, columns, _ = node.y.shape
@@ -173,7 +173,7 @@ def _is_known(geometry: Geometry) -> bool:
 def _packed(node: Kernel, build: Build, piece: Piece, spec: QuantizedRows) -> tuple[Address, int]:
     """The weights of a piece for a microkernel, and the bytes of a block."""
     weights, bias = node.operands[1:3]
-    geometry, to, target = node.settings.geometry, node.settings.requantizing, build.dots
+    geometry, to, target = node.settings.geometry, node.settings.requantization, build.dots
     of = scheme(target, piece.width)
     quads = quads_of(of, geometry.kernel, spec.rows, geometry.stride[0], staged=spec.staged)
     block_bytes = of.head_bytes + spec.rows * len(quads) * spec.layers * of.parts * of.vector_bytes

@@ -1,7 +1,7 @@
 """`quantized_matmul`: products of matrices of bytes.
 
 Operands are [..., M, K] and [..., K, N] of the same leading dimensions; settings are a
-`gossamer.views.Requantizing`. Of the last two dimensions of the second operand, one has neighbouring elements.
+`gossamer.views.Requantization`. Of the last two dimensions of the second operand, one has neighbouring elements.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def commands(node: Kernel, build: Build) -> None:
     if x.type == TensorType.INT16:
         pair_products.multiply(node, build)
         return
-    numbers = node.settings.requantizing
+    numbers = node.settings.requantization
     residual, parameters = epilogue_operands(node, build)
     bias = build.address(zeros)
     scales = build.constant(numbers.scales)

@@ -34,7 +34,7 @@ from gossamer.codegen.kernels.winograd import Winograd
 from gossamer.codegen.tiles import quantized_winograd_group
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.schema.enums import TensorType
-from gossamer.views import Requantizing, View
+from gossamer.views import Requantization, View
 
 MULTIPLE = 16
 """Of which input and output channels are: whole vectors of every target."""
@@ -55,10 +55,10 @@ def suits(node: Kernel, build: Build) -> bool:
     Where bytes are multiplied by signed dot products (AArch64) or in tiles, they are so four times as fast or more.
     """
     settings: Quantized = node.settings
-    geometry, numbers = settings.geometry, settings.requantizing
+    geometry, numbers = settings.geometry, settings.requantization
     x, weights, bias = node.operands[:3]
     channels, _, _, depth = weights.shape
-    if not isinstance(numbers, Requantizing):
+    if not isinstance(numbers, Requantization):
         return False
     if build.dots.dot == "signed" or build.extended.tiles:
         return False
@@ -88,7 +88,7 @@ def _greatest(bias: View) -> int:
 
 def multiply(node: Kernel, build: Build) -> None:
     """One command; weights are transformed once."""
-    geometry, numbers, target = node.settings.geometry, node.settings.requantizing, build.dots
+    geometry, numbers, target = node.settings.geometry, node.settings.requantization, build.dots
     x, weights, bias = node.operands[:3]
     type = byte_of(x)
     residual, parameters = epilogue_operands(node, build)

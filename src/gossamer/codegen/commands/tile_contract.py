@@ -52,7 +52,7 @@ def contraction(*arguments: Any) -> ByteContraction:
 
 
 def _suits(product: ByteContraction) -> bool:
-    if product.output is not Requantized or product.weight_zero or product.requantizing.nudge or product.depth % STEP:
+    if product.output is not Requantized or product.weight_zero or product.requantization.nudge or product.depth % STEP:
         return False
     if product.weights.depth < LEAST_DEPTH or product.depth < LEAST_TAP:
         return False
@@ -165,4 +165,4 @@ class TileContraction(ByteContraction):
 
     @property
     def _zero(self) -> int:
-        return self.requantizing.x_zero
+        return self.requantization.x_zero

@@ -164,7 +164,7 @@ class Requantized(Output):
     others are parameters.
 
     Words: ``zero_point``, ``low``, ``high`` of the result; ``nudge``, if the sums are ``nudged``: of
-    `gossamer.views.Requantizing`, the bits of a float32; ``parameters``: a table of the addresses of those that the
+    `gossamer.views.Requantization`, the bits of a float32; ``parameters``: a table of the addresses of those that the
     epilogue takes, in the order of its operands. Channels lie as `gossamer.codegen.dots.order` says; behind the bias
     in the panel are the scales.
 

@@ -23,7 +23,7 @@ from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, Buffer, FixedPoint, Geometry, Requantizing, Shape, View, Widened
+from gossamer.views import POINTWISE, Buffer, FixedPoint, Geometry, Requantization, Shape, View, Widened
 
 ELEMENTS = frozenset(
     {
@@ -389,7 +389,7 @@ class GraphLowering(Lowering):
         weights: View,
         bias: View | None,
         geometry: Geometry,
-        requantizing: Requantizing | FixedPoint | None,
+        requantization: Requantization | FixedPoint | None,
         type: TensorType | None = None,
     ) -> View:
         self._check_padding(x, geometry)
@@ -399,7 +399,7 @@ class GraphLowering(Lowering):
         bias = self._integer_bias(bias, weights.shape[0])
         if not weights.is_constant:  # which are packed
             self.limit("weights are only known when the model runs")
-        settings = Quantized(geometry, requantizing)
+        settings = Quantized(geometry, requantization)
         type = x.type if type is None else type
         return self._graph.add("quantized_contract", [x, weights, bias], shape, type, settings, origin=self._origin)
 
@@ -407,7 +407,7 @@ class GraphLowering(Lowering):
         self,
         x: View,
         y: View,
-        requantizing: Requantizing | FixedPoint | None,
+        requantization: Requantization | FixedPoint | None,
         type: TensorType | None = None,
         bias: View | None = None,
     ) -> View:
@@ -415,7 +415,7 @@ class GraphLowering(Lowering):
             y = self.copy(y)
         left, right, shape = self._batches(x, y)
         bias = self._integer_bias(bias, shape[-1])
-        type, settings = x.type if type is None else type, Quantized(POINTWISE, requantizing)
+        type, settings = x.type if type is None else type, Quantized(POINTWISE, requantization)
         return self._graph.add("quantized_matmul", [left, right, bias], shape, type, settings, origin=self._origin)
 
     def quantized_depthwise(
@@ -424,7 +424,7 @@ class GraphLowering(Lowering):
         weights: View,
         bias: View | None,
         geometry: Geometry,
-        requantizing: Requantizing | FixedPoint | None,
+        requantization: Requantization | FixedPoint | None,
         type: TensorType | None = None,
     ) -> View:
         self._check_padding(x, geometry)
@@ -437,7 +437,7 @@ class GraphLowering(Lowering):
         bias = self._integer_bias(bias, weights.shape[2])
         if not weights.is_constant:
             self.limit("weights are only known when the model runs")
-        type, settings = x.type if type is None else type, Quantized(geometry, requantizing)
+        type, settings = x.type if type is None else type, Quantized(geometry, requantization)
         return self._graph.add("quantized_depthwise", [x, weights, bias], shape, type, settings, origin=self._origin)
 
     def hybrid_depthwise(

@@ -30,7 +30,7 @@ from gossamer.ops._qd8 import HEADER, ZERO_POINT
 from gossamer.ops._random_bits import PHILOX_WORDS, THREEFRY_WORDS, counted, philox, threefry
 from gossamer.quantization import high_mul, multiply_by_quantized_multiplier, round_half_away, rounding_divide_by_pot
 from gossamer.schema.enums import TensorType
-from gossamer.views import FixedPoint, Geometry, Requantizing
+from gossamer.views import FixedPoint, Geometry, Requantization
 
 Array = NDArray[Any]
 
@@ -197,8 +197,8 @@ def _int32(sums: Array) -> Array:
     return sums.astype(np.int32) if sums.dtype == np.float32 else sums.astype(np.int64).astype(np.int32)
 
 
-def _requantized(kernel: Kernel, sums: Array, bias: Array, numbers: Requantizing | FixedPoint | None) -> Array:
-    """Exact sums of products and the bias as `Requantizing` or `FixedPoint` has them; as they are where sums are what
+def _requantized(kernel: Kernel, sums: Array, bias: Array, numbers: Requantization | FixedPoint | None) -> Array:
+    """Exact sums of products and the bias as `Requantization` or `FixedPoint` has them; as they are where sums are what
     is wanted."""
     dtype = numpy_dtype(kernel.y.type)
     if isinstance(numbers, FixedPoint):
@@ -223,17 +223,17 @@ def _in_fixed_point(total: Array, numbers: FixedPoint) -> Array:
     return np.clip(levels, numbers.low, numbers.high)
 
 
-def _weights_less_zero(weights: Array, numbers: Requantizing | FixedPoint | None) -> Array:
-    zero = numbers.weight_zero if isinstance(numbers, Requantizing) else 0
+def _weights_less_zero(weights: Array, numbers: Requantization | FixedPoint | None) -> Array:
+    zero = numbers.weight_zero if isinstance(numbers, Requantization) else 0
     return weights.astype(np.int64) - zero if zero else weights
 
 
-def _zero_of(numbers: Requantizing | FixedPoint | None) -> int:
-    return numbers.x_zero if isinstance(numbers, Requantizing) else 0  # of int16 it is 0
+def _zero_of(numbers: Requantization | FixedPoint | None) -> int:
+    return numbers.x_zero if isinstance(numbers, Requantization) else 0  # of int16 it is 0
 
 
 def _quantized_contract(kernel: Kernel, x: Array, weights: Array, bias: Array) -> Array:
-    numbers = kernel.settings.requantizing
+    numbers = kernel.settings.requantization
     weights = _weights_less_zero(weights, numbers)
     x = _centred(x, _zero_of(numbers), weights, 0)
     sums = convolve(x, weights, _image_windows(kernel, x, kernel.settings.geometry))
@@ -241,14 +241,14 @@ def _quantized_contract(kernel: Kernel, x: Array, weights: Array, bias: Array) -
 
 
 def _quantized_depthwise(kernel: Kernel, x: Array, weights: Array, bias: Array) -> Array:
-    numbers = kernel.settings.requantizing
+    numbers = kernel.settings.requantization
     weights = _weights_less_zero(weights, numbers)
     x = _centred(x, _zero_of(numbers), weights, -1)
     return _requantized(kernel, convolve_depthwise(x, weights, windows_of(x, kernel.settings.geometry)), bias, numbers)
 
 
 def _quantized_matmul(kernel: Kernel, x: Array, y: Array, bias: Array) -> Array:
-    numbers = kernel.settings.requantizing
+    numbers = kernel.settings.requantization
     sums = integer_matmul(x.astype(np.int64) - _zero_of(numbers), _weights_less_zero(y, numbers).astype(np.int64))
     return _requantized(kernel, sums, bias, numbers)
 
