@@ -113,9 +113,9 @@ class QuantizedGemm(KernelSpec):
         for prefetch, other in product(dict.fromkeys((self.prefetch, 0)), dict.fromkeys((self.walk, walk))):
             for output in self.output.general():
                 yield replace(self, prefetch=prefetch, walk=other, output=output)
-            if isinstance(output, Requantized):
-                output = replace(output, nudged=True)
             yield replace(self, prefetch=prefetch, walk=other, output=output, shifted=True)
+            if isinstance(output, Requantized):
+                yield replace(self, prefetch=prefetch, walk=other, output=replace(output, nudged=True), shifted=True)
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
@@ -125,24 +125,24 @@ class QuantizedGemm(KernelSpec):
         for (mr, nv), (ragged, half) in product(closed_tiles(target, "quantized_gemm"), lasts):
             for ending in BYTE_ENDINGS:
                 yield cls(isa, mr, nv, "i8", Requantized(ending), "taps", ragged=ragged, half=half)
-            for type in BYTES:
-                yield cls(isa, mr, nv, type, clamped, "taps", ragged=ragged, half=half)
-                yield cls(isa, mr, nv, type, clamped, "steps", ragged=ragged, half=half)
+            walks: tuple[Walk, ...] = ("taps", "steps")
+            yield from (cls(isa, mr, nv, "i8", clamped, walk, ragged=ragged, half=half) for walk in walks)
             if not half:
-                yield cls(isa, mr, nv, "u8", large, "taps", ragged=ragged, shifted=True)
+                # Unsigned weights have a zero point; few are 128, which is none.
+                yield from (cls(isa, mr, nv, "u8", large, walk, ragged=ragged, shifted=True) for walk in walks)
                 for output in (
                     Dequantized(RELU6),
                     *(Dequantized(*form) for form in product((IDENTITY, RELU), (False, True))),
                 ):
                     yield cls(isa, mr, nv, levels, output, "taps", ragged=ragged)
         # Any depth is one of these ways.
-        walks: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
-        for (mr, nv), ragged, walk in product(few_tiles(target, "quantized_gemm"), (False, True), walks):
+        depths: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
+        for (mr, nv), ragged, depth in product(few_tiles(target, "quantized_gemm"), (False, True), depths):
             for type in BYTES:
-                yield cls(isa, mr, nv, type, large, *walk, ragged)
-                yield cls(isa, mr, nv, type, replace(large, nudged=True), *walk, ragged, True)
-                yield cls(isa, mr, nv, type, Sums(), *walk, ragged, True)
-            yield from (cls(isa, mr, nv, levels, Dequantized(image=image), *walk, ragged) for image in (False, True))
+                yield cls(isa, mr, nv, type, large, *depth, ragged)
+                yield cls(isa, mr, nv, type, replace(large, nudged=True), *depth, ragged, True)
+                yield cls(isa, mr, nv, type, Sums(), *depth, ragged, True)
+            yield from (cls(isa, mr, nv, levels, Dequantized(image=image), *depth, ragged) for image in (False, True))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
