@@ -44,7 +44,8 @@ class Node:
     ``shapes`` are those of the inputs that it is prepared for, ``shapes_out`` those that it gave its outputs.
     ``generation`` changes whenever it is prepared, and is then that of no other node.
     ``delegate`` is set on a node that stands for a partition. ``objection`` is why it cannot run: see
-    `Context.require_shapes`.
+    `Context.require_shapes`. ``evaluated``: shapes of inputs and outputs, and what runs it for these on the default
+    path, ``None`` where its reference kernel does.
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Node:
         "data",
         "declared_outputs",
         "delegate",
+        "evaluated",
         "generation",
         "index",
         "inputs",
@@ -82,6 +84,7 @@ class Node:
         self.version = version
         self.inputs = inputs
         self.outputs = self.declared_outputs = outputs
+        self.evaluated: tuple[Any, Callable[[InvokeContext], Any] | None] | None = None
         self.intermediates = intermediates
         self.options = options
         self.custom_options = custom_options
@@ -385,11 +388,16 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
     @cached_property
     def kernel(self) -> Callable[[InvokeContext], Any] | None:
         """What runs the node: its reference kernel; on the default path what it lowers to, if it does."""
-        if self.owner.is_default_path and self.op.lower_function is not None:
-            view = NodeView(self.owner, self.node)
+        if not self.owner.is_default_path or self.op.lower_function is None:
+            return self.op.reference_function
+        node = self.node
+        key = node.shapes, node.shapes_out
+        if node.evaluated is None or node.evaluated[0] != key:
             # Found by name, and only where there is no machine code: the runtime knows no delegate.
-            return import_module("gossamer.delegates.jit.evaluation").kernel_of(view) or self.op.reference_function
-        return self.op.reference_function
+            made, lasts = import_module("gossamer.delegates.jit.evaluation").kernel_of(NodeView(self.owner, node))
+            node.evaluated = (key, made) if lasts else None  # behind a computed shape it is prepared in every run
+            return made or self.op.reference_function
+        return node.evaluated[1] or self.op.reference_function
 
     def run(self) -> None:
         """Call the kernel and store what it returns."""

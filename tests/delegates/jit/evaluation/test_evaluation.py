@@ -178,6 +178,23 @@ def test_behind_a_shape_that_is_computed(monkeypatch: pytest.MonkeyPatch, step: 
     np.testing.assert_array_equal(before, alone)
 
 
+@on_this_cpu
+def test_behind_a_shape_that_is_computed_a_node_is_lowered_once_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreter = gossamer.Interpreter(model_content=model_of(STEPS[2], computed_shape=True))
+    interpreter.allocate_tensors()
+    lowered = []
+    lower = evaluation.lower
+    monkeypatch.setattr(evaluation, "lower", lambda node, into: lowered.append(node.op.name) or lower(node, into))
+    image_details, shape_details = interpreter.get_input_details()
+    flat = (1, 1, SHAPE[1] * SHAPE[2], SHAPE[3])
+    for shape, count in ((SHAPE, 1), (SHAPE, 1), (flat, 2), (flat, 2), (SHAPE, 3)):
+        found = outputs(
+            interpreter, {image_details["index"]: image(), shape_details["index"]: np.array(shape, np.int32)}
+        )
+        np.testing.assert_array_equal(found[1], found[0].reshape(shape))
+        assert lowered.count("LEAKY_RELU") == count
+
+
 @pytest.mark.peer
 @of_each
 def test_litert_claims_what_is_behind_a_computed_shape_too(step: Step) -> None:

@@ -31,24 +31,28 @@ __all__ = ["Fault", "evaluate", "kernel_of"]
 Array = NDArray[Any]
 
 
-def kernel_of(node: NodeInfo) -> Callable[[InvokeContext], Any] | None:
-    """What runs a node that is prepared as the default path does; ``None`` where its reference kernel does.
+def kernel_of(node: NodeInfo) -> tuple[Callable[[InvokeContext], Any] | None, bool]:
+    """What runs a node that is prepared as the default path does, ``None`` where its reference kernel does; and whether
+    that is so whenever the node is prepared for these shapes.
 
-    That is for what cannot be lowered, and for operators that call subgraphs, whose nodes run by themselves.
+    The reference kernel runs what cannot be lowered, and operators that call subgraphs, whose nodes run by themselves.
     """
-    reference = node.op.reference_function
+    op, reference = node.op, node.op.reference_function
+    # A value that some operator has worked out may be another one the next time.
+    lasts = all(one is None or one.is_stored or not one.is_constant for one in node.inputs)
     if reference is None:
-        return None
+        return None, lasts
     lowered = Lowered(calls=Calls(most=0), is_running=True)
     try:
         lower(node, lowered)
         graph = lowered.finish(tensor for tensor in node.outputs if tensor.index >= 0)
     except Refused:
-        return None
+        return None, lasts
     except Exception:
         if is_strict():
             raise
-        return None
+        return None, lasts
+    lasts &= not any(isinstance(buffer, State) for buffer in graph.inputs.values())
     inputs = [(at, tensor.index) for at, tensor in enumerate(node.inputs) if tensor is not None]
     read = [(at, index) for at, index in inputs if index in graph.inputs]
 
@@ -60,12 +64,12 @@ def kernel_of(node: NodeInfo) -> Callable[[InvokeContext], Any] | None:
         except Exception as error:  # whatever it is, the reference kernel can do it
             if is_strict():
                 raise
-            logger.warning("%s runs on its reference kernel: %s: %s", node.op.name, type(error).__name__, error)
+            logger.warning("%s runs on its reference kernel: %s: %s", op.name, type(error).__name__, error)
             return reference(ctx)
         # Others are constants, or left out.
         return tuple([values[t.index].reshape(t.shape) if t.index in values else None for t in ctx.outputs])
 
-    return run
+    return run, lasts
 
 
 def evaluate(graph: KernelGraph, inputs: Mapping[int, Array]) -> dict[int, Array]:
