@@ -25,9 +25,9 @@ class Inlined(CalleeInfo):
     """
 
     resized = False
-    is_default_path = False  # nothing runs here
 
     def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape]) -> None:
+        self.is_default_path = subgraph.is_default_path
         self.resources: Resources = subgraph.resources
         self.cancellation = subgraph.cancellation
         self.dependencies = subgraph.dependencies

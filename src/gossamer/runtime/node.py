@@ -17,6 +17,7 @@ from gossamer.errors import GossamerError, InvokeError, PrepareError
 from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
 from gossamer.planner.planner import AllocationType
+from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
@@ -28,6 +29,9 @@ TRIPPED = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
 """What an operator raises that trips over hostile options or values, or is short of memory: it must still say which one
 it is, and where."""
 
+
+MOST_FOLDED = 1024
+"""Bytes of an operand of a node that is run when it is prepared."""
 
 _generations = count(1)
 
@@ -399,8 +403,8 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             return made or self.op.reference_function
         return node.evaluated[1] or self.op.reference_function
 
-    def run(self) -> None:
-        """Call the kernel and store what it returns."""
+    def results(self) -> Sequence[Array | None]:
+        """Call the kernel: what it returns for each output."""
         kernel = self.kernel
         if kernel is None:
             self.fail("has no kernel")
@@ -420,7 +424,11 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             results = (results,)
         if len(results) != len(self.tensors_out):
             self.fail(f"kernel returned {len(results)} arrays for {len(self.tensors_out)} outputs")
-        for position, (tensor, value) in enumerate(zip(self.tensors_out, results, strict=True)):
+        return results
+
+    def run(self) -> None:
+        """Call the kernel and store what it returns."""
+        for position, (tensor, value) in enumerate(zip(self.tensors_out, self.results(), strict=True)):
             if value is None or tensor.is_constant or tensor.index < 0:
                 continue  # written once, or computed by prepare, or left out
             if value is tensor.cached and not tensor.is_dynamic:
@@ -454,6 +462,8 @@ def prepare_node(scope: Scope, node: Node) -> None:
             with np.errstate(all="ignore"):
                 node.data = node.op.prepare_function(ctx)
         node.op.check_output_types(ctx)
+        if scope.is_default_path:
+            _fold(scope, node, ctx)
     except _OpenShapes as error:
         node.data, node.objection = None, str(error)
         for position in range(len(ctx.tensors_out)):
@@ -463,6 +473,33 @@ def prepare_node(scope: Scope, node: Node) -> None:
     except TRIPPED as error:
         ctx.fail(f"{type(error).__name__}: {error}")
     node.shapes_out = [tensor.shape for tensor in ctx.tensors_out]
+
+
+def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
+    """Run a node now whose operands are all known, if they are small: sizes that are worked out from shapes are known
+    before anything runs, and so are the shapes that they decide."""
+    inputs = [tensor for tensor in ctx.tensors_in if tensor is not None]
+    if not inputs or not all(tensor.is_constant and tensor.bytes <= MOST_FOLDED for tensor in inputs):
+        return
+    outputs = ctx.tensors_out
+    if any(tensor.home != AllocationType.ARENA_RW or tensor.bytes > MOST_FOLDED for tensor in outputs):
+        return
+    op = node.op
+    if op.side_effects or op.custom or node.delegate is not None or list(called_subgraphs(node.options)):
+        return
+    if all(tensor.is_constant for tensor in outputs):
+        return  # prepare has done it
+    for position, tensor in enumerate(ctx.tensors_in):
+        if tensor is not None and tensor.is_stored:
+            ctx.constant(position)  # which notes that it has been looked at
+    node.shapes_out = [tensor.shape for tensor in outputs]
+    try:
+        results = NodeInvokeContext(scope, node).results()
+    except GossamerError:
+        return  # which is said when it runs
+    for position, value in enumerate(results):
+        if value is not None and value.nbytes <= MOST_FOLDED:
+            ctx.set_constant(position, value)
 
 
 def prepared(scope: Scope, nodes: Iterable[Node]) -> Iterator[Node]:
