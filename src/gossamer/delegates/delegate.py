@@ -87,6 +87,10 @@ class NodeInfo(Context, ABC):
         before having called what comes with it."""
 
     @abstractmethod
+    def computed(self, position: int) -> Array | None:
+        """The value of an input if it is known for good, and not only for now: see `SupposedNodes`."""
+
+    @abstractmethod
     def callee(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
         """Another subgraph of the model, for inputs of these shapes. Raises `PrepareError`."""
 
@@ -109,6 +113,30 @@ class CalleeInfo(ABC):
     @abstractmethod
     def constant(self, tensor: TensorInfo) -> Array | None:
         """The value of an output if it is stored in the file or was computed by a prepare, else ``None``."""
+
+
+class SupposedNodes(ABC):
+    """Copies of nodes of a partition, to be prepared in their order for what their inputs are while it runs.
+
+    ``nodes`` are they. ``asked``: indices of the tensors whose values somebody has looked at: what was made of the
+    nodes is right as long as these stay the same.
+    """
+
+    nodes: Sequence[NodeInfo]
+
+    @property
+    @abstractmethod
+    def asked(self) -> Sequence[int]: ...
+
+    @abstractmethod
+    def prepare(self, node: NodeInfo, *, offer: bool) -> bool:
+        """Prepare a node; whether the shapes of its outputs are known then. ``offer``: small values that it reads,
+        that these nodes do not write, and that it would have looked at before, pass for constants. Raises
+        `PrepareError`."""
+
+    @abstractmethod
+    def constant(self, tensor: TensorInfo) -> Array | None:
+        """The value of a tensor that a node writes, if its prepare has worked it out, else ``None``."""
 
 
 class Partition(ABC):
@@ -198,6 +226,15 @@ class PartitionInvokeContext(Partition):
         """Run a node in NumPy on what has been written: as it would run if nobody had claimed it."""
 
     @abstractmethod
+    def suppose(self, first: int) -> SupposedNodes:
+        """The nodes from this one on, for what is written now. Raises `InvokeError`."""
+
+    @abstractmethod
+    def resize(self, tensor: TensorInfo, shape: Shape) -> None:
+        """Give an output that is dynamic, or a tensor inside the partition, the shape that it has from now on, and an
+        output its memory."""
+
+    @abstractmethod
     def set_stale(self, tensor: TensorInfo) -> None:
         """Say that the value of an output is in the buffer behind its handle: it is copied when it is read."""
 
@@ -234,7 +271,8 @@ class Delegate(ABC):
 
     ``name`` stands in logs and messages. ``max_delegated_partitions`` (0: all) keeps the largest, and
     ``min_nodes_per_partition`` those with so many nodes. ``max_versions``: by operator name, the highest version that
-    the delegate knows; nodes of later ones are not offered to it.
+    the delegate knows; nodes of later ones are not offered to it. ``late``: who is asked about what this one leaves of
+    a graph with shapes that are only known when it runs, if both come by default.
     """
 
     name: str = "unknown"
@@ -242,6 +280,7 @@ class Delegate(ABC):
     max_delegated_partitions: int = 0
     min_nodes_per_partition: int = 0
     max_versions: Mapping[str, int] = MappingProxyType({})
+    late: Delegate | None = None
 
     @abstractmethod
     def is_node_supported(self, node: NodeInfo) -> bool | str:

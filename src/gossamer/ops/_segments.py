@@ -29,11 +29,11 @@ def prepare_segments(ctx: PrepareContext) -> None:
         ctx.input(0).shape[: len(ids.shape)] == ids.shape,
         f"segment_ids {list(ids.shape)} must be the first dimensions of data {list(ctx.input(0).shape)}",
     )
-    known = ctx.all_known(1, 2)
-    if known is None or ctx.input(0).is_dynamic:
+    known, count = ctx.constant(1), ctx.constant(2)
+    if known is None or count is None or ctx.input(0).is_dynamic:
         ctx.set_dynamic(0)
     else:
-        ctx.set_shape(0, _shape(ctx, *known))
+        ctx.set_shape(0, _shape(ctx, known, count))
 
 
 def reduced(ctx: InvokeContext, function: Any, initial: Any) -> Array:

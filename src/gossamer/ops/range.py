@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from gossamer.ops._layout import checked_shape, require_rank, require_type, set_output_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import INT32_MAX
@@ -32,7 +33,6 @@ op = OpDef(
     types={"start": TYPES, "limit": TYPES, "delta": TYPES, "output": TYPES},
     options=RangeOptions,
     reference_version=1,
-    reference_only="the shape of its output depends on values",
 )
 
 
@@ -42,11 +42,11 @@ def prepare(ctx: PrepareContext) -> None:
         require_rank(ctx, name, ctx.input(position), 0)
         require_type(ctx, name, ctx.input(position), ctx.input(0).type)
     set_output_type(ctx)
-    known = ctx.all_known(0, 1, 2)
-    if known is None:
+    start, limit, delta = (ctx.constant(position) for position in range(3))
+    if start is None or limit is None or delta is None:
         ctx.set_dynamic(0)
     else:
-        ctx.set_constant(0, _numbers(ctx, *known))
+        ctx.set_constant(0, _numbers(ctx, start, limit, delta))
 
 
 @op.reference
@@ -69,3 +69,8 @@ def _numbers(ctx: Context, start: Array, limit: Array, delta: Array) -> Array:
     terms = np.full(count, delta, start.dtype)
     terms[:1] = start
     return np.cumsum(terms, dtype=start.dtype)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.refuse("prepare has the numbers, if they can be known")

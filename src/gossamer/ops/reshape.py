@@ -34,11 +34,11 @@ op = OpDef(
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
     require_output_type(ctx)
-    shape_tensor = ctx.optional(1)
-    if shape_tensor is not None and not shape_tensor.is_constant:
+    vector = ctx.constant(1)
+    if vector is None and ctx.optional(1) is not None:
         ctx.postpone_shape(0, 0)
         return
-    shape = _resolved(ctx, ctx.input(0).shape, _requested(ctx, ctx.constant(1)))
+    shape = _resolved(ctx, ctx.input(0).shape, _requested(ctx, vector))
     value = ctx.constant(0) if ctx.input(0).type != TensorType.STRING else None
     if value is not None:
         ctx.set_constant(0, value.reshape(shape))

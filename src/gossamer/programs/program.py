@@ -283,6 +283,11 @@ class Program:
             self._bind(base, place)
         self._fault = self.memory[FAULT].view().cast("q") if FAULT in self.memory else None
 
+    @property
+    def memories(self) -> list[host.Memory]:
+        """What it holds: its commands and arguments, its own memories and those that it was given."""
+        return [self._blocks, *self.memory.values()]
+
     def bind(self, base: str, place: host.Memory | int) -> None:
         """Say where a base lies. The caller keeps what lies at an address."""
         with self._lock:

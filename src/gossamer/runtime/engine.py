@@ -161,6 +161,8 @@ class Engine:
             subgraph = subgraphs[index]
             try:
                 subgraph.delegation.apply(delegate)
+                if delegate.late is not None and subgraph.has_dynamic_tensors:
+                    subgraph.delegation.apply(delegate.late)
             except DelegateError as error:
                 # What the graph is to blame for, whoever runs it, allocate_tensors and invoke will say; other shapes
                 # may do better.

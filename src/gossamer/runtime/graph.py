@@ -7,12 +7,12 @@ prepared, planned and run, which is in `gossamer.runtime.subgraph`; so nothing h
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from threading import get_ident
 from typing import Any
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import CalleeInfo
+from gossamer.delegates.delegate import CalleeInfo, SupposedNodes
 from gossamer.errors import PrepareError
 from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
@@ -267,6 +267,10 @@ class RunningGraph(Graph, ABC):
     @abstractmethod
     def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
         """Another subgraph, for a delegate that takes it as a part of this one. Raises `PrepareError`."""
+
+    @abstractmethod
+    def supposed(self, members: Sequence[Node], values: Mapping[int, Array], read: Collection[int]) -> SupposedNodes:
+        """Copies of nodes, for a delegate that looks at what they read: see `PartitionInvokeContext.suppose`."""
 
     @abstractmethod
     def report(self, node: Node) -> None:

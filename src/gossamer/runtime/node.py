@@ -206,7 +206,10 @@ class _NodeContext(Context):
 
     def constant(self, position: int) -> Array | None:
         tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
-        if tensor is None or not tensor.is_constant:
+        if tensor is None:
+            return None
+        if not tensor.is_constant:
+            tensor.miss()
             return None
         if self.owner.dependencies is not None:
             self.owner.dependencies.add(tensor.buffer)
@@ -249,6 +252,10 @@ class NodeView(_NodeContext, NodeInfo):
         if tensor is None or not tensor.is_stored:
             return None
         return tensor.array(), partial(self.constant, position)
+
+    def computed(self, position: int) -> Array | None:
+        tensor = self.tensors_in[position]
+        return None if tensor is None or tensor.is_supposed else self.constant(position)
 
     def propagate_shapes(self) -> None:
         self.owner.propagate_shapes()
@@ -424,7 +431,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             results = (results,)
         if len(results) != len(self.tensors_out):
             self.fail(f"kernel returned {len(results)} arrays for {len(self.tensors_out)} outputs")
-        return results
+        return tuple(results)
 
     def run(self) -> None:
         """Call the kernel and store what it returns."""
@@ -434,11 +441,12 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             if value is tensor.cached and not tensor.is_dynamic:
                 tensor.data_is_stale = False
                 continue  # written where it is wanted
+            before = tensor.shape
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
                 self.fail(f"output {position} {error}")
-            if tensor.is_dynamic:
+            if tensor.is_dynamic and tensor.shape != before:
                 self.owner.resized = True
 
 
@@ -481,6 +489,8 @@ def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
     inputs = [tensor for tensor in ctx.tensors_in if tensor is not None]
     if not inputs or not all(tensor.is_constant and tensor.bytes <= MOST_FOLDED for tensor in inputs):
         return
+    if any(tensor.is_supposed for tensor in inputs):
+        return  # it is the same for this value alone
     outputs = ctx.tensors_out
     if any(tensor.home != AllocationType.ARENA_RW or tensor.bytes > MOST_FOLDED for tensor in outputs):
         return

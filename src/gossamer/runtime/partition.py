@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from gossamer.delegates.delegate import (
     NodeInfo,
     PartitionInvokeContext,
     PartitionPrepareContext,
+    SupposedNodes,
 )
 from gossamer.delegates.partition import NodeSubset
 from gossamer.errors import CancelledError, DelegateError, GossamerError, InvokeError, PrepareError
@@ -92,15 +93,19 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         for member in self._members.values():
             self.tensors.update((number, subgraph.tensors[number]) for number in member.intermediates if number >= 0)
             self._locals.update(
-                (number, local_tensor(subgraph.tensors[number])) for number in member.declared_outputs if number >= 0
+                (number, local_tensor(subgraph.tensors[number], LocalTensor))
+                for number in member.declared_outputs
+                if number >= 0
             )
         self.tensors.update(self._locals)
         self._positions = {number: position for position, number in enumerate(subset.outputs)}
         self._boundary = {*subset.inputs, *subset.outputs}
         self._in_place: set[int] = set()
+        self._resized: set[int] = set()
         self._holds_values = False
         self._contexts: dict[int, NodeInvokeContext] = {}
         self._to_prepare = set(self._members)
+        self._has_begun = False
         self._waiting: deque[Node] | None = None
         self._preparing: NodePrepareContext | None = None
         self._kernel: DelegateKernel | None = None
@@ -195,6 +200,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     def propagate_shapes(self) -> None:
         """See `Partition.propagate_shapes`."""
+        self._begin()
         if self._waiting is None:
             self._waiting = deque(self._members.values())
             self._propagate(self._waiting)
@@ -259,7 +265,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         """See `PartitionInvokeContext.memory`."""
         outer = self._outer(tensor)
         if tensor.index in self._positions:
-            if outer.is_dynamic:
+            if outer.is_dynamic and tensor.index not in self._resized:
                 raise DelegateError(f'output tensor {tensor.index} "{tensor.name}" has no fixed shape')
             self._in_place.add(tensor.index)
         if outer.buffer is None:
@@ -269,8 +275,10 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     def run(self, node: NodeInfo) -> None:
         """See `PartitionInvokeContext.run`."""
         member = self._members[node.node_index]
+        self._begin()
         self._holds_values = True
-        if member.index in self._to_prepare:
+        now = [self.tensors[number].shape if number >= 0 else None for number in member.inputs]
+        if member.index in self._to_prepare or now != member.shapes:
             prepare_node(self, member)
             self._to_prepare.discard(member.index)
         if self._delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING:
@@ -285,6 +293,26 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             # Nodes after this one must look at the new shape.
             self._to_prepare.update(self._members)
             self._to_prepare.discard(member.index)
+
+    def suppose(self, first: int) -> SupposedNodes:
+        """See `PartitionInvokeContext.suppose`."""
+        members = self.members[first:]
+        written = {number for member in members for number in member.declared_outputs}
+        read = {number for member in members for number in member.inputs if number >= 0}
+        others = [self.tensors[number] for number in sorted(read - written)]
+        values = {tensor.index: self.value(tensor) for tensor in others if not tensor.is_constant}
+        return self._subgraph.supposed(members, values, read | self._positions.keys())
+
+    def resize(self, tensor: TensorInfo, shape: Shape) -> None:
+        """See `PartitionInvokeContext.resize`."""
+        self._local(tensor).resize(shape)
+        if tensor.index in self._positions:
+            self._resized.add(tensor.index)
+            outer = self._subgraph.tensors[tensor.index]
+            if outer.shape != shape or not outer.has_data:
+                outer.resize(shape)
+                outer.own_memory()
+                self._subgraph.resized = True
 
     def poll(self) -> None:
         """See `PartitionInvokeContext.poll`."""
@@ -306,10 +334,16 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         op.reference(self._invoke_kernel)
         return op
 
+    def _begin(self) -> None:
+        # Only for nodes: a kernel that knows its program looks at none.
+        if not self._has_begun:
+            self._has_begun = True
+            for number, local in self._locals.items():
+                local.forget()
+                local.resize(self._subgraph.tensors[number].shape)
+
     def _prepare_kernel(self, ctx: NodePrepareContext) -> None:
-        for number, local in self._locals.items():
-            local.forget()
-            local.resize(self._subgraph.tensors[number].shape)
+        self._has_begun = False
         self._to_prepare.update(self._members)
         self._waiting = None
         self._preparing = ctx
@@ -326,6 +360,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         for tensor in ctx.tensors_out:
             tensor.data_is_stale = False
         self._in_place.clear()
+        self._resized.clear()
         try:
             self.kernel.invoke(self)
             return tuple([self._result(tensor) for tensor in ctx.tensors_out])
@@ -377,8 +412,11 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         return f"{self._what(error)}\nNode number {self.node.index} ({self._delegate.name}) failed to {phase}."
 
 
-def local_tensor(tensor: Tensor) -> LocalTensor:
+Local = TypeVar("Local", bound=LocalTensor)
+
+
+def local_tensor(tensor: Tensor, kind: type[Local]) -> Local:
     """A tensor of a subgraph as one that is written elsewhere: it is the same, but has no value."""
-    local = LocalTensor(tensor.index, tensor.type, tensor.shape, tensor.home)
+    local = kind(tensor.index, tensor.type, tensor.shape, tensor.home)
     local.stored, local.name, local.bytes = tensor.stored, tensor.name, tensor.bytes
     return local

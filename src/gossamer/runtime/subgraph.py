@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from itertools import chain
@@ -22,7 +22,7 @@ from gossamer.runtime.arenas import SharedArena
 from gossamer.runtime.callee import Callee
 from gossamer.runtime.delegation import Delegation
 from gossamer.runtime.graph import RunningGraph, already_running
-from gossamer.runtime.inlined import Inlined
+from gossamer.runtime.inlined import Inlined, Supposition
 from gossamer.runtime.node import Node, NodeInvokeContext
 from gossamer.runtime.preparer import Preparer
 from gossamer.runtime.taps import Observation, Taps
@@ -156,6 +156,10 @@ class Subgraph(RunningGraph):
         """See `RunningGraph.inlined`."""
         self.callee(index)
         return Inlined(self.siblings[index], shapes)
+
+    def supposed(self, members: Sequence[Node], values: Mapping[int, Array], read: Collection[int]) -> Supposition:
+        """See `RunningGraph.supposed`."""
+        return Supposition(self, members, values, read)
 
     def resize_input(self, index: int, shape: Shape, *, strict: bool = False) -> None:
         """See `RunningGraph.resize_input`."""
@@ -437,7 +441,9 @@ class Subgraph(RunningGraph):
         kernels = self.delegation.kernels
         if self.index or self.cancellation.check is not None or self.taps.is_active:
             return
-        if len(kernels) != 1 or len(self.execution_plan) != 1 or kernels[0].again is None or self.has_dynamic_tensors:
+        if len(kernels) != 1 or len(self.execution_plan) != 1 or kernels[0].again is None:
+            return
+        if self._next_to_prepare < len(self.execution_plan):
             return
         (node,) = self.planned_nodes
         tensors = [self.tensors[index] for index in (*node.inputs, *node.outputs, *self.outputs) if index >= 0]

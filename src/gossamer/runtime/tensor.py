@@ -109,6 +109,14 @@ class Tensor:
         return self.allocation_type in (AllocationType.MMAP_RO, AllocationType.PERSISTENT_RO)
 
     @property
+    def is_supposed(self) -> bool:
+        """Whether it only passes for a constant, until its value changes."""
+        return False
+
+    def miss(self) -> None:
+        """Somebody could do more if this was a constant."""
+
+    @property
     def is_dynamic(self) -> bool:
         """Whether the shape is only known once the value is; as a rule, it has memory of its own then."""
         return self.allocation_type == AllocationType.DYNAMIC or self.postponed

@@ -10,7 +10,8 @@ import pytest
 
 from gossamer import Interpreter
 from gossamer.delegates.jit import delegate
-from gossamer.delegates.jit.delegate import MOST_SHAPES
+from gossamer.delegates.jit.delegate import kept_bytes
+from gossamer.programs.program import ARENA
 from gossamer.schema import FullyConnectedOptions, ShapeOptions, TensorType
 from tests.runtime.graphs import ModelMaker
 
@@ -71,17 +72,33 @@ def test_two_shapes_in_turn_make_and_pack_nothing_again(stored: bool, counting: 
     assert (counting.made, counting.packed) == before
 
 
-def test_only_the_last_shapes_are_kept(counting: type[Counting]) -> None:
+def test_only_the_last_shapes_are_kept(counting: type[Counting], monkeypatch: pytest.MonkeyPatch) -> None:
     interpreter = Interpreter(model_content=dense())
-    for rows in range(1, MOST_SHAPES + 2):
-        run(interpreter, rows)
+    run(interpreter, 8)
     (kernel,) = interpreter.delegate_kernels()
-    assert len(kernel._prepared) == MOST_SHAPES
+    monkeypatch.setattr(delegate, "MOST_KEPT", 3 * kept_bytes([kernel.program]))
+    for rows in range(1, 41):
+        run(interpreter, rows)
+    kept = len(kernel._prepared)
+    assert 2 <= kept < 40
     before = counting.made
-    run(interpreter, 3)
+    run(interpreter, 40 - kept + 1)
     assert counting.made == before
     run(interpreter, 1)
     assert counting.made == before + 1
+
+
+def test_fifty_shapes_are_kept_and_share_their_memory(counting: type[Counting]) -> None:
+    interpreter = Interpreter(model_content=dense())
+    for rows in range(1, 51):
+        run(interpreter, rows)
+    before = counting.made
+    for rows in range(1, 51):
+        run(interpreter, rows)
+    assert counting.made == before
+    (kernel,) = interpreter.delegate_kernels()
+    arenas = {id(one.program.memory[ARENA]) for one in kernel._prepared.values()}
+    assert arenas == {id(kernel._arena.of(kernel.program.plan)[ARENA])}
 
 
 def test_a_value_that_comes_of_a_shape_makes_another_program() -> None:

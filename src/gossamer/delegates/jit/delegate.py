@@ -29,8 +29,10 @@ from gossamer.programs import host, plans
 from gossamer.programs.generator import is_llvm_here, plan_version
 from gossamer.programs.library import kernel_library
 from gossamer.programs.program import (
+    ARENA,
     CONSTANTS,
     MODEL,
+    SLACK,
     WEIGHTS,
     CommandTime,
     IndexFault,
@@ -49,8 +51,8 @@ if TYPE_CHECKING:
 
 _warned: set[str] = set()
 
-MOST_SHAPES = 4
-"""For so many shapes of its inputs a kernel keeps programs, with the memory that these have: the last ones."""
+MOST_KEPT = 64 << 20
+"""Bytes of the programs that a kernel keeps for shapes of its inputs, those of the last one apart."""
 
 _weights: WeakValueDictionary[Any, host.Memory] = WeakValueDictionary()
 """Packed weights, as long as a program holds them."""
@@ -98,6 +100,29 @@ class Prepared(NamedTuple):
     is_known: bool
 
 
+def kept_bytes(programs: Iterable[Program]) -> int:
+    """Bytes of programs, each memory counted once."""
+    return sum({id(memory): memory.size for program in programs for memory in program.memories}.values())
+
+
+class Arena:
+    """Memory that programs share which never run at the same time: as large as the largest of them needs."""
+
+    def __init__(self) -> None:
+        self._memory = host.Memory(0)
+
+    def of(self, plan: ProgramPlan) -> dict[str, host.Memory]:
+        """For a program that is to be made."""
+        if self._memory.size < plan.sizes[ARENA] + SLACK:
+            self._memory = host.Memory(plan.sizes[ARENA] + SLACK)
+        return {ARENA: self._memory}
+
+    def give(self, program: Program) -> None:
+        """Let a program have what has grown since it was made."""
+        if program.memory[ARENA] is not self._memory:
+            program.bind(ARENA, self._memory)
+
+
 class JitDelegate(Delegate):
     """Claims every node whose operator lowers to the kernel graph, and runs a partition as one program.
 
@@ -119,6 +144,13 @@ class JitDelegate(Delegate):
         self._parts: WeakKeyDictionary[Any, Parts] = WeakKeyDictionary()
         self._drafts: WeakKeyDictionary[Partition, Draft] = WeakKeyDictionary()
 
+    @property
+    def late(self) -> Delegate:  # type: ignore[override]  # made when somebody asks
+        """Takes what comes after a shape that is only known when the model runs."""
+        from gossamer.delegates.jit.late import LateDelegate
+
+        return LateDelegate(self)
+
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
         fingerprint = node.fingerprint
@@ -129,7 +161,11 @@ class JitDelegate(Delegate):
 
             node.propagate_shapes()
             self._calls = self._calls or Calls()
-            known.refusals[node.node_index] = self._parts.setdefault(node.graph, Parts(self._calls)).refusal(node)
+            known.refusals[node.node_index] = (
+                self._parts.setdefault(node.graph, Parts(self._calls)).refusal(node)
+                if node.is_prepared
+                else "it comes after a shape that is only known when the model runs"
+            )
         elif self._parts:
             self._parts.pop(node.graph, None)  # of other shapes
         return known.refusals[node.node_index] or True
@@ -200,6 +236,36 @@ class JitDelegate(Delegate):
             self._parts[partition.graph].drop(partition.node_numbers)
         return JitKernel(self, draft)
 
+    def program(self, of: Partition, plan: ProgramPlan, constants: bytes, arena: Arena) -> Program:
+        """A program of a partition, with its weights packed."""
+        memory = host.Memory(max(len(constants), 1))
+        memory.view()[: len(constants)] = constants
+        model = _address(of.source)
+        key = (
+            of.fingerprint or (model, len(of.source or b"")),
+            of.node_numbers,
+            self.target,
+            crc32(plan.words.tobytes()),
+        )
+        # Interpreters of one model share its packed weights. Those that map the file again look whether they would be
+        # the same: it may have been edited since.
+        weights = _weights.get(key)
+        is_packed = weights is not None and _address(_sources[weights]) == model
+        shared = {CONSTANTS: memory, **arena.of(plan)}
+        if weights is not None and is_packed:
+            shared[WEIGHTS] = weights
+        program = Program(plan, kernel_library(self.target), self.target, shared)
+        program.bind(MODEL, model)
+        if not is_packed:
+            # What was packed need not stay in memory twice, if it can be read again: a file that is mapped.
+            program.pack(self.num_threads, release=of.fingerprint is not None)
+            packed = program.memory.get(WEIGHTS)
+            if packed is not None and weights is not None and np.array_equal(packed.view(), weights.view()):
+                program.bind(WEIGHTS, weights)
+            elif packed is not None:
+                _weights[key], _sources[packed] = packed, of.source
+        return program
+
     def recall(self, identity: str) -> Mapping[str, Any]:
         """See `Delegate.recall`."""
         return disk_cache.load(user_directory(), _key(self.target, identity), disk_cache.GRAPHS)
@@ -218,7 +284,7 @@ class JitDelegate(Delegate):
 
 class JitKernel(DelegateKernel):
     """The program of a partition, for the shapes that it is prepared for; without one, the reference kernels. Programs
-    for the shapes before are kept (`MOST_SHAPES`).
+    for the shapes before are kept (`MOST_KEPT`).
 
     ``built`` and ``program`` are ``None`` where the reference kernels run, for the reason in ``failure``.
     """
@@ -234,6 +300,7 @@ class JitKernel(DelegateKernel):
         self._tensors: list[tuple[TensorInfo, str, int]] = []
         self._bound: list[NDArray[np.uint8] | None] = []
         self._prepared: dict[Any, Prepared] = {}
+        self._arena = Arena()
         self._states: list[NDArray[Any]] = []
         """What operators keep from one run to the next. Each `prepare` begins with another one."""
 
@@ -274,6 +341,7 @@ class JitKernel(DelegateKernel):
         prepared = self._prepared.pop(key, None)
         if prepared is not None:
             self._set_shapes(ctx, prepared.shapes)
+            self._arena.give(prepared.program)
             self.program, self._tensors, self._bound = prepared.program, prepared.tensors, prepared.bound
             self.is_known = prepared.is_known
             self._prepared[key] = prepared
@@ -288,7 +356,7 @@ class JitKernel(DelegateKernel):
         shapes = _shapes(ctx)
         if key is not None and self.program is not None and shapes is not None and not self._states:
             self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, self.is_known)
-            if len(self._prepared) > MOST_SHAPES:
+            while len(self._prepared) > 1 and kept_bytes(one.program for one in self._prepared.values()) > MOST_KEPT:
                 del self._prepared[next(iter(self._prepared))]
 
     def _set_shapes(self, ctx: PartitionPrepareContext, shapes: Iterable[Shape]) -> None:
@@ -340,26 +408,7 @@ class JitKernel(DelegateKernel):
                 program.bind(one.base, one.state.ctypes.data)
 
     def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> Program:
-        memory = host.Memory(max(len(constants), 1))
-        memory.view()[: len(constants)] = constants
-        model = _address(ctx.source)
-        of = ctx.fingerprint or (model, len(ctx.source or b""))
-        key = (of, ctx.node_numbers, self.target, crc32(plan.words.tobytes()))
-        # Interpreters of one model share its packed weights. Those that map the file again look whether they would be
-        # the same: it may have been edited since.
-        weights = _weights.get(key)
-        is_packed = weights is not None and _address(_sources[weights]) == model
-        shared = {CONSTANTS: memory, WEIGHTS: weights} if weights is not None and is_packed else {CONSTANTS: memory}
-        self.program = Program(plan, kernel_library(self.target), self.target, shared)
-        self.program.bind(MODEL, model)
-        if not is_packed:
-            # What was packed need not stay in memory twice, if it can be read again: a file that is mapped.
-            self.program.pack(self._delegate.num_threads, release=ctx.fingerprint is not None)
-            packed = self.program.memory.get(WEIGHTS)
-            if packed is not None and weights is not None and np.array_equal(packed.view(), weights.view()):
-                self.program.bind(WEIGHTS, weights)
-            elif packed is not None:
-                _weights[key], _sources[packed] = packed, ctx.source
+        self.program = self._delegate.program(ctx, plan, constants, self._arena)
         tensors = {tensor.index: tensor for tensor in (*ctx.inputs, *ctx.outputs)}
         self._tensors = [(tensors[index], base, size) for index, base, size, *_ in boundaries if index in tensors]
         self._bound = [None] * len(self._tensors)

@@ -55,6 +55,7 @@ class Lowered:
     another one, and all inputs are known. ``cut``: by id, buffers that are computed elsewhere, and the inputs that they
     become.
     ``is_running``: the nodes are about to run, so the shapes of their inputs are known, whatever decided them.
+    ``is_late``: there will be other graphs of the same nodes.
     """
 
     graph: KernelGraph = field(default_factory=KernelGraph)
@@ -66,6 +67,7 @@ class Lowered:
     calls: Calls = field(default_factory=Calls)
     cut: dict[int, Buffer] = field(default_factory=dict)
     is_running: bool = False
+    is_late: bool = False
 
     def value(self, tensor: TensorInfo, array: Array | None) -> View:
         """What a tensor is: computed in the graph, a constant, or an input of it."""

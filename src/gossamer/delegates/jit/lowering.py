@@ -134,7 +134,7 @@ class GraphLowering(Lowering):
         stored = self._node.stored(position)
         if stored is not None:
             return self._lowered.stored(tensor, *stored)
-        return self._lowered.value(tensor, self._node.constant(position))
+        return self._lowered.value(tensor, self._node.computed(position))
 
     def pairs(self, position: int) -> View:
         tensor = self.input(position)
@@ -142,7 +142,7 @@ class GraphLowering(Lowering):
             return self.kernel("bitcast", self.value(position), shape=(*tensor.shape, 2), type=TensorType.FLOAT32)
         # What has 16 bytes no kernel moves; so nobody knows the tensor otherwise.
         self.require_elements(tensor)
-        value = self._node.constant(position)
+        value = self._node.computed(position)
         if value is not None:
             return self.array(value.view(np.float64).reshape(*tensor.shape, 2))
         return self._lowered.input(tensor, (*tensor.shape, 2), TensorType.FLOAT64)
@@ -162,7 +162,7 @@ class GraphLowering(Lowering):
         return self._lowered.value(tensor, None)
 
     def state(self, array: Array) -> View:
-        if self._lowered.subgraph is not None:
+        if self._lowered.subgraph is not None or self._lowered.is_late:
             self.refuse("it keeps something from one call to the next")
         return self._lowered.state(array, STATES + self._node.node_index)
 

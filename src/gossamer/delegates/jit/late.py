@@ -1,0 +1,297 @@
+"""Nodes whose shapes only the run tells: a program for each shape, and each small value, that has come up.
+
+Behind a value that decides shapes nothing can be made before it is there. Then everything is known, and stays right for
+as long as the value does: so programs are made when they are first needed, and found again by what they were made for.
+Where a node itself writes what decides the shapes behind it, a program ends, and another one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gossamer.arrays import NDArray
+from gossamer.config import is_strict
+from gossamer.delegates.delegate import (
+    Delegate,
+    DelegateFlags,
+    DelegateKernel,
+    NodeInfo,
+    Partition,
+    PartitionInvokeContext,
+    PartitionPrepareContext,
+    SupposedNodes,
+)
+from gossamer.delegates.jit.delegate import MOST_KEPT, Arena, JitDelegate, kept_bytes
+from gossamer.delegates.jit.lowered import Lowered, Refused
+from gossamer.delegates.jit.lowering import ELEMENTS, lower
+from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.errors import CompileError, InvokeError
+from gossamer.log import logger
+from gossamer.ops.op_def import Shape, TensorInfo
+from gossamer.programs.program import IndexFault, Program
+
+Array = NDArray[Any]
+
+MOST_IN_VAIN = 64
+"""So many steps are made before it is asked whether any is ever used again."""
+
+
+class LateDelegate(Delegate):
+    """Claims what `JitDelegate` leaves behind a shape that depends on values, where the operator has machine code."""
+
+    name = "jit late"
+    flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS
+
+    def __init__(self, jit: JitDelegate) -> None:
+        self._jit = jit
+
+    def is_node_supported(self, node: NodeInfo) -> bool | str:
+        """See `Delegate.is_node_supported`."""
+        operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None]
+        if node.is_prepared and not any(tensor.is_dynamic for tensor in operands):
+            return "its shapes are known, jit has left it"
+        if node.op.lower_function is None:
+            return node.op.reference_only or f"{node.op.name} has no machine code yet"
+        strange = [tensor.type for tensor in operands if tensor.type not in ELEMENTS]
+        return f"no kernels for {type_name(strange[0])}" if strange else True
+
+    def create_kernel(self, partition: Partition) -> LateKernel:
+        """See `Delegate.create_kernel`."""
+        return LateKernel(self._jit)
+
+
+class Look:
+    """What decides how nodes go on: the shapes of ``sized``, the values of ``asked``. ``steps``: by these."""
+
+    def __init__(self, sized: Sequence[TensorInfo]) -> None:
+        self.sized = sized
+        self.asked: list[TensorInfo] = []
+        self.steps: dict[Any, Step] = {}
+
+    def key(self, ctx: PartitionInvokeContext) -> tuple[Any, ...]:
+        """What they are now."""
+        return tuple([one.shape for one in self.sized]), tuple([ctx.value(one).tobytes() for one in self.asked])
+
+
+class Step:
+    """Nodes that run as one program, or a single one that has none.
+
+    ``shapes``: what the tensors get that it writes. ``values``: those of them that are known. ``places``: what the
+    program is bound to, for each boundary.
+    """
+
+    def __init__(self, nodes: Sequence[NodeInfo], stop: int, after: Look) -> None:
+        self.nodes = nodes
+        self.stop = stop
+        self.after = after
+        self.program: Program | None = None
+        self.shapes: list[tuple[TensorInfo, Shape]] = []
+        self.values: list[tuple[TensorInfo, Array]] = []
+        self.boundaries: list[tuple[TensorInfo, str, int, Array | None]] = []
+        self.places: list[Array | None] = []
+
+    def run(self, ctx: PartitionInvokeContext, num_threads: int) -> bool:
+        """Run the nodes; whether nothing has moved since the last time."""
+        if self.program is None:
+            for node in self.nodes:
+                ctx.run(node)
+            return False
+        for tensor, shape in self.shapes:
+            ctx.resize(tensor, shape)
+        moved = False
+        for at, (tensor, base, size, inside) in enumerate(self.boundaries):
+            place = _place(ctx, tensor) if inside is None else inside
+            if place is not self.places[at]:
+                if place.nbytes < size:
+                    raise InvokeError(f'tensor {tensor.index} "{tensor.name}" has {place.nbytes} bytes, not {size}')
+                self.program.bind(base, place.ctypes.data)
+                self.places[at], moved = place, True
+        try:
+            self.program.run(num_threads, poll=ctx.poll)
+        except IndexFault:  # which the reference kernels explain
+            for node in self.nodes:
+                ctx.run(node)
+            return False
+        for tensor, value in self.values:
+            ctx.set_value(tensor, value)
+        return not moved
+
+
+def _place(ctx: PartitionInvokeContext, tensor: TensorInfo) -> Array:
+    """The bytes of a tensor that crosses the boundary of the partition; of another one, its value."""
+    if tensor in ctx.inputs or tensor in ctx.outputs:
+        return ctx.memory(tensor)
+    return np.ascontiguousarray(ctx.value(tensor))
+
+
+class LateKernel(DelegateKernel):
+    """Runs a partition step by step, and makes the steps that have not come up before.
+
+    ``steps`` are those of the last run. ``failure``: why the reference kernels run instead, for good.
+    """
+
+    def __init__(self, jit: JitDelegate) -> None:
+        self._jit = jit
+        self._arena = Arena()
+        self._first: Look | None = None
+        self._nodes: Sequence[NodeInfo] = ()
+        self._programs: list[Program] = []
+        self._made = self._used = 0
+        self.steps: list[Step] = []
+        self.failure: str | None = None
+
+    def prepare(self, ctx: PartitionPrepareContext) -> None:
+        """Leave all shapes to the run. What can be said against the nodes before, is said now."""
+        self.again = None
+        if not any(tensor.is_dynamic for tensor in ctx.inputs):
+            ctx.propagate_shapes()
+        for tensor in ctx.outputs:
+            ctx.set_dynamic(tensor)
+        self._nodes = ctx.nodes
+        computed = any(tensor.is_constant and not tensor.is_stored for tensor in ctx.inputs)
+        if self._first is None or computed:  # which may have been worked out from shapes
+            self._forget(ctx)
+
+    def _forget(self, ctx: Partition) -> None:
+        self._first = Look([tensor for tensor in ctx.inputs if not tensor.is_constant])
+        self._programs.clear()
+
+    def invoke(self, ctx: PartitionInvokeContext) -> None:
+        """Run the steps that fit what there is, or make them."""
+        self.again = None
+        look, steps, made, stays = self._first, list[Step](), self._made, True
+        while look is not None and (not steps or steps[-1].stop < len(self._nodes)):
+            if self.failure is not None:
+                for node in self._nodes[steps[-1].stop if steps else 0 :]:
+                    ctx.run(node)
+                return
+            step = look.steps.get(look.key(ctx))
+            if step is None:
+                step = self._step(ctx, look, steps[-1].stop if steps else 0)
+            stays &= step.run(ctx, self._jit.num_threads)
+            steps.append(step)
+            look = step.after
+        self.steps = steps
+        if made < self._made:
+            self._judge(ctx)
+        else:
+            self._used += 1
+            # The first result does not wait for what makes later ones faster.
+            self.again = self._again(ctx) if stays else None
+
+    def _judge(self, ctx: PartitionInvokeContext) -> None:
+        if kept_bytes(self._programs) > MOST_KEPT:
+            self._forget(ctx)
+        if self._made > MOST_IN_VAIN and self._used < self._made // 4:
+            self.failure = f"of {self._made} programs for shapes and values hardly any was used again"
+            logger.info("jit: nodes %s run one by one: %s", ctx.node_numbers, self.failure)
+
+    def _step(self, ctx: PartitionInvokeContext, look: Look, first: int) -> Step:
+        """Make the next step, for what is written now, as long as it can be."""
+        self._made += 1
+        supposed = ctx.suppose(first)
+        lowered = Lowered(is_late=True)
+        stop, asked = first, set[int]()
+        for node in supposed.nodes:
+            if not _add(node, supposed, lowered):
+                break
+            stop, asked = stop + 1, set(supposed.asked)
+        step = self._compiled(ctx, supposed, lowered, first, stop) if stop > first else None
+        if step is None:
+            alone = self._nodes[first : first + 1]
+            step = Step(alone, first + 1, Look(alone[0].outputs))
+        elif not asked <= {tensor.index for tensor in look.asked}:
+            tensors = {t.index: t for node in self._nodes for t in (*node.inputs, *node.outputs) if t is not None}
+            look.asked = [tensors[index] for index in sorted(asked | {tensor.index for tensor in look.asked})]
+            look.steps.clear()
+        look.steps[look.key(ctx)] = step
+        return step
+
+    def _compiled(
+        self, ctx: PartitionInvokeContext, supposed: SupposedNodes, lowered: Lowered, first: int, stop: int
+    ) -> Step | None:
+        """A step of these nodes as one program; ``None`` if there are no kernels for them."""
+        from gossamer.delegates.jit.compiling import compiled_of
+
+        read = {t.index for node in self._nodes[stop:] for t in node.inputs if t is not None}
+        crossing = {tensor.index for tensor in ctx.outputs}
+        written = {t.index: t for node in supposed.nodes[: stop - first] for t in node.outputs if t.index >= 0}
+        outputs = [tensor for index, tensor in written.items() if index in read or index in crossing]
+        try:
+            built, boundaries = compiled_of(lowered.finish(outputs), ctx.source, self._jit.target)
+            program = self._jit.program(ctx, built.plan, built.constants.tobytes(), self._arena)
+        except Exception as error:  # whatever it is, the reference kernels can do it
+            if is_strict() and not isinstance(error, CompileError):
+                raise
+            self._jit.warn(str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}")
+            return None
+        self._programs.append(program)
+        tensors = {t.index: t for node in self._nodes for t in (*node.inputs, *node.outputs) if t is not None}
+        step = Step(self._nodes[first:stop], stop, Look([]))
+        step.program = program
+        inside: dict[int, Array] = {}
+        for output in outputs:
+            tensor = tensors[output.index]
+            step.shapes.append((tensor, output.shape))
+            if output.is_constant or 0 in output.shape:
+                empty = np.empty(output.shape, numpy_dtype(output.type))
+                constant = supposed.constant(output)
+                step.values.append((tensor, empty if constant is None else constant))
+            elif output.index not in crossing:
+                inside[output.index] = np.empty(output.shape, numpy_dtype(output.type))
+                step.values.append((tensor, inside[output.index]))
+        step.boundaries = [(tensors[n], base, size, inside.get(n)) for n, base, size, *_ in boundaries]
+        step.places = [None] * len(step.boundaries)
+        return step
+
+    def _again(self, ctx: PartitionInvokeContext) -> Callable[[], object] | None:
+        """See `DelegateKernel.again`: the steps of the last run, as long as what they were made for stays."""
+        if any(step.values for step in self.steps) or any(tensor.is_variable for tensor in ctx.inputs):
+            return None
+        stages: list[tuple[list[tuple[Array, bytes]], Callable[[], object]]] = []
+        look = self._first
+        for step in self.steps:
+            enter = None if step.program is None else step.program.again(self._jit.num_threads)
+            if enter is None or look is None:
+                return None
+            values = [ctx.value(tensor) for tensor in look.asked]
+            stages.append(([(value, value.tobytes()) for value in values], enter))
+            look = step.after
+
+        def again() -> bool:
+            for looks, enter in stages:
+                for value, before in looks:
+                    if value.tobytes() != before:
+                        return True
+                if enter():
+                    return True
+            return False
+
+        return again if len(stages) > 1 or stages[0][0] else stages[0][1]
+
+    def free(self) -> None:
+        """See `DelegateKernel.free`."""
+        self.again = self._first = None
+        self.steps = []
+        self._programs.clear()
+
+
+def _add(node: NodeInfo, supposed: SupposedNodes, lowered: Lowered) -> bool:
+    """Lower a node, if its shapes are known then: by those of its inputs, or else by what small ones hold."""
+    for offer in (False, True):
+        if not supposed.prepare(node, offer=offer) and not node.op.tells_shapes:
+            continue
+        try:
+            lower(node, lowered)
+        except Refused:
+            continue
+        except Exception:
+            if is_strict():
+                raise
+            continue
+        if not any(tensor.is_dynamic for tensor in node.outputs):
+            return True
+    return False

@@ -1,0 +1,221 @@
+"""Shapes that only the run tells: programs for those that come up, and what is worked out from shapes before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer import Interpreter, PrepareError
+from gossamer.arrays import NDArray
+from gossamer.delegates.jit import late
+from gossamer.delegates.jit.delegate import JitKernel
+from gossamer.delegates.jit.late import LateKernel
+from gossamer.schema import (
+    GatherOptions,
+    PackOptions,
+    ReducerOptions,
+    ReshapeOptions,
+    ShapeOptions,
+    TensorType,
+    TileOptions,
+    UniqueOptions,
+)
+from tests.runtime.graphs import ModelMaker
+
+Array = NDArray[Any]
+INT = TensorType.INT32
+
+
+def tiled() -> bytes:
+    """exp(tile(x, multiples)), with multiples that come in."""
+    make = ModelMaker()
+    x, multiples = make.tensor((2, 3)), make.tensor((2,), INT)
+    y, z = make.tensor((2, 3)), make.tensor((2, 3))
+    make.op("TILE", [x, multiples], [y], TileOptions())
+    make.op("EXP", [y], [z])
+    make.io([x, multiples], [z])
+    return make.model()
+
+
+def late_kernel(interpreter: Interpreter) -> LateKernel:
+    (kernel,) = [one for one in interpreter.delegate_kernels() if isinstance(one, LateKernel)]
+    return kernel
+
+
+def run(interpreter: Interpreter, *values: Array) -> Array:
+    for detail, value in zip(interpreter.get_input_details(), values, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    (output,) = interpreter.get_output_details()
+    result: Array = interpreter.get_tensor(output["index"])
+    return result
+
+
+X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+
+
+def test_a_value_that_decides_shapes_is_what_a_program_is_made_for() -> None:
+    interpreter = Interpreter(model_content=tiled())
+    interpreter.allocate_tensors()
+    kernel = late_kernel(interpreter)
+    exact = Interpreter(model_content=tiled(), experimental_delegates=[])
+    expected = np.exp(X)
+    for multiples in ([1, 2], [3, 1], [1, 2], [3, 1], [2, 2], [1, 2], [1, 2], [1, 2], [3, 1]):
+        for scale in (1, 2):
+            y = run(interpreter, X * scale, np.int32(multiples))
+            np.testing.assert_allclose(y, np.tile(expected**scale, multiples), rtol=1e-6)
+            assert [step.stop for step in kernel.steps] == [2]
+            assert all(step.program is not None for step in kernel.steps)
+    assert kernel._made == 3
+    assert exact is not interpreter
+
+
+def test_what_runs_again_looks_whether_the_value_is_the_same() -> None:
+    interpreter = Interpreter(model_content=tiled())
+    interpreter.allocate_tensors()
+    for _ in range(3):
+        run(interpreter, X, np.int32([2, 1]))
+    assert interpreter._engine.executor.sole is late_kernel(interpreter)
+    y = run(interpreter, X, np.int32([1, 3]))
+    assert y.shape == (2, 9)
+    y = run(interpreter, X, np.int32([0, 3]))
+    assert y.shape == (0, 9)
+    y = run(interpreter, 2 * X, np.int32([2, 1]))
+    np.testing.assert_allclose(y, np.exp(np.tile(2 * X, (2, 1))), rtol=1e-6)
+
+
+def test_data_that_decides_no_shape_makes_no_program() -> None:
+    """Small integers that are added up are values like any other, even beside those that decide shapes."""
+    make = ModelMaker()
+    x, multiples, n = make.tensor((3,), INT), make.tensor((1,), INT), make.tensor((1,), INT)
+    y, z = make.tensor((3,), INT), make.tensor((3,), INT)
+    make.op("TILE", [x, multiples], [y], TileOptions())
+    make.op("ADD", [y, n], [z])
+    make.io([x, multiples, n], [z])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    for number in range(9):
+        z = run(interpreter, np.int32([1, 2, number]), np.int32([2]), np.int32([number]))
+        assert np.array_equal(z, np.tile([1, 2, number], 2) + number)
+    assert late_kernel(interpreter)._made == 1
+
+
+def test_a_size_that_nodes_work_out_ends_a_program() -> None:
+    """reshape(2 * x, (n + 1, -1)): the sum is known when a first program has run, and not computed in NumPy."""
+    make = ModelMaker()
+    x, n = make.tensor((12,)), make.tensor((), INT)
+    one, rest = make.constant(1, np.int32, INT), make.constant(-1, np.int32, INT)
+    rows, shape, double = make.tensor((), INT), make.tensor((2,), INT), make.tensor((12,))
+    y, z = make.tensor((1, 1)), make.tensor((1, 1))
+    make.op("ADD", [n, one], [rows])
+    make.op("PACK", [rows, rest], [shape], PackOptions(values_count=2))
+    make.op("ADD", [x, x], [double])
+    make.op("RESHAPE", [double, shape], [y], ReshapeOptions())
+    make.op("ABS", [y], [z])
+    make.io([x, n], [z])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    x = np.arange(-6, 6, dtype=np.float32)
+    for rows in (2, 3, 4, 2, 3, 4, 4):
+        assert np.array_equal(run(interpreter, x, np.int32(rows - 1)), np.abs(2 * x).reshape(rows, -1))
+    kinds = [type(kernel) for kernel in interpreter.delegate_kernels()]
+    assert kinds == [JitKernel, LateKernel]
+    kernel = late_kernel(interpreter)
+    assert kernel._made == 3
+    assert all(step.program is not None for step in kernel.steps)
+
+
+def test_nodes_behind_data_stay_machine_code() -> None:
+    """Only the values tell how many UNIQUE finds; what comes behind is compiled for each number, once."""
+    make = ModelMaker()
+    x = make.tensor((8,))
+    u, which, y, z = make.tensor((1,)), make.tensor((8,), INT), make.tensor((1,)), make.tensor(())
+    axis = make.constant([0], np.int32, INT)
+    make.op("UNIQUE", [x], [u, which], UniqueOptions(idx_out_type=INT))
+    make.op("EXP", [u], [y])
+    make.op("SUM", [y, axis], [z], ReducerOptions())
+    make.io([x], [z])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    for count in (1, 3, 8, 3, 1, 8):
+        x = (np.arange(8) % count).astype(np.float32)
+        z = run(interpreter, x)
+        np.testing.assert_allclose(z, np.exp(np.arange(count)).sum(), rtol=1e-6)
+        assert [step.program is None for step in late_kernel(interpreter).steps] == [False]
+    assert late_kernel(interpreter)._made == 3
+
+
+def test_sizes_that_never_come_back_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(late, "MOST_IN_VAIN", 5)
+    interpreter = Interpreter(model_content=tiled())
+    interpreter.allocate_tensors()
+    for count in range(1, 12):
+        y = run(interpreter, X, np.int32([count, 1]))
+        np.testing.assert_allclose(y, np.tile(np.exp(X), (count, 1)), rtol=1e-6)
+    assert late_kernel(interpreter)._made == 6
+    assert late_kernel(interpreter).failure is not None
+
+
+def test_an_index_out_of_range_is_told_as_ever() -> None:
+    make = ModelMaker()
+    x, multiples, at = make.tensor((4,)), make.tensor((1,), INT), make.tensor((2,), INT)
+    y, z = make.tensor((4,)), make.tensor((2,))
+    make.op("TILE", [x, multiples], [y], TileOptions())
+    make.op("GATHER", [y, at], [z], GatherOptions())
+    make.io([x, multiples, at], [z])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    x = np.float32([5, 6, 7, 8])
+    for _ in range(3):
+        assert run(interpreter, x, np.int32([2]), np.int32([1, 7])).tolist() == [6, 8]
+        with pytest.raises(RuntimeError, match=r"GATHER"):
+            run(interpreter, x, np.int32([1]), np.int32([1, 7]))
+        with pytest.raises(RuntimeError, match=r"GATHER"):
+            run(interpreter, x, np.int32([2]), np.int32([1, 8]))
+
+
+def test_what_is_wrong_from_the_start_is_told_at_the_start() -> None:
+    make = ModelMaker()
+    x, multiples, y = make.tensor((2, 3)), make.tensor((3,), INT), make.tensor((2, 3))
+    make.op("TILE", [x, multiples], [y], TileOptions())
+    make.io([x, multiples], [y])
+    with pytest.raises(PrepareError, match="TILE"):
+        Interpreter(model_content=make.model()).allocate_tensors()
+
+
+def test_a_resize_behind_which_shapes_are_late() -> None:
+    interpreter = Interpreter(model_content=tiled())
+    for rows in (2, 5, 2, 5):
+        interpreter.resize_tensor_input(0, [rows, 3])
+        interpreter.allocate_tensors()
+        x = np.full((rows, 3), 0.5, np.float32)
+        np.testing.assert_allclose(run(interpreter, x, np.int32([2, 1])), np.exp(np.tile(x, (2, 1))), rtol=1e-6)
+
+
+def test_what_is_worked_out_from_shapes_is_known_before_the_run() -> None:
+    """As TensorFlow writes a dense layer behind a sequence of any length: SHAPE, GATHER, REDUCE_PROD, PACK, RESHAPE."""
+    make = ModelMaker()
+    x = make.tensor((1, 1, 4), shape_signature=(1, -1, 4))
+    shape, front, rows = make.tensor((3,), INT), make.tensor((2,), INT), make.tensor((), INT)
+    axes, zero = make.constant([0, 1], np.int32, INT), make.constant([0], np.int32, INT)
+    width, flat = make.constant(4, np.int32, INT), make.tensor((2,), INT)
+    y, z = make.tensor((1, 4)), make.tensor((1, 4))
+    make.op("SHAPE", [x], [shape], ShapeOptions(out_type=INT))
+    make.op("GATHER", [shape, axes], [front], GatherOptions())
+    make.op("REDUCE_PROD", [front, zero], [rows], ReducerOptions())
+    make.op("PACK", [rows, width], [flat], PackOptions(values_count=2))
+    make.op("RESHAPE", [x, flat], [y], ReshapeOptions())
+    make.op("NEG", [y], [z])
+    make.io([x], [z])
+    interpreter = Interpreter(model_content=make.model())
+    for length in (1, 7, 3, 7):
+        interpreter.resize_tensor_input(0, [1, length, 4])
+        interpreter.allocate_tensors()
+        assert interpreter.get_output_details()[0]["shape"].tolist() == [length, 4]
+        x = np.arange(4 * length, dtype=np.float32).reshape(1, length, 4)
+        assert np.array_equal(run(interpreter, x), -x[0])
+        (kernel,) = interpreter.delegate_kernels()
+        assert isinstance(kernel, JitKernel)
+        assert kernel.program is not None
