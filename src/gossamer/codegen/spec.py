@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -71,7 +72,7 @@ class ArgumentBlock:
             raise CompileError(
                 f"The argument block has {', '.join(self._by_name)}; missing {missing}, not among them {unknown}."
             )
-        return tuple(values[name] for name in self._by_name)
+        return tuple([values[name] for name in self._by_name])
 
     def chosen(self, values: Mapping[str, T]) -> dict[str, T]:
         """Of these values, the arguments of this block."""
@@ -80,6 +81,15 @@ class ArgumentBlock:
     def named(self, words: tuple[T, ...]) -> Mapping[str, T]:
         """The words of a filled block by name, for people and profilers."""
         return dict(zip(self._by_name, words, strict=True))
+
+
+@cache
+def _name(spec: KernelSpec) -> str:
+    ends = "_".join(filter(None, (spec.isa, spec.variant)))
+    name = "_".join(filter(None, spec.parts)) + f"__{ends}"
+    if not _NAME.fullmatch(name):
+        raise CompileError(f"The name of a kernel is lower case, digits and underscores, got {name}.")
+    return name
 
 
 @record(frozen=True)
@@ -119,11 +129,7 @@ class KernelSpec(ABC):
     @property
     def name(self) -> str:
         """``f32_gemm_relu6_14x2__avx512``: key of the archive, test id, row of benchmark and profiler."""
-        ends = "_".join(filter(None, (self.isa, self.variant)))
-        name = "_".join(filter(None, self.parts)) + f"__{ends}"
-        if not _NAME.fullmatch(name):
-            raise CompileError(f"The name of a kernel is lower case, digits and underscores, got {name}.")
-        return name
+        return _name(self)
 
     def general(self) -> Iterator[KernelSpec]:
         """Kernels that may take its place, the most like it first: they take the same arguments and give the same bits.
