@@ -143,10 +143,10 @@ class ProgramBuilder:
     def block(self, words: Iterable[Word]) -> Address:
         """A new argument block, or a table for one."""
         start = len(self._words)
-        for word in words:
+        for at, word in enumerate(words, start):
             if isinstance(word, Address):
-                self._relocations.setdefault(word.base, []).append(len(self._words))
-                word = word.offset
+                base, word = word
+                self._relocations.setdefault(base, []).append(at)
             self._words.append(word)
         return Address(BLOCKS, 8 * start)
 
