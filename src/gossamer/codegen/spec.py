@@ -66,13 +66,21 @@ class ArgumentBlock:
 
     def words(self, **values: T) -> tuple[T, ...]:
         """The values in the order of the layout. Every argument must be there, and nothing else."""
-        if values.keys() != self._by_name.keys():
+        return self.filled(values)
+
+    def filled(self, values: Mapping[str, T]) -> tuple[T, ...]:
+        """The same of values by name."""
+        try:
+            words = tuple([values[name] for name in self._by_name])
+        except KeyError:
+            words = ()
+        if len(words) != len(values) or len(words) != len(self._by_name):
             missing = [name for name in self._by_name if name not in values]
             unknown = [name for name in values if name not in self._by_name]
             raise CompileError(
                 f"The argument block has {', '.join(self._by_name)}; missing {missing}, not among them {unknown}."
             )
-        return tuple([values[name] for name in self._by_name])
+        return words
 
     def chosen(self, values: Mapping[str, T]) -> dict[str, T]:
         """Of these values, the arguments of this block."""

@@ -159,7 +159,7 @@ class Build:
 
     def block(self, layout: ArgumentBlock, /, **arguments: Word) -> Address:
         """An argument block, or a row of a table; equal ones are one."""
-        return self.table(layout.words(**arguments))
+        return self.table(layout.filled(arguments))
 
     def table(self, words: Sequence[Word]) -> Address:
         """Words that a kernel reads."""
@@ -171,7 +171,7 @@ class Build:
 
     def command(self, spec: KernelSpec, /, *, barrier: bool = True, **arguments: Word) -> None:
         """Run a kernel in every run. Without a barrier, the next may begin while threads are still at this one."""
-        name, block = self._use(spec), self.block(spec.arguments, **arguments)
+        name, block = self._use(spec), self.table(spec.arguments.filled(arguments))
         if self._is_known:
             self._builder.pack(name, block, barrier=True)
             self._packing.append((name, block))
@@ -218,7 +218,7 @@ class Build:
                 raise CompileError(f"{spec.name} packs, but {name} is in {word.base}, which is only known in a run.")
         source = arguments.get("source")
         gone = (source, reads) if isinstance(source, Address) and source.base == MODEL and reads else None
-        name, block = self._use(spec), self.block(spec.arguments, **arguments)
+        name, block = self._use(spec), self.table(spec.arguments.filled(arguments))
         self._builder.pack(name, block, reads=gone)
         self._packing.append((name, block))
 
@@ -306,7 +306,7 @@ class Build:
                 return kernels[word.offset]
             if word.base == CONSTANTS:
                 start, value = self.pieces[bisect(starts, word.offset) - 1]
-                return [word.offset - start, crc32(value.reshape(-1).view(np.uint8))]
+                return [word.offset - start, crc32(value.tobytes())]
             return tuple(word)
 
         return crc32(marshal.dumps([(name, meant(block)) for name, block in self._packing], 2))
