@@ -39,24 +39,36 @@ def classes(record, field):  # type: ignore[no-untyped-def]  # of either module
 
 
 OURS = classes(records.record, records.field)
+OFTEN = classes(records.record, records.field)
 THEIRS = classes(dataclasses.dataclass, dataclasses.field)
+for cls in (OFTEN[0], OFTEN[1], OFTEN[3]):
+    for number in range(records.OFTEN):
+        cls(number)
+for _ in range(records.OFTEN):
+    OFTEN[2]()
 
 
+def test_an_initializer_is_written_for_what_is_made_often() -> None:
+    assert all(often.__init__ is not ours.__init__ for often, ours in zip(OFTEN, OURS, strict=True))
+    assert len({ours.__init__ for ours in OURS}) == 1
+
+
+@pytest.mark.parametrize("records_of", [OURS, OFTEN], ids=["new", "often"])
 @pytest.mark.parametrize("number", range(2))
-def test_construction_equality_hash_and_repr(number: int) -> None:
+def test_construction_equality_hash_and_repr(number: int, records_of: tuple[type, ...]) -> None:
     for arguments, named in (((1,), {}), ((1, 5), {}), ((1,), {"tags": ("a",)}), ((), {"x": 3, "note": "!"})):
-        ours, theirs = OURS[number](*arguments, **named), THEIRS[number](*arguments, **named)
+        ours, theirs = records_of[number](*arguments, **named), THEIRS[number](*arguments, **named)
         assert repr(ours).rpartition(".")[2] == repr(theirs).rpartition(".")[2]
         assert vars(ours) == vars(theirs)
-        assert ours == OURS[number](*arguments, **named)
-        assert hash(ours) == hash(OURS[number](*arguments, **named)) == hash(theirs)
-        assert ours != OURS[number](99)
-    assert OURS[number](1, note="a") == OURS[number](1, note="b")
-    assert OURS[0](1) != OURS[1](1)
-    assert OURS[number].__match_args__ == THEIRS[number].__match_args__
+        assert ours == records_of[number](*arguments, **named)
+        assert hash(ours) == hash(records_of[number](*arguments, **named)) == hash(theirs)
+        assert ours != records_of[number](99)
+    assert records_of[number](1, note="a") == records_of[number](1, note="b")
+    assert records_of[0](1) != records_of[1](1)
+    assert records_of[number].__match_args__ == THEIRS[number].__match_args__
 
 
-@pytest.mark.parametrize("of", [OURS, THEIRS], ids=["records", "dataclasses"])
+@pytest.mark.parametrize("of", [OURS, OFTEN, THEIRS], ids=["records", "often", "dataclasses"])
 def test_what_is_refused(of: tuple[type, ...]) -> None:
     point, named, bag, itself = of
     for arguments, values in (((), {}), ((1, 2, (), "", 5), {}), ((1,), {"x": 2}), ((1,), {"z": 2})):
@@ -74,8 +86,9 @@ def test_what_is_refused(of: tuple[type, ...]) -> None:
     assert len({itself(1), itself(1)}) == 2
 
 
-def test_factories_and_replacement() -> None:
-    _, named, bag, _ = OURS
+@pytest.mark.parametrize("of", [OURS, OFTEN], ids=["new", "often"])
+def test_factories_and_replacement(of: tuple[type, ...]) -> None:
+    _, named, bag, _ = of
     first, second = bag(), bag()
     first.items.append(1)
     assert second.items == []

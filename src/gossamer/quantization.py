@@ -7,6 +7,7 @@ rounding): a real multiplier becomes ``multiplier * 2**(shift - 31)`` with a 32-
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -54,15 +55,24 @@ class Quantization:
     details: Table | None = None
     blocks: Blocks | None = None
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """The scale of a per-tensor quantization; 0.0 if there is not exactly one, as `tf.lite` reports it."""
         return float(self.scales[0]) if self.scales.size == 1 else 0.0
 
-    @property
+    @cached_property
     def zero_point(self) -> int:
         """The zero point of a per-tensor quantization; 0 if there is not exactly one."""
         return int(self.zero_points[0]) if self.scales.size == 1 and self.zero_points.size else 0
+
+    @cached_property
+    def extremes(self) -> tuple[float, float, int, int]:
+        """The least and the greatest scale (1 without scales, NaN if one is), the least and the greatest zero point (0
+        without)."""
+        scales, points = self.scales, self.zero_points
+        of_scales = (scales.min(), scales.max()) if scales.size else (1, 1)
+        of_points = (points.min(), points.max()) if points.size else (0, 0)
+        return float(of_scales[0]), float(of_scales[1]), int(of_points[0]), int(of_points[1])
 
     @property
     def per_channel(self) -> bool:

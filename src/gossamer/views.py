@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -133,9 +134,9 @@ class View:
     @property
     def is_dense(self) -> bool:
         """Whether the elements follow each other in memory, whatever dimensions they have."""
-        return all(
-            size == 1 or stride == dense
-            for size, stride, dense in zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
+        dense = dense_strides(self.shape)
+        return self.strides == dense or all(
+            [size == 1 or stride == step for size, stride, step in zip(self.shape, self.strides, dense, strict=True)]
         )
 
     @property
@@ -145,8 +146,9 @@ class View:
 
     def reshape(self, shape: Sequence[int]) -> View | None:
         """The same elements in the same order under another shape; ``None`` if no strides say that."""
-        strides = _reshaped(self.shape, self.strides, tuple(shape))
-        return None if strides is None else View(self.buffer, tuple(shape), strides, self.offset)
+        shape = tuple(shape)
+        strides = _reshaped(self.shape, self.strides, shape)
+        return None if strides is None else View(self.buffer, shape, strides, self.offset)
 
     def permute(self, axes: Sequence[int]) -> View:
         """The dimensions in another order."""
@@ -175,7 +177,8 @@ class View:
         return View(self.buffer, tuple(shape), tuple(strides), self.offset)
 
 
-def dense_strides(shape: Sequence[int]) -> Shape:
+@lru_cache(1024)
+def dense_strides(shape: Shape) -> Shape:
     """Row-major strides in elements."""
     strides = [1] * len(shape)
     for axis in range(len(shape) - 1, 0, -1):

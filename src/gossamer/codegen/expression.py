@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Union, get_args
 
 from gossamer.codegen import elements, fixed_point, floats, ir, quantized
@@ -370,6 +371,7 @@ COMMUTATIVE = frozenset({"add", "mul"})
 """Functions whose arguments may change places without changing a bit."""
 
 
+@cache
 def operand_count(expression: Expression) -> int:
     """1 + the highest operand number. Raises `CompileError` for what is not an expression."""
     if isinstance(expression, int):
@@ -385,6 +387,7 @@ def operand_count(expression: Expression) -> int:
     return max(operand_count(argument) for argument in arguments)
 
 
+@cache
 def name_of(expression: Expression) -> str:
     """The expression in postfix notation, as part of a kernel's name; nothing for operand 0. No two share a name.
 
@@ -402,8 +405,7 @@ def name_of(expression: Expression) -> str:
 
 def type_of(expression: Expression, types: Sequence[str]) -> str:
     """The element type of the result, given those of the operands; of float16, float32. Raises `CompileError`."""
-    operand_count(expression)
-    return _type_of(expression, types)
+    return _type_of(expression, tuple(types))
 
 
 def apply(expression: Expression, f: ir.Function, operands: Sequence[Any], types: Sequence[str] | None = None) -> Value:
@@ -415,7 +417,7 @@ def apply(expression: Expression, f: ir.Function, operands: Sequence[Any], types
     count = operand_count(expression)
     if count > len(operands):
         raise CompileError(f"{expression} needs {count} operands, and here there are {len(operands)}.")
-    of_operands = ["f32"] * len(operands) if types is None else types
+    of_operands = ("f32",) * len(operands) if types is None else tuple(types)
     known: dict[Expression, Value] = {}
 
     def value(part: Expression) -> Any:
@@ -440,7 +442,8 @@ def calls(expression: Expression) -> Iterator[tuple[Any, ...]]:
             yield from calls(argument)
 
 
-def parameters_of(expression: Expression) -> dict[int, quantized.Read]:
+@cache
+def parameters_of(expression: Expression) -> Mapping[int, quantized.Read]:
     """The operands that are parameters, and how they are read.
 
     Raises `CompileError` for one that is something else too.
@@ -474,6 +477,7 @@ def substitute(expression: Expression, operands: Mapping[int, Expression]) -> Ex
     return (function, *(substitute(argument, operands) for argument in arguments))
 
 
+@cache
 def canonical(expression: Expression) -> Expression:
     """The same with the arguments of sums and products in order, so that there is one kernel for both."""
     if isinstance(expression, int):
@@ -546,7 +550,9 @@ def _counts_on(operands: Sequence[Expression], start: int) -> bool:
     return list(operands) == list(range(start, start + len(operands)))
 
 
-def _type_of(expression: Expression, types: Sequence[str]) -> str:
+@cache
+def _type_of(expression: Expression, types: tuple[str, ...]) -> str:
+    operand_count(expression)
     if isinstance(expression, int):
         return elements.element(types[expression]).computed
     of_arguments = _argument_type(expression, types)
@@ -556,7 +562,7 @@ def _type_of(expression: Expression, types: Sequence[str]) -> str:
     return function.result or of_arguments
 
 
-def _argument_type(call: tuple[Any, ...], types: Sequence[str]) -> str:
+def _argument_type(call: tuple[Any, ...], types: tuple[str, ...]) -> str:
     """The type of a function's arguments; of those between which it chooses, if it does."""
     name, *arguments = call
     function = FUNCTIONS[name]

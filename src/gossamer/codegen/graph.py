@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gossamer.codegen.expression import IDENTITY, Expression
-from gossamer.records import field, record, replace
+from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, FixedPoint, Geometry, Requantization, Shape, View
 
@@ -144,15 +144,19 @@ class KernelGraph:
         """The same kernels, which can be changed apart from these; ``instead`` of buffers by id, other ones."""
 
         def views(taken: Sequence[View]) -> list[View]:
-            return [seen(view, instead) for view in taken]
+            return [seen(view, instead) for view in taken] if instead else list(taken)
 
         kernels = [
-            replace(
-                kernel,
-                operands=views(kernel.operands),
-                y=seen(kernel.y, instead),
-                regions=tuple([region.copied(instead) for region in kernel.regions]),
-                also=tuple(views(kernel.also)),
+            Kernel(
+                kernel.kind,
+                views(kernel.operands),
+                seen(kernel.y, instead),
+                kernel.settings,
+                kernel.epilogue,
+                kernel.arity,
+                kernel.origin,
+                tuple([region.copied(instead) for region in kernel.regions]) if kernel.regions else (),
+                tuple(views(kernel.also)) if kernel.also else (),
             )
             for kernel in self.kernels
         ]

@@ -68,7 +68,7 @@ class Layout:
 
 def item_bytes(buffer: Buffer) -> int:
     """Bytes of an element."""
-    return element_bits(buffer.type) // 8
+    return element_bits(buffer.type) >> 3
 
 
 def is_box(view: View) -> bool:
@@ -76,8 +76,11 @@ def is_box(view: View) -> bool:
     shape = view.buffer.shape
     if len(view.shape) != len(shape):
         return False
+    strides = dense_strides(shape)
+    if view.shape == shape and view.strides == strides:
+        return True
     rest = view.offset
-    for size, extent, stride, dense in zip(view.shape, shape, view.strides, dense_strides(shape), strict=True):
+    for size, extent, stride, dense in zip(view.shape, shape, view.strides, strides, strict=True):
         start, rest = divmod(rest, dense)
         # As (1, 1, 56, 3), an (8, 7, 3) image has the same strides.
         if start + size > extent or (size > 1 and stride != dense):
@@ -155,7 +158,7 @@ def _place(buffer: Buffer, border: Border, gap: int) -> Place:
     if border != NO_BORDER:
         shape[1] += border[0] + border[1]
         shape[2] += border[2] + border[3]
-    strides = tuple([stride * size for stride in dense_strides(shape)])
+    strides = tuple([stride * size for stride in dense_strides(tuple(shape))])
     count = size
     for extent in shape:
         count *= extent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -65,13 +66,21 @@ class ArgumentBlock:
 
     def words(self, **values: T) -> tuple[T, ...]:
         """The values in the order of the layout. Every argument must be there, and nothing else."""
-        if values.keys() != self._by_name.keys():
+        return self.filled(values)
+
+    def filled(self, values: Mapping[str, T]) -> tuple[T, ...]:
+        """The same of values by name."""
+        try:
+            words = tuple([values[name] for name in self._by_name])
+        except KeyError:
+            words = ()
+        if len(words) != len(values) or len(words) != len(self._by_name):
             missing = [name for name in self._by_name if name not in values]
             unknown = [name for name in values if name not in self._by_name]
             raise CompileError(
                 f"The argument block has {', '.join(self._by_name)}; missing {missing}, not among them {unknown}."
             )
-        return tuple(values[name] for name in self._by_name)
+        return words
 
     def chosen(self, values: Mapping[str, T]) -> dict[str, T]:
         """Of these values, the arguments of this block."""
@@ -80,6 +89,15 @@ class ArgumentBlock:
     def named(self, words: tuple[T, ...]) -> Mapping[str, T]:
         """The words of a filled block by name, for people and profilers."""
         return dict(zip(self._by_name, words, strict=True))
+
+
+@cache
+def _name(spec: KernelSpec) -> str:
+    ends = "_".join(filter(None, (spec.isa, spec.variant)))
+    name = "_".join(filter(None, spec.parts)) + f"__{ends}"
+    if not _NAME.fullmatch(name):
+        raise CompileError(f"The name of a kernel is lower case, digits and underscores, got {name}.")
+    return name
 
 
 @record(frozen=True)
@@ -119,11 +137,7 @@ class KernelSpec(ABC):
     @property
     def name(self) -> str:
         """``f32_gemm_relu6_14x2__avx512``: key of the archive, test id, row of benchmark and profiler."""
-        ends = "_".join(filter(None, (self.isa, self.variant)))
-        name = "_".join(filter(None, self.parts)) + f"__{ends}"
-        if not _NAME.fullmatch(name):
-            raise CompileError(f"The name of a kernel is lower case, digits and underscores, got {name}.")
-        return name
+        return _name(self)
 
     def general(self) -> Iterator[KernelSpec]:
         """Kernels that may take its place, the most like it first: they take the same arguments and give the same bits.

@@ -189,25 +189,37 @@ def _best_tile(target: Target, columns: int, channels: int, depth: int, a_stride
     vectors = -(-channels // target.lanes())
     # A row at a time, which needs a load for every multiplication, where there are no more rows.
     best = (2.0 * columns * vectors * depth, (1, min(8, vectors)))
-    for mr, nv in proposals(target, "gemm"):
+    for tile, cycles, conflicts in _costs(target, channels, depth, a_stride):
+        mr = tile[0]
         if mr > columns:
             continue
-        tile = mr, min(nv, vectors)
-        cost = _cost(target, tile, columns, channels, depth, a_stride)
+        cost = -(-columns // mr) * cycles * conflicts
         if cost < best[0] - 1e-9:
             best = cost, tile
     return best
 
 
+@cache
+def _costs(target: Target, channels: int, depth: int, a_stride: int) -> tuple[tuple[Tile, float, float], ...]:
+    """Of each tile that is proposed, whatever the number of columns: cycles for all channels, and `_conflicts`."""
+    vectors = -(-channels // target.lanes())
+    tiles = [(mr, min(nv, vectors)) for mr, nv in proposals(target, "gemm")]
+    return tuple([(tile, _panels(target, tile, channels, depth), _conflicts(tile[0], a_stride)) for tile in tiles])
+
+
 def _cost(target: Target, tile: Tile, columns: int, channels: int, depth: int, a_stride: int) -> float:
+    return -(-columns // tile[0]) * _panels(target, tile, channels, depth) * _conflicts(tile[0], a_stride)
+
+
+def _panels(target: Target, tile: Tile, channels: int, depth: int) -> float:
+    """Cycles of a tile for all channels."""
     mr, nv = tile
     vectors = -(-channels // target.lanes())
     _, half = last_vector(target, channels - (vectors - 1) * target.lanes())
     whole, rest = divmod(vectors, nv)
     if half and not rest:
         whole, rest = whole - 1, nv
-    cycles = whole * _cycles(mr, nv, depth) + (_cycles(mr, rest, depth, half) if rest else 0)
-    return -(-columns // mr) * cycles * _conflicts(mr, a_stride)
+    return whole * _cycles(mr, nv, depth) + (_cycles(mr, rest, depth, half) if rest else 0)
 
 
 def _cycles(mr: int, nv: int, depth: int, half: bool = False) -> float:

@@ -56,12 +56,10 @@ def is_grid(tensor: TensorInfo) -> bool:
 
     XNNPACK takes no others, and formulas of machine code need not be right for them.
     """
-    scales, points = tensor.quantization.scales, tensor.quantization.zero_points
     least, greatest = ZERO_POINTS[tensor.type]
-    if scales.size == points.size == 1:  # NumPy is slow with few numbers
-        return LEAST_SCALE <= scales.item() <= GREATEST_SCALE and least <= points.item() <= greatest
-    fits = ((scales >= LEAST_SCALE) & (scales <= GREATEST_SCALE)).all()
-    return bool(fits and ((points >= least) & (points <= greatest)).all())
+    least_scale, greatest_scale, least_point, greatest_point = tensor.quantization.extremes
+    scales = least_scale >= LEAST_SCALE and greatest_scale <= GREATEST_SCALE
+    return scales and least <= least_point and greatest_point <= greatest
 
 
 class Lowering(Context, ABC):

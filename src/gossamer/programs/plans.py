@@ -13,12 +13,12 @@ def plain(plan: ProgramPlan) -> tuple[Any, ...]:
     """A plan as plain values."""
     relocations = {base: at.tobytes() for base, at in plan.relocations.items()}
     tables = (plan.words, plan.packing, plan.packed, plan.commands)
-    return (plan.kernels, dict(plan.sizes), relocations, *(table.tobytes() for table in tables))
+    return (plan.kernels, dict(plan.sizes), plan.packs, relocations, *(table.tobytes() for table in tables))
 
 
 def plan_of(values: tuple[Any, ...]) -> ProgramPlan:
     """The plan that `plain` took apart."""
-    kernels, sizes, relocations, *tables = values
+    kernels, sizes, packs, relocations, *tables = values
     words, packing, packed, commands = (np.frombuffer(table, np.int64) for table in tables)
     return ProgramPlan(
         tuple(kernels),
@@ -28,4 +28,5 @@ def plan_of(values: tuple[Any, ...]) -> ProgramPlan:
         packed.reshape(-1, 2),
         commands.reshape(-1, 3),
         sizes,
+        packs,
     )

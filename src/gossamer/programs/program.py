@@ -110,6 +110,9 @@ class ProgramPlan:
     sizes: Mapping[str, int]
     """Bytes of each memory that the program owns; of ``scratch``, for one thread."""
 
+    packs: int = 0
+    """A checksum of what packing does. Plans with the same one fill ``weights`` alike from the same model."""
+
     @property
     def bases(self) -> tuple[str, ...]:
         """What must be bound before a run, beyond what the program owns."""
@@ -140,16 +143,21 @@ class ProgramBuilder:
     def block(self, words: Iterable[Word]) -> Address:
         """A new argument block, or a table for one."""
         start = len(self._words)
-        for word in words:
+        for at, word in enumerate(words, start):
             if isinstance(word, Address):
-                self._relocations.setdefault(word.base, []).append(len(self._words))
-                word = word.offset
+                base, word = word
+                self._relocations.setdefault(base, []).append(at)
             self._words.append(word)
         return Address(BLOCKS, 8 * start)
 
     def command(self, kernel: str, block: Address, *, barrier: bool = True) -> None:
         """Run a kernel. Without a barrier, the next may begin in one thread while this still runs in another."""
         self._commands.append(self._command(kernel, block, barrier))
+
+    @property
+    def kernels(self) -> Iterable[str]:
+        """Those that are called, by number."""
+        return self._kernels
 
     @property
     def next_command(self) -> int:
@@ -207,8 +215,8 @@ class ProgramBuilder:
         for places, size in zip(self._relocations.values(), relocations, strict=True):
             del places[size:]
 
-    def plan(self, **sizes: int) -> ProgramPlan:
-        """The plan, of a program that owns memories of these sizes in bytes."""
+    def plan(self, packs: int = 0, **sizes: int) -> ProgramPlan:
+        """The plan, of a program that owns memories of these sizes in bytes; ``packs`` as there."""
         words = np.array(self._words, np.int64)
         relocations = {base: np.array(at, np.int64) for base, at in self._relocations.items()}
         known = {**sizes, KERNELS: len(self._kernels) - 1, BLOCKS: 8 * len(words)}
@@ -219,7 +227,7 @@ class ProgramBuilder:
             raise CompileError(f"The scratch memory of a thread has {sizes[SCRATCH]} bytes, not a multiple of 64.")
         packing, commands = (np.array(table, np.int64).reshape(-1, 3) for table in (self._packing, self._commands))
         packed = np.array(self._packed, np.int64).reshape(-1, 2)
-        return ProgramPlan(tuple(self._kernels), words, relocations, packing, packed, commands, sizes)
+        return ProgramPlan(tuple(self._kernels), words, relocations, packing, packed, commands, sizes, packs)
 
     def _command(self, kernel: str, block: Address, barrier: bool) -> tuple[int, int, int]:
         if block.base != BLOCKS:

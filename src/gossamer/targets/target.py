@@ -34,6 +34,9 @@ class Target:
     tiles: bool = False
     """Whether there are registers of tiles of bytes (AMX). Only kernels that compute with those are made for it."""
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # no other has it; a target is a key of many tables
+
     @property
     def plain(self) -> Target:
         """The target that it extends, directly or not; itself if it extends none."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import marshal
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from itertools import chain
 from math import prod
 from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
 
 import numpy as np
 
@@ -113,6 +116,7 @@ class Build:
         self._held = 0
         """Bytes of passing memory that lie between the parts of a kernel of the graph."""
         self._blocks: dict[tuple[Word, ...], Address] = {}
+        self._packing: list[tuple[str, Address]] = []
         self._kept: dict[bytes, Address] = {}
         self._node: Kernel | None = None
         self._called: list[str] = []
@@ -155,7 +159,7 @@ class Build:
 
     def block(self, layout: ArgumentBlock, /, **arguments: Word) -> Address:
         """An argument block, or a row of a table; equal ones are one."""
-        return self.table(layout.words(**arguments))
+        return self.table(layout.filled(arguments))
 
     def table(self, words: Sequence[Word]) -> Address:
         """Words that a kernel reads."""
@@ -167,12 +171,13 @@ class Build:
 
     def command(self, spec: KernelSpec, /, *, barrier: bool = True, **arguments: Word) -> None:
         """Run a kernel in every run. Without a barrier, the next may begin while threads are still at this one."""
+        name, block = self._use(spec), self.table(spec.arguments.filled(arguments))
         if self._is_known:
-            self._builder.pack(self._use(spec), self.block(spec.arguments, **arguments), barrier=True)
+            self._builder.pack(name, block, barrier=True)
+            self._packing.append((name, block))
             self._called.clear()
             return
-        name = self._use(spec)
-        self._builder.command(name, self.block(spec.arguments, **arguments), barrier=barrier)
+        self._builder.command(name, block, barrier=barrier)
         if self._node is not None:
             self.steps.append(Step(name, tuple(dict.fromkeys(self._called)), self._node))
         self._called.clear()
@@ -213,7 +218,9 @@ class Build:
                 raise CompileError(f"{spec.name} packs, but {name} is in {word.base}, which is only known in a run.")
         source = arguments.get("source")
         gone = (source, reads) if isinstance(source, Address) and source.base == MODEL and reads else None
-        self._builder.pack(self._use(spec), self.block(spec.arguments, **arguments), reads=gone)
+        name, block = self._use(spec), self.table(spec.arguments.filled(arguments))
+        self._builder.pack(name, block, reads=gone)
+        self._packing.append((name, block))
 
     def packed(self, key: Any) -> Address | None:
         """What has been packed under this key."""
@@ -282,7 +289,27 @@ class Build:
             sizes[SCRATCH] = self._scratch
         if self._may_fault:
             sizes[FAULT] = 8
-        return self._builder.plan(**sizes)
+        return self._builder.plan(self._checksum_of_packing(), **sizes)
+
+    def _checksum_of_packing(self) -> int:
+        """Of the kernels that fill ``weights`` and all that they read, less the model: see `ProgramPlan.packs`."""
+        tables = {address.offset: words for words, address in self._blocks.items()}
+        starts = [offset for offset, _ in self.pieces]
+        kernels = tuple(self._builder.kernels)
+
+        def meant(word: Word) -> Any:
+            if not isinstance(word, Address):
+                return word
+            if word.base == BLOCKS:
+                return [meant(inner) for inner in tables[word.offset]]
+            if word.base == KERNELS:
+                return kernels[word.offset]
+            if word.base == CONSTANTS:
+                start, value = self.pieces[bisect(starts, word.offset) - 1]
+                return [word.offset - start, crc32(value.tobytes())]
+            return tuple(word)
+
+        return crc32(marshal.dumps([(name, meant(block)) for name, block in self._packing], 2))
 
     def region(self, graph: KernelGraph) -> None:
         """The commands of a graph, or of a part of it."""
@@ -336,7 +363,7 @@ class Build:
 
     def _mark(self) -> tuple[Any, ...]:
         """Where things stand, for `_reset`."""
-        grown = (*self._dictionaries(), self.steps, self.pieces)
+        grown = (*self._dictionaries(), self.steps, self.pieces, self._packing)
         numbers = (self.constant_bytes, self._weights, self._scratch, self._passing, self._held, self._may_fault)
         return self._builder.mark(), [len(one) for one in grown], numbers
 
@@ -347,11 +374,11 @@ class Build:
         """Forget what has come since."""
         of_builder, sizes, numbers = mark
         self._builder.reset(of_builder)
-        *of_dictionaries, steps, pieces = sizes
+        *of_dictionaries, steps, pieces, packing = sizes
         for one, size in zip(self._dictionaries(), of_dictionaries, strict=True):
             while len(one) > size:
                 one.popitem()
-        del self.steps[steps:], self.pieces[pieces:]
+        del self.steps[steps:], self.pieces[pieces:], self._packing[packing:]
         self.constant_bytes, self._weights, self._scratch, self._passing, self._held, self._may_fault = numbers
         self._called.clear()
 

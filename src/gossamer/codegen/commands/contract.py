@@ -297,6 +297,12 @@ class Contraction(Tiled):
         self.b_image = packed_matrix if weights.image else 0
         self.packed_bytes = _rounded_up(packed_matrix * (self.images if weights.image else 1), _ALIGNMENT)
 
+    def elsewhere(self, a: Pixels, c: Pixels, residual: Pixels | None, weights: Matrix) -> Contraction:
+        """The same product of what begins elsewhere."""
+        other = object.__new__(Contraction)
+        vars(other).update(vars(self), a=a, c=c, residual=residual, weights=weights)
+        return other
+
     def _settle(self, choice: tuple[Tile, bool]) -> None:
         (mr, self.nv), self._may_stream = choice
         self.panels = panels_of(self.weights.channels, self.nv, self.build.target.lanes())

@@ -26,13 +26,13 @@ def commands(node: Kernel, build: Build) -> None:
     """Two commands, one that packs the second matrices and one that multiplies, for a batch evenly apart."""
     bias = node.operands[2]
     residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
-    multiply(
-        [
-            Contraction(build, node.epilogue, *batch, build.address(bias), [0])
-            for batch in batches(node, build, residual)
-        ],
-        build,
-    )
+    products: list[Contraction] = []
+    for shape, a, c, r, weights in batches(node, build, residual):
+        if products:
+            products.append(products[0].elsewhere(a, c, r, weights))
+        else:
+            products.append(Contraction(build, node.epilogue, shape, a, c, r, weights, build.address(bias), [0]))
+    multiply(products, build)
 
 
 def batches(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
-from zlib import crc32
 
 import numpy as np
 
@@ -241,14 +240,10 @@ class JitDelegate(Delegate):
         memory = host.Memory(max(len(constants), 1))
         memory.view()[: len(constants)] = constants
         model = _address(of.source)
-        key = (
-            of.fingerprint or (model, len(of.source or b"")),
-            of.node_numbers,
-            self.target,
-            crc32(plan.words.tobytes()),
-        )
-        # Interpreters of one model share its packed weights. Those that map the file again look whether they would be
-        # the same: it may have been edited since.
+        file = (model, len(of.source or b"")) if of.dependencies is None else of.dependencies.key
+        key = (file, self.target, plan.packs, plan.sizes.get(WEIGHTS))
+        # Interpreters of one model share its packed weights, and so do programs for several shapes. Those that map the
+        # file again look whether they would be the same: it may have been edited since.
         weights = _weights.get(key)
         is_packed = weights is not None and _address(_sources[weights]) == model
         shared = {CONSTANTS: memory, **arena.of(plan)}
