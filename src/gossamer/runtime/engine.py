@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -161,7 +162,7 @@ class Engine:
             subgraph = subgraphs[index]
             try:
                 subgraph.delegation.apply(delegate)
-                if delegate.late is not None and subgraph.has_dynamic_tensors:
+                if delegate.late is not None and _comes_late(subgraph):
                     subgraph.delegation.apply(delegate.late)
             except DelegateError as error:
                 # What the graph is to blame for, whoever runs it, allocate_tensors and invoke will say; other shapes
@@ -236,6 +237,14 @@ def _default_delegate(num_threads: int) -> Delegate | None:
     """Found by name, and only when a first model is allocated: the runtime knows no delegate."""
     made: Delegate | None = import_module("gossamer.delegates.jit").default_delegate(num_threads)
     return made
+
+
+def _comes_late(subgraph: Subgraph) -> bool:
+    """Whether nodes are left, and among them one that leaves a shape to its value."""
+    left = any(node.delegate is None for node in subgraph.planned_nodes)
+    with suppress(PrepareError):  # which allocate_tensors will say
+        return left and subgraph.dynamic_tensor() is not None
+    return False
 
 
 def _release(subgraphs: list[Subgraph]) -> None:

@@ -435,18 +435,18 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
 
     def run(self) -> None:
         """Call the kernel and store what it returns."""
+        shapes = [tensor.shape for tensor in self.tensors_out]
         for position, (tensor, value) in enumerate(zip(self.tensors_out, self.results(), strict=True)):
             if value is None or tensor.is_constant or tensor.index < 0:
                 continue  # written once, or computed by prepare, or left out
             if value is tensor.cached and not tensor.is_dynamic:
                 tensor.data_is_stale = False
                 continue  # written where it is wanted
-            before = tensor.shape
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
                 self.fail(f"output {position} {error}")
-            if tensor.is_dynamic and tensor.shape != before:
+            if tensor.is_dynamic and tensor.shape != shapes[position]:
                 self.owner.resized = True
 
 

@@ -75,6 +75,8 @@ class Subgraph(RunningGraph):
         self.taps = taps or Taps()
         self.shared_arena = shared_arena
         self._propagated = False
+        self._known: set[int] = set()
+        """Nodes whose shapes are all known, of those that have been asked for."""
         self.delegation = Delegation(
             self,
             control_edges=control_edges,
@@ -229,8 +231,8 @@ class Subgraph(RunningGraph):
             return
         with self._alone():
             self._preparer.begin()
-            for _ in self._preparer.prepare(self._known_nodes()):
-                pass
+            self._known.clear()
+            self._propagate()
         self._propagated = True
 
     def settle(self, node: Node, index: int, shape: Shape) -> None:
@@ -240,17 +242,24 @@ class Subgraph(RunningGraph):
         self.tensors[index].settle(shape)
         if self._dynamic(node.outputs) is None:
             with suppress(PrepareError):  # which comes again when tensors are allocated
-                first = self.execution_plan.index(node.index) + 1
-                for _ in self._preparer.prepare(self._known_nodes(first), first):
-                    pass
+                self._known.add(node.index)
+                self._propagate()
 
-    def _known_nodes(self, first: int = 0) -> Iterator[Node]:
-        # A node without a kernel has the shapes of the file, unless these are open.
-        for node in self.planned_nodes[first:]:
-            if node.has_kernel:
-                yield node
-            elif self._dynamic(node.outputs) is not None:
-                return
+    def _propagate(self) -> None:
+        # Past nodes whose shapes are left to their values, for those that do not depend on them. A node without a
+        # kernel has the shapes of the file, unless these are open.
+        late: set[int] = set()
+        for position, node in enumerate(self.planned_nodes):
+            if node.index in self._known:
+                continue
+            if late.isdisjoint(node.inputs):
+                if node.has_kernel:
+                    for _ in self._preparer.prepare((node,), position):
+                        pass
+                if self._dynamic(node.outputs) is None:
+                    self._known.add(node.index)
+                    continue
+            late.update(index for index in node.outputs if index >= 0)
 
     def dynamic_tensor(self) -> int | None:
         """See `RunningGraph.dynamic_tensor`."""

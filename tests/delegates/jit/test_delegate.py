@@ -235,7 +235,7 @@ def test_claims_and_refusals_are_there_to_see() -> None:
     np.testing.assert_array_equal(outputs(interpreter, X), Y)
 
 
-def test_shapes_that_depend_on_values_stay_on_the_reference() -> None:
+def test_shapes_that_depend_on_values_are_late() -> None:
     make = ModelMaker()
     x, y = make.tensor((4,), name="x"), make.tensor((4,), name="y")
     shape, a = make.tensor((1,), INT32, name="shape"), make.tensor((4,), name="a")
@@ -244,9 +244,10 @@ def test_shapes_that_depend_on_values_stay_on_the_reference() -> None:
     make.io([x, shape], [y])
     interpreter = Interpreter(model_content=make.model())
     interpreter.allocate_tensors()
-    (claims,) = interpreter.delegate_claims()
+    claims, late = interpreter.delegate_claims()
     assert [subset.nodes for subset in claims.partitions] == [(0,)]
     assert claims.refusals == {1: 'the shape of "y" is only known when the model runs'}
+    assert [subset.nodes for subset in late.partitions] == [(1,)]
     interpreter.set_tensor(x, np.array([1, -2, 3, -4], np.float32))
     interpreter.set_tensor(shape, np.array([4], np.int32))
     interpreter.invoke()

@@ -143,13 +143,6 @@ class JitDelegate(Delegate):
         self._parts: WeakKeyDictionary[Any, Parts] = WeakKeyDictionary()
         self._drafts: WeakKeyDictionary[Partition, Draft] = WeakKeyDictionary()
 
-    @property
-    def late(self) -> Delegate:  # type: ignore[override]  # made when somebody asks
-        """Takes what comes after a shape that is only known when the model runs."""
-        from gossamer.delegates.jit.late import LateDelegate
-
-        return LateDelegate(self)
-
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
         fingerprint = node.fingerprint
@@ -160,11 +153,10 @@ class JitDelegate(Delegate):
 
             node.propagate_shapes()
             self._calls = self._calls or Calls()
-            known.refusals[node.node_index] = (
-                self._parts.setdefault(node.graph, Parts(self._calls)).refusal(node)
-                if node.is_prepared
-                else "it comes after a shape that is only known when the model runs"
-            )
+            refusal = self._parts.setdefault(node.graph, Parts(self._calls)).refusal(node)
+            if refusal is None and not node.is_prepared:
+                refusal = "it comes after a shape that is only known when the model runs"
+            known.refusals[node.node_index] = refusal
         elif self._parts:
             self._parts.pop(node.graph, None)  # of other shapes
         return known.refusals[node.node_index] or True

@@ -57,7 +57,7 @@ class Parts:
         self._parts: dict[int, Part] = {}
         self._values: dict[int, View] = {}
         self._last = -1
-        self._is_open = False
+        self._late: set[int] = set()
 
     def lower(self, node: NodeInfo) -> None:
         """Add a node. One that does not come after the last begins anew, for shapes may be others. Raises `Refused`."""
@@ -75,8 +75,10 @@ class Parts:
             lower(node, lowered)
         finally:
             # Behind a shape that only the run tells, nodes are not prepared: they are lowered again when they are.
-            self._is_open |= any(tensor.is_dynamic for tensor in operands)
-        if self._is_open or not node.is_prepared:
+            is_late = any(tensor.is_dynamic or tensor.index in self._late for tensor in operands)
+            if is_late:
+                self._late.update(tensor.index for tensor in written)
+        if is_late or not node.is_prepared:
             return
         results = {tensor.index: lowered.values[tensor.index] for tensor in written if tensor.index in lowered.values}
         shapes = {tensor.index: tensor.shape for tensor in written if not tensor.is_constant}
