@@ -58,7 +58,7 @@ def is_grid(tensor: TensorInfo) -> bool:
     """
     least, greatest = ZERO_POINTS[tensor.type]
     least_scale, greatest_scale, least_point, greatest_point = tensor.quantization.extremes
-    scales = LEAST_SCALE <= least_scale and greatest_scale <= GREATEST_SCALE
+    scales = least_scale >= LEAST_SCALE and greatest_scale <= GREATEST_SCALE
     return scales and least <= least_point and greatest_point <= greatest
 
 
