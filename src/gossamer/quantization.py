@@ -7,7 +7,7 @@ rounding): a real multiplier becomes ``multiplier * 2**(shift - 31)`` with a 32-
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -150,8 +150,13 @@ def checked_log2(scale: float) -> int | None:
 
 
 def quantize_multipliers(reals: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """`quantize_multiplier` of every element, in order: two int64 arrays [n]."""
-    values = np.asarray(reals, np.float64).reshape(-1)
+    """`quantize_multiplier` of every element, in order: two int64 arrays [n], which are not to be changed."""
+    return _quantize_multipliers(np.asarray(reals, np.float64).tobytes())
+
+
+@lru_cache(256)  # a model asks for the same ones with every new shape
+def _quantize_multipliers(reals: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    values = np.frombuffer(reals, np.float64)
     mantissa, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
     significand = np.copysign(np.floor(np.abs(mantissa) * (1 << 31) + 0.5), mantissa).astype(np.int64)
     shift = exponent.astype(np.int64)
@@ -160,7 +165,7 @@ def quantize_multipliers(reals: ArrayLike) -> tuple[NDArray[np.int64], NDArray[n
     shift[whole] += 1
     flushed = (shift < -31) | (significand == 0)
     significand[flushed] = shift[flushed] = 0
-    return significand, shift
+    return _frozen(significand, np.int64), _frozen(shift, np.int64)
 
 
 def high_mul(a: ArrayLike, b: ArrayLike, bits: int = 32) -> NDArray[np.int64]:
@@ -233,6 +238,7 @@ def dequantize(q: Int, quantization: Quantization) -> NDArray[np.float32]:
     return scaled
 
 
+@cache
 def integer_range(tensor_type: int) -> tuple[int, int]:
     """Least and greatest value of an integer type, in memory (int4: -8, 7)."""
     from gossamer.dtypes import element_bits
@@ -270,17 +276,22 @@ def quantized_activation_range(activation: int, tensor_type: int, quantization: 
 
     Raises `ValueError` when a bound is out of int32 at this scale.
     """
+    return _activation_range(activation, tensor_type, quantization.scale, quantization.zero_point)
+
+
+@lru_cache(1024)
+def _activation_range(activation: int, tensor_type: int, scale: float, zero_point: int) -> tuple[int, int]:
     low, high = integer_range(tensor_type)
     real_low, real_high = activation_range(activation)
     for real in (real_low, real_high):
         if math.isinf(real):
             continue
         with np.errstate(all="ignore"):
-            level = float(round_half_away(np.float32(real) / np.float32(quantization.scale)))
+            level = float(round_half_away(np.float32(real) / np.float32(scale)))
         if not INT32_MIN <= level <= INT32_MAX:
-            raise ValueError(f"activation bound {real} does not fit int32 at scale {quantization.scale}")
+            raise ValueError(f"activation bound {real} does not fit int32 at scale {scale}")
         if real == real_low:
-            low = max(low, quantization.zero_point + int(level))
+            low = max(low, zero_point + int(level))
         else:
-            high = min(high, quantization.zero_point + int(level))
+            high = min(high, zero_point + int(level))
     return low, high

@@ -136,7 +136,7 @@ class View:
         """Whether the elements follow each other in memory, whatever dimensions they have."""
         dense = dense_strides(self.shape)
         return self.strides == dense or all(
-            [size == 1 or stride == step for size, stride, step in zip(self.shape, self.strides, dense, strict=True)]
+            size == 1 or stride == step for size, stride, step in zip(self.shape, self.strides, dense, strict=True)
         )
 
     @property

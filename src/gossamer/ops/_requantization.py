@@ -14,6 +14,7 @@ zero_point)``, in float32.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -125,8 +126,13 @@ def of_sums(graph: Lowering, low: int, high: int, x: int = 0) -> Requantization:
 
 def xnnpack_limits(output: TensorInfo, activation: int) -> tuple[int, int]:
     """The levels that a fused activation clamps an output to, as XNNPACK rounds them."""
-    scale, zero = np.float32(output.quantization.scale), np.float32(output.quantization.zero_point)
-    least, greatest = integer_range(output.type)
+    return _xnnpack_limits(output.quantization.scale, output.quantization.zero_point, output.type, activation)
+
+
+@lru_cache(1024)
+def _xnnpack_limits(of_scale: float, of_zero: int, type: TensorType, activation: int) -> tuple[int, int]:
+    scale, zero = np.float32(of_scale), np.float32(of_zero)
+    least, greatest = integer_range(type)
     low, high = (
         bound if math.isinf(real) else int(np.rint(np.clip(np.float32(real) / scale + zero, least, greatest)))
         for real, bound in zip(activation_range(activation), (least, greatest), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -52,6 +53,10 @@ _warned: set[str] = set()
 
 MOST_KEPT = 64 << 20
 """Bytes of the programs that a kernel keeps for shapes of its inputs, those of the last one apart."""
+
+MOST_PLANS = 64
+"""For so many shapes it keeps plans, from which programs are quickly made: in memory the last ones, in files the first,
+as more would take the place of what is kept of other models."""
 
 _weights: WeakValueDictionary[Any, host.Memory] = WeakValueDictionary()
 """Packed weights, as long as a program holds them."""
@@ -288,6 +293,7 @@ class JitKernel(DelegateKernel):
         self._bound: list[NDArray[np.uint8] | None] = []
         self._prepared: dict[Any, Prepared] = {}
         self._arena = Arena()
+        self._planned: deque[tuple[Known, Any]] = deque()
         self._states: list[NDArray[Any]] = []
         """What operators keep from one run to the next. Each `prepare` begins with another one."""
 
@@ -379,14 +385,19 @@ class JitKernel(DelegateKernel):
         self._states = [one.state for one in boundaries if one.state is not None]
         # Kept is what would be made again: not outputs that are constants, nor what operators keep themselves.
         if not self._states and not any(tensor.is_constant for tensor in ctx.outputs):
-            known = self._delegate.known(ctx)
-            known.programs[key_of(ctx)] = {
+            known, key = self._delegate.known(ctx), key_of(ctx)
+            known.programs[key] = {
                 "plan": plans.plain(self._built.plan),
                 "constants": constants,
                 "boundaries": [tuple(boundary[:3]) for boundary in boundaries],
                 "shapes": [tensor.shape for tensor in ctx.outputs],
             }
-            known.save(ctx.dependencies)
+            self._planned.append((known, key))
+            if len(self._planned) <= MOST_PLANS:
+                known.save(ctx.dependencies)
+            else:
+                oldest, key = self._planned.popleft()
+                oldest.programs.pop(key, None)
             self.is_known = ctx.fingerprint is not None
         plan, self._built = self._built.plan, None  # which is large, and can be made again
         program = self._start(ctx, plan, constants, boundaries)
