@@ -399,16 +399,23 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             return made or self.op.reference_function
         return node.evaluated[1] or self.op.reference_function
 
+    def again(self) -> bool | None:
+        """`run` once more, where nothing has been prepared since; a truth if an input must be fetched before."""
+        for _, tensor in self.fed:
+            if tensor.data_is_stale:
+                return True
+        self.run()
+        return None
+
     def run(self) -> None:
-        """Call the kernel and store what it returns."""
+        """Call the kernel and store what it returns. Whoever calls this has told NumPy to be silent."""
         kernel = self.kernel
         if kernel is None:
             self.fail("has no kernel")
         if self.node.objection:
             raise InvokeError(self.node.objection)
         try:
-            with np.errstate(all="ignore"):
-                results = kernel(self)
+            results = kernel(self)
         except GossamerError:
             raise
         except TRIPPED as error:
@@ -416,7 +423,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         finally:
             for callee in self._callees.values():
                 callee.release()
-        if not isinstance(results, tuple | list):
+        if not isinstance(results, (tuple, list)):  # a union would be made anew each time
             results = (results,)
         if len(results) != len(self.tensors_out):
             self.fail(f"kernel returned {len(results)} arrays for {len(self.tensors_out)} outputs")
