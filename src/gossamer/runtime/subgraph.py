@@ -459,8 +459,8 @@ class Subgraph(RunningGraph):
 
     def _settle(self) -> None:
         nodes = self.planned_nodes
-        if nodes and self.has_dynamic_tensors:
-            return
+        if any(self._dynamic(node.outputs) is not None for node in nodes[:-1]):
+            return  # nodes after these are prepared in every run
         kernels = {made.node.index: made.kernel for made in self.delegation.partitions}
         steps: list[tuple[int, Repeatable | None]] = [
             (position, kernels.get(node.index, self._contexts[node.index]) if self._is_alone(node) else None)

@@ -323,9 +323,7 @@ class Tensor:
         self.data_is_stale = False
         if self.type == TensorType.STRING:
             items = string_items(value)
-            self.objects = np.empty(len(items), object)
-            self.objects[:] = items
-            self.objects = self.objects.reshape(value.shape)
+            self.objects = np.fromiter(items, object, len(items)).reshape(value.shape)
             self.bytes = string_bytes(items)
         elif self.has_objects:
             self.objects = value.astype(object)
