@@ -7,11 +7,15 @@ in registers of 64. With the 16 factors written down 32 times, rows have 512. Wh
 the cache: those of 144 bytes become 576, not 1008, and take three quarters of the time.
 
 Measured on Zen 4, one thread: [1, 56, 56, 16] takes 3 us instead of 26, [1, 112, 112, 32] 21 instead of 102.
+
+What is repeated as a whole, but lies in short rows, as the heads of keys and values that queries share, is gathered
+once, and then copied in long rows: 32 heads of [64, 4] out of [64, 4, 4] take 1.3 us instead of 5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import COPY, MAP, Kernel, KernelGraph
@@ -39,8 +43,11 @@ def run(graph: KernelGraph) -> None:
         id(view.buffer) for kernel in graph.kernels for view in kernel.operands[:1] if needs_border(kernel, view.buffer)
     }
     for kernel in graph.kernels:
-        if kernel.kind == MAP and not any(id(view.buffer) in bordered for view in (kernel.y, *kernel.operands)):
-            kernels += _lengthened(kernel)
+        if not any(id(view.buffer) in bordered for view in (kernel.y, *kernel.operands)):
+            if kernel.kind == MAP:
+                kernels += _lengthened(kernel)
+            elif kernel.kind == COPY:
+                kernels += _gathered(kernel)
         kernels.append(kernel)
     graph.kernels = kernels
 
@@ -90,6 +97,24 @@ def _lengthened(kernel: Kernel) -> Sequence[Kernel]:
         return ()
     kernel.operands, kernel.y = operands, written
     return copies
+
+
+def _gathered(kernel: Kernel) -> Sequence[Kernel]:
+    """Give a copy that repeats one operand in long rows; the copy that this takes."""
+    (view,) = kernel.operands
+    repeated = [axis for axis, size in enumerate(view.shape) if size > 1 and not view.strides[axis]]
+    if not repeated or view.size < LEAST:
+        return ()
+    behind = prod(view.shape[repeated[-1] + 1 :])
+    row = next(
+        (prod(view.shape[axis:]) for axis in range(repeated[-1] + 1, len(view.shape)) if _is_dense(view, axis)), 1
+    )
+    if row * element_bits(view.type) >= 8 * LINE or behind * element_bits(view.type) < 8 * ROW:
+        return ()
+    shape = tuple([1 if axis in repeated else size for axis, size in enumerate(view.shape)])
+    once = Buffer(shape, view.type).view()
+    kernel.operands = [once.broadcast(view.shape)]
+    return [Kernel(COPY, [View(view.buffer, shape, view.strides, view.offset)], once, origin=kernel.origin)]
 
 
 def _is_dense(view: View, axis: int) -> bool:
