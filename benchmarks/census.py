@@ -7,7 +7,7 @@
 
 CORPUS is the folder of ``run_corpus.py``; of its half ``open``, the cases that LiteRT runs are taken, with the inputs
 and shapes of their first step. Both engines, with one thread and their default delegates, take turns in bursts of
-``invoke``; a time is the median of the bursts, in microseconds. Cases that an engine refuses, or that kill it, are left
+``invoke``; a time is the median of the bursts, in microseconds of CPU time. Cases that an engine refuses, or that kill it, are left
 out and counted.
 
 Prints how the ratios (LiteRT's time / ours) are distributed, and the worst with what our machine code leaves to NumPy
@@ -81,11 +81,11 @@ def left_to_numpy(interpreter: Any) -> list[str]:
 
 
 def burst(call: Callable[[], object], count: int) -> float:
-    """Microseconds of a call."""
-    start = time.perf_counter()
+    """Microseconds of CPU time of a call."""
+    start = time.process_time()
     for _ in range(count):
         call()
-    return (time.perf_counter() - start) / count * 1e6
+    return (time.process_time() - start) / count * 1e6
 
 
 def measure(corpus: Path, suite: str, case: dict[str, Any]) -> dict[str, Any]:

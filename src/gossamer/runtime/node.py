@@ -346,6 +346,10 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         self.generation = node.generation
         self._callees: dict[int, Call] = {}
         self.fed = [(at, t) for at, t in enumerate(self.tensors_in) if t is not None and not t.is_stored]
+        # Others are written once, computed by prepare, or left out.
+        self._written = [
+            (at, t, t.is_dynamic) for at, t in enumerate(self.tensors_out) if t.index >= 0 and not t.is_constant
+        ]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
             if tensor is not None and tensor.shape != prepared:
                 self._fail_by_shape(f"input {position}", tensor, prepared)
@@ -363,6 +367,8 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
         if tensor is None:
             self.fail(f"input {position} is missing")
+        if tensor.cached is not None:
+            return tensor.cached
         try:
             return tensor.array()
         except ValueError as error:
@@ -427,17 +433,18 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             results = (results,)
         if len(results) != len(self.tensors_out):
             self.fail(f"kernel returned {len(results)} arrays for {len(self.tensors_out)} outputs")
-        for position, (tensor, value) in enumerate(zip(self.tensors_out, results, strict=True)):
-            if value is None or tensor.is_constant or tensor.index < 0:
-                continue  # written once, or computed by prepare, or left out
-            if value is tensor.cached and not tensor.is_dynamic:
+        for position, tensor, is_dynamic in self._written:
+            value = results[position]
+            if value is None:
+                continue
+            if value is tensor.cached and not is_dynamic:
                 tensor.data_is_stale = False
                 continue  # written where it is wanted
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
                 self.fail(f"output {position} {error}")
-            if tensor.is_dynamic:
+            if is_dynamic:
                 self.owner.resized = True
 
 
