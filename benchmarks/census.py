@@ -7,8 +7,8 @@
 
 CORPUS is the folder of ``run_corpus.py``; of its half ``open``, the cases that LiteRT runs are taken, with the inputs
 and shapes of their first step. Both engines, with one thread and their default delegates, take turns in bursts of
-``invoke``; a time is the median of the bursts, in microseconds of CPU time. Cases that an engine refuses, or that kill it, are left
-out and counted.
+``invoke``; a time is the median of the bursts, in microseconds of CPU time. Cases that an engine refuses, or that kill
+it, are left out and counted.
 
 Prints how the ratios (LiteRT's time / ours) are distributed, and the worst with what our machine code leaves to NumPy
 and why. Exit status 1 with ``--require PERCENT`` if a larger share takes more than twice LiteRT's time.

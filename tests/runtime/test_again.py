@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gossamer import Interpreter, OpResolverType
-from gossamer.schema import ReshapeOptions, ShapeOptions, SVDFOptions, TensorType
+from gossamer.schema import PackOptions, ReshapeOptions, ShapeOptions, SVDFOptions, TensorType
 from tests.ops.variables import accumulator
 from tests.runtime.graphs import ModelMaker, adder
 
@@ -262,3 +262,27 @@ def test_a_variable_is_read_as_it_is_before_later_nodes_change_it(resolver: OpRe
         states = np.concatenate([states[:, 1:], np.full((2, 1), turn + 1)], 1)
         outputs = run(interpreter, np.full((1, 2), turn + 1, np.float32))
         assert np.array_equal(outputs, expected + states.sum(1))
+
+
+@pytest.mark.parametrize("resolver", [OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
+def test_nodes_behind_a_computed_shape_are_prepared_when_it_changes(resolver: OpResolverType) -> None:
+    make = ModelMaker()
+    dims, value = make.tensor((1,), TensorType.INT32), make.tensor(())
+    filled, pairs, y = make.tensor((1,)), make.tensor((2, 1)), make.tensor((1,))
+    make.op("FILL", [dims, value], [filled])
+    make.op("PACK", [filled, filled], [pairs], PackOptions(values_count=2))
+    make.op("SUM", [pairs, make.constant([0], np.int32, TensorType.INT32)], [y])
+    make.io([dims, value], [y, filled])
+    interpreter = allocated(make.model(), experimental_op_resolver_type=resolver)
+    generations: dict[int, set[tuple[int, ...]]] = {}
+    for size in (3, 3, 3, 5, 5, 0, 0, 5, 3):
+        interpreter.set_tensor(dims, np.array([size], np.int32))
+        for number in (1, 2):
+            interpreter.set_tensor(value, np.float32(number))
+            interpreter.invoke()
+            assert np.array_equal(interpreter.get_tensor(y), np.full(size, 2 * number, np.float32))
+            assert np.array_equal(interpreter.get_tensor(filled), np.full(size, number, np.float32))
+        prepared = tuple(node.generation for node in interpreter._subgraphs[0].planned_nodes[1:])
+        generations.setdefault(size, set()).add(prepared)
+    # Once for each time that the size is another one than before.
+    assert {size: len(seen) for size, seen in generations.items()} == {3: 2, 5: 2, 0: 1}

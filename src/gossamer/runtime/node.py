@@ -440,11 +440,12 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             if value is tensor.cached and not is_dynamic:
                 tensor.data_is_stale = False
                 continue  # written where it is wanted
+            before = tensor.shape
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
                 self.fail(f"output {position} {error}")
-            if is_dynamic:
+            if is_dynamic and tensor.shape != before:
                 self.owner.resized = True
 
 

@@ -442,25 +442,32 @@ class Subgraph(RunningGraph):
             self.busy, self.thread = False, None
             self._before_node = self._observation = None
 
-    def _run_all(self) -> None:
-        for position, index in enumerate(self.execution_plan):
+    def _run_all(self, first: int = 0) -> None:
+        for position in range(first, len(self.execution_plan)):
             if position == self._next_to_prepare:
                 self._prepare_within()
-            self._run(position, self.nodes[index])
+            self._run(position, self.nodes[self.execution_plan[position]])
         if self._steps is None and not self.index and not self.taps.is_active:
             self._settle()
 
     def _run_again(self, steps: list[tuple[int, Repeatable | None]]) -> None:
         cancellation = self.cancellation
+        self.resized = False
         for position, step in steps:
             again = None if step is None else step.again
             if again is None or cancellation.pending or again():
                 self._run(position, self.nodes[self.execution_plan[position]])
+            elif self.resized:
+                self._look_again(position)
+            if self.resized:
+                self.unsettle()
+                self._run_all(position + 1)
+                return
 
     def _settle(self) -> None:
+        if self._next_to_prepare < len(self.execution_plan):
+            return
         nodes = self.planned_nodes
-        if any(self._dynamic(node.outputs) is not None for node in nodes[:-1]):
-            return  # nodes after these are prepared in every run
         kernels = {made.node.index: made.kernel for made in self.delegation.partitions}
         steps: list[tuple[int, Repeatable | None]] = [
             (position, kernels.get(node.index, self._contexts[node.index]) if self._is_alone(node) else None)
@@ -513,13 +520,16 @@ class Subgraph(RunningGraph):
         ctx.run()
         if self._observation is not None:
             self._observation.after(node)
-        if self.resized and self._dynamic(node.outputs) is not None:
-            # Operators after this one must look at the new shape.
-            self._next_to_prepare = position + 1
-            if self._next_to_plan > self._next_to_prepare:
-                self._next_to_plan = self._next_to_prepare
-                if self._planner is not None:
-                    self._planner.reset_allocations_after(self._next_to_plan - 1)
+        if self.resized:
+            self._look_again(position)
+
+    def _look_again(self, position: int) -> None:
+        """Have the operators after this one prepared for the new shape of what it writes."""
+        self._next_to_prepare = position + 1
+        if self._next_to_plan > self._next_to_prepare:
+            self._next_to_plan = self._next_to_prepare
+            if self._planner is not None:
+                self._planner.reset_allocations_after(self._next_to_plan - 1)
 
     def plan(self, *, persistent: bool = False) -> Plan:
         """The memory plan of the arena, or of the one for what stays. Raises `InvokeError` before allocation."""
