@@ -429,7 +429,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         finally:
             for callee in self._callees.values():
                 callee.release()
-        if not isinstance(results, (tuple, list)):  # a union would be made anew each time
+        if not isinstance(results, (tuple, list)):  # tuple | list would be made anew each time
             results = (results,)
         if len(results) != len(self.tensors_out):
             self.fail(f"kernel returned {len(results)} arrays for {len(self.tensors_out)} outputs")
@@ -440,12 +440,12 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             if value is tensor.cached and not is_dynamic:
                 tensor.data_is_stale = False
                 continue  # written where it is wanted
-            before = tensor.shape
+            shape, buffer = tensor.shape, tensor.buffer
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
                 self.fail(f"output {position} {error}")
-            if is_dynamic and tensor.shape != before:
+            if is_dynamic and (tensor.shape != shape or tensor.buffer is not buffer):
                 self.owner.resized = True
 
 

@@ -460,7 +460,6 @@ class Subgraph(RunningGraph):
             elif self.resized:
                 self._look_again(position)
             if self.resized:
-                self.unsettle()
                 self._run_all(position + 1)
                 return
 
@@ -524,7 +523,8 @@ class Subgraph(RunningGraph):
             self._look_again(position)
 
     def _look_again(self, position: int) -> None:
-        """Have the operators after this one prepared for the new shape of what it writes."""
+        """Have the operators after this one prepared for the new shape, or place, of what it writes."""
+        self.unsettle()
         self._next_to_prepare = position + 1
         if self._next_to_plan > self._next_to_prepare:
             self._next_to_plan = self._next_to_prepare
