@@ -134,8 +134,18 @@ def decode_strings(serialized: NDArray[np.uint8], shape: tuple[int, ...]) -> NDA
     return values.reshape(shape)
 
 
+def string_items(values: NDArray[Any]) -> list[bytes]:
+    """The values in C order; ``str`` is encoded as UTF-8."""
+    return [v if type(v) is bytes else v.encode() if isinstance(v, str) else bytes(v) for v in values.ravel().tolist()]
+
+
+def string_bytes(items: list[bytes]) -> int:
+    """Bytes of a TFLite string buffer that holds them."""
+    return 4 * (len(items) + 2) + sum(map(len, items))
+
+
 def encode_strings(values: NDArray[Any]) -> bytes:
     """A TFLite string buffer with the values in C order; ``str`` is encoded as UTF-8."""
-    items = [v.encode() if isinstance(v, str) else bytes(v) for v in values.reshape(-1).tolist()]
+    items = string_items(values)
     offsets = np.cumsum([4 * (len(items) + 2), *(len(item) for item in items)], dtype="<i4")
     return len(items).to_bytes(4, "little") + offsets.tobytes() + b"".join(items)

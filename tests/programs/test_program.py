@@ -688,10 +688,12 @@ def counting_up(target: Target, count: int, *, cost: int = 1, alone: bool = Fals
     return builder.plan(arena=64 + 16 * count)
 
 
-def count_and_check(program: Program, count: int, turns: int, threads: int, **settings: Any) -> None:
+def count_and_check(
+    program: Program, count: int, turns: int, *threads: int, run: Callable[..., Any] | None = None, **settings: Any
+) -> None:
     words = np.frombuffer(program.memory[ARENA].view(), np.int64, 8 + count)
     words[0], words[8:] = -turns, np.arange(count)
-    program.run(threads, **settings)
+    assert not (run or program.run)(*threads, **settings)
     assert words[0] == 0
     assert np.array_equal(words[8:], rotated(count, turns + 1))
 
@@ -703,9 +705,12 @@ def test_loops_run_as_long_as_their_flag_is_set(
     target: Target, kernels: KernelArchive, num_threads: int, alone: bool
 ) -> None:
     program = Program(counting_up(target, 50, alone=alone), kernels, target)
-    assert program.again(num_threads) is None
     for turns in (0, 1, 2, 100):
         count_and_check(program, 50, turns, num_threads)
+    again = program.again(num_threads)
+    assert again is not None
+    for turns in (0, 1, 2, 100):
+        count_and_check(program, 50, turns, run=again)
 
 
 @pytest.mark.usefixtures("as_many_as_asked")

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer import Interpreter
-from tests.runtime.graphs import adder
+from gossamer import Interpreter, OpResolverType
+from gossamer.schema import PackOptions, ReshapeOptions, ShapeOptions, SVDFOptions, TensorType
+from tests.ops.variables import accumulator
+from tests.runtime.graphs import ModelMaker, adder
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -174,3 +176,115 @@ def test_an_index_out_of_range_is_told_and_the_next_call_is_short() -> None:
     for numbers in ((2, 0), (1, 1), (0, 2)):
         assert np.array_equal(rows(*numbers), x.value[list(numbers)])
     assert kernel.again is not None
+
+
+def allocated(content: bytes, **settings: Any) -> Interpreter:
+    made = Interpreter(model_content=content, **settings)
+    made.allocate_tensors()
+    return made
+
+
+def test_machine_code_between_other_nodes_takes_the_short_way_too() -> None:
+    interpreter = allocated(accumulator())
+    for total in (11, 12):
+        assert run(interpreter, np.ones(1, np.float32)) == total
+    kernel = interpreter.delegate_kernels()[-1]  # after that of VAR_HANDLE
+    if kernel.again is None:
+        pytest.skip("no machine code for this CPU")
+    kernel.again = counter = Counting(kernel.again)
+    for total in (13, 14):
+        assert run(interpreter, np.ones(1, np.float32)) == total
+    assert counter.calls == 2
+    kernel.again = lambda: True  # it cannot: nodes before it do not run a second time
+    assert run(interpreter, np.ones(1, np.float32)) == 15
+    interpreter.invoke(timeout=100)
+    assert run(interpreter, np.ones(1, np.float32)) == 17
+
+
+def test_profilers_see_nodes_that_take_the_short_way() -> None:
+    interpreter = allocated(accumulator())
+    for _ in range(3):
+        interpreter.invoke()
+    seen: list[Any] = []
+    graph = interpreter._subgraphs[0]
+    graph.invoke(seen.append)
+    assert seen == graph.planned_nodes
+
+
+def test_a_graph_without_nodes_has_nothing_to_do() -> None:
+    make = ModelMaker()
+    x = make.tensor((2,))
+    make.io([x], [x])
+    interpreter = allocated(make.model())
+    for number in range(3):
+        assert np.array_equal(run(interpreter, np.full(2, number, np.float32)), np.full(2, number))
+    sole = interpreter._subgraphs[0].sole
+    assert sole is not None
+    assert sole.again is not None
+    assert not sole.again()
+    seen: list[Any] = []
+    with interpreter.tap(lambda tensor, value: seen.append(value)):
+        interpreter.invoke()
+    assert np.array_equal(seen, [np.full(2, 2)])
+
+
+@pytest.mark.parametrize("resolver", [OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
+def test_what_prepare_has_computed_is_not_computed_again(resolver: OpResolverType) -> None:
+    make = ModelMaker()
+    x, sizes = make.tensor((2, 3), TensorType.STRING), make.tensor((2,), TensorType.INT32)
+    make.op("SHAPE", [x], [sizes], ShapeOptions(out_type=TensorType.INT32))
+    make.io([x], [sizes])
+    interpreter = allocated(make.model(), experimental_op_resolver_type=resolver)
+    for _ in range(2):
+        interpreter.set_tensor(x, np.full((2, 3), b"x", object))
+        interpreter.invoke()
+        assert np.array_equal(interpreter.get_tensor(sizes), [2, 3])
+    assert interpreter._subgraphs[0].sole is not None
+
+
+@pytest.mark.parametrize("resolver", [OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
+def test_a_variable_is_read_as_it_is_before_later_nodes_change_it(resolver: OpResolverType) -> None:
+    make = ModelMaker()
+    x, s, before, y = make.tensor((1, 2)), make.tensor((1, 2)), make.tensor((6, 1)), make.tensor((6, 2))
+    features = make.constant(np.eye(2), np.float32, TensorType.FLOAT32)
+    times = make.constant(np.ones((2, 3)), np.float32, TensorType.FLOAT32)
+    state = make.tensor((1, 6), is_variable=True)
+    make.op("RESHAPE", [state], [before], ReshapeOptions(new_shape=(6, 1)))
+    make.op("SVDF", [x, features, times, -1, state], [s], SVDFOptions(rank=1))
+    make.op("ADD", [before, s], [y])
+    make.io([x], [y])
+    interpreter = allocated(make.model(), experimental_op_resolver_type=resolver)
+    if resolver is OpResolverType.AUTO:
+        assert [len(one.nodes) for one in interpreter.delegate_claims()[0].partitions] == [3]
+    states = np.zeros((2, 3), np.float32)
+    for turn in range(4):
+        expected = states.reshape(6, 1)
+        states = np.concatenate([states[:, 1:], np.full((2, 1), turn + 1)], 1)
+        outputs = run(interpreter, np.full((1, 2), turn + 1, np.float32))
+        assert np.array_equal(outputs, expected + states.sum(1))
+
+
+@pytest.mark.parametrize("resolver", [OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
+def test_nodes_behind_a_computed_shape_are_prepared_when_it_changes(resolver: OpResolverType) -> None:
+    make = ModelMaker()
+    dims, value = make.tensor((1,), TensorType.INT32), make.tensor(())
+    filled, pairs, y = make.tensor((1,)), make.tensor((2, 1)), make.tensor((1,))
+    make.op("FILL", [dims, value], [filled])
+    make.op("PACK", [filled, filled], [pairs], PackOptions(values_count=2))
+    make.op("SUM", [pairs, make.constant([0], np.int32, TensorType.INT32)], [y])
+    make.io([dims, value], [y, filled])
+    interpreter = allocated(make.model(), experimental_op_resolver_type=resolver)
+    generations: dict[int, set[tuple[int, ...]]] = {}
+    profiled = False
+    for size in (3, 3, 3, 5, 5, 0, 0, 5, 3, 3):
+        interpreter.set_tensor(dims, np.array([size], np.int32))
+        profiled = not profiled
+        for number in (1, 2):
+            interpreter.set_tensor(value, np.float32(number))
+            interpreter._subgraphs[0].invoke(print) if profiled else interpreter.invoke()
+            assert np.array_equal(interpreter.get_tensor(y), np.full(size, 2 * number, np.float32))
+            assert np.array_equal(interpreter.get_tensor(filled), np.full(size, number, np.float32))
+        prepared = tuple(node.generation for node in interpreter._subgraphs[0].planned_nodes[1:])
+        generations.setdefault(size, set()).add(prepared)
+    # Once for each time that the size is another one than before.
+    assert {size: len(seen) for size, seen in generations.items()} == {3: 2, 5: 2, 0: 1}

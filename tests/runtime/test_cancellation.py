@@ -90,6 +90,14 @@ def test_another_thread_cancels(endless: Interpreter) -> None:
     assert not isinstance(raised.value, DeadlineExceededError)
 
 
+def test_what_takes_the_short_way_is_cancelled_too(endless: Interpreter) -> None:
+    endless.set_tensor(1, np.float32(1))
+    for _ in range(3):
+        endless.invoke()
+    endless.set_tensor(1, np.float32(np.inf))
+    test_another_thread_cancels(endless)
+
+
 def test_to_cancel_nothing_leaves_the_next_invocation_alone(endless: Interpreter) -> None:
     endless.set_tensor(1, np.float32(3))
     endless.cancel()

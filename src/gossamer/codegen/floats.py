@@ -16,6 +16,9 @@ GREATEST = float.fromhex("0x1.FFFFFEp+127")
 _TWO_OVER_PI = (0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x95993C, 0x439041)
 """2 / pi in pieces of 24 bits."""
 
+_HALF_PI = tuple(map(float.fromhex, ("0x1.921FB6p+0", "-0x1.778p-25", "0x1.68Cp-39", "0x1.1A6264p-54")))
+"""pi / 2 as the sum of floats. Products of the second and the third with integers up to 2^12 are exact."""
+
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62E430p-1"), -float.fromhex("0x1.05C610p-29")
 _LARGE = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
 
@@ -143,22 +146,38 @@ def cos(f: Function, x: Value) -> Value:
 
 def _sine(f: Function, x: Value, quarters: float) -> Value:
     """sin(x + quarters pi / 2)."""
-    # x = n pi / 2 + r in double precision; the polynomials are those of Cephes, for |r| <= pi / 4.
-    wide = widened(f, x)
-    large = f.compare("oge", f.intrinsic("llvm.fabs", wide), 2.0**40)
-    wide = _where_any(f, large, wide, lambda angle: f.select(large, _within_a_turn(f, angle), angle))
-    n = f.intrinsic("llvm.roundeven", wide * (2 / math.pi))
-    r = f.fma(n, f.constant(wide.type, -math.pi / 2), wide)
-    r = narrowed(f, f.fma(n, f.constant(wide.type, -6.123233995736766e-17), r))
+    # x = n pi / 2 + r. The first subtraction is exact, of the second and the third the rounding is known or, where
+    # little is left of x, there is none. The polynomials are those of Cephes, for |r| <= pi / 4.
+    n = f.intrinsic("llvm.roundeven", x * (2 / math.pi))
+    first, second, third, fourth = (f.constant(x.type, -part) for part in _HALF_PI)
+    near = f.fma(n, first, x)
+    r = f.fma(n, second, near)
+    r = f.fma(n, fourth, r + f.fma(n, third, f.fma(n, second, near - r)))
+    large = f.compare("oge", f.intrinsic("llvm.fabs", x), 2.0**10)
+    with f.loop(0, f.emit(I64, f"zext {f.any(large)} to i64"), carry=[n, r]) as once:
+        reduced = _reduced_in_double(f, x)
+        once.hand_on([f.select(large, *pair) for pair in zip(reduced, once.values, strict=True)])
+    n, r = once.results
     r = f.at_most(f.at_least(r, -0.8), 0.8)
     n = n + quarters
-    quadrant = narrowed(f, n - f.intrinsic("llvm.floor", n * 0.25) * 4.0)
+    quadrant = n - f.intrinsic("llvm.floor", n * 0.25) * 4.0
     square = r * r
     s = f.fma(polynomial(f, square, (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)) * square, r, r)
     c = polynomial(f, square, (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2, -0.5, 1.0))
     odd = f.compare("oeq", quadrant, 1.0) | f.compare("oeq", quadrant, 3.0)
     value = f.select(odd, c, s)
     return f.select(f.compare("oge", quadrant, 2.0), -value, value)
+
+
+def _reduced_in_double(f: Function, x: Value) -> tuple[Value, Value]:
+    """n modulo 4, and r, of x = n pi / 2 + r."""
+    wide = widened(f, x)
+    large = f.compare("oge", f.intrinsic("llvm.fabs", wide), 2.0**40)
+    wide = _where_any(f, large, wide, lambda angle: f.select(large, _within_a_turn(f, angle), angle))
+    n = f.intrinsic("llvm.roundeven", wide * (2 / math.pi))
+    r = f.fma(n, f.constant(wide.type, -math.pi / 2), wide)
+    r = f.fma(n, f.constant(wide.type, -6.123233995736766e-17), r)
+    return narrowed(f, n - f.intrinsic("llvm.floor", n * 0.25) * 4.0), narrowed(f, r)
 
 
 def _within_a_turn(f: Function, angle: Value) -> Value:

@@ -245,7 +245,7 @@ class DelegateKernel(ABC):
 
     ``is_known``: it was prepared without a look at the nodes, or could be the next time. ``again``: does what `invoke`
     would do now, in less time, for as long as no tensor moves, and returns a truth if it could not: then, or if it is
-    ``None``, `invoke` is asked. It raises nothing and cannot be cancelled, so it must not run long.
+    ``None``, `invoke` is asked. It raises nothing but what `PartitionInvokeContext.poll` does.
     """
 
     is_known: bool = False

@@ -52,8 +52,8 @@ def table_of(ctx: InvokeContext) -> HashTable:
 
 def require_table_types(ctx: InvokeContext, table: HashTable, keys: TensorInfo, values: TensorInfo) -> None:
     """Raise unless keys and values have the types of the table."""
-    ctx.require(
-        (keys.type, values.type) == (table.key_type, table.value_type),
-        f"the table maps {type_name(table.key_type)} to {type_name(table.value_type)}, "
-        f"not {type_name(keys.type)} to {type_name(values.type)}",
-    )
+    if (keys.type, values.type) != (table.key_type, table.value_type):
+        ctx.fail(
+            f"the table maps {type_name(table.key_type)} to {type_name(table.value_type)}, "
+            f"not {type_name(keys.type)} to {type_name(values.type)}"
+        )

@@ -73,7 +73,8 @@ class Lowering(Context, ABC):
 
     @abstractmethod
     def value(self, position: int) -> View:
-        """An input. Refused if it was left out, is a variable, or of a type that has no numbers."""
+        """An input, of a variable the value that it has before the node runs. Refused if it was left out, or is of a
+        type that has no numbers."""
 
     @abstractmethod
     def pairs(self, position: int) -> View:

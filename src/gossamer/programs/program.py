@@ -290,6 +290,8 @@ class Program:
         for base, place in self.memory.items():
             self._bind(base, place)
         self._fault = self.memory[FAULT].view().cast("q") if FAULT in self.memory else None
+        self._is_faulty = False
+        """Whether what `again` gave has met a fault."""
 
     @property
     def memories(self) -> list[host.Memory]:
@@ -331,7 +333,8 @@ class Program:
         use. Raises `IndexFault`, without a run if what `again` gave has met one.
         """
         with self._lock:
-            if not self._loops:
+            if self._is_faulty or not self._loops:
+                self._is_faulty = False
                 self._check_indices()
             self._bind_all(places)
             self._prepare(self._throttle(num_threads).most, self._unbound)
@@ -360,29 +363,31 @@ class Program:
             throttle = self._throttles[num_threads] = Throttle(min(num_threads, host.usable_cpus()))
         return throttle
 
-    def again(self, num_threads: int = 1) -> Callable[[], object] | None:
+    def again(self, num_threads: int = 1, poll: Callable[[], object] | None = None) -> Callable[[], object] | None:
         """What does what `run` would do now, in the least time, for as long as nothing is bound anew and nobody else
-        runs the program; ``None`` if there is no such thing, because something is not bound or there are loops.
+        runs the program; ``None`` if something is not bound.
 
         It returns a truth if an index was out of range: `run`, which is to be called next, then raises `IndexFault`.
         """
-        if self._unbound or self._loops:
+        if self._unbound:
             return None
         code = self._kernels.find(enter_name(self._target)) if IS_POSSIBLE else None
         enter: Callable[[], object]
-        if num_threads > 1:
-            enter = partial(self._run, num_threads)
+        is_entry = code is not None and num_threads == 1 and not self._loops
+        if num_threads > 1 or self._loops:
+            enter = partial(self._run, num_threads, poll)
         elif code is not None:
             enter = entry(code, self._walker_address, self._alone.value or 0)
         else:
             enter = partial(self._walker, self._alone)
         fault = self._fault
-        if fault is None and num_threads == 1 and code is not None:
+        if fault is None and is_entry:
             return enter  # which returns nothing
 
         def checked() -> bool:
             enter()
-            return fault is not None and fault[0] != 0
+            self._is_faulty = fault is not None and fault[0] != 0
+            return self._is_faulty
 
         return checked
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from gossamer.errors import CancelledError, DeadlineExceededError
 
@@ -13,7 +13,7 @@ class Cancellation:
     """What the subgraphs of one interpreter ask between nodes, and operators that run long in between.
 
     ``check`` is the caller's function: ``True`` ends the invocation. ``pending``: there is something to ask; as long as
-    it is false nobody need call `poll`.
+    it is false nobody need call `poll`. As a context manager it ends the `invocation` that has begun.
     """
 
     def __init__(self) -> None:
@@ -24,25 +24,28 @@ class Cancellation:
         self._timeout: float | None = None
         self._deadline = 0.0
 
-    @contextmanager
-    def invocation(self, timeout: float | None = None) -> Iterator[None]:
+    def invocation(self, timeout: float | None = None) -> AbstractContextManager[None]:
         """An invocation, that may take so many seconds; one inside another ends with it."""
         if self._running:
-            yield
-            return
+            return nullcontext()
         self._cancelled, self._timeout = False, timeout
         if timeout is not None:
             self._deadline = time.monotonic() + timeout
         self.pending = timeout is not None or self.check is not None
         self._running = True
-        try:
-            yield
-        finally:
-            self._running = self.pending = False
+        return self
 
-    def cancel(self) -> None:
-        """End the invocation that is under way; without one, do nothing."""
-        if self._running:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._running = self.pending = False
+        self._timeout = None
+
+    def cancel(self, *, is_running: bool = False) -> None:
+        """End the invocation that is under way; without one, do nothing. ``is_running``: there is one, of which nobody
+        has told here, since it takes the short way."""
+        if self._running or is_running:
             self._cancelled = self.pending = True
 
     def poll(self, place: str) -> None:

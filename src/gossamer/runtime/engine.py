@@ -126,10 +126,14 @@ class Engine:
         self.subgraphs[0].invoke()
 
     def unsettle(self) -> None:
-        """Have the next invocation look at everything again: see `Executor.sole`."""
+        """See `Executor.unsettle`: of all subgraphs."""
         for graph in (self.known, *(self._made or ())):
             if graph is not None:
-                graph.sole = None
+                graph.unsettle()
+
+    def cancel(self) -> None:
+        """See `Interpreter.cancel`."""
+        self.cancellation.cancel(is_running=self.executor.busy)
 
     def apply(self, delegate: Delegate) -> bool:
         """See `Interpreter.modify_graph_with_delegate`."""

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from gossamer.delegates.delegate import DelegateKernel
+from gossamer.runtime.cancellation import Cancellation
+
+
+class Repeatable(Protocol):
+    """What has run, and does so again in less time: see `gossamer.delegates.delegate.DelegateKernel.again`."""
+
+    @property
+    def again(self) -> Callable[[], object] | None: ...
+
+
+class Nothing:
+    """What runs a graph without nodes."""
+
+    @staticmethod
+    def again() -> None:
+        """Do nothing."""
 
 
 class Executor(Protocol):
@@ -14,8 +30,9 @@ class Executor(Protocol):
     outputs: tuple[int, ...]
     busy: bool
     """Whether it runs now."""
-    sole: DelegateKernel | None
-    """What runs all of it, if it has run and all is as it was then: see `DelegateKernel.again`."""
+    cancellation: Cancellation
+    sole: Repeatable | None
+    """What runs all of it, if it has run and all is as it was then."""
 
     @property
     def is_invokable(self) -> bool:
@@ -26,3 +43,6 @@ class Executor(Protocol):
 
     def invoke(self) -> None:
         """Run it once."""
+
+    def unsettle(self) -> None:
+        """Have the next invocation look at everything again."""

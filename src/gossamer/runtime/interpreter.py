@@ -185,7 +185,7 @@ class Interpreter(PrivateNames):
         sole = graph.sole
         if sole is not None and timeout is None and not self._held and not graph.busy:
             again = sole.again
-            if again is not None:
+            if again is not None and not graph.cancellation.pending:
                 graph.busy = True
                 try:
                     left = again()
@@ -218,7 +218,7 @@ class Interpreter(PrivateNames):
     def cancel(self) -> None:
         """End the `invoke` that is under way in another thread, at the same places where `set_cancellation_function`
         has its function asked; it raises `CancelledError`. Calls of `invoke` after that are not affected."""
-        self._engine.cancellation.cancel()
+        self._engine.cancel()
 
     def modify_graph_with_delegate(self, delegate: Delegate) -> bool:
         """Let a delegate take the nodes that it claims in every subgraph, except those named ``VALIDATION:``.
@@ -250,7 +250,7 @@ class Interpreter(PrivateNames):
         """
         subgraph = self._subgraphs[0]
         subgraph.tensor(int(tensor_index)).set_buffer_handle(handle, delegate)
-        subgraph.sole = None
+        subgraph.unsettle()
 
     def get_buffer_handle(self, tensor_index: int) -> tuple[int | None, Delegate | None]:
         """The buffer handle of a tensor, and the delegate that the tensor belongs to."""

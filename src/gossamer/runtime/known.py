@@ -33,6 +33,7 @@ from gossamer.planner.planner import AllocationType
 from gossamer.runtime import arenas
 from gossamer.runtime.arenas import ALIGNMENT
 from gossamer.runtime.cancellation import Cancellation
+from gossamer.runtime.executor import Repeatable
 from gossamer.runtime.graph import already_running, fingerprint_of
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.tensor import Tensor, stored_tensor
@@ -132,7 +133,7 @@ class KnownGraph:
         self._delegate = delegate
         self._partition = _Partition(file, record, self, dependencies)
         self._kernel: DelegateKernel | None = None
-        self.sole: DelegateKernel | None = None
+        self.sole: Repeatable | None = None
         """See `Executor.sole`."""
         self.busy = False
         self._thread: int | None = None
@@ -190,6 +191,10 @@ class KnownGraph:
             self.busy, self._thread = False, None
         if self.cancellation.check is None:
             self.sole = self._kernel
+
+    def unsettle(self) -> None:
+        """See `Executor.unsettle`."""
+        self.sole = None
 
     def hand_over(self, subgraph: Subgraph) -> None:
         """Copy the values into the tensors of a subgraph that takes its place."""

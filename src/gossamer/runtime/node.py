@@ -357,6 +357,10 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         self.generation = node.generation
         self._callees: dict[int, Call] = {}
         self.fed = [(at, t) for at, t in enumerate(self.tensors_in) if t is not None and not t.is_stored]
+        # Others are written once, computed by prepare, or left out.
+        self._written = [
+            (at, t, t.is_dynamic) for at, t in enumerate(self.tensors_out) if t.index >= 0 and not t.is_constant
+        ]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
             if tensor is not None and tensor.shape != prepared:
                 self._fail_by_shape(f"input {position}", tensor, prepared)
@@ -374,6 +378,8 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
         if tensor is None:
             self.fail(f"input {position} is missing")
+        if tensor.cached is not None:
+            return tensor.cached
         try:
             return tensor.array()
         except ValueError as error:
@@ -410,16 +416,23 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             return made or self.op.reference_function
         return node.evaluated[1] or self.op.reference_function
 
+    def again(self) -> bool | None:
+        """`run` once more, where nothing has been prepared since; a truth if an input must be fetched before."""
+        for _, tensor in self.fed:
+            if tensor.data_is_stale:
+                return True
+        self.run()
+        return None
+
     def results(self) -> Sequence[Array | None]:
-        """Call the kernel: what it returns for each output."""
+        """Call the kernel: what it returns for each output. Whoever calls this has told NumPy to be silent."""
         kernel = self.kernel
         if kernel is None:
             self.fail("has no kernel")
         if self.node.objection:
             raise InvokeError(self.node.objection)
         try:
-            with np.errstate(all="ignore"):
-                results = kernel(self)
+            results: Sequence[Array | None] = kernel(self)
         except GossamerError:
             raise
         except TRIPPED as error:
@@ -427,26 +440,28 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         finally:
             for callee in self._callees.values():
                 callee.release()
-        if not isinstance(results, tuple | list):
+        if not isinstance(results, (tuple, list)):  # tuple | list would be made anew each time
             results = (results,)
         if len(results) != len(self.tensors_out):
             self.fail(f"kernel returned {len(results)} arrays for {len(self.tensors_out)} outputs")
-        return tuple(results)
+        return results
 
     def run(self) -> None:
-        """Call the kernel and store what it returns."""
-        shapes = [tensor.shape for tensor in self.tensors_out]
-        for position, (tensor, value) in enumerate(zip(self.tensors_out, self.results(), strict=True)):
-            if value is None or tensor.is_constant or tensor.index < 0:
-                continue  # written once, or computed by prepare, or left out
-            if value is tensor.cached and not tensor.is_dynamic:
+        """Call the kernel and store what it returns, as `results` does."""
+        before = [(tensor.shape, tensor.buffer) for _, tensor, _ in self._written]
+        results = self.results()
+        for (position, tensor, is_dynamic), (shape, buffer) in zip(self._written, before, strict=True):
+            value = results[position]
+            if value is None:
+                continue
+            if value is tensor.cached and not is_dynamic:
                 tensor.data_is_stale = False
                 continue  # written where it is wanted
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
                 self.fail(f"output {position} {error}")
-            if tensor.is_dynamic and tensor.shape != shapes[position]:
+            if is_dynamic and (tensor.shape != shape or tensor.buffer is not buffer):
                 self.owner.resized = True
 
 
@@ -504,7 +519,8 @@ def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
             ctx.constant(position)  # which notes that it has been looked at
     node.shapes_out = [tensor.shape for tensor in outputs]
     try:
-        results = NodeInvokeContext(scope, node).results()
+        with np.errstate(all="ignore"):
+            results = NodeInvokeContext(scope, node).results()
     except GossamerError:
         return  # which is said when it runs
     for position, value in enumerate(results):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import DelegateFlags, DelegateKernel
+from gossamer.delegates.delegate import DelegateFlags
 from gossamer.errors import InvokeError, PrepareError
 from gossamer.planner.arena import UNALLOCATED, ArenaPlanner
 from gossamer.planner.lifetimes import GraphInfo
@@ -21,6 +21,7 @@ from gossamer.runtime import arenas
 from gossamer.runtime.arenas import SharedArena
 from gossamer.runtime.callee import Callee
 from gossamer.runtime.delegation import Delegation
+from gossamer.runtime.executor import Nothing, Repeatable
 from gossamer.runtime.graph import RunningGraph, already_running
 from gossamer.runtime.inlined import Inlined, Supposition
 from gossamer.runtime.node import Node, NodeInvokeContext
@@ -84,8 +85,11 @@ class Subgraph(RunningGraph):
             fusion=delegate_fusion and not self.preserve_all_tensors,
         )
         self.state = State.UNINVOKABLE
-        self.sole: DelegateKernel | None = None
+        self.sole: Repeatable | None = None
         """See `Executor.sole`."""
+        self._steps: list[tuple[int, Repeatable | None]] | None = None
+        """By position in the plan, what runs a node again, if all is as it was when it ran last; ``None`` where that
+        may not be."""
         self.resized = False
         self._planner: ArenaPlanner | None = None
         self._next_to_prepare = 0
@@ -290,9 +294,13 @@ class Subgraph(RunningGraph):
             zero = tensor.quantization.zero_point & 0xFF if tensor.type == TensorType.INT8 else 0
             tensor.buffer.view(np.uint8)[...] = zero
 
+    def unsettle(self) -> None:
+        """See `Executor.unsettle`."""
+        self.sole = self._steps = None
+
     def _unsettle(self) -> None:
         self.state = State.UNINVOKABLE
-        self.sole = None
+        self.unsettle()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -431,11 +439,12 @@ class Subgraph(RunningGraph):
             if self.taps.is_active:
                 self._observation = self.taps.observation(self, self.delegation.partitions)
                 self._observation.begin()
-            for position, index in enumerate(self.execution_plan):
-                if position == self._next_to_prepare:
-                    self._prepare_within()
-                self._run(position, self.nodes[index])
-            self._settle()
+            # What operators make of infinities and NaN is what they are meant to make.
+            with np.errstate(all="ignore"):
+                if self._steps is not None and self.sole is None and before_node is None:
+                    self._run_again(self._steps)
+                else:
+                    self._run_all()
         except PrepareError as error:
             raise InvokeError(str(error)) from error
         except MemoryError as error:
@@ -446,18 +455,56 @@ class Subgraph(RunningGraph):
             self.busy, self.thread = False, None
             self._before_node = self._observation = None
 
+    def _run_all(self, first: int = 0) -> None:
+        for position in range(first, len(self.execution_plan)):
+            if position == self._next_to_prepare:
+                self._prepare_within()
+            self._run(position, self.nodes[self.execution_plan[position]])
+        if self._steps is None and not self.index and not self.taps.is_active:
+            self._settle()
+
+    def _run_again(self, steps: list[tuple[int, Repeatable | None]]) -> None:
+        cancellation = self.cancellation
+        self.resized = False
+        for position, step in steps:
+            again = None if step is None else step.again
+            if again is None or cancellation.pending or again():
+                self._run(position, self.nodes[self.execution_plan[position]])
+            elif self.resized:
+                self._look_again(position)
+            if self.resized:
+                self._run_all(position + 1)
+                return
+
     def _settle(self) -> None:
-        kernels = self.delegation.kernels
-        if self.index or self.cancellation.check is not None or self.taps.is_active:
-            return
-        if len(kernels) != 1 or len(self.execution_plan) != 1 or kernels[0].again is None:
-            return
         if self._next_to_prepare < len(self.execution_plan):
             return
-        (node,) = self.planned_nodes
-        tensors = [self.tensors[index] for index in (*node.inputs, *node.outputs, *self.outputs) if index >= 0]
-        if node.delegate is not None and all(tensor.buffer_handle is None for tensor in tensors):
-            self.sole = kernels[0]
+        nodes = self.planned_nodes
+        kernels = {made.node.index: made.kernel for made in self.delegation.partitions}
+        steps: list[tuple[int, Repeatable | None]] = [
+            (position, kernels.get(node.index, self._contexts[node.index]) if self._is_alone(node) else None)
+            for position, node in enumerate(nodes)
+            if not self._is_done(node)
+        ]
+        self._steps = steps
+        if not steps:
+            self.sole = Nothing()
+        elif len(steps) == 1 and self.cancellation.check is None:
+            position, step = steps[0]
+            node = nodes[position]
+            boundary = (*node.inputs, *node.outputs, *self.outputs)
+            if node.delegate and all(self.tensors[index].buffer_handle is None for index in boundary if index >= 0):
+                self.sole = step
+
+    def _is_alone(self, node: Node) -> bool:
+        """Whether no delegate but its own has written what it reads."""
+        tensors = (self.tensors[index] for index in node.inputs if index >= 0)
+        return node.delegate is None or all(tensor.delegate in (None, node.delegate) for tensor in tensors)
+
+    def _is_done(self, node: Node) -> bool:
+        """Whether its prepare has computed all that it writes."""
+        outputs = [self.tensors[index] for index in node.outputs if index >= 0]
+        return node.delegate is None and bool(outputs) and all(tensor.is_constant for tensor in outputs)
 
     def report(self, node: Node) -> None:
         """See `RunningGraph.report`."""
@@ -485,13 +532,17 @@ class Subgraph(RunningGraph):
         ctx.run()
         if self._observation is not None:
             self._observation.after(node)
-        if self.resized and self._dynamic(node.outputs) is not None:
-            # Operators after this one must look at the new shape.
-            self._next_to_prepare = position + 1
-            if self._next_to_plan > self._next_to_prepare:
-                self._next_to_plan = self._next_to_prepare
-                if self._planner is not None:
-                    self._planner.reset_allocations_after(self._next_to_plan - 1)
+        if self.resized:
+            self._look_again(position)
+
+    def _look_again(self, position: int) -> None:
+        """Have the operators after this one prepared for the new shape, or place, of what it writes."""
+        self.unsettle()
+        self._next_to_prepare = position + 1
+        if self._next_to_plan > self._next_to_prepare:
+            self._next_to_plan = self._next_to_prepare
+            if self._planner is not None:
+                self._planner.reset_allocations_after(self._next_to_plan - 1)
 
     def plan(self, *, persistent: bool = False) -> Plan:
         """The memory plan of the arena, or of the one for what stays. Raises `InvokeError` before allocation."""

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer import dtypes
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import Delegate
-from gossamer.dtypes import byte_size, decode_strings, encode_strings, numpy_dtype, type_name
+from gossamer.dtypes import byte_size, decode_strings, numpy_dtype, string_bytes, string_items, type_name
 from gossamer.errors import DelegateError, InvokeError
 from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
@@ -266,6 +266,17 @@ class Tensor:
     def store(self, value: Array) -> None:
         """Copy a value in that was computed, sizing a dynamic tensor to it. Raises `ValueError` for another shape or
         dtype than the tensor has, `MemoryError` where there is not so much."""
+        place = self.cached
+        if (
+            place is not None
+            and self.buffer is not None
+            and value.dtype is place.dtype
+            and value.shape == place.shape
+            and not self.postponed
+        ):  # as most of the time
+            place[...] = value
+            self.data_is_stale = False
+            return
         if self.postponed:
             stays = self.buffer is None or _place(value) == _place(self.buffer)
             if stays and value.nbytes == self.bytes and (self.buffer is not None or not self.bytes):
@@ -319,9 +330,9 @@ class Tensor:
         """Copy a value of this shape in. The dtype must be that of the tensor: nothing is cast."""
         self.data_is_stale = False
         if self.type == TensorType.STRING:
-            serialized = np.frombuffer(encode_strings(value), np.uint8)
-            self.objects = decode_strings(serialized, value.shape)
-            self.bytes = serialized.size
+            items = string_items(value)
+            self.objects = np.fromiter(items, object, len(items)).reshape(value.shape)
+            self.bytes = string_bytes(items)
         elif self.has_objects:
             self.objects = value.astype(object)
         elif self.buffer is None:

@@ -395,6 +395,27 @@ def test_angles_of_many_turns(target: Target, count: int) -> None:
 
 
 @on_every_target
+@pytest.mark.parametrize("apart", [-1, 0, 1])
+def test_angles_next_to_quarters_of_a_turn(target: Target, apart: int) -> None:
+    # Where little is left of them, all that is known of a quarter counts; beyond 2^10 that is another computation.
+    x = (np.arange(1, 1000) * (np.pi / 2)).astype(np.float32)
+    x = x if apart == 0 else np.nextafter(x, np.float32(apart * np.inf))
+    x = np.concatenate([x, -x, np.float32([2**10, 2**10 - 2**-14, -(2**10)])])
+    for name, function in (("sin", np.sin), ("cos", np.cos)):
+        want = function(x.astype(np.float64))
+        np.testing.assert_allclose(typed(target, (name, 0), "float32", x), want, rtol=2.4e-7)
+
+
+@on_every_target
+def test_results_do_not_depend_on_neighbours(target: Target) -> None:
+    x = np.random.default_rng(0).uniform(-1000, 1000, 640).astype(np.float32)
+    far = np.where(np.arange(640) % 7, x, np.float32(1e9))
+    for name in ("sin", "cos"):
+        alone, among = (typed(target, (name, 0), "float32", values) for values in (x, far))
+        np.testing.assert_array_equal(alone[far == x], among[far == x])
+
+
+@on_every_target
 @pytest.mark.parametrize("count", [1, 16, 4000])
 def test_remainders_are_exact(target: Target, count: int) -> None:
     rng = np.random.default_rng(count)

@@ -92,3 +92,63 @@ def test_rows_of_few_floats_are_repeated_beside_single_numbers() -> None:
     for count, times in ((15, 16), (16, 1), (17, 1)):
         graph = made((64, 64, count), tensor(64, 64, count, type=F32), tensor(count, type=F32, number=1))
         assert shapes(graph)[-1][1] == ((4096 // times, times, count) if times > 1 else (64, 64, count))
+
+
+def copied(operand: View) -> KernelGraph:
+    graph = KernelGraph()
+    y = Buffer(operand.shape, operand.type, 99).view()
+    graph.copy(operand, y)
+    return graph
+
+
+def test_what_is_repeated_as_a_whole_is_gathered_once() -> None:
+    heads = tensor(64, 4, 4, type=F32)  # [tokens, heads, depth]
+    graph = copied(View(heads.buffer, (4, 8, 64, 4), (4, 0, 16, 1), 0))
+    assert shapes(graph) == [("copy", (4, 1, 64, 4)), ("copy", (4, 8, 64, 4))]
+    once, again = graph.kernels
+    assert once.operands[0].strides == (4, 0, 16, 1)
+    assert again.operands[0].strides == (256, 0, 4, 1)
+    assert again.operands[0].buffer is once.y.buffer
+    assert again.y.buffer.tensor == 99
+
+
+def test_copies_that_would_gain_nothing_stay() -> None:
+    def stays(shape: Sequence[int], strides: Sequence[int], size: int) -> bool:
+        view = View(tensor(size, type=F32).buffer, tuple(shape), tuple(strides), 0)
+        return shapes(copied(view)) == [("copy", tuple(shape))]
+
+    assert stays((4, 2, 64, 4), (4, 0, 16, 1), 1024)  # small
+    assert stays((4, 64, 8, 4), (4, 16, 0, 1), 1024)  # rows that are repeated are short
+    assert stays((4, 8, 64, 16), (16, 0, 64, 1), 4096)  # rows fill a line of the cache
+    assert stays((4, 8, 64, 4), (4, 1024, 16, 1), 8192)  # nothing is repeated
+
+
+def test_maps_with_an_element_for_each_short_row_go_along_the_columns() -> None:
+    ones, rows = tensor(5, 32, 32, 3, 1, type=F32), tensor(3, type=F32, number=1)
+    graph = made((5, 32, 32, 3, 3), ones, rows)
+    assert shapes(graph) == [("map", (3, 5, 32, 32, 3)), ("copy", (5, 32, 32, 3, 3))]
+    map, copy = graph.kernels
+    assert map.operands[0].strides == (0, 3072, 96, 3, 1)
+    assert map.operands[1].strides == (1, 0, 0, 0, 0)
+    assert copy.operands[0].buffer is map.y.buffer
+    assert copy.operands[0].strides == (3072, 96, 3, 1, 15360)
+    assert copy.y.buffer.tensor == 99
+
+
+def test_what_is_dense_is_turned_too() -> None:
+    image, ones = tensor(1, 80, 1, 50, 3, type=F32), tensor(1, 80, 1, 50, 1, type=F32, number=1)
+    graph = made((1, 80, 1, 50, 3), image, ones)
+    assert graph.kernels[0].y.size >= repeats.LEAST
+    assert shapes(graph) == [("copy", (3, 80, 50)), ("map", (3, 80, 50)), ("copy", (80, 50, 3))]
+    turn, map, _ = graph.kernels
+    assert turn.operands[0].strides == (1, 150, 3)
+    assert map.operands[0].buffer is turn.y.buffer
+    assert map.operands[1].strides == (0, 50, 1)
+
+
+def test_what_goes_along_rows_stays() -> None:
+    for shape in ((1000, 16), (2000, 3), (9000, 1)):  # rows that fill a line, few elements, rows of one
+        graph = made(shape, tensor(*shape, type=F32), tensor(shape[0], 1, type=F32, number=1))
+        assert shapes(graph) == [("map", shape)]
+    single = tensor(1, 1, type=F32, number=1)
+    assert shapes(made((5000, 3), tensor(5000, 3, type=F32), single)) == [("map", (5000, 3))]

@@ -11,6 +11,7 @@ import pytest
 import gossamer
 from gossamer.codegen.build import build
 from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.passes import repeats
 from gossamer.dtypes import numpy_dtype
 from gossamer.errors import InvokeError
 from gossamer.schema import AddOptions, DivOptions, MulOptions, QuantizationParameters, SubOptions, TensorType
@@ -98,6 +99,12 @@ def test_random_graphs(seed: int) -> None:
         numbers = rng.integers(0, 2 if type == BOOL else 7, shape) - (0 if type in (BOOL, TensorType.UINT8) else 3)
         values[tensor] = numbers.astype(numpy_dtype(type))
     check(make.model(), values, target=make.choose.choice(TARGETS))
+
+
+@pytest.mark.parametrize("seed", seeds(6, 60))
+def test_random_graphs_whose_rows_are_rearranged_however_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeats, "LEAST", 1)
+    test_random_graphs(seed)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -434,7 +434,7 @@ class JitKernel(DelegateKernel):
             if self._observer is None:
                 program.run(self._delegate.num_threads, poll=ctx.poll)
                 # The first result does not wait for what makes later ones faster.
-                self.again = None if moved else program.again(self._delegate.num_threads)
+                self.again = None if moved else program.again(self._delegate.num_threads, ctx.poll)
             else:
                 self._observer(program.profile(self._delegate.num_threads, poll=ctx.poll))
         except IndexFault:

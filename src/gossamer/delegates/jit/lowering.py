@@ -125,7 +125,7 @@ class GraphLowering(Lowering):
         if tensor.is_dynamic and not self._lowered.is_running:
             self.refuse(_unknown_shape(tensor))
         if tensor.is_variable:
-            self.refuse(f"input {position} is a variable")
+            return self.copy(self.variable(position))
         if tensor.type not in ELEMENTS:
             self.refuse(f"no kernels for {type_name(tensor.type)}")
         self.require_elements(tensor)
