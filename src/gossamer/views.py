@@ -235,12 +235,12 @@ class Geometry:
 
     def after(self, height: int, width: int) -> tuple[int, int]:
         """The padding behind an image of this size, 0 where the last window ends inside it."""
-        rows, columns = (
+        rows, columns = [
             max(0, (output - 1) * stride + (kernel - 1) * dilation + 1 - before - size)
             for kernel, stride, dilation, before, output, size in zip(
                 self.kernel, self.stride, self.dilation, self.before, self.output, (height, width), strict=True
             )
-        )
+        ]
         return rows, columns
 
     @property

@@ -92,8 +92,10 @@ class KernelGraph:
         """By buffer, the kernels that read any of it, in order."""
         found: dict[Buffer, list[Kernel]] = {}
         for kernel in self.kernels:
-            for buffer in {id(view.buffer): view.buffer for view in kernel.operands}.values():
-                found.setdefault(buffer, []).append(kernel)
+            for view in kernel.operands:
+                of_buffer = found.setdefault(view.buffer, [])
+                if not of_buffer or of_buffer[-1] is not kernel:
+                    of_buffer.append(kernel)
         return found
 
     def writers(self) -> dict[Buffer, list[Kernel]]:

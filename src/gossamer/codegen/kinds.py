@@ -7,6 +7,7 @@ whoever makes something else of a graph finds the same kinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from math import prod
 from typing import Any, Literal
 
@@ -90,12 +91,7 @@ class Kind:
 
     def role(self, arity: int, position: int) -> str:
         """What an operand is, of so many."""
-        if position >= arity:
-            return "extra"
-        names = self.operands
-        if arity < len(names):
-            names = tuple([name for name in names if not name.endswith("?")])
-        return names[min(position, len(names) - 1)].strip("?*")
+        return "extra" if position >= arity else _role(self.operands, arity, position)
 
     def takes(self, node: Kernel) -> bool:
         """Whether a kernel has the operands and the settings of its kind."""
@@ -108,6 +104,13 @@ class Kind:
             return counted and (without or isinstance(node.settings, self.settings))
         needed = {name for name in self.settings if not name.endswith("?")}
         return counted and needed <= set(names) <= {name.strip("?") for name in self.settings}
+
+
+@cache
+def _role(names: tuple[str, ...], arity: int, position: int) -> str:
+    if arity < len(names):
+        names = tuple([name for name in names if not name.endswith("?")])
+    return names[min(position, len(names) - 1)].strip("?*")
 
 
 def kind_of(kernel: Kernel) -> Kind:

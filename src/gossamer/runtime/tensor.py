@@ -26,6 +26,8 @@ Shape = tuple[int, ...]
 
 MAX_BYTES = (1 << 63) - 1
 
+_CONSTANT = (AllocationType.MMAP_RO, AllocationType.PERSISTENT_RO)
+
 
 class Tensor:
     """One tensor of a subgraph.
@@ -106,7 +108,7 @@ class Tensor:
     @property
     def is_constant(self) -> bool:
         """Whether the value is stored in the file, or was computed by a prepare."""
-        return self.allocation_type in (AllocationType.MMAP_RO, AllocationType.PERSISTENT_RO)
+        return self.allocation_type in _CONSTANT
 
     @property
     def is_supposed(self) -> bool:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from gossamer.delegates.null import NullDelegate
 from gossamer.errors import CompileError
 from gossamer.ops.relu import op as relu
 from gossamer.programs import library as libraries
+from gossamer.programs.program import Program
 from gossamer.schema import (
     ActivationFunctionType,
     AddOptions,
@@ -564,6 +565,62 @@ def test_interpreters_of_one_model_share_packed_weights(tmp_path: Path) -> None:
     for result in results[1:4]:
         np.testing.assert_array_equal(result, results[0])
     assert (results[4] != results[0]).any()
+
+
+def test_programs_for_several_shapes_share_packed_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = []
+    pack = Program.pack
+
+    def counted(program: Program, *arguments: Any, **settings: Any) -> None:
+        packed.append(program.plan.packs)
+        pack(program, *arguments, **settings)
+
+    path = tmp_path / "m.tflite"
+    path.write_bytes(mobile_net())
+    interpreter = Interpreter(model_path=str(path))
+    programs, results = [], []
+    with monkeypatch.context() as patch:
+        patch.setattr(Program, "pack", counted)
+        for count in range(1, 9):
+            interpreter.resize_tensor_input(0, [count, 16, 16, 3])
+            interpreter.allocate_tensors()
+            results.append(outputs(interpreter, images(count)))
+            programs.append(kernels(interpreter)[0].program)
+    places = {(program.plan.packs, program.memory["weights"].address) for program in programs}
+    assert len(packed) == len(set(packed)) == len(places) < len(programs)
+    for count, result in enumerate(results, 1):
+        alone = Interpreter(model_content=mobile_net())
+        alone.resize_tensor_input(0, [count, 16, 16, 3])
+        alone.allocate_tensors()
+        np.testing.assert_array_equal(result, outputs(alone, images(count)))
+
+
+def test_plans_of_the_last_shapes_are_kept_and_in_files_those_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "MOST_PLANS", 3)
+    monkeypatch.setattr(jit, "MOST_SHAPES", 1)
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
+    path = tmp_path / "m.tflite"
+    path.write_bytes(mobile_net())
+
+    def are_planned(interpreter: Interpreter, counts: Iterable[int]) -> list[bool]:
+        found = []
+        for count in counts:
+            with monkeypatch.context() as patch:
+                made = []
+                make = JitKernel._make
+                patch.setattr(JitKernel, "_make", lambda *arguments, made=made: made.append(make(*arguments)))
+                interpreter.resize_tensor_input(0, [count, 16, 16, 3])
+                interpreter.allocate_tensors()
+                found.append(bool(made))
+        return found
+
+    interpreter = Interpreter(model_path=str(path))
+    assert are_planned(interpreter, (2, 3, 4, 5, 6)) == [True] * 5
+    assert are_planned(interpreter, (5, 4, 6)) == [False] * 3
+    assert are_planned(interpreter, (2,)) == [True]
+    assert len(list((tmp_path / "kernels").glob("*.plans"))) == 3
 
 
 def test_a_signature_runner_has_machine_code_without_allocation() -> None:

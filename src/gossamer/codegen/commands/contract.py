@@ -549,7 +549,7 @@ def tile_at_hand(
 
 def moved(address: Address, bytes: int) -> Address:
     """So many bytes further on."""
-    return Address(address.base, address.offset + bytes)
+    return Address(address.base, address.offset + bytes) if bytes else address
 
 
 def _rounded_up(size: int, multiple: int) -> int:

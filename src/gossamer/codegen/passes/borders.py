@@ -61,12 +61,13 @@ def images(graph: KernelGraph) -> set[int]:
 
     Weights that a kernel computes are none: they are packed as a matrix.
     """
-    known: dict[int, bool] = {}
+    found: set[int] = set()
+    others: set[int] = set()
     for kernel in graph.kernels:
         kind = kind_of(kernel)
         for position, view in enumerate((*kernel.also, kernel.y, *kernel.operands), -1 - len(kernel.also)):
             buffer = view.buffer
             fits = len(buffer.shape) == 4 and not graph.is_boundary(buffer) and is_box(view) and not kernel.regions
-            is_weights = position >= 0 and kind.role(kernel.arity, position) == "weights"
-            known[id(buffer)] = known.get(id(buffer), True) and fits and not is_weights
-    return {buffer for buffer, fits in known.items() if fits}
+            is_weights = position >= 0 and fits and kind.role(kernel.arity, position) == "weights"
+            (found if fits and not is_weights else others).add(id(buffer))
+    return found - others
