@@ -118,6 +118,6 @@ def align_down(value: int, alignment: int) -> int:
 int8 = boolean = Scalar(1)
 int16 = Scalar(2)
 int32 = float32 = Scalar(4)
-float64 = int64 = Scalar(8)
+float64 = int64 = uint64 = Scalar(8)
 pointer = size = _Pointer()
 enumeration = _Enumeration()

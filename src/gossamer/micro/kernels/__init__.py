@@ -22,6 +22,7 @@ FAMILIES = (
     "reductions",
     "resizing",
     "shapes",
+    "signal",
     "softmax",
     "variables",
 )
