@@ -119,9 +119,7 @@ class _Plan:
         a, b, c, d = turned
         near, far, near_across, far_across = a + d, b + c, a - d, b - c
         (p, q), (r, s) = self.twiddles[:, step], self.twiddles[:, 2 * step]
-        five, ten = (
-            first + numbers.scaled(near, this) + numbers.scaled(far, that) for this, that in ((p, r), (r, p))
-        )
+        five, ten = (first + numbers.scaled(near, this) + numbers.scaled(far, that) for this, that in ((p, r), (r, p)))
         six = _quarter_turn(numbers.scaled(near_across, q) + numbers.scaled(far_across, s))
         twelve = _quarter_turn(numbers.scaled(far_across, q) - numbers.scaled(near_across, s))
         return [first + (near + far), five - six, ten + twelve, ten - twelve, five + six]

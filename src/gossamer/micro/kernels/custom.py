@@ -1,7 +1,7 @@
 """Custom operators that TFLite Micro ships: CIRCULAR_BUFFER and TFLite_Detection_PostProcess.
 
-Sources: circular_buffer.cc, circular_buffer_common.cc, detection_postprocess.cc. The operators for signals (Signal*) are
-a family of their own, as is TFLM_DECODE; ethos-u is a device.
+Sources: circular_buffer.cc, circular_buffer_common.cc, detection_postprocess.cc. The operators for signals (Signal*)
+are a family of their own; ethos-u is a device.
 """
 
 from __future__ import annotations
@@ -118,7 +118,6 @@ _CIRCULAR_BUFFER = OpDef(
 @_CIRCULAR_BUFFER.reset
 def _begin(period: Period) -> None:
     period.until_run = period.cycles
-
 
 
 KERNELS = (

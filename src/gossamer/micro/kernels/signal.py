@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from gossamer.micro.abi import Array, CType, Struct, boolean, enumeration, float32, int16, int32, pointer, size, uint64
+from gossamer.micro.abi import Array, Struct, boolean, enumeration, float32, int16, int32, pointer, size, uint64
 from gossamer.micro.context import MicroPrepareContext
 from gossamer.micro.kernels.kernel import MicroKernel, nothing
 from gossamer.ops.custom import signaldelay, signalfilterbank, signalfilterbankspectralsubtraction
@@ -19,9 +19,7 @@ from gossamer.ops.custom.signalrfft import fft_length
 from gossamer.ops.custom.signalstacker import Stack
 from gossamer.schema.enums import TensorType
 
-_CIRCULAR_BUFFER = Struct(
-    capacity=size, read=size, write=size, empty=int32, buffer_size=int32, buffer=pointer
-)
+_CIRCULAR_BUFFER = Struct(capacity=size, read=size, write=size, empty=int32, buffer_size=int32, buffer=pointer)
 
 OP_DATA_DELAY = Struct(
     frame_size=int32, delay_length=int32, outer_dims=int32, state_buffers=pointer, circular_buffers=pointer
@@ -177,14 +175,19 @@ def _prepare_rfft(ctx: MicroPrepareContext) -> None:
 
 def _kernel(
     name: str,
-    op_data: CType | None = None,
+    op_data: Struct | None = None,
     *,
     init: Callable[[MicroPrepareContext], None] = nothing,
     prepare: Callable[[MicroPrepareContext], None] = nothing,
+    ranks: Callable[[int], tuple[int, ...]] | None = lambda rank: (rank, rank),
 ) -> MicroKernel:
-    """A kernel whose Prepare looks at all operands, and checks how many dimensions the outputs have."""
+    """A kernel whose Prepare looks at all operands. ``ranks``: how many dimensions the outputs must have, by those of
+    input 0; elsewhere TFLite Micro only counts elements."""
 
     def look_and_prepare(ctx: MicroPrepareContext) -> None:
+        for output, rank in zip(ctx.outputs, ranks(len(ctx.input(0).shape)) if ranks is not None else (), strict=False):
+            got = len(output.shape)
+            ctx.require(got == rank, f'output "{output.name}" must have {rank} dimensions, got {got}')
         for position in range(len(ctx.inputs)):
             ctx.temp_input(position)
         for position in range(len(ctx.outputs)):
@@ -195,20 +198,18 @@ def _kernel(
 
 
 KERNELS = (
-    _kernel("SignalDelay", OP_DATA_DELAY, prepare=_prepare_delay),
+    _kernel("SignalDelay", OP_DATA_DELAY, prepare=_prepare_delay, ranks=None),
     _kernel("SignalEnergy", OP_DATA_ENERGY),
-    _kernel("SignalFftAutoScale"),
+    _kernel("SignalFftAutoScale", ranks=lambda rank: (rank, 0)),
     _kernel("SignalFilterBank", OP_DATA_FILTER_BANK, init=_init_filter_bank),
     _kernel("SignalFilterBankLog", OP_DATA_FILTER_BANK_LOG),
-    _kernel(
-        "SignalFilterBankSpectralSubtraction", OP_DATA_SPECTRAL_SUBTRACTION, init=_init_spectral_subtraction
-    ),
+    _kernel("SignalFilterBankSpectralSubtraction", OP_DATA_SPECTRAL_SUBTRACTION, init=_init_spectral_subtraction),
     _kernel("SignalFilterBankSquareRoot"),
-    _kernel("SignalFramer", OP_DATA_FRAMER, prepare=_prepare_framer),
+    _kernel("SignalFramer", OP_DATA_FRAMER, prepare=_prepare_framer, ranks=lambda rank: (rank + 1, 0)),
     _kernel("SignalIrfft", OP_DATA_IRFFT, init=_init_irfft),
-    _kernel("SignalOverlapAdd", OP_DATA_OVERLAP_ADD, prepare=_prepare_overlap_add),
+    _kernel("SignalOverlapAdd", OP_DATA_OVERLAP_ADD, prepare=_prepare_overlap_add, ranks=lambda rank: (rank - 1,)),
     _kernel("SignalPCAN", OP_DATA_PCAN),
     _kernel("SignalRfft", OP_DATA_RFFT, init=_init_rfft, prepare=_prepare_rfft),
-    _kernel("SignalStacker", OP_DATA_STACKER, init=_init_stacker),
+    _kernel("SignalStacker", OP_DATA_STACKER, init=_init_stacker, ranks=lambda rank: (rank, 0)),
     _kernel("SignalWindow", OP_DATA_WINDOW),
 )

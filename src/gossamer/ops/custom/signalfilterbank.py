@@ -1,11 +1,11 @@
 """SignalFilterBank (TFLite Micro): how much energy there is in each band of a spectrum.
 
 ``input`` uint32 [frequencies]; ``weights`` and ``unweights`` int16 [w]; ``channel_frequency_starts``,
-``channel_weight_starts`` and ``channel_widths`` int16 [c + 1], where c is the custom option ``num_channels``; the output
-is uint64 [c]. Band b, of c + 1, has ``channel_widths[b]`` energies from ``channel_frequency_starts[b]`` on, and as many
-weights and unweights from ``channel_weight_starts[b]`` on. A triangular filter rises over one band and falls over the
-next: ``output[i]`` is the sum of band i times its unweights plus the sum of band i + 1 times its weights. Sums wrap
-around at 64 bits.
+``channel_weight_starts`` and ``channel_widths`` int16 [c + 1], where c is the custom option ``num_channels``; the
+output is uint64 [c]. Band b, of c + 1, has ``channel_widths[b]`` energies from ``channel_frequency_starts[b]`` on, and
+as many weights and unweights from ``channel_weight_starts[b]`` on. A triangular filter rises over one band and falls
+over the next: ``output[i]`` is the sum of band i times its unweights plus the sum of band i + 1 times its weights. Sums
+wrap around at 64 bits.
 """
 
 from __future__ import annotations

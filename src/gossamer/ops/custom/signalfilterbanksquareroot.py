@@ -41,4 +41,5 @@ def reference(ctx: InvokeContext) -> Array:
     root -= (root * root > x).astype(np.uint64)
     root += ((root < top) & (x - root * root > 2 * root)).astype(np.uint64)
     nearest = root + ((x - root * root > root) & (root < top)).astype(np.uint64)
-    return (nearest >> np.uint64(bits)).astype(np.uint32)
+    roots: Array = (nearest >> np.uint64(bits)).astype(np.uint32)
+    return roots

@@ -1,8 +1,8 @@
 """SignalOverlapAdd (TFLite Micro): frames that overlap, added to one sound.
 
-``input`` int16 or float32 [..., frames, n]; the custom option ``frame_step`` (1 to n) is how far a frame begins after the
-one before, ``T`` names the type. The output [..., frames * frame_step] has the samples that no later frame adds to. The
-others stay until the next invocation; int16 is clamped at each addition.
+``input`` int16 or float32 [..., frames, n]; the custom option ``frame_step`` (1 to n) is how far a frame begins after
+the one before, ``T`` names the type. The output [..., frames * frame_step] has the samples that no later frame adds to.
+The others stay until the next invocation; int16 is clamped at each addition.
 """
 
 from __future__ import annotations

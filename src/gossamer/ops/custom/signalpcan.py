@@ -57,11 +57,6 @@ def _gain(noise: Array, lut: Array) -> Array:
     start = np.where(x > 2, 4 * bits - 6, 0)
     fraction = np.where(bits < 11, x << np.maximum(11 - bits, 0), x >> np.maximum(bits - 11, 0)) & 0x3FF
     value, slope, curve = (lut[start + i].astype(np.int64) for i in range(3))
-    rise = _wrapped((((curve * fraction) >> 5) + (slope << 5)) * fraction, np.int32)
-    gain = _wrapped(((rise + (1 << 14)) >> 15) + value, np.int16)
-    small = lut[np.minimum(x, 2)].astype(np.int64)
-    return np.where(x > 2, gain, small).astype(np.uint32).astype(np.uint64)
-
-
-def _wrapped(x: Array, dtype: type[np.signedinteger[np.typing.NBitBase]]) -> Array:
-    return x.astype(dtype).astype(np.int64)
+    rise = ((((curve * fraction) >> 5) + (slope << 5)) * fraction).astype(np.int32).astype(np.int64)
+    gain = (((rise + (1 << 14)) >> 15) + value).astype(np.int16)
+    return np.where(x > 2, gain, lut[np.minimum(x, 2)]).astype(np.uint32).astype(np.uint64)

@@ -1,9 +1,9 @@
 """SignalStacker (TFLite Micro): several frames, one after the other, as one.
 
-``input`` int16 [c], a frame; custom options: ``num_channels`` (c), ``stacker_left_context`` (l), ``stacker_right_context``
-(r) and ``stacker_step`` (1 to l + r + 1). Outputs: int16 [(l + r + 1) c], a frame with l frames before it and r after
-it, and bool []: whether there is one. It goes on by ``stacker_step`` frames; in between the stack is 0, where TFLite
-Micro leaves what was in the arena. Before the first frame there are l copies of it.
+``input`` int16 [c], a frame; custom options: ``num_channels`` (c), ``stacker_left_context`` (l),
+``stacker_right_context`` (r) and ``stacker_step`` (1 to l + r + 1). Outputs: int16 [(l + r + 1) c], a frame with l
+frames before it and r after it, and bool []: whether there is one. It goes on by ``stacker_step`` frames; in between
+the stack is 0, where TFLite Micro leaves what was in the arena. Before the first frame there are l copies of it.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ def prepare(ctx: PrepareContext) -> int:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     source, weights = ctx.value(0), ctx.value(1).astype(np.int32)
-    product = (source.reshape(-1, weights.size).astype(np.int32) * weights) >> ctx.data
+    product: Array = (source.reshape(-1, weights.size).astype(np.int32) * weights) >> ctx.data
     limits = np.iinfo(np.int16)
-    return product.clip(limits.min, limits.max).astype(np.int16).reshape(source.shape)
+    windowed: Array = product.clip(limits.min, limits.max).astype(np.int16)
+    return windowed.reshape(source.shape)
