@@ -18,6 +18,7 @@ from gossamer.errors import ArenaError, InvokeError, PrepareError
 from gossamer.log import logger
 from gossamer.micro.abi import CType
 from gossamer.micro.allocator import Memory, MicroAllocator, TempTensor
+from gossamer.micro.decompression import DecompressionMemory
 from gossamer.micro.node import NodeData
 from gossamer.micro.resource_variables import MicroResourceVariables
 from gossamer.micro.tensor import EvalTensor
@@ -85,7 +86,8 @@ class MicroContext:
     What is called in the wrong state raises `PrepareError` before the model runs and `InvokeError` after.
     """
 
-    def __init__(self, allocator: MicroAllocator, graph: Subgraphs) -> None:
+    def __init__(self, allocator: MicroAllocator, graph: Subgraphs, decompression_memory: DecompressionMemory) -> None:
+        self.decompression_memory = decompression_memory
         self.state = State.INIT
         self.graph = graph
         self.scratch_buffers: list[Memory] = []

@@ -8,8 +8,10 @@ from typing import Any
 from gossamer.errors import ArenaError, InvokeError, ModelError, UnsupportedOpError
 from gossamer.log import logger
 from gossamer.micro.abi import Array, abi, pointer
+from gossamer.micro.abi import size as size_t
 from gossamer.micro.allocator import UNLIMITED, Memory, MicroAllocator
 from gossamer.micro.context import MicroContext, State
+from gossamer.micro.decompression import DecompressionMemory
 from gossamer.micro.graph import Abort, MicroGraph, MicroNode, MicroSubgraph
 from gossamer.micro.kernels.kernel import MicroKernel
 from gossamer.micro.profiler import MicroProfiler
@@ -31,6 +33,8 @@ class MicroInterpreter:
     ``arena`` is a number of bytes, a writable buffer, or a `MicroAllocator` that several interpreters may share.
     ``pointer_size`` is that of the device. With ``preserve_all_tensors`` every tensor keeps bytes of its own, so that
     `tensor` can read it. ``resource_variables`` is how many the arena has room for, or a table of them.
+    ``decompression_memory``, a number of bytes or a writable buffer, is where TFLM_DECODE writes what fits there, instead
+    of into the arena.
 
     Raises `ModelError` for a damaged model, `ArenaError` if the arena does not even hold the allocator.
     """
@@ -45,6 +49,7 @@ class MicroInterpreter:
         preserve_all_tensors: bool = False,
         planner: MemoryPlanner | None = None,
         resource_variables: int | MicroResourceVariables = 0,
+        decompression_memory: int | Memory = 0,
         profiler: MicroProfiler | None = None,
     ) -> None:
         self.model = model if isinstance(model, Model) else read_model(model)
@@ -65,7 +70,10 @@ class MicroInterpreter:
             self.resource_variables = resource_variables
         self.profiler = profiler
         self.graph = MicroGraph(self.resource_variables)
-        self.context = MicroContext(self.allocator, self.graph)
+        self.decompression_memory = DecompressionMemory(decompression_memory)
+        if self.decompression_memory.region.size:
+            self.allocator.allocate_persistent_buffer(size_t.size(self.allocator.abi))
+        self.context = MicroContext(self.allocator, self.graph, self.decompression_memory)
         self._allocated = False
         self._failed = False
 
@@ -128,7 +136,13 @@ class MicroInterpreter:
             return ""
         unlimited = type(allocator)(UNLIMITED, abi=allocator.abi, planner=type(allocator.planner)())
         count = 0 if self.resource_variables is None else self.resource_variables.count
-        measure = MicroInterpreter(self.model, self.resolver, unlimited, resource_variables=count)
+        measure = MicroInterpreter(
+            self.model,
+            self.resolver,
+            unlimited,
+            resource_variables=count,
+            decompression_memory=self.decompression_memory.region.size,
+        )
         try:
             measure.allocate_tensors()
         except (ModelError, ArenaError):

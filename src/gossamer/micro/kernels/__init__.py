@@ -15,6 +15,7 @@ FAMILIES = (
     "control_flow",
     "convolution",
     "custom",
+    "decode",
     "lstm",
     "matmul",
     "more_types",
