@@ -202,6 +202,7 @@ class MicroPrepareContext(_NodeContext, PrepareContext):
     def __init__(self, micro: MicroContext, node: NodeData) -> None:
         super().__init__(micro, node)
         self.constants: dict[int, Array] = {}
+        self.decompressed: set[int] = set()
         self._temps: list[TfLiteTensor] = []
 
     def set_type(self, position: int, type: TensorType) -> None:
@@ -255,6 +256,21 @@ class MicroPrepareContext(_NodeContext, PrepareContext):
     def persistent(self, what: int | CType) -> Memory:
         """Bytes that stay, or room for a structure."""
         return self.micro.allocate_persistent_buffer(what if isinstance(what, int) else self.micro.size_of(what))
+
+    def decompress(self, *positions: int) -> None:
+        """Ask for bytes for the inputs, of these, that are compressed in the file."""
+        for position in positions:
+            tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
+            if tensor is not None and tensor.is_compressed:
+                self.decompressed.add(position)
+                if self.micro.decompression_memory.allocate(tensor.bytes) is None:
+                    self.scratch(tensor.bytes)
+
+    def check_compressed(self) -> None:
+        """Refuse an input that is compressed and that the operator did not `decompress`: a device reads the indices."""
+        for position, tensor in enumerate(self.tensors_in):
+            if tensor is not None and tensor.is_compressed and position not in self.decompressed:
+                self.fail(f"input {position} is compressed, which TFLite Micro has no kernel for")
 
     def scratch(self, size: int) -> int:
         """Bytes to work in while the operator runs; their number."""

@@ -95,7 +95,7 @@ class MicroGraph:
                 for node in subgraph.nodes:
                     ctx = MicroPrepareContext(micro, node)
                     try:
-                        if node.kernel.op_data is not None:
+                        if node.kernel.op_data is not None and micro.size_of(node.kernel.op_data):
                             node.user_data = ctx.persistent(node.kernel.op_data)
                         node.kernel.init(ctx)
                     except ArenaError as error:
@@ -186,7 +186,9 @@ def _prepare(ctx: MicroPrepareContext, node: MicroNode) -> None:
     if made is not None:
         node.data = made
     node.constants = ctx.constants
+    ctx.check_compressed()
     ctx.release_temps()
+    ctx.micro.decompression_memory.reset()
 
 
 def _invoke(micro: MicroContext, node: MicroNode) -> None:

@@ -28,9 +28,7 @@ STATES = {
         use_32bit_table=boolean,
         initial_table_size=int8,
     ),
-    PRUNING: Struct(
-        **_BASE, **_CHANNELS, zero_points=pointer, single_zero_point=int8, use_alternate_axis=boolean
-    ),
+    PRUNING: Struct(**_BASE, **_CHANNELS, zero_points=pointer, single_zero_point=int8, use_alternate_axis=boolean),
 }
 
 

@@ -11,8 +11,9 @@ not used, the version 1 of the kind, and what it needs to know; then there is a 
 - 2, pruning: a bit for each element says whether it is the next value of the table or the zero point (of int8; of its
   channel), 0 in other types.
 
-Channels are along the quantized dimension, the first one or the last. Others kinds are custom, and refused. The output
-is computed when the model is prepared, and a constant for what comes after; TFLite Micro computes it in each invocation.
+Channels are along the quantized dimension, the first one or the last. Other kinds are custom, and refused. The output
+is computed when the model is prepared, and is a constant for what comes after; TFLite Micro computes it in each
+invocation.
 """
 
 from __future__ import annotations
@@ -22,16 +23,15 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype, type_name
-from gossamer.ops._decoding import Bytes, channels_of, decode_huffman, is_affine, look_up, unprune
+from gossamer.errors import PrepareError
+from gossamer.ops._decoding import Bytes, channels_of, decode_huffman, look_up, unprune
 from gossamer.ops._layout import WHOLE_BYTE_TYPES
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, versions
 from gossamer.schema.enums import TensorType
 
 LUT, HUFFMAN, PRUNING, CUSTOM = 0, 1, 2, 127
 HEADER_BYTES = 16
-TYPES = tuple(
-    TensorType[name] for name in ("BOOL", "FLOAT32", "INT8", "INT16", "INT32", "INT64")
-)
+TYPES = tuple(TensorType[name] for name in ("BOOL", "FLOAT32", "INT8", "INT16", "INT32", "INT64"))
 
 op = OpDef(
     "TFLM_DECODE",
@@ -81,30 +81,40 @@ def _decode(ctx: PrepareContext, position: int) -> Decoded:
     ctx.require(kind_version == 1, f"version {kind_version} of decode type {kind} is not known, only 1")
     output = ctx.output(position)
     ctx.require(output.type in TYPES, f'output "{output.name}" must not be {type_name(output.type)}')
-    dtype, table, channel_zeros = numpy_dtype(output.type), ancillary[HEADER_BYTES:], 0
-    if kind == HUFFMAN:
-        wide = bool(rest[0] & 1)
-        allowed = (TensorType.INT8, TensorType.INT16) if wide else (TensorType.INT8,)
-        ctx.require(output.type in allowed, f'"{output.name}" is {type_name(output.type)}, which has no such Huffman code')
-        symbols = decode_huffman(
-            ctx,
-            encoded,
-            _elements(table, np.dtype("<u4" if wide else "<u2")),
-            (rest[0] >> 4) + 1,
-            int(np.prod(output.shape)),
-        )
-        value = np.array(symbols, np.uint32).astype(dtype)
-    elif kind == LUT:
-        values = _elements(table, dtype)
-        value = look_up(ctx, encoded, rest[0] & 7, values, rest[1], channels_of(ctx, output))
-    else:
-        zeros = output.quantization.zero_points if is_affine(output) else np.zeros(1, np.int64)
-        ctx.require(output.type == TensorType.INT8 or not zeros.any(), "All zero-points must be zero")
-        channels = channels_of(ctx, output)
-        if zeros.size > 1 and zeros.any():
-            channel_zeros = zeros.size
-        value = unprune(ctx, encoded, _elements(table, dtype), channels, np.resize(zeros, channels.max(initial=0) + 1))
-    return Decoded(kind, value.reshape(output.shape), channel_zeros)
+    table = ancillary[HEADER_BYTES:]
+    try:
+        if kind == HUFFMAN:
+            return Decoded(kind, _symbols(ctx, output, encoded, table, rest[0]), 0)
+        channels, zeros = _channels(ctx, output)
+        values = _elements(table, numpy_dtype(output.type))
+        if kind == LUT:
+            value, kept = look_up(encoded, rest[0] & 7, values, rest[1], channels), 0
+        else:
+            ctx.require(output.type == TensorType.INT8 or not zeros.any(), "All zero-points must be zero")
+            value, kept = unprune(encoded, values, channels, zeros), zeros.size if zeros.size > 1 and zeros.any() else 0
+    except ValueError as error:
+        if isinstance(error, PrepareError):
+            raise
+        ctx.fail(f'"{output.name}": {error}')
+    return Decoded(kind, value.reshape(output.shape), kept)
+
+
+def _symbols(ctx: PrepareContext, output: TensorInfo, encoded: Bytes, table: Bytes, how: int) -> Array:
+    wide = bool(how & 1)
+    allowed = (TensorType.INT8, TensorType.INT16) if wide else (TensorType.INT8,)
+    ctx.require(output.type in allowed, f'"{output.name}" is {type_name(output.type)}, which has no such Huffman code')
+    elements = _elements(table, np.dtype(np.uint32 if wide else np.uint16))
+    symbols = decode_huffman(encoded, elements, (how >> 4) + 1, int(np.prod(output.shape)))
+    return np.array(symbols, np.uint32).astype(numpy_dtype(output.type)).reshape(output.shape)
+
+
+def _channels(ctx: PrepareContext, output: TensorInfo) -> tuple[Array, Array]:
+    """The channel of each element, and the zero points of the channels."""
+    scales, zeros, axis = (getattr(output.quantization, name) for name in ("scales", "zero_points", "dimension"))
+    if not scales.size or not zeros.size:
+        return channels_of(output.shape, 0, 1), np.zeros(1, np.int32)
+    ctx.require(axis == 0 or scales.size > 1, f'"{output.name}": unsupported quantization axis {axis} of one scale')
+    return channels_of(output.shape, axis, scales.size), np.resize(zeros, scales.size)
 
 
 def _bytes(ctx: PrepareContext, position: int) -> Bytes:
