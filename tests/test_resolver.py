@@ -19,7 +19,7 @@ OFFERED = custom_op("Offered", versions=(1, 2), shape="x")(lambda x: x)
 # The custom operators of LiteRT's resolvers (register.cc and register_ref.cc), each in version 1.
 CUSTOM = {"NumericVerify", "Mfcc", "AudioSpectrogram", "TFLite_Detection_PostProcess", "aeq.hadamard_rotation"}
 CUSTOM_REFERENCE = CUSTOM - {"aeq.hadamard_rotation"}
-MICRO = {name for name in CUSTOM_ADDERS if name.startswith("Signal")}
+MICRO = {name for name in CUSTOM_ADDERS if name.startswith("Signal")} | {"TFLM_DECODE"}
 """Custom operators of TFLite Micro that models for the full runtime may have too."""
 
 
