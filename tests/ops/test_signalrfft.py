@@ -375,13 +375,13 @@ def test_case(case: Case, backend: Any) -> None:
 
 REFUSED = [
     (
-        "fft_length must be 4 or more, and twice a product of 2, 3 and 5, got 14",
+        "fft_length must be twice a product of 2, 3 and 5, and in [4, 1048576], got 14",
         signal("", [X], [X], T=7, fft_length=14),
     ),
     ("got 2", signal("", [X], [X], T=7, fft_length=2)),
     ("got 9", signal("", [X], [X], T=7, fft_length=9)),
-    ("fft_length must be in [1, 16777216], got -4", signal("", [X], [X], T=7, fft_length=-4)),
-    ("fft_length must be in [1, 16777216], got 1073741824", signal("", [X], [X], T=7, fft_length=1 << 30)),
+    ("got -4", signal("", [X], [X], T=7, fft_length=-4)),
+    ("got 1073741824", signal("", [X], [X], T=7, fft_length=1 << 30)),
     ("must have 1 to 4 samples", signal("", [tensor([1, 2, 3, 4, 5], np.int16)], [X], T=7, fft_length=4)),
     ("must have 1 to 4 samples", signal("", [tensor(1, np.int16)], [X], T=7, fft_length=4)),
     ("custom option T is int32, the input is int16", signal("", [X], [X], T=2, fft_length=4)),

@@ -37,8 +37,9 @@ def look_up(packed: Bytes, bits: int, table: Array, stride: int, channels: Array
     of its own, ``stride`` after the one before."""
     if not 1 <= bits <= MAX_INDEX_BITS:
         raise ValueError(f"indices must have 1 to {MAX_INDEX_BITS} bits, got {bits}")
-    digits = _bits(packed, channels.size * bits).reshape(-1, bits)
-    places = digits @ (1 << np.arange(bits)[::-1]) + channels * stride
+    digits = np.zeros((channels.size, 8), np.uint8)
+    digits[:, 8 - bits :] = _bits(packed, channels.size * bits).reshape(-1, bits)
+    places = np.packbits(digits) + channels * stride
     last = int(places.max(initial=-1))
     if last >= table.size:
         raise ValueError(f"an index needs value {last} of {table.size}")
@@ -97,4 +98,4 @@ def decode_huffman(packed: Bytes, table: Array, first_bits: int, count: int) -> 
 def _bits(packed: Bytes, count: int) -> Array:
     if count > packed.size * 8:
         raise ValueError(f"{count} bits are wanted, there are {packed.size * 8}")
-    return np.unpackbits(packed[: -(-count // 8)])[:count].astype(np.intp)
+    return np.unpackbits(packed[: -(-count // 8)])[:count]

@@ -22,6 +22,8 @@ from gossamer.arrays import NDArray
 
 Array = NDArray[Any]
 
+MAX_SAMPLES = 1 << 20
+
 _WIDE = {2: np.int32, 4: np.int64}
 
 
@@ -141,8 +143,10 @@ def factors(length: int) -> list[int]:
 
 
 def is_possible(samples: int) -> bool:
-    """Whether TFLite Micro can transform so many real samples: half as many are a product of 2, 3 and 5."""
-    return samples >= 4 and samples % 2 == 0 and math.prod(factors(samples // 2)) == samples // 2
+    """Whether so many real samples can be transformed: TFLite Micro can where half as many are a product of 2, 3 and 5,
+    and no device has room for more than `MAX_SAMPLES`."""
+    half = samples // 2
+    return 4 <= samples <= MAX_SAMPLES and samples == 2 * half and math.prod(factors(half)) == half
 
 
 @lru_cache(maxsize=8)

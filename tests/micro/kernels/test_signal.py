@@ -97,7 +97,7 @@ def test_a_device_takes_no_other_number_of_dimensions() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("SignalRfft", {"T": 7, "fft_length": 22}, "twice a product of 2, 3 and 5, got 22"),
+        ("SignalRfft", {"T": 7, "fft_length": 22}, "twice a product of 2, 3 and 5, .* got 22"),
         ("SignalStacker", {}, "num_channels must be an integer"),
         ("SignalFilterBank", {"num_channels": -1}, r"num_channels must be in \[1, 16777216\], got -1"),
         ("SignalFilterBankSpectralSubtraction", {"num_channels": "4"}, "num_channels must be an integer"),

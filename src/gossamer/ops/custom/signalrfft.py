@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._kiss_fft import is_possible, real_fft
+from gossamer.ops._kiss_fft import MAX_SAMPLES, is_possible, real_fft
 from gossamer.ops._layout import checked_shape, require_output_type
-from gossamer.ops._signal import require_type_option, sizes
+from gossamer.ops._signal import integers, require_type_option
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 
@@ -31,8 +31,9 @@ op = OpDef(
 
 def fft_length(ctx: Context) -> int:
     """The custom option ``fft_length``."""
-    (length,) = sizes(ctx, "fft_length")
-    ctx.require(is_possible(length), f"fft_length must be 4 or more, and twice a product of 2, 3 and 5, got {length}")
+    (length,) = integers(ctx, "fft_length")
+    allowed = f"twice a product of 2, 3 and 5, and in [4, {MAX_SAMPLES}]"
+    ctx.require(is_possible(length), f"fft_length must be {allowed}, got {length}")
     return length
 
 
