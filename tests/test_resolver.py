@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from gossamer import Interpreter, OpResolverType, PrepareError, UnsupportedOpError, custom_op
+from gossamer.micro.adders import CUSTOM_ADDERS
 from gossamer.ops import all_ops, find_op
 from gossamer.ops.op_def import OpDef, Version
 from gossamer.resolver import BuiltinOpResolver, InstalledOpResolver, MutableOpResolver, OpResolver
@@ -18,6 +19,8 @@ OFFERED = custom_op("Offered", versions=(1, 2), shape="x")(lambda x: x)
 # The custom operators of LiteRT's resolvers (register.cc and register_ref.cc), each in version 1.
 CUSTOM = {"NumericVerify", "Mfcc", "AudioSpectrogram", "TFLite_Detection_PostProcess", "aeq.hadamard_rotation"}
 CUSTOM_REFERENCE = CUSTOM - {"aeq.hadamard_rotation"}
+MICRO = {name for name in CUSTOM_ADDERS if name.startswith("Signal")} | {"TFLM_DECODE"}
+"""Custom operators of TFLite Micro that models for the full runtime may have too."""
 
 
 @pytest.fixture
@@ -158,7 +161,7 @@ def test_an_interpreter_finds_installed_operators(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(("reference", "names"), [(False, CUSTOM), (True, CUSTOM_REFERENCE)])
-def test_the_custom_operators_of_tflite_ship(reference: bool, names: set[str]) -> None:
+def test_the_custom_operators_of_tflite_and_of_tflite_micro_ship(reference: bool, names: set[str]) -> None:
     resolver = BuiltinOpResolver(reference=reference)
     found = {(op.name, v) for op in all_ops() if op.custom for v in range(9) if resolver.find_custom(op.name, v) is op}
-    assert found == {(name, 1) for name in names}
+    assert found == {(name, 1) for name in names | MICRO}

@@ -47,7 +47,8 @@ class OpResolver:
 class BuiltinOpResolver(OpResolver):
     """All operators that ship, found by name when they are asked for.
 
-    ``reference``: only what TFLite's reference resolver registers, with its lower version ranges.
+    ``reference``: only what TFLite's reference resolver registers, with its lower version ranges, and the operators of
+    TFLite Micro.
     """
 
     def __init__(self, *, reference: bool = False) -> None:

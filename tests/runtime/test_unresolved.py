@@ -83,7 +83,6 @@ def test_the_sketch_is_python_that_runs() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("SignalWindow", "it belongs to the signal library of TensorFlow Lite Micro"),
         ("LceBconv2d", "it belongs to Larq Compute Engine"),
         ("TFText>NgramsStringJoin", "it belongs to TensorFlow Text"),
         ("MTKEXT_CONV_2D", "it belongs to MediaTek's NeuroPilot"),
@@ -143,7 +142,6 @@ def test_models_of_the_corpus(corpus: Path) -> None:
         "edgetpu-custom-op": "a program for the Coral Edge TPU (chip 'beagle', runtime version 1",
         "ethos-u": "commands for an Arm Ethos-U55-256, made by Vela 3.11.0",
         "DISPATCH_OP": "bytecode for an NPU",
-        "SignalWindow": "the signal library of TensorFlow Lite Micro",
     }
     counts = dict.fromkeys(said, 0)
     for line in (models / "index.jsonl").read_text().splitlines():
@@ -156,4 +154,4 @@ def test_models_of_the_corpus(corpus: Path) -> None:
         assert text.startswith(case["expect"]["text"])
         assert said[name] in text
         counts[name] += 1
-    assert counts == {"edgetpu-custom-op": 8, "ethos-u": 1, "DISPATCH_OP": 6, "SignalWindow": 1}
+    assert counts == {"edgetpu-custom-op": 8, "ethos-u": 1, "DISPATCH_OP": 6}

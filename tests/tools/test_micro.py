@@ -10,7 +10,9 @@ import pytest
 from gossamer.micro import measure
 from gossamer.model import read_model
 from tests.conftest import ROOT
+from tests.micro.compressed import compressed
 from tests.micro.models import chain, chooser, multiplier
+from tests.micro.test_decompression import weighted
 from tests.runtime.graphs import ModelMaker
 from tests.tools.conftest import Outcome
 
@@ -203,3 +205,11 @@ def test_real_models(gossamer: Run, name: str) -> None:
     report = gossamer("micro", path, "--json").json
     figures = (report["minimum_arena_bytes"], report["arena_used_bytes"], report["head_bytes"])
     assert (*figures, report["savings"]["better_plan"]) == FIGURES[name]
+
+
+def test_a_model_of_compressed_tensors(gossamer: Run, place: Place) -> None:
+    model, _, constants = weighted("CONV_2D/1")
+    result = gossamer("micro", place("m.tflite", compressed(model, constants)))
+    assert result.code == 0
+    assert "Persistent compression data" in result.out
+    assert result.out.count("CONV_2D (node 0) scratch") == 2

@@ -10,11 +10,13 @@ class Abi(NamedTuple):
     """Bytes of a pointer (and of ``size_t``) and of a small enumeration.
 
     Compilers for bare-metal ARM give an enumeration the smallest integer that holds it (``-fshort-enums``), others an
-    ``int``. Everything else has the same size and alignment on all targets of TFLite Micro.
+    ``int``. Everything else has the same size and alignment on all targets of TFLite Micro. ``compression``: whether it
+    is built for compressed tensors (USE_TFLM_COMPRESSION), for which some structures have more fields.
     """
 
     pointer: int
     enumeration: int
+    compression: bool = False
 
 
 ARM = Abi(pointer=4, enumeration=1)
@@ -24,11 +26,11 @@ X86_64 = Abi(pointer=8, enumeration=4)
 """A PC, and every other target with 64-bit pointers."""
 
 
-def abi(pointer_size: int) -> Abi:
+def abi(pointer_size: int, *, compression: bool = False) -> Abi:
     """The ABI for pointers of 4 or 8 bytes. Raises `ValueError` for any other size."""
     for known in (ARM, X86_64):
         if known.pointer == pointer_size:
-            return known
+            return known._replace(compression=compression)
     raise ValueError(f"pointer_size must be 4 or 8, got {pointer_size}")
 
 
@@ -81,6 +83,18 @@ class Array(NamedTuple):
         return self.element.alignment(abi)
 
 
+class WithCompression(NamedTuple):
+    """A field that there is only for compressed tensors."""
+
+    type: CType
+
+    def size(self, abi: Abi) -> int:
+        return self.type.size(abi) if abi.compression else 0
+
+    def alignment(self, abi: Abi) -> int:
+        return self.type.alignment(abi) if abi.compression else 1
+
+
 class Struct:
     """A structure: its fields by name, in order. A base class comes first, a class with virtual functions begins with
     the pointer to their table."""
@@ -118,6 +132,6 @@ def align_down(value: int, alignment: int) -> int:
 int8 = boolean = Scalar(1)
 int16 = Scalar(2)
 int32 = float32 = Scalar(4)
-float64 = int64 = Scalar(8)
+float64 = int64 = uint64 = Scalar(8)
 pointer = size = _Pointer()
 enumeration = _Enumeration()

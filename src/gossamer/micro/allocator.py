@@ -20,7 +20,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.errors import ArenaError
 from gossamer.micro import structs
-from gossamer.micro.abi import ARM, Abi, Array, CType, Struct, align_down, align_up
+from gossamer.micro.abi import ARM, Abi, Array, CType, Struct, align_down, align_up, pointer
 from gossamer.micro.abi import size as SIZE_T
 from gossamer.micro.allocation_info import AllocationInfo, Scope, ScratchBufferRequest, allocation_info
 from gossamer.micro.arena import (
@@ -55,6 +55,7 @@ class Category(Enum):
     VARIABLES = "TfLiteTensor variable buffer data", "allocations"
     NODES = "NodeAndRegistration struct", "NodeAndRegistration structs"
     OP_DATA = "Operator runtime data", "OpData structs"
+    COMPRESSION = "Persistent compression data", "allocations"
 
 
 class RecordedAllocation(NamedTuple):
@@ -94,6 +95,8 @@ class MicroAllocator:
         self.abi = abi
         self.planner = planner if planner is not None else GreedyMemoryPlanner()
         self.recorded = dict.fromkeys(Category, RecordedAllocation())
+        if not abi.compression:
+            del self.recorded[Category.COMPRESSION]
         self.model_is_allocating = False
         self.scratch_requests: list[ScratchBufferRequest] = []
         self.max_head_bytes = 0
@@ -174,8 +177,9 @@ class MicroAllocator:
         """Whether there is no memory behind the arena."""
         return self.persistent.size == UNLIMITED
 
-    def start_model_allocation(self, model: Model) -> list[list[EvalTensor]]:
-        """The tensors of all subgraphs, and room for their nodes and for scratch requests. Raises `ArenaError`."""
+    def start_model_allocation(self, model: Model, compressed: Sequence[Sequence[int]] = ()) -> list[list[EvalTensor]]:
+        """The tensors of all subgraphs, and room for their nodes and for scratch requests. ``compressed``: for each
+        subgraph, which tensors are compressed in the file. Raises `ArenaError`."""
         if self.model_is_allocating:
             raise ArenaError("Model allocation started before finishing previously allocated model")
         self.model_is_allocating = True
@@ -184,11 +188,20 @@ class MicroAllocator:
         self._unassigned = 0
         self._reserve_scratch_requests()
         self._own(Array(structs.SUBGRAPH_ALLOCATIONS, len(model.subgraphs)))
+        for subgraph, indices in zip(model.subgraphs, compressed, strict=False):
+            for index in indices:
+                self._record(Category.COMPRESSION, structs.COMPRESSION_TENSOR_DATA)
+                self._record(Category.COMPRESSION, structs.LOOKUP_TABLE_DATA)
+                if index == indices[0]:
+                    self._record(Category.COMPRESSION, Array(pointer, len(subgraph.tensors)))
         subgraphs = []
         for subgraph in model.subgraphs:
             count = len(subgraph.tensors)
             self._record(Category.EVAL_TENSORS, Array(structs.EVAL_TENSOR, count), count)
             subgraphs.append([EvalTensor(i, t, model.buffer_data(t.buffer)) for i, t in enumerate(subgraph.tensors)])
+        for tensors, indices in zip(subgraphs, compressed, strict=False):
+            for index in indices:
+                tensors[index].is_compressed = True
         for subgraph in model.subgraphs:
             count = len(subgraph.operators)
             self._record(Category.NODES, Array(structs.NODE_AND_REGISTRATION, count), count)

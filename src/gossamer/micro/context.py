@@ -18,6 +18,7 @@ from gossamer.errors import ArenaError, InvokeError, PrepareError
 from gossamer.log import logger
 from gossamer.micro.abi import CType
 from gossamer.micro.allocator import Memory, MicroAllocator, TempTensor
+from gossamer.micro.decompression import DecompressionMemory
 from gossamer.micro.node import NodeData
 from gossamer.micro.resource_variables import MicroResourceVariables
 from gossamer.micro.tensor import EvalTensor
@@ -85,7 +86,8 @@ class MicroContext:
     What is called in the wrong state raises `PrepareError` before the model runs and `InvokeError` after.
     """
 
-    def __init__(self, allocator: MicroAllocator, graph: Subgraphs) -> None:
+    def __init__(self, allocator: MicroAllocator, graph: Subgraphs, decompression_memory: DecompressionMemory) -> None:
+        self.decompression_memory = decompression_memory
         self.state = State.INIT
         self.graph = graph
         self.scratch_buffers: list[Memory] = []
@@ -200,6 +202,7 @@ class MicroPrepareContext(_NodeContext, PrepareContext):
     def __init__(self, micro: MicroContext, node: NodeData) -> None:
         super().__init__(micro, node)
         self.constants: dict[int, Array] = {}
+        self.decompressed: set[int] = set()
         self._temps: list[TfLiteTensor] = []
 
     def set_type(self, position: int, type: TensorType) -> None:
@@ -253,6 +256,21 @@ class MicroPrepareContext(_NodeContext, PrepareContext):
     def persistent(self, what: int | CType) -> Memory:
         """Bytes that stay, or room for a structure."""
         return self.micro.allocate_persistent_buffer(what if isinstance(what, int) else self.micro.size_of(what))
+
+    def decompress(self, *positions: int) -> None:
+        """Ask for bytes for the inputs, of these, that are compressed in the file."""
+        for position in positions:
+            tensor = self.tensors_in[position] if position < len(self.tensors_in) else None
+            if tensor is not None and tensor.is_compressed:
+                self.decompressed.add(position)
+                if self.micro.decompression_memory.allocate(tensor.bytes) is None:
+                    self.scratch(tensor.bytes)
+
+    def check_compressed(self) -> None:
+        """Refuse an input that is compressed and that the operator did not `decompress`: a device reads the indices."""
+        for position, tensor in enumerate(self.tensors_in):
+            if tensor is not None and tensor.is_compressed and position not in self.decompressed:
+                self.fail(f"input {position} is compressed, which TFLite Micro has no kernel for")
 
     def scratch(self, size: int) -> int:
         """Bytes to work in while the operator runs; their number."""

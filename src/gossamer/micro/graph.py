@@ -93,12 +93,13 @@ class MicroGraph:
         for index, subgraph in enumerate(self.subgraphs):
             with self._in(index):
                 for node in subgraph.nodes:
-                    if node.kernel.op_data is not None:
-                        ctx = MicroPrepareContext(micro, node)
-                        try:
+                    ctx = MicroPrepareContext(micro, node)
+                    try:
+                        if node.kernel.op_data is not None and micro.size_of(node.kernel.op_data):
                             node.user_data = ctx.persistent(node.kernel.op_data)
-                        except ArenaError as error:
-                            refuse(ctx, error)
+                        node.kernel.init(ctx)
+                    except ArenaError as error:
+                        refuse(ctx, error)
 
     def prepare_subgraphs(self, micro: MicroContext, finish: Callable[[int], None]) -> None:
         """Prepare every operator; call ``finish`` with its index after each. Raises `PrepareError` and `ArenaError`."""
@@ -129,8 +130,8 @@ class MicroGraph:
         """Bring every operator back to where it was before the first invoke."""
         for subgraph in self.subgraphs:
             for node in subgraph.nodes:
-                if node.kernel.reset is not None:
-                    node.kernel.reset(node)
+                if node.op.reset_function is not None:
+                    node.op.reset_function(node.data)
 
     def reset_variable_tensors(self) -> None:
         """Zero the variable tensors, and the resource variables; an int8 tensor gets its zero point."""
@@ -185,7 +186,9 @@ def _prepare(ctx: MicroPrepareContext, node: MicroNode) -> None:
     if made is not None:
         node.data = made
     node.constants = ctx.constants
+    ctx.check_compressed()
     ctx.release_temps()
+    ctx.micro.decompression_memory.reset()
 
 
 def _invoke(micro: MicroContext, node: MicroNode) -> None:

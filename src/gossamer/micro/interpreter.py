@@ -8,8 +8,11 @@ from typing import Any
 from gossamer.errors import ArenaError, InvokeError, ModelError, UnsupportedOpError
 from gossamer.log import logger
 from gossamer.micro.abi import Array, abi, pointer
+from gossamer.micro.abi import size as size_t
 from gossamer.micro.allocator import UNLIMITED, Memory, MicroAllocator
+from gossamer.micro.compression import decompressed
 from gossamer.micro.context import MicroContext, State
+from gossamer.micro.decompression import DecompressionMemory
 from gossamer.micro.graph import Abort, MicroGraph, MicroNode, MicroSubgraph
 from gossamer.micro.kernels.kernel import MicroKernel
 from gossamer.micro.profiler import MicroProfiler
@@ -31,6 +34,8 @@ class MicroInterpreter:
     ``arena`` is a number of bytes, a writable buffer, or a `MicroAllocator` that several interpreters may share.
     ``pointer_size`` is that of the device. With ``preserve_all_tensors`` every tensor keeps bytes of its own, so that
     `tensor` can read it. ``resource_variables`` is how many the arena has room for, or a table of them.
+    ``decompression_memory``, a number of bytes or a writable buffer, is where decompressed tensors lie that fit there,
+    instead of in the arena.
 
     Raises `ModelError` for a damaged model, `ArenaError` if the arena does not even hold the allocator.
     """
@@ -45,10 +50,12 @@ class MicroInterpreter:
         preserve_all_tensors: bool = False,
         planner: MemoryPlanner | None = None,
         resource_variables: int | MicroResourceVariables = 0,
+        decompression_memory: int | Memory = 0,
         profiler: MicroProfiler | None = None,
     ) -> None:
         self.model = model if isinstance(model, Model) else read_model(model)
-        faults = [fault for fault in verify_model(self.model, lenient=True) if fault.subgraph is not None]
+        self._decompressed, self._compressed = decompressed(self.model)
+        faults = [fault for fault in verify_model(self._decompressed, lenient=True) if fault.subgraph is not None]
         if faults:
             raise ModelError("\n".join(map(str, faults)))
         self.resolver = resolver if resolver is not None else MicroOpResolver()
@@ -57,7 +64,10 @@ class MicroInterpreter:
         else:
             if planner is None and preserve_all_tensors:
                 planner = LinearMemoryPlanner()
-            self.allocator = MicroAllocator(arena, abi=abi(pointer_size), planner=planner)
+            how = abi(pointer_size, compression=any(self._compressed))
+            self.allocator = MicroAllocator(arena, abi=how, planner=planner)
+        if any(self._compressed) and not self.allocator.abi.compression:
+            raise ModelError("the model has compressed tensors, and the allocator's abi is not built for compression")
         if isinstance(resource_variables, int):
             count = resource_variables
             self.resource_variables = MicroResourceVariables(self.allocator, count) if count else None
@@ -65,7 +75,10 @@ class MicroInterpreter:
             self.resource_variables = resource_variables
         self.profiler = profiler
         self.graph = MicroGraph(self.resource_variables)
-        self.context = MicroContext(self.allocator, self.graph)
+        self.decompression_memory = DecompressionMemory(decompression_memory)
+        if self.decompression_memory.region.size:
+            self.allocator.allocate_persistent_buffer(size_t.size(self.allocator.abi))
+        self.context = MicroContext(self.allocator, self.graph, self.decompression_memory)
         self._allocated = False
         self._failed = False
 
@@ -101,8 +114,8 @@ class MicroInterpreter:
             )
 
     def _allocate(self) -> None:
-        context, allocator, graph, model = self.context, self.allocator, self.graph, self.model
-        tensors = allocator.start_model_allocation(model)
+        context, allocator, graph, model = self.context, self.allocator, self.graph, self._decompressed
+        tensors = allocator.start_model_allocation(model, self._compressed)
         graph.subgraphs = self._subgraphs(tensors)
         context.state = State.INIT
         graph.init_subgraphs(context)
@@ -128,7 +141,13 @@ class MicroInterpreter:
             return ""
         unlimited = type(allocator)(UNLIMITED, abi=allocator.abi, planner=type(allocator.planner)())
         count = 0 if self.resource_variables is None else self.resource_variables.count
-        measure = MicroInterpreter(self.model, self.resolver, unlimited, resource_variables=count)
+        measure = MicroInterpreter(
+            self.model,
+            self.resolver,
+            unlimited,
+            resource_variables=count,
+            decompression_memory=self.decompression_memory.region.size,
+        )
         try:
             measure.allocate_tensors()
         except (ModelError, ArenaError):

@@ -46,9 +46,9 @@ class Interpreter:
     """A model that is ready to run, in an arena of ``arena_size`` bytes; by default 10 times the size of the model.
 
     ``custom_op_registerers`` are kernels of operators that do not ship; the names that TFLite Micro's runtime takes
-    there are those of C++ functions, which this one has none of. ``alt_decompression_memory_size`` is for compressed
-    tensors, which are not supported: 0. ``pointer_size`` is that of the device; TFLite Micro's own runtime has that of
-    the PC, 8.
+    there are those of C++ functions, which this one has none of. ``alt_decompression_memory_size`` is how many bytes
+    there are besides the arena for tensors that are decompressed, which this runtime, as TFLite Micro's, is built for.
+    ``pointer_size`` is that of the device; TFLite Micro's own runtime has that of the PC, 8.
 
     Raises `ValueError` for arguments that are not of these kinds, `RegistererError` for a name, `ModelError` for a
     damaged model, `PrepareError` if an operator refuses, and `ArenaError`, which says how much is missing, if the arena
@@ -68,15 +68,13 @@ class Interpreter:
         if model_data is None:
             raise ValueError("Model must not be None")
         custom_ops = _checked(custom_op_registerers)
-        if alt_decompression_memory_size:
-            raise ValueError("alt_decompression_memory_size must be 0: compressed tensors are not supported")
         size = len(model_data) * MODEL_SIZES if arena_size is None else arena_size
         self.recording: RecordingMicroAllocator | None = None
         if intrepreter_config is InterpreterConfig.kAllocationRecording:
-            allocator: MicroAllocator = RecordingMicroAllocator(size, abi=abi(pointer_size))
+            allocator: MicroAllocator = RecordingMicroAllocator(size, abi=abi(pointer_size, compression=True))
             self.recording = allocator  # type: ignore[assignment]
         else:
-            allocator = MicroAllocator(size, abi=abi(pointer_size), planner=LinearMemoryPlanner())
+            allocator = MicroAllocator(size, abi=abi(pointer_size, compression=True), planner=LinearMemoryPlanner())
         model = read_model(model_data)
         count = count_resource_variables(model)
         self.interpreter = MicroInterpreter(
@@ -84,6 +82,7 @@ class Interpreter:
             _resolver(custom_ops),
             allocator,
             resource_variables=MicroResourceVariables(allocator, count) if count else 0,
+            decompression_memory=alt_decompression_memory_size,
         )
         self.interpreter.allocate_tensors()
 

@@ -7,7 +7,7 @@ TF_LITE_STATIC_MEMORY). What the operators keep stands beside their kernels, in 
 
 from __future__ import annotations
 
-from gossamer.micro.abi import Array, Struct, boolean, enumeration, float32, int8, int32, pointer, size
+from gossamer.micro.abi import Array, Struct, WithCompression, boolean, enumeration, float32, int8, int32, pointer, size
 
 TENSOR = Struct(
     quantization=Struct(type=int32, params=pointer),
@@ -40,7 +40,11 @@ NODE = Struct(
 
 NODE_AND_REGISTRATION = Struct(node=NODE, registration=pointer)
 
-SUBGRAPH_ALLOCATIONS = Struct(node_and_registrations=pointer, tensors=pointer)
+SUBGRAPH_ALLOCATIONS = Struct(node_and_registrations=pointer, tensors=pointer, compressed=WithCompression(pointer))
+
+COMPRESSION_TENSOR_DATA = Struct(scheme=int8, lut_data=pointer)
+
+LOOKUP_TABLE_DATA = Struct(value_table=pointer, value_table_channel_stride=int8, widths_and_flags=int8)
 
 SCRATCH_BUFFER_REQUEST = Struct(bytes=size, node_idx=int32, subgraph_idx=int32)
 
@@ -122,10 +126,13 @@ MICRO_ALLOCATOR = Struct(
     max_head_buffer_usage=size,
 )
 
+_RECORDED = Struct(requested_bytes=size, used_bytes=size, count=size)
+
 RECORDING_MICRO_ALLOCATOR = Struct(
     base=MICRO_ALLOCATOR,
     recording_memory_allocator=pointer,
-    recorded=Array(Struct(requested_bytes=size, used_bytes=size, count=size), 7),
+    recorded=Array(_RECORDED, 7),
+    recorded_compression_data=WithCompression(_RECORDED),
 )
 
 RESOURCE_VARIABLE = Struct(

@@ -57,6 +57,7 @@ class EvalTensor:
         self.type = stored.type
         self.shape: Shape = stored.shape
         self.is_stored = constant is not None and constant.size > 0
+        self.is_compressed = False
         self.data = constant if self.is_stored else None
         self._quantization: Quantization | None = None
         if self.type not in _ELEMENT_BYTES:

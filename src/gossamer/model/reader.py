@@ -163,11 +163,12 @@ def map_model(path: str) -> ModelFile:
         os.close(descriptor)
 
 
-def read_root(cls: type[T], data: memoryview, identifier: bytes) -> T:
-    """Reads the root table of any FlatBuffer whose tables are declared with `Table`. Raises `ModelError`."""
+def read_root(cls: type[T], data: memoryview, identifier: bytes | None) -> T:
+    """Reads the root table of any FlatBuffer whose tables are declared with `Table`; ``identifier`` is ``None`` if its
+    schema declares none. Raises `ModelError`."""
     reading = _Reading(data[:MAX_FLATBUFFER].toreadonly())
     try:
-        if len(data) < 8 or bytes(data[4:8]) != identifier:
+        if len(data) < 8 or identifier not in (None, bytes(data[4:8])):
             raise _Damage(_not_identified(data, identifier), 4)
         root = u32_at(data, 0)[0]
         if not root:
@@ -177,7 +178,7 @@ def read_root(cls: type[T], data: memoryview, identifier: bytes) -> T:
         raise ModelError(f"The model is not a valid Flatbuffer buffer: {damage}") from None
 
 
-def _not_identified(data: memoryview, identifier: bytes) -> str:
+def _not_identified(data: memoryview, identifier: bytes | None) -> str:
     if len(data) < 8:
         return f"{len(data)} bytes are too few for a model"
     hint = "this is a zip archive; extract the .tflite file" if bytes(data[:2]) == b"PK" else "is this a .tflite file?"

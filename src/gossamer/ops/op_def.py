@@ -178,6 +178,7 @@ class OpDef:
     prepare_function: Callable[[PrepareContext], Any] | None = None
     reference_function: Callable[[InvokeContext], Any] | None = None
     lower_function: Callable[[Any], Any] | None = None
+    reset_function: Callable[[Any], None] | None = None
 
     @property
     def code(self) -> BuiltinOperator:
@@ -222,6 +223,12 @@ class OpDef:
     def lower(self, function: Function) -> Function:
         """Decorator: ``lower(graph)`` states the operator in the kernel graph."""
         self.lower_function = function
+        return function
+
+    def reset(self, function: Function) -> Function:
+        """Decorator: ``reset(data)``, for an operator that remembers: brings what ``prepare`` returned back to where it
+        was before the first invocation."""
+        self.reset_function = function
         return function
 
     def check_operands(self, ctx: Context) -> None:

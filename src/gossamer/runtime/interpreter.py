@@ -258,7 +258,8 @@ class Interpreter(PrivateNames):
         return tensor.buffer_handle, tensor.delegate
 
     def reset_all_variables(self) -> None:
-        """Zero the variable tensors of every subgraph. Raises `RuntimeError` before one that has any is allocated."""
+        """Zero the variable tensors of every subgraph; operators forget what they remember. Raises `RuntimeError`
+        before a subgraph with variables is allocated."""
         for subgraph in self._subgraphs:
             if any(not subgraph.tensors[index].has_data for index in subgraph.variables):
                 raise RuntimeError(

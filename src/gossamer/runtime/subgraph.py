@@ -286,13 +286,17 @@ class Subgraph(RunningGraph):
                 self.tensors[index].make_readable()
 
     def reset_variables(self) -> None:
-        """Zero the variable tensors; quantized ones get their zero point, which is what 0.0 is there."""
+        """Zero the variable tensors; quantized ones get their zero point, which is what 0.0 is there. Operators forget
+        what they remember."""
         for index in self.variables:
             tensor = self.tensors[index]
             if tensor.buffer is None:
                 continue
             zero = tensor.quantization.zero_point & 0xFF if tensor.type == TensorType.INT8 else 0
             tensor.buffer.view(np.uint8)[...] = zero
+        for node in self.nodes:
+            if node.op.reset_function is not None and node.data is not None:
+                node.op.reset_function(node.data)
 
     def unsettle(self) -> None:
         """See `Executor.unsettle`."""

@@ -107,7 +107,6 @@ FAMILIES: dict[str, Callable[[PrepareContext, Model], Advice]] = {
     r"ethos-u": _ethos_u,
     r"DISPATCH_OP": _dispatch,
     r"Flex.*": _flex,
-    r"Signal[A-Z].*": _belongs_to("the signal library of TensorFlow Lite Micro, whose interpreter has it"),
     r"Lce[A-Z].*": _belongs_to("Larq Compute Engine, for binarized networks, whose interpreter has it"),
     r"TFText>.*|TFSentencepiece.*": _belongs_to("TensorFlow Text"),
     r"MTKEXT_.*": _belongs_to("MediaTek's NeuroPilot"),

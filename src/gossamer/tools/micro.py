@@ -230,11 +230,11 @@ _SAVINGS = {
 
 def _tail(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     rest = report["tail_bytes"]
-    for category in Category:
-        used = report["categories"][category.name.lower()]["used"]
+    for name, category in report["categories"].items():
+        used = category["used"]
         rest -= used
         if used:
-            yield category.value[0], f"{used:,}"
+            yield Category[name.upper()].value[0], f"{used:,}"
     yield "the allocator itself, options, tables", f"{rest:,}"
 
 

@@ -15,6 +15,7 @@ FAMILIES = (
     "control_flow",
     "convolution",
     "custom",
+    "decode",
     "lstm",
     "matmul",
     "more_types",
@@ -22,6 +23,7 @@ FAMILIES = (
     "reductions",
     "resizing",
     "shapes",
+    "signal",
     "softmax",
     "variables",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import prod
 
-from gossamer.micro.abi import Struct, boolean, float32, int8, int16, int32, pointer
+from gossamer.micro.abi import Array, Struct, WithCompression, boolean, float32, int8, int16, int32, pointer
 from gossamer.micro.context import MicroPrepareContext
 from gossamer.micro.kernels.kernel import FLOAT32, INT8, INT16, MicroKernel, allowed
 from gossamer.ops.fully_connected import Data, rounded_twice
@@ -25,6 +25,7 @@ OP_DATA_CONV = Struct(
     output_activation_min=int32,
     output_activation_max=int32,
     filter_buffer_index=int32,
+    scratch_indices=WithCompression(Array(int32, 2)),
 )
 
 OP_DATA_FULLY_CONNECTED = Struct(
@@ -40,6 +41,7 @@ OP_DATA_FULLY_CONNECTED = Struct(
     per_channel_output_multiplier=pointer,
     per_channel_output_shift=pointer,
     is_per_channel=boolean,
+    scratch_indices=WithCompression(Array(int32, 2)),
 )
 
 OP_DATA_TRANSPOSE_CONV = Struct(
@@ -64,6 +66,7 @@ OP_DATA_TRANSPOSE_CONV = Struct(
     bias_converted_buffer_index=int32,
     per_channel_output_multiplier=pointer,
     per_channel_output_shift=pointer,
+    scratch_indices=WithCompression(Array(int32, 2)),
 )
 
 _TYPES = (FLOAT32, INT8, INT16)
@@ -95,6 +98,7 @@ def _prepare_conv(ctx: MicroPrepareContext) -> None:
     per_channel(ctx, ctx.input(1).shape[0])
     _look_at_all(ctx)
     unpacked_filter(ctx)
+    ctx.decompress(1, 2)
 
 
 def _prepare_depthwise(ctx: MicroPrepareContext) -> None:
@@ -105,6 +109,7 @@ def _prepare_depthwise(ctx: MicroPrepareContext) -> None:
     per_channel(ctx, ctx.input(1).shape[3])
     unpacked_filter(ctx)
     _look_at_all(ctx)
+    ctx.decompress(1, 2)
 
 
 def _look_at_all(ctx: MicroPrepareContext) -> None:
@@ -126,6 +131,7 @@ def _prepare_fully_connected(ctx: MicroPrepareContext) -> Data:
     if ctx.input(0).type != FLOAT32 and filter_.quantization.per_channel:
         ctx.require(filter_.type != TensorType.INT4, "4-bit weights must have one scale on TFLite Micro")
         per_channel(ctx, filter_.quantization.scales.size)
+    ctx.decompress(1, 2)
     bias = ctx.optional(2)
     narrow = (ctx.options.quantized_bias_type if bias is None else bias.type) == TensorType.INT32
     return rounded_twice(ctx.node.data, wide=ctx.input(0).type == INT16 and not narrow)
@@ -142,6 +148,7 @@ def _prepare_transpose_conv(ctx: MicroPrepareContext) -> None:
     ctx.temp_input(1)
     per_channel(ctx, filter_.shape[0])
     if input_.type == FLOAT32:
+        ctx.decompress(1, 3)
         return
     ctx.scratch((4 if input_.type == INT8 else 8) * prod(output.shape))
     ctx.temp_input(2)
@@ -151,6 +158,7 @@ def _prepare_transpose_conv(ctx: MicroPrepareContext) -> None:
     bias = ctx.optional(3)
     if bias is not None and bias.type == INT16:
         ctx.scratch(8 * prod(bias.shape))
+    ctx.decompress(1, 3)
 
 
 KERNELS = (

@@ -1,7 +1,7 @@
 """Custom operators that TFLite Micro ships: CIRCULAR_BUFFER and TFLite_Detection_PostProcess.
 
-Sources: circular_buffer.cc, circular_buffer_common.cc, detection_postprocess.cc. Its others have no kernel here: the
-operators for signals (Signal*), ethos-u, which is a device, and TFLM_DECODE.
+Sources: circular_buffer.cc, circular_buffer_common.cc, detection_postprocess.cc. The operators for signals (Signal*)
+are a family of their own; ethos-u is a device.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.micro.abi import Array, Struct, boolean, float32, int32
 from gossamer.micro.context import MicroInvokeContext, MicroPrepareContext
-from gossamer.micro.graph import Abort, MicroNode
+from gossamer.micro.graph import Abort
 from gossamer.micro.kernels.kernel import FLOAT32, INT8, UINT8, MicroKernel, input_and_output
 from gossamer.ops.op_def import OpDef, versions
 from gossamer.schema import flexbuffers
@@ -105,10 +105,6 @@ def _shifted(ctx: MicroInvokeContext) -> NDArray[Any]:
     return slots
 
 
-def _reset(node: MicroNode) -> None:
-    node.data.until_run = node.data.cycles
-
-
 _CIRCULAR_BUFFER = OpDef(
     "CIRCULAR_BUFFER",
     inputs=("input",),
@@ -117,6 +113,12 @@ _CIRCULAR_BUFFER = OpDef(
     types={"input": (INT8,), "output": (INT8,)},
     custom=True,
 )
+
+
+@_CIRCULAR_BUFFER.reset
+def _begin(period: Period) -> None:
+    period.until_run = period.cycles
+
 
 KERNELS = (
     MicroKernel(
@@ -128,7 +130,6 @@ KERNELS = (
         op=_CIRCULAR_BUFFER,
         own_prepare=True,
         custom=True,
-        reset=_reset,
     ),
     MicroKernel(
         "TFLite_Detection_PostProcess",

@@ -25,25 +25,24 @@ def nothing(ctx: MicroPrepareContext) -> None:
 class MicroKernel:
     """A kernel of TFLite Micro: what it takes from the arena, and where it computes otherwise than `OpDef.reference`.
 
-    ``op_data`` is the structure that Init allocates; ``prepare`` takes what Prepare takes, in the same order: the
-    smallest arena depends on it. ``types`` are the element types of input number ``typed`` that the kernel has, empty
-    for those of the operator. ``op`` says what the operator does, by default the one of this name; with
-    ``own_prepare`` its prepare is not called and ``prepare`` returns the data of the node. ``options`` is the structure
-    in which the parser stores the operator's options, ``None`` if it stores none. ``reset`` brings the data of a node
-    back to where they were before the first invoke.
+    ``op_data`` is the structure that Init allocates, ``init`` takes what else Init takes; ``prepare`` what
+    Prepare takes, in the same order: the smallest arena depends on it. ``types`` are the element types of input number
+    ``typed`` that the kernel has, empty for those of the operator. ``op`` says what the operator does, by default the
+    one of this name; with ``own_prepare`` its prepare is not called and ``prepare`` returns the data of the node.
+    ``options`` is the structure in which the parser stores the operator's options, ``None`` if it stores none.
     """
 
     name: str
     types: tuple[TensorType, ...] = ()
     typed: int = 0
     op_data: Struct | None = None
+    init: Callable[[MicroPrepareContext], None] = nothing
     prepare: Callable[[MicroPrepareContext], Any] = nothing
     reference: Callable[[MicroInvokeContext], Any] | None = None
     op: OpDef | None = None
     own_prepare: bool = False
     custom: bool = False
     options: Struct | None = None
-    reset: Callable[[Any], None] | None = None
 
 
 def input_and_output(ctx: MicroPrepareContext) -> None:

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from gossamer.arrays import NDArray
-from gossamer.micro.abi import Array, Struct, boolean, float32, int8, int16, int32, pointer, size
+from gossamer.micro.abi import Array, Struct, WithCompression, boolean, float32, int8, int16, int32, pointer, size
 from gossamer.micro.context import MicroInvokeContext, MicroPrepareContext
 from gossamer.micro.kernels.kernel import (
     BOOL,
@@ -36,6 +36,7 @@ OP_DATA_CONCATENATION = Struct(
     inputs_count=int32,
     output_zeropoint=int32,
     output_scale=float32,
+    scratch_indices=WithCompression(Array(int32, MAX_CONCATENATED)),
 )
 
 OP_DATA_EMBEDDING_LOOKUP = Struct(scale=float32, num_columns=size)
@@ -84,6 +85,7 @@ def _concatenation(ctx: MicroPrepareContext) -> None:
                 and quantization.zero_point == ctx.output().quantization.zero_point,
                 f"input {position} must have the scale and zero point of the output",
             )
+        ctx.decompress(position)
 
 
 def _embedding_lookup(ctx: MicroPrepareContext) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.micro.abi import Struct, int32
+from gossamer.micro.abi import Struct, WithCompression, int32
 from gossamer.micro.context import MicroInvokeContext, MicroPrepareContext
 from gossamer.micro.kernels.kernel import INT32, MicroKernel
 from gossamer.micro.resource_variables import MicroResourceVariables
@@ -51,6 +51,7 @@ def _prepare_assign(ctx: MicroPrepareContext) -> None:
     ctx.temp_input(1)
     if tensor.data is not None and value is not None:
         _variables(ctx).allocate(_id(tensor), ctx.persistent, value)
+    ctx.decompress(1)
 
 
 def _assign(ctx: MicroInvokeContext) -> list[None]:
@@ -69,7 +70,13 @@ def _read(ctx: MicroInvokeContext) -> NDArray[np.generic]:
 
 
 KERNELS = (
-    MicroKernel("ASSIGN_VARIABLE", prepare=_prepare_assign, reference=_assign, own_prepare=True),
+    MicroKernel(
+        "ASSIGN_VARIABLE",
+        op_data=Struct(scratch_index=WithCompression(int32)),
+        prepare=_prepare_assign,
+        reference=_assign,
+        own_prepare=True,
+    ),
     MicroKernel("READ_VARIABLE", prepare=_prepare_read, reference=_read, own_prepare=True),
     MicroKernel(
         "VAR_HANDLE",
