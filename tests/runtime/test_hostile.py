@@ -97,6 +97,23 @@ def test_an_input_that_a_later_operator_resizes() -> None:
                 interpreter.allocate_tensors()
 
 
+@pytest.mark.parametrize("resolver", [OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, OpResolverType.AUTO])
+def test_an_input_that_nobody_reads_before_it_is_resized(resolver: OpResolverType) -> None:
+    # As in LiteRT: x = -z whatever x was, and then y = |x|.
+    make = ModelMaker()
+    x, z, y = make.tensor((2, 3), name="x"), make.tensor((4,), name="z"), make.tensor((4,), name="y")
+    make.op("NEG", [z], [x])
+    make.op("ABS", [x], [y])
+    make.io([x, z], [y])
+    interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+    for shape in ((2, 3), (0,), (7,)):
+        interpreter.resize_tensor_input(x, shape)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(z, np.array([1, -2, 3, -4], np.float32))
+        interpreter.invoke()
+        assert interpreter.get_tensor(y).tolist() == [1, 2, 3, 4]
+
+
 def test_an_output_that_a_later_operator_resizes() -> None:
     make = ModelMaker()
     x, z = make.tensor((2, 3)), make.tensor((4,))

@@ -20,7 +20,9 @@ from gossamer.schema import (
     FullyConnectedOptions,
     Padding,
     QuantizationParameters,
+    ReducerOptions,
     ResizeBilinearOptions,
+    SoftmaxOptions,
     TensorType,
     TransposeConvOptions,
 )
@@ -233,3 +235,22 @@ def test_a_variable_begins_with_the_low_byte_of_its_zero_point(zero_point: int, 
     interpreter.allocate_tensors()
     (got,) = outputs(interpreter, {})
     assert got.tolist() == [level] * 4
+
+
+@pytest.mark.parametrize("name", ["SUM", "SOFTMAX"])
+def test_scales_that_float32_does_not_hold_the_ratio_of(name: str) -> None:
+    make = ModelMaker()
+    x = make.tensor((1, 4), INT8, **grid(3.4e38, 0))
+    if name == "SUM":
+        y = make.tensor((1, 1), INT8, **grid(0.05, 0))
+        make.op(name, [x, make.constant([1], np.int32, INT32)], [y], ReducerOptions(keep_dims=True), version=2)
+    else:
+        y = make.tensor((1, 4), INT8, **grid(1 / 256, -128))
+        make.op(name, [x], [y], SoftmaxOptions(beta=1.0), version=2)
+    make.io([x], [y])
+    interpreter = gossamer.Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert not claims.refusals
+    (got,) = outputs(interpreter, {x: np.array([[-128, 5, 2, -3]], np.int8)})
+    assert got.tolist() == ([[-128]] if name == "SUM" else [[-128, 127, -128, -128]])
