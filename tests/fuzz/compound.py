@@ -530,7 +530,7 @@ def compound(content: bytes, donor: bytes, seed: int) -> bytes:
         model, lender = read_model(content), read_model(donor)
     except ModelError:  # the seed itself is no model
         return damaged_bytes(content, rng)
-    weights, kinds = zip(*KINDS)
+    weights, kinds = zip(*KINDS, strict=True)
     for _ in range(50):
         draft = Draft(model, lender)
         done, wanted = 0, rng.choice((2, 2, 2, 3, 3, 4, 5))

@@ -27,6 +27,7 @@ from gossamer.schema import BuiltinOperator
 SOURCE = str(Path(gossamer.__file__).parent)
 REFERENCE = gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
 ORDERLY = ("ran", "refused")
+APART = ("apart", "unlike")
 OWN_LIMITS = re.compile("not enough memory|MemoryError|requested cancel")
 """Of refusals that are about the time and the memory that a path takes."""
 
@@ -61,8 +62,9 @@ Result = tuple[str, str, tuple[int, ...], "NDArray[Any] | None"]
 class Outcome:
     """How a mutant went. ``verdict``: ``ran``; ``refused`` in good order; ``clumsy``: refused in good order, but only
     because something tripped over it; ``leak``: an exception that is not documented; ``noise``: a warning or output;
-    ``apart``: the reference path does not take what the default path takes, or the other way round, or gives other
-    results; and of the worker ``crash`` and ``hang``. ``where``: what to look at, equal for equal causes."""
+    ``apart``: the reference path does not take what the default path takes, or the other way round, or gives results
+    of other shapes; ``unlike``: the same with other numbers, about which LiteRT is to be asked: so do its own paths;
+    and of the worker ``crash`` and ``hang``. ``where``: what to look at, equal for equal causes."""
 
     verdict: str
     stage: str = ""
@@ -87,16 +89,16 @@ def drive_both(content: bytes, seed: int = 0) -> Outcome:
         found = default
     else:
         found = difference(default, reference) or default
-    found = replace(found, seconds=default.seconds + reference.seconds, results=[], paths=(default, reference))
-    return found
+    return replace(found, seconds=default.seconds + reference.seconds, results=[], paths=(default, reference))
 
 
 def difference(one: Outcome, other: Outcome) -> Outcome | None:
-    """Where two runs of one mutant part: ``apart`` with the place; ``None`` if nowhere."""
-    for left, right in zip(one.results, other.results):
+    """Where two runs of one mutant part: ``apart`` or ``unlike``, with the place; ``None`` if nowhere."""
+    for left, right in zip(one.results, other.results, strict=False):
         stage, how = left[0], _unlike(left, right)
         if how:
-            return Outcome("apart", stage, f"{how}", f"{_told(left)}; {_told(right)}")
+            verdict = "unlike" if left[:3] == right[:3] else "apart"
+            return Outcome(verdict, stage, how, f"{_told(left)}; {_told(right)}")
     if one.verdict == other.verdict and (one.verdict == "ran" or len(one.results) == len(other.results)):
         return None
     first = one if one.verdict == "refused" else other

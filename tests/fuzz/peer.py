@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.conftest import ROOT
-from tests.fuzz.driving import EXTREME, ORDERLY, Outcome, difference, drive
+from tests.fuzz.driving import APART, EXTREME, ORDERLY, Outcome, difference, drive
 from tests.fuzz.sandbox import _receive, _send
 
 SECONDS = 5
@@ -41,7 +41,8 @@ class Peer:
     def drive(self, content: bytes, seed: int, resolver: str, memory: int = 0) -> Outcome:
         """How it went with a resolver, in memory that first held this or that."""
         server = self._servers[memory]
-        assert server.stdin is not None and server.stdout is not None
+        assert server.stdin is not None
+        assert server.stdout is not None
         _send(server.stdin.fileno(), (content, seed, resolver))
         outcome: Outcome = _receive(server.stdout.fileno())
         return outcome
@@ -65,21 +66,30 @@ DEFAULT = ("AUTO", "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
 REFERENCE = ("BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
 """What each of our paths is to do as, the first first."""
 
+JUDGEMENTS = {
+    "apart": "LiteRT takes what a path does not take, or refuses earlier, or has results of other shapes",
+    "unlike": "LiteRT has other results",
+    "unjudged": "LiteRT does not survive it",
+    "undefined": "LiteRT reads what it has not written",
+    "extreme": "LiteRT has other results, but only of NaN, infinities and the like",
+    "optimized": "the reference path does as LiteRT's optimized kernels",
+    "broader": "LiteRT refuses what runs here",
+}
+"""What LiteRT can say against a path, the worst first."""
+
 
 def judge(outcome: Outcome, peer: Peer, content: bytes, seed: int) -> Outcome:
-    """What LiteRT says to a mutant whose paths went apart, or to one that ran. It agrees with each: ``settled`` or
-    ``ran``. It refuses what ran: ``broader``. It does not survive: ``unjudged``. It reads what it has not written:
-    ``undefined``. The reference path does as LiteRT's optimized kernels: ``optimized``. Else: ``apart``; ``extreme`` if only for NaN, infinities and the like, of which TFLite says nothing."""
+    """What LiteRT says to a mutant that ran, or whose paths went apart: ``ran`` or ``settled`` if it agrees with each,
+    else one of `JUDGEMENTS`."""
     assert outcome.paths is not None
-    paths = list(zip(("default", "reference"), outcome.paths, (DEFAULT, REFERENCE)))
-    if outcome.verdict != "apart":
-        del paths[0]
-    found = [_against(*path, peer, content, seed) for path in paths]
-    if not any(found):
-        return replace(outcome, verdict="settled" if outcome.verdict == "apart" else outcome.verdict)
-    worst = min((one for one in found if one is not None), key=lambda one: one.verdict)  # by the alphabet
-    detail = f"between the paths: {outcome.where}: {outcome.detail}\n" * (outcome.verdict == "apart")
-    return replace(worst, detail=detail + worst.detail, seconds=outcome.seconds)
+    went_apart = outcome.verdict in APART
+    paths = list(zip(("default", "reference"), outcome.paths, (DEFAULT, REFERENCE), strict=True))
+    against = [_against(*path, peer, content, seed) for path in (paths if went_apart else paths[1:])]
+    found = sorted((one for one in against if one), key=lambda one: list(JUDGEMENTS).index(one.verdict))
+    if not found:
+        return replace(outcome, verdict="settled" if went_apart else outcome.verdict)
+    detail = f"between the paths: {outcome.where}: {outcome.detail}\n" * went_apart
+    return replace(found[0], detail=detail + found[0].detail, seconds=outcome.seconds)
 
 
 def _against(
@@ -99,6 +109,8 @@ def _against(
             first, resolver = other, resolvers[1]
     if first.verdict not in ORDERLY:
         return Outcome("unjudged", "", f"{name} {path.verdict}, LiteRT: {first.verdict}")
+    if name == "default" and lacks:
+        return Outcome("unjudged", "", f"{name} {path.verdict}, of LiteRT's resolvers only another is alive")
     found = difference(path, first)
     assert found is not None
     if path.verdict == "ran" and first.verdict == "refused" and len(path.results) > len(first.results):

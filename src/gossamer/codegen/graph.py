@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -159,12 +159,14 @@ class KernelGraph:
         outer = [instead.get(id(buffer), buffer) for buffer in self.outer.values()]
         return KernelGraph(kernels, dict(self.inputs), dict(self.outputs), {id(buffer): buffer for buffer in outer})
 
-    def remove_unread(self) -> None:
-        """Drop kernels whose results nobody reads."""
+    def remove_unread(self, stays: Callable[[Kernel], bool] = lambda kernel: False) -> None:
+        """Drop kernels whose results nobody reads, unless they are to stay."""
         needed = set(map(id, self.outputs.values()))
         kept: list[Kernel] = []
         for kernel in reversed(self.kernels):
-            if any(id(view.buffer) in needed or self.is_boundary(view.buffer) for view in kernel.results):
+            if stays(kernel) or any(
+                id(view.buffer) in needed or self.is_boundary(view.buffer) for view in kernel.results
+            ):
                 kept.append(kernel)
                 needed.update(id(view.buffer) for view in kernel.operands)
         self.kernels = kept[::-1]
