@@ -31,7 +31,7 @@ class Preparer:
                         f'"{graph.tensors[index].name}" before an operator writes it'
                     )
             written.update(node.outputs)
-        # Who calls a subgraph feeds it what it was prepared for. What a user gives may be overwritten before it is read.
+        # Who calls a subgraph feeds it what it was prepared for. What users give may be overwritten before it is read.
         fed = () if graph.is_entry else graph.inputs
         self._taken = {index: (graph.tensors[index].shape, -1) for index in fed if index >= 0}
 

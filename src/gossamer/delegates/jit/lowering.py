@@ -145,7 +145,7 @@ class GraphLowering(Lowering):
         self.require_elements(tensor)
         value = self._node.constant(position)
         if value is not None:
-            return self.array(value.view(np.float64).reshape(*tensor.shape, 2))
+            return self.array(value.reshape(-1).view(np.float64).reshape(*tensor.shape, 2))
         return self._lowered.input(tensor, (*tensor.shape, 2), TensorType.FLOAT64)
 
     def piece(self, position: int) -> View | Stretch:
