@@ -254,3 +254,13 @@ def test_scales_that_float32_does_not_hold_the_ratio_of(name: str) -> None:
     assert not claims.refusals
     (got,) = outputs(interpreter, {x: np.array([[-128, 5, 2, -3]], np.int8)})
     assert got.tolist() == ([[-128]] if name == "SUM" else [[-128, 127, -128, -128]])
+
+
+@pytest.mark.parametrize("points", [(3, 0, 0), (0, 3, 0), (0, 0, 3)])
+def test_a_slope_of_int16_with_a_zero_point(points: tuple[int, int, int]) -> None:
+    make = ModelMaker()
+    x, y = make.tensor((2, 5), INT16, **grid(0.1, points[0])), make.tensor((2, 5), INT16, **grid(0.2, points[2]))
+    alpha = make.constant([-7, 0, 3, 9, 100], np.int8, INT8, **grid(0.01, points[1]))
+    make.op("PRELU", [x, alpha], [y])
+    make.io([x], [y])
+    assert refusal(make.model()) == "a zero point is not 0"
