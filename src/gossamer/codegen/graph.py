@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -112,15 +112,16 @@ class KernelGraph:
         """Whether somebody outside reads or writes the buffer, or it is a constant."""
         return buffer.tensor >= 0 or buffer.is_constant or id(buffer) in self.outer
 
-    def known(self) -> set[int]:
-        """The buffers, by id, that do not depend on inputs: constants, and what maps compute of nothing else. Kernels
-        that write them need to run once, before the first run."""
+    def known(self, but: Container[Buffer] = ()) -> set[int]:
+        """The buffers, by id, that do not depend on inputs: constants, and what maps compute of nothing else, ``but``
+        for some. Kernels that write them need to run once, before the first run."""
         constants = {id(view.buffer) for kernel in self.kernels for view in kernel.operands if view.is_constant}
         writers = self.writers()
         for kernel in self.kernels:
             y = kernel.y.buffer
             if (
                 kernel.kind == MAP
+                and y not in but
                 and not self.is_boundary(y)
                 and len(writers[y]) == 1
                 and all(id(view.buffer) in constants for view in kernel.operands)
