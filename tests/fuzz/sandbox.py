@@ -137,6 +137,7 @@ def _work(memory: int) -> None:
     import numpy as np
 
     from tests.fuzz.driving import drive_both
+    from tests.fuzz.guards import guards, model
 
     np.ones((64, 64), np.float32) @ np.ones((64, 64), np.float32)  # BLAS takes its buffers while it can
     with open("/proc/self/statm") as statm:
@@ -155,7 +156,11 @@ def _work(memory: int) -> None:
             return
         with open("/proc/self/clear_refs", "w") as peaks:
             peaks.write("5")
-        outcome = drive_both(content, seed)
+        if seed % 4:
+            with guards(seed):
+                outcome = drive_both(model(content), seed)
+        else:
+            outcome = drive_both(content, seed)
         with open("/proc/self/status") as status:
             outcome.peak_mib = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) // 1024
         sys.stdout.flush()

@@ -52,3 +52,10 @@ def corpus_seeds(corpus: Path) -> Iterator[tuple[str, bytes]]:
                 yield f"{suite}/{place}", content
         for opened in archives.values():
             opened.close()
+
+
+def files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and models of the small files of a folder."""
+    for path in sorted(folder.glob("*.tflite")):
+        if path.stat().st_size <= LARGEST:
+            yield path.stem, path.read_bytes()

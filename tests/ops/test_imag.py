@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from gossamer.ops.imag import op
-from tests.ops.cases import Case, run_case, tensor
+from tests.ops.cases import Case, const, run_case, tensor
 from tests.ops.reference import assert_refused
 
 CASES = [
     Case("complex64", [tensor([3 + 4j, -1], np.complex64)], [tensor([4, 0])]),
+    Case("constant_scalar", [const(3 + 4j, np.complex128)], [tensor(4, np.float64)]),
     Case("complex128", [tensor([3 + 4j, -1], np.complex128)], [tensor([4, 0], np.float64)]),
 ]
 

@@ -35,6 +35,7 @@ CASES = [
     line("crop_the_interior", [9, 2, 9, 9, 3], -2, 0, 2),
     line("crop_both", [9, 2, 9], -2, -2, 2),
     line("crop_all_elements", [9], -1, -5, 2),
+    line("crop_more_than_there_is", [], -3, -2, 0),
     line("crop_and_pad", [9, 9, 9], 4, -4, 0),
     line("crop_and_pad_behind", [3, 9, 9], -2, 2, 0),
     Case(

@@ -11,6 +11,7 @@ import pytest
 from gossamer import Interpreter, InvokeError, MutableOpResolver, OpResolverType, PrepareError
 from gossamer.ops.op_def import InvokeContext, OpDef, PrepareContext, Version
 from gossamer.schema import (
+    AddOptions,
     Buffer,
     CallOnceOptions,
     DimensionMetadata,
@@ -95,6 +96,58 @@ def test_an_input_that_a_later_operator_resizes() -> None:
         for _ in range(2):
             with pytest.raises(PrepareError, match=words):
                 interpreter.allocate_tensors()
+
+
+@pytest.mark.parametrize("resolver", [OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, OpResolverType.AUTO])
+def test_an_input_that_nobody_reads_before_it_is_resized(resolver: OpResolverType) -> None:
+    # As in LiteRT: x = -z whatever x was, and then y = |x|.
+    make = ModelMaker()
+    x, z, y = make.tensor((2, 3), name="x"), make.tensor((4,), name="z"), make.tensor((4,), name="y")
+    make.op("NEG", [z], [x])
+    make.op("ABS", [x], [y])
+    make.io([x, z], [y])
+    interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+    for shape in ((2, 3), (0,), (7,)):
+        interpreter.resize_tensor_input(x, shape)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(z, np.array([1, -2, 3, -4], np.float32))
+        interpreter.invoke()
+        assert interpreter.get_tensor(y).tolist() == [1, 2, 3, 4]
+
+
+def test_an_input_that_the_last_run_has_resized() -> None:
+    make, int32 = ModelMaker(), TensorType.INT32
+    x, ids, sums = make.tensor((4,), int32), make.tensor((4,), int32), make.tensor((2,), int32)
+    one, two, zeros = (make.constant(value, np.int32, int32) for value in (1, 2, [0, 0]))
+    make.op("UNSORTED_SEGMENT_SUM", [x, ids, two], [sums])
+    make.op("UNSORTED_SEGMENT_SUM", [sums, zeros, one], [ids])
+    make.io([x, ids], [sums, ids])
+    for resolver in (OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, OpResolverType.AUTO):
+        interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(x, np.array([1, 2, 3, 4], np.int32))
+        interpreter.set_tensor(ids, np.array([0, 0, 1, 1], np.int32))
+        interpreter.invoke()
+        assert [interpreter.get_tensor(index).tolist() for index in (sums, ids)] == [[3, 7], [10]]
+        with pytest.raises(InvokeError, match=re.escape("segment_ids [1] must be the first dimensions of data [4]")):
+            interpreter.invoke()
+
+
+def test_a_node_whose_prepare_fails_is_not_prepared() -> None:
+    make = ModelMaker()
+    x, y, z = make.tensor((2, 3)), make.tensor((2, 3)), make.tensor((2, 3))
+    make.op("ADD", [x, y], [z], AddOptions())
+    make.io([x, y], [z])
+    interpreter = Interpreter(
+        model_content=make.model(), experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    )
+    interpreter.allocate_tensors()
+    node = interpreter._subgraphs[0].nodes[0]
+    assert node.is_prepared
+    interpreter.resize_tensor_input(y, (7,))
+    with pytest.raises(PrepareError, match="broadcast"):
+        interpreter.allocate_tensors()
+    assert not node.is_prepared
 
 
 def test_an_output_that_a_later_operator_resizes() -> None:

@@ -11,7 +11,14 @@ import pytest
 
 import gossamer
 from gossamer import Interpreter, OpResolverType
-from gossamer.schema import CallOnceOptions, FullyConnectedOptions, SVDFOptions, TensorType, VarHandleOptions
+from gossamer.schema import (
+    CallOnceOptions,
+    FullyConnectedOptions,
+    ShapeOptions,
+    SVDFOptions,
+    TensorType,
+    VarHandleOptions,
+)
 from tests.ops.variables import accumulator
 from tests.runtime.graphs import ModelMaker, adder
 from tests.runtime.test_control_flow import increment, loop, run
@@ -159,3 +166,17 @@ def test_two_threads_run_two_clones(resolver: OpResolverType) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@BOTH
+def test_a_variable_that_prepare_computes_keeps_its_value(resolver: OpResolverType) -> None:
+    make = ModelMaker()
+    x, y = make.tensor((3, 1, 4)), make.tensor((3,), TensorType.INT32, is_variable=True)
+    make.op("SHAPE", [x], [y], ShapeOptions(out_type=TensorType.INT32))
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+    interpreter.allocate_tensors()
+    for _ in range(2):
+        interpreter.invoke()
+        assert interpreter.get_tensor(y).tolist() == [3, 1, 4]
+        interpreter.reset_all_variables()

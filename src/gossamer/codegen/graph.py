@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -114,15 +114,16 @@ class KernelGraph:
         """Whether somebody outside reads or writes the buffer, or it is a constant."""
         return buffer.tensor >= 0 or buffer.is_constant or id(buffer) in self.outer
 
-    def known(self) -> set[int]:
-        """The buffers, by id, that do not depend on inputs: constants, and what maps compute of nothing else. Kernels
-        that write them need to run once, before the first run."""
+    def known(self, but: Container[Buffer] = ()) -> set[int]:
+        """The buffers, by id, that do not depend on inputs: constants, and what maps compute of nothing else, ``but``
+        for some. Kernels that write them need to run once, before the first run."""
         constants = {id(view.buffer) for kernel in self.kernels for view in kernel.operands if view.is_constant}
         writers = self.writers()
         for kernel in self.kernels:
             y = kernel.y.buffer
             if (
                 kernel.kind == MAP
+                and y not in but
                 and not self.is_boundary(y)
                 and len(writers[y]) == 1
                 and all(id(view.buffer) in constants for view in kernel.operands)
@@ -165,12 +166,14 @@ class KernelGraph:
         outer = [instead.get(id(buffer), buffer) for buffer in self.outer.values()]
         return KernelGraph(kernels, dict(self.inputs), dict(self.outputs), {id(buffer): buffer for buffer in outer})
 
-    def remove_unread(self) -> None:
-        """Drop kernels whose results nobody reads."""
+    def remove_unread(self, stays: Callable[[Kernel], bool] = lambda kernel: False) -> None:
+        """Drop kernels whose results nobody reads, unless they are to stay."""
         needed = set(map(id, self.outputs.values()))
         kept: list[Kernel] = []
         for kernel in reversed(self.kernels):
-            if any(id(view.buffer) in needed or self.is_boundary(view.buffer) for view in kernel.results):
+            if stays(kernel) or any(
+                id(view.buffer) in needed or self.is_boundary(view.buffer) for view in kernel.results
+            ):
                 kept.append(kernel)
                 needed.update(id(view.buffer) for view in kernel.operands)
         self.kernels = kept[::-1]

@@ -35,9 +35,10 @@ class Place:
 
 
 class Layout:
-    """The places of all buffers of a graph that is not changed any more."""
+    """The places of all buffers of a graph that is not changed any more. ``known``: see `KernelGraph.known`."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: set[int]) -> None:
+        self.known = known
         self.places: dict[Buffer, Place] = {}
         self.arena_bytes = 0
 
@@ -102,8 +103,9 @@ def lay_out(
 
     Buffers that are never alive together share memory: the largest first, each as low as it can.
     """
-    layout = Layout()
-    lives = _lives(graph)
+    # Where constants lie there are no borders.
+    layout = Layout(known=set[int]().union(*(part.known(but=borders) for part in graph.parts())))
+    lives = _lives(graph, layout.known)
     inner: list[tuple[Buffer, int, int]] = []
     for buffer, (first, last) in lives.items():
         border = borders.get(buffer, NO_BORDER)
@@ -122,14 +124,13 @@ def lay_out(
     return layout
 
 
-def _lives(graph: KernelGraph) -> dict[Buffer, list[int]]:
+def _lives(graph: KernelGraph, known: set[int]) -> dict[Buffer, list[int]]:
     """By buffer, the first and the last command that has to do with it.
 
     A loop reads what is outside until its last turn ends: it is among the loop's own operands, which follow what is
     inside.
     """
     lives: dict[Buffer, list[int]] = {}
-    known = set[int]().union(*(part.known() for part in graph.parts()))
     commands = count()
 
     def visit(part: KernelGraph) -> None:

@@ -21,7 +21,8 @@ def slices(graph: Lowering, x: View, indices: View, axis: int, batch_dims: int =
     if array is not None and indices.is_whole and batch_dims == 0:
         step = _step(array)
         if step is not None:
-            return graph.reshape(x.slice(axis, int(array.reshape(-1)[0]), array.size, step), shape)
+            first = int(array.reshape(-1)[0]) if array.size else 0
+            return graph.reshape(x.slice(axis, first, array.size, step), shape)
     count, rank = len(indices.shape), len(x.shape)
     sizes = [1 if dim < batch_dims or dim == axis else size for dim, size in enumerate(x.shape)]
     # Behind the positions stand the dimensions of x; of these, the axis and the batch have size 1.

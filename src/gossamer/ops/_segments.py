@@ -23,12 +23,9 @@ TYPES = {
 def prepare_segments(ctx: PrepareContext) -> None:
     """Check operands and set the output's shape, if ids and number of segments are constant."""
     require_output_type(ctx)
-    ids, segments = ctx.input(1), ctx.input(2)
+    segments = ctx.input(2)
     ctx.require(segments.shape in ((), (1,)), f"num_segments must be a scalar, got {list(segments.shape)}")
-    ctx.require(
-        ctx.input(0).shape[: len(ids.shape)] == ids.shape,
-        f"segment_ids {list(ids.shape)} must be the first dimensions of data {list(ctx.input(0).shape)}",
-    )
+    _require_rows(ctx)
     known, count = ctx.constant(1), ctx.constant(2)
     if known is None or count is None or ctx.input(0).is_dynamic:
         ctx.set_dynamic(0)
@@ -38,6 +35,7 @@ def prepare_segments(ctx: PrepareContext) -> None:
 
 def reduced(ctx: InvokeContext, function: Any, initial: Any) -> Array:
     """``function`` (a ufunc) over the rows of each segment in order, from ``initial``; negative ids are left out."""
+    _require_rows(ctx)
     data, ids = ctx.value(0), ctx.value(1)
     shape = _shape(ctx, ids, ctx.value(2))
     result = np.full(shape, initial, data.dtype)
@@ -54,6 +52,15 @@ def lower_segments(graph: Lowering, combine: Combine, initial: float) -> None:
     places = graph.reshape(ids, (ids.size,))
     result = scattered(graph, rows, places, shape[0], combine, graph.scalar(initial, data), skips=True)
     graph.result(graph.reshape(result, shape))
+
+
+def _require_rows(ctx: Context) -> None:
+    # Whoever comes later may have changed the shape of an input since the last run.
+    data, ids = ctx.input(0), ctx.input(1)
+    ctx.require(
+        data.shape[: len(ids.shape)] == ids.shape,
+        f"segment_ids {list(ids.shape)} must be the first dimensions of data {list(data.shape)}",
+    )
 
 
 def _shape(ctx: Context, ids: Array, num_segments: Array) -> Shape:

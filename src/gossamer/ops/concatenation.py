@@ -113,8 +113,9 @@ def lower(graph: Lowering) -> None:
     target, inputs = graph.outputs[0], [graph.input(position) for position in range(len(graph.inputs))]
     pieces: list[View | Stretch] = []
     is_open = any(tensor.is_dynamic for tensor in inputs)
+    is_empty = not is_open and not any(elements(tensor.shape) for tensor in inputs)
     for position, tensor in enumerate(inputs):
-        if not tensor.is_dynamic and not elements(tensor.shape):
+        if not is_empty and not tensor.is_dynamic and not elements(tensor.shape):
             continue
         piece = graph.piece(position)
         if not _is_alike(tensor.quantization, target.quantization):

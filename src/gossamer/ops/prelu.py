@@ -74,8 +74,8 @@ def reference(ctx: InvokeContext) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     if graph.data is not None and graph.input(0).type == TensorType.INT16:
-        if graph.input(1).quantization.zero_point:
-            graph.refuse("alpha has a zero point")
+        if any(tensor.quantization.zero_point for tensor in (graph.input(0), graph.input(1), graph.output())):
+            graph.refuse("a zero point is not 0")
         lower_slopes(graph, graph.data.identity, graph.data.alpha, graph.value(1))
         return
     if graph.data is None:

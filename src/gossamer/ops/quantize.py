@@ -184,7 +184,7 @@ def _lower_16(graph: Lowering) -> None:
     if x.size > rest:
         factor = np.float32(1) / np.array(quantization.scale, np.float32)
         parts.append(levels(("roundi32", ("mul", 0, 1)), flat.slice(0, 0, x.size - rest), factor))
-    if rest:
+    if rest or not x.size:
         quotient = ("roundawayi32", ("div", ("tof64", 0), 1))
         parts.append(levels(quotient, flat.slice(0, x.size - rest, rest), np.array(quantization.scale, np.float64)))
     y = graph.concat(parts, 0) if len(parts) > 1 else parts[0]

@@ -72,4 +72,8 @@ def reference(ctx: InvokeContext) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     padding: InteriorPadding = graph.data
+    output = graph.output()
+    if 0 in output.shape:
+        graph.result(graph.empty(output.shape, output.type))
+        return
     graph.result(padding.lower(graph, graph.value(0), graph.value(1)))

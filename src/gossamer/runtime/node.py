@@ -107,8 +107,8 @@ class Node:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it has been prepared, for whatever shapes."""
-        return bool(self.shapes or self.shapes_out)
+        """Whether it has been prepared, for whatever shapes, and had no objection."""
+        return bool(self.shapes or self.shapes_out) and not self.objection
 
     @property
     def in_place(self) -> int:
@@ -470,7 +470,9 @@ def prepare_node(scope: Scope, node: Node) -> None:
     node.generation = next(_generations)
     node.outputs = node.declared_outputs
     node.objection = ""
+    node.shapes, node.shapes_out = [], []
     ctx = NodePrepareContext(scope, node)
+    shapes = [tensor.shape if tensor is not None else None for tensor in ctx.tensors_in]
     try:
         node.op.check_operands(ctx)
         for position, tensor in enumerate(ctx.tensors_out):
@@ -480,7 +482,6 @@ def prepare_node(scope: Scope, node: Node) -> None:
                 tensor.allocation_type, tensor.postponed = tensor.home, False
                 tensor.buffer = tensor.objects = tensor.cached = None
         scope.begin_temporaries(node)
-        node.shapes = [tensor.shape if tensor is not None else None for tensor in ctx.tensors_in]
         if node.op.prepare_function is not None:
             with np.errstate(all="ignore"):
                 node.data = node.op.prepare_function(ctx)
@@ -495,6 +496,7 @@ def prepare_node(scope: Scope, node: Node) -> None:
         raise
     except TRIPPED as error:
         ctx.fail(f"{type(error).__name__}: {error}")
+    node.shapes = shapes
     node.shapes_out = [tensor.shape for tensor in ctx.tensors_out]
 
 

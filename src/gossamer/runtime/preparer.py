@@ -31,7 +31,9 @@ class Preparer:
                         f'"{graph.tensors[index].name}" before an operator writes it'
                     )
             written.update(node.outputs)
-        self._taken = {index: (graph.tensors[index].shape, -1) for index in graph.inputs if index >= 0}
+        # Who calls a subgraph feeds it what it was prepared for. What users give may be overwritten before it is read.
+        fed = () if graph.is_entry else graph.inputs
+        self._taken = {index: (graph.tensors[index].shape, -1) for index in fed if index >= 0}
 
     def prepare(self, nodes: Iterable[Node], first: int = 0) -> Iterator[int]:
         """Prepare nodes, of which the first has this position in the plan; their positions. Raises `PrepareError`."""

@@ -290,8 +290,8 @@ class Subgraph(RunningGraph):
         what they remember."""
         for index in self.variables:
             tensor = self.tensors[index]
-            if tensor.buffer is None:
-                continue
+            if tensor.buffer is None or tensor.allocation_type != tensor.home:
+                continue  # it is known when it is prepared, or dynamic
             zero = tensor.quantization.zero_point & 0xFF if tensor.type == TensorType.INT8 else 0
             tensor.buffer.view(np.uint8)[...] = zero
         for node in self.nodes:

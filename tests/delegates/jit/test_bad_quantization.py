@@ -20,7 +20,9 @@ from gossamer.schema import (
     FullyConnectedOptions,
     Padding,
     QuantizationParameters,
+    ReducerOptions,
     ResizeBilinearOptions,
+    SoftmaxOptions,
     TensorType,
     TransposeConvOptions,
 )
@@ -233,3 +235,32 @@ def test_a_variable_begins_with_the_low_byte_of_its_zero_point(zero_point: int, 
     interpreter.allocate_tensors()
     (got,) = outputs(interpreter, {})
     assert got.tolist() == [level] * 4
+
+
+@pytest.mark.parametrize("name", ["SUM", "SOFTMAX"])
+def test_scales_that_float32_does_not_hold_the_ratio_of(name: str) -> None:
+    make = ModelMaker()
+    x = make.tensor((1, 4), INT8, **grid(3.4e38, 0))
+    if name == "SUM":
+        y = make.tensor((1, 1), INT8, **grid(0.05, 0))
+        make.op(name, [x, make.constant([1], np.int32, INT32)], [y], ReducerOptions(keep_dims=True), version=2)
+    else:
+        y = make.tensor((1, 4), INT8, **grid(1 / 256, -128))
+        make.op(name, [x], [y], SoftmaxOptions(beta=1.0), version=2)
+    make.io([x], [y])
+    interpreter = gossamer.Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert not claims.refusals
+    (got,) = outputs(interpreter, {x: np.array([[-128, 5, 2, -3]], np.int8)})
+    assert got.tolist() == ([[-128]] if name == "SUM" else [[-128, 127, -128, -128]])
+
+
+@pytest.mark.parametrize("points", [(3, 0, 0), (0, 3, 0), (0, 0, 3)])
+def test_a_slope_of_int16_with_a_zero_point(points: tuple[int, int, int]) -> None:
+    make = ModelMaker()
+    x, y = make.tensor((2, 5), INT16, **grid(0.1, points[0])), make.tensor((2, 5), INT16, **grid(0.2, points[2]))
+    alpha = make.constant([-7, 0, 3, 9, 100], np.int8, INT8, **grid(0.01, points[1]))
+    make.op("PRELU", [x, alpha], [y])
+    make.io([x], [y])
+    assert refusal(make.model()) == "a zero point is not 0"

@@ -14,7 +14,15 @@ from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.passes import repeats
 from gossamer.dtypes import numpy_dtype
 from gossamer.errors import InvokeError
-from gossamer.schema import AddOptions, DivOptions, MulOptions, QuantizationParameters, SubOptions, TensorType
+from gossamer.schema import (
+    AddOptions,
+    ConcatenationOptions,
+    DivOptions,
+    MulOptions,
+    QuantizationParameters,
+    SubOptions,
+    TensorType,
+)
 from gossamer.views import Buffer
 from tests.conftest import seeds
 from tests.delegates.jit.running import TARGETS, check, machine_code, outputs, reference
@@ -201,3 +209,18 @@ def test_what_writes_no_elements_is_claimed_if_it_cannot_fail(name: str) -> None
         assert interpreter.get_tensor(z).shape == (0, 3)
     (claims,) = interpreter.delegate_claims()
     assert dict(claims.refusals) == ({} if name == "ADD" else {0: '"t2" has no elements'})
+
+
+def test_nothing_is_made_of_nothing() -> None:
+    make = ModelMaker()
+    a, b, both = (make.tensor(shape, FLOAT) for shape in ((1, 0), (2, 0), (3, 0)))
+    levels = make.tensor((3, 0), TensorType.INT16, quantization=SCALE)
+    make.op("CONCATENATION", [a, b], [both], ConcatenationOptions(axis=0))
+    make.op("QUANTIZE", [both], [levels], version=2)
+    make.io([a, b], [both, levels])
+    interpreter = gossamer.Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert [interpreter.get_tensor(index).shape for index in (both, levels)] == [(3, 0), (3, 0)]
+    (claims,) = interpreter.delegate_claims()
+    assert not claims.refusals

@@ -53,6 +53,35 @@ def test_an_index_outside_is_refused_in_the_same_words(threads: int) -> None:
         assert kernel.program.memory[FAULT].view().cast("q")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["GATHER", "EMBEDDING_LOOKUP", "SCATTER_ND", "FLOOR_DIV", "FLOOR_MOD"])
+def test_what_nobody_reads_fails_too(name: str) -> None:
+    make = ModelMaker()
+    x, wild = make.tensor((5,), TensorType.INT32), make.tensor((5, 1), TensorType.INT32)
+    y, z = make.tensor((5,), TensorType.INT32), make.tensor((5,), TensorType.INT32)
+    if name == "GATHER":
+        make.op(name, [x, wild], [make.tensor((5, 1), TensorType.INT32)], GatherOptions(axis=0))
+    elif name == "EMBEDDING_LOOKUP":
+        table = make.constant(np.ones((3, 2)), np.float32, TensorType.FLOAT32)
+        make.op(name, [x, table], [make.tensor((5, 2))])
+    elif name == "SCATTER_ND":
+        make.op(name, [wild, x, make.constant([7], np.int32, TensorType.INT32)], [z])
+    else:
+        make.op(name, [x, wild], [make.tensor((5, 5), TensorType.INT32)], version=2)
+    make.op("ADD", [x, x], [y], AddOptions())
+    make.io([x, wild], [y])
+    interpreter, _ = machine_code(make.model())
+    expected = reference(make.model())
+    expected.allocate_tensors()
+    for value, fails in ((1, False), (0, "FLOOR" in name), (99, "FLOOR" not in name)):
+        values = {x: np.full(5, value, np.int32), wild: np.full((5, 1), value, np.int32)}
+        for one in (interpreter, expected):
+            if fails:
+                with pytest.raises(InvokeError, match=r"division by 0|out of range"):
+                    outputs(one, values)
+            else:
+                assert outputs(one, values)[0].tolist() == [2 * value] * 5
+
+
 def test_what_the_reference_kernels_make_of_it_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are right even where they see no fault."""
     interpreter, _ = machine_code(gathering())

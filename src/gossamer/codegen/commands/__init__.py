@@ -315,10 +315,9 @@ class Build:
         """The commands of a graph, or of a part of it."""
         around = self._node
         drawn: set[int] = set()
-        known = graph.known()
         for node in graph.kernels:
             buffer = node.y.buffer
-            self._is_known = id(buffer) in known
+            self._is_known = id(buffer) in self.layout.known
             if self._is_known:
                 place = Place(WEIGHTS, 0, dense_bytes(buffer), item_bytes(buffer) * prod(buffer.shape))
                 place.offset = self.weights(place.bytes).offset

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gossamer.affine import Ranges, Stretch
-from gossamer.codegen.graph import KernelGraph, seen
+from gossamer.codegen.graph import Kernel, KernelGraph, seen
+from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
@@ -124,8 +125,13 @@ class Lowered:
         graph.outputs = computed
         for view, buffer in copies:
             graph.copy(seen(view, instead), buffer.view())
-        graph.remove_unread()
+        graph.remove_unread(may_fail)
         return graph
+
+
+def may_fail(kernel: Kernel) -> bool:
+    """Whether a run fails where this kernel does, though nobody reads its result."""
+    return any(may_fail(inner) for region in kernel.regions for inner in region) or kind_of(kernel).checks
 
 
 Lower = Callable[[NodeInfo, Lowered], None]

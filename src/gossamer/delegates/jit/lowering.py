@@ -77,7 +77,8 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
         if not tensor.is_dynamic:
             builder.require_elements(tensor)
     before = len(lowered.graph.kernels)
-    function(builder)
+    with np.errstate(all="ignore"):  # of scales, as the reference kernels do
+        function(builder)
     for tensor in outputs:
         if tensor.index not in lowered.values and tensor.index not in lowered.stretches:
             raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
@@ -144,7 +145,7 @@ class GraphLowering(Lowering):
         self.require_elements(tensor)
         value = self._node.computed(position)
         if value is not None:
-            return self.array(value.view(np.float64).reshape(*tensor.shape, 2))
+            return self.array(value.reshape(-1).view(np.float64).reshape(*tensor.shape, 2))
         return self._lowered.input(tensor, (*tensor.shape, 2), TensorType.FLOAT64)
 
     def piece(self, position: int) -> View | Stretch:
