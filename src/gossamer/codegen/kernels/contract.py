@@ -25,6 +25,7 @@ from gossamer.codegen.expression import IDENTITY, Expression, name_of, operand_c
 from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
 from gossamer.codegen.kernels.groups import PREFETCH
 from gossamer.codegen.kernels.outputs import prefetch_rows, rows_at, store_floats
+from gossamer.codegen.kernels.groups import Groups
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.codegen.tiles import closed_tiles
 from gossamer.errors import CompileError
@@ -439,4 +440,66 @@ class ContractPanels(KernelSpec):
                             f.offset(first_next, (done + tiles.index) * block.next_stride),
                             block.shape,
                         )
+        return module.text()
+
+
+@record(frozen=True)
+class ContractGroups(KernelSpec):
+    """A driver: for every group of tiles first their rows of ``a``, as ``input`` brings them to its form, then all
+    panels. As with `ContractTiles`, all tiles have the same number of rows, so the last of a row overlaps unless it
+    fits, and the kernels may not accumulate.
+
+    ``void input(ptr a, ptr rows, ptr input_shape)`` makes the rows of a tile, ``tile_bytes`` bytes, in ``scratch``;
+    every thread has ``scratch_thread`` bytes there. There are ``groups`` groups, or up to ``most_groups`` (see
+    `Groups`). Threads share groups x panels.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        _GEOMETRY, _KERNELS, "*input *input_shape tile_bytes *scratch scratch_thread groups most_groups"
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("x8", "contract", "groups")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        g = f.arguments(self.arguments)
+        _, tid, _ = f.parameters
+        rows = f.offset(g.scratch, tid * g.scratch_thread)
+        made = f.stack(I64, 1)  # the group whose rows are in the scratch memory
+        f.store(f.integer(-1), made)
+        panels_of_all = _panels(f, g, g.ragged_kernel)
+        groups = Groups(f, g.images * g.rows * g.tiles, f.integer(1), g.groups, g.most_groups)
+        with f.share(groups.count * panels_of_all) as task:
+            group = task // panels_of_all
+            panel = task - group * panels_of_all
+            first, count, _ = groups[group]
+
+            @contextmanager
+            def tiles() -> Iterator[tuple[_Position, Value]]:
+                """Where each tile of the group lies, and its rows."""
+                line = first // g.tiles
+                start = first - line * g.tiles
+                with f.loop(line, (first + count + g.tiles - 1) // g.tiles) as lines:
+                    image = lines.index // g.rows
+                    row = _row(f, g, image, lines.index - image * g.rows)
+                    before = lines.index * g.tiles - first
+                    begin = f.select(f.compare("eq", lines.index, line), start, f.integer(0))
+                    with f.loop(begin, f.least(count - before, g.tiles)) as inside:
+                        yield _tile(f, g, row, inside.index), f.offset(rows, (before + inside.index) * g.tile_bytes)
+
+            with f.when(f.compare("ne", group, f.load(I64, made))):
+                with tiles() as (at, to):
+                    f.call(g.input, at.a, to, g.input_shape)
+                f.store(group, made)
+            is_ragged = f.compare("eq", panel, g.panels)
+            kernel = f.select(is_ragged, g.ragged_kernel, g.kernel)
+            shape = f.select(is_ragged, g.ragged_shape, g.shape)
+            b, bias = f.offset(g.b, panel * g.panel_bytes), f.offset(g.bias, panel * g.panel_bias)
+            in_c, in_residual = panel * g.panel_c, panel * g.panel_residual
+            with tiles() as (at, a):
+                c, residual = f.offset(at.c, in_c), f.offset(at.residual, in_residual)
+                f.call(kernel, a, b, bias, c, residual, f.offset(b, g.panel_bytes), shape)
         return module.text()

@@ -1,0 +1,92 @@
+"""Products of bytes with half of the multiplications, where those suit (`gossamer.codegen.kernels.inner_products`)."""
+
+from __future__ import annotations
+
+from gossamer.codegen.commands.byte_products import ByteContraction
+from gossamer.codegen.dots import crosses
+from gossamer.codegen.kernels.contract import ContractGroups
+from gossamer.codegen.kernels.groups import largest_group
+from gossamer.codegen.kernels.inner_products import InnerProductGemm, InnerProductRows, panel_bytes, row_bytes
+from gossamer.codegen.kernels.outputs import Dequantized
+from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedPack
+from gossamer.codegen.spec import KernelSpec
+from gossamer.codegen.tiles import Tile, inner_products_tiles
+from gossamer.programs.program import SCRATCH, Address
+from gossamer.records import replace
+
+LEAST_PIXELS = 4
+"""From which weights may be read that have twice as many bytes."""
+
+GROUP_BYTES = 64 << 10
+"""Of widened rows, which stay in the second-level cache beside the weights."""
+
+
+def suits(product: ByteContraction) -> bool:
+    """Whether a product is quicker so."""
+    if not crosses(product.build.dots) or product.output is Dequantized or product.requantization.nudge:
+        return False
+    pixels = product.images * product.rows * product.columns
+    return product.weights.is_constant and not (product.weights.image or product.short) and pixels >= LEAST_PIXELS
+
+
+class InnerProducts(ByteContraction):
+    """The same product with half of the multiplications."""
+
+    def _panel_bytes(self, nv: int) -> int:
+        return panel_bytes(self.build.dots.lanes(), nv, self.steps)
+
+    def _tile(self) -> tuple[Tile, bool]:
+        tiles = inner_products_tiles(self.build.dots, self.columns, self.weights.channels, self.steps)
+        return self.build.first(((tile, False) for tile in tiles), self._kernels)
+
+    def _gemm(self, mr: int, nv: int, is_last: bool, prefetch: int = 0) -> KernelSpec:
+        return InnerProductGemm(
+            self.build.dots.name,
+            mr,
+            nv,
+            self.type,
+            self._made(mr > 1 and self._is_together(nv)),
+            is_last and self.weights.channels % (nv * self.build.dots.lanes()) > 0,
+        )
+
+    def _pack(self) -> QuantizedPack:
+        return replace(super()._pack(), wide=True)
+
+    def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
+        """The command of the product."""
+        build, mr, row = self.build, self.mr, row_bytes(self.steps)
+        rows = InnerProductRows(build.dots.name, self.type, self.walk == "steps")
+        words = self._words() | {"depth": STEP * self.steps, "taps": 1, "a_stride": row}
+        layout = self.output.arguments
+        shape = build.block(layout, **layout.chosen(words))
+        groups = -(-self.tiles // max(1, GROUP_BYTES // (mr * row)))
+        last = self.panels.rest_nv
+        build.command(
+            ContractGroups(build.target.name),
+            barrier=barrier,
+            **self.geometry(overlapping=True),
+            **self._outward(),
+            b=self._packed(),
+            b_image=0,
+            panels=self.panels.whole,
+            panel_bytes=self._panel_bytes(self.nv),
+            kernel=build.kernel(self._gemm(mr, self.nv, False)) if self.panels.whole else 0,
+            shape=shape,
+            ragged_kernel=build.kernel(self._gemm(mr, last, True)) if last else 0,
+            ragged_shape=shape,
+            input=build.kernel(rows),
+            input_shape=build.block(
+                rows.arguments,
+                rows=mr,
+                a_stride=self.a_steps[2],
+                v_stride=row,
+                taps=len(self.table),
+                tap_offsets=build.table(self.table),
+                depth=self.tap_depth,
+            ),
+            tile_bytes=mr * row,
+            scratch=Address(SCRATCH),
+            scratch_thread=build.scratch(mr * row * largest_group(self.tiles, 1, groups)),
+            groups=groups,
+            most_groups=self.tiles,
+        )

@@ -1,0 +1,232 @@
+"""`inner_products`: the tiles of `quantized_contract` where bytes have no dot products, with half of the multiplications.
+
+Winograd's way to inner products (1968): of each four of depth
+
+    (a0 + b2) (a2 + b0) + (a1 + b3) (a3 + b1) = a0 b0 + a1 b1 + a2 b2 + a3 b3 + (a0 a2 + a1 a3) + (b0 b2 + b1 b3)
+
+What is too much belongs to a row alone or to a channel alone. x86 without dot products multiplies and adds up pairs of
+16 bits in one instruction, twice in a cycle, and adds in another: so four of depth are two additions of 16 bits, a
+product and an addition instead of two products and two additions. These are as many, but any of four units adds, only
+two multiply, and additions that wait where a product should begin delay it: on Zen 4, 29.6 products of bytes are done
+in a cycle so and 25.4 otherwise. Sums are computed modulo 2^32, so they are exact.
+
+The driver (`gossamer.codegen.kernels.contract.ContractGroups`) walks over groups of tiles. It has the rows of a group
+widened to 16 bits (`InnerProductRows`), which also makes convolutions rows of a matrix: a row is what it begins with,
+the negative sum of its own products, and then all of its depth, tap after tap. Then panel after panel goes by
+(`InnerProductGemm`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import ClassVar
+
+from gossamer.codegen.basis import BYTE_ENDINGS, BYTES
+from gossamer.codegen.dots import Byte, crosses, products_of_pairs
+from gossamer.codegen.expression import name_of
+from gossamer.codegen.ir import I32, I64, Arguments, Function, Module, Value, vector
+from gossamer.codegen.kernels.contract import ROW_ADDRESS
+from gossamer.codegen.kernels.outputs import Output, Pointers, Requantized, Tile, rows_at
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.codegen.tiles import closed_tiles
+from gossamer.errors import CompileError
+from gossamer.records import record, replace
+from gossamer.targets import Target
+
+STEP = 4
+"""Of depth."""
+
+ROW_HEADER = 32
+"""Bytes in front of the depth of a row, of which the first four are the negative sum of its own products."""
+
+HEADER = 2
+"""Vectors of a panel, for every vector of channels, in front of the weights."""
+
+UNROLL = 2
+"""Steps of depth at a time."""
+
+
+def row_bytes(steps: int) -> int:
+    """Bytes of a row of so many steps: whole vectors, of which an odd number lies between rows."""
+    vectors = -(-(ROW_HEADER + 2 * STEP * steps) // 32)
+    return 32 * (vectors + 1 - vectors % 2)
+
+
+def panel_bytes(lanes: int, nv: int, steps: int) -> int:
+    """Bytes of a panel of ``nv`` vectors."""
+    return 4 * lanes * nv * (HEADER + 2 * steps)
+
+
+@record(frozen=True)
+class InnerProductRows(KernelSpec):
+    """A microkernel: widens rows. ``void k(ptr a, ptr v, ptr shape)``.
+
+    ``shape`` is the argument block: ``rows``, ``a_stride`` and ``v_stride``, bytes from row to row; ``taps``,
+    ``tap_offsets`` and ``depth``: their number, offsets in bytes, and the bytes of each, a multiple of `STEP`.
+    ``steps``: taps have one step each.
+    """
+
+    type: Byte
+    steps: bool = False
+
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("rows a_stride v_stride taps *tap_offsets depth")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.type, "inner", "rows")
+
+    @property
+    def variant(self) -> str:
+        return "steps" * self.steps
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        if crosses(target):
+            yield from super().ships(target)
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.microkernel("a", "v", "shape")
+        a, v, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        pairs = vector("i32", 4)
+        with f.loop(0, shape.rows) as rows:
+            row, to = f.offset(a, rows.index * shape.a_stride), f.offset(v, rows.index * shape.v_stride)
+            values = f.offset(to, ROW_HEADER)
+            with f.loop(0, shape.taps, carry=[values, f.constant(pairs, 0)]) as taps:
+                tap = f.offset(row, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
+                values, sum = taps.values
+                if self.steps:
+                    taps.hand_on(self._widened(f, tap, values, sum, STEP))
+                else:
+                    whole = shape.depth & -(4 * STEP)
+                    with f.loop(0, whole, 4 * STEP, carry=[values, sum]) as blocks:
+                        blocks.hand_on(self._widened(f, f.offset(tap, blocks.index), *blocks.values, 4 * STEP))
+                    with f.loop(whole, shape.depth, STEP, carry=blocks.results) as rest:
+                        rest.hand_on(self._widened(f, f.offset(tap, rest.index), *rest.values, STEP))
+                    taps.hand_on(rest.results)
+            total = f.fold(lambda x, y: f.wrapping("add", x, y), taps.results[1])
+            f.store(f.wrapping("sub", f.constant(I32, 0), total), to)
+        return module.text()
+
+    def _widened(self, f: Function, tap: Value, to: Value, sum: Value, count: int) -> list[Value]:
+        """Widen so many bytes of a row; what comes behind them, and the sum with their products."""
+        narrow, wide = vector("i8", count), vector("i16", count)
+        bytes = f.emit(narrow, f"load {narrow}, {tap}, align 1")
+        values = f.emit(wide, f"{'sext' if self.type == 'i8' else 'zext'} {bytes} to {wide}")
+        f.store(values, to)
+        # The first two of every four, and the other two, of four steps.
+        missing = [-1] * (8 - count // 2)
+        first, second = (
+            f.shuffle(values, values, [at for at in range(count) if at % STEP // 2 == half] + missing)
+            for half in range(2)
+        )
+        if missing:
+            none = f.constant(first.type, 0)
+            keep = [*range(count // 2), *[8] * len(missing)]
+            first, second = (f.shuffle(part, none, keep) for part in (first, second))
+        return [f.offset(to, 2 * count), f.wrapping("add", sum, products_of_pairs(f, first, second))]
+
+
+@record(frozen=True)
+class InnerProductGemm(KernelSpec):
+    """A microkernel: c = output(bias + a b) for mr widened rows and nv vectors of channels.
+
+    ``void k(ptr a, ptr b, ptr bias, ptr c, ptr residual, ptr next, ptr shape)``: as `QuantizedGemm`'s, but that depth
+    is one tap, of whole steps, and a has rows of `InnerProductRows`, b a panel of a `QuantizedPack` that is wide.
+    """
+
+    mr: int
+    nv: int
+    type: Byte = "i8"
+    output: Output = Requantized()
+    ragged: bool = False
+
+    targets = "bytes"
+
+    @property
+    def arguments(self) -> ArgumentBlock:  # type: ignore[override]  # of each output others
+        """Those of `WALK`, and the output's."""
+        return self.output.arguments
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (*self.output.label(self.type), "inner", name_of(self.output.epilogue), f"{self.mr}x{self.nv}")
+
+    @property
+    def variant(self) -> str:
+        return "_".join(sorted((*self.output.flags, *(("ragged",) if self.ragged else ()))))
+
+    def general(self) -> Iterator[KernelSpec]:
+        yield from (replace(self, output=output) for output in self.output.general())
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        if not crosses(target):
+            return
+        clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
+        for (mr, nv), ragged in product(closed_tiles(target, "inner_products"), (False, True)):
+            for ending in BYTE_ENDINGS:
+                yield cls(target.name, mr, nv, "i8", Requantized(ending), ragged)
+            yield cls(target.name, mr, nv, "i8", clamped, ragged)
+            for type in BYTES:
+                yield cls(target.name, mr, nv, type, large, ragged)
+
+    def emit(self, target: Target) -> str:
+        if not crosses(target):
+            raise CompileError(f"{self.name}: {target.name} multiplies bytes otherwise.")
+        if not 1 <= self.mr <= len(ROW_ADDRESS):
+            raise CompileError(f"{self.name}: mr must be 1 to {len(ROW_ADDRESS)}, got {self.mr}.")
+        module = Module(target)
+        f = module.microkernel("a", "b", "bias", "c", "residual", "next", "shape")
+        a, b, bias, c, residual, _, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        tile = Tile(f, shape, self.type, self.mr, self.nv, self.ragged)
+        self.output.check(self.name, tile)
+        at = Pointers(a, b, bias, c, residual)
+        begin = self.output.begin(tile, b)
+        own = [f.splat(f.load(I32, row)) for row in rows_at(f, a, shape.a_stride, self.mr)]
+        sums = [f.wrapping("add", of_channel, of_row) for of_row in own for of_channel in begin]
+        self.output.fetch(tile, at)
+        rows, panel = f.offset(a, ROW_HEADER), f.offset(b, HEADER * self.nv * 4 * f.lanes)
+        whole = shape.depth & -(UNROLL * STEP)
+        with f.loop(0, whole, UNROLL * STEP, carry=sums) as loop:
+            sums = loop.values
+            for number in range(UNROLL):
+                sums = self._step(f, shape, rows, panel, loop.index, number, sums)
+                f.keep_order()
+            loop.hand_on(sums)
+        with f.loop(whole, shape.depth, STEP, carry=loop.results) as rest:
+            rest.hand_on(self._step(f, shape, rows, panel, rest.index, 0, rest.values))
+        self.output.finish(tile, rest.results, at)
+        return module.text()
+
+    def _step(
+        self, f: Function, shape: Arguments, a: Value, b: Value, index: Value, number: int, sums: list[Value]
+    ) -> list[Value]:
+        """The sums plus a step of depth, the ``number``-th behind an index."""
+        size, wide = 4 * f.lanes, vector("i16", 2 * f.lanes)
+        panel = f.offset(b, index * (2 * self.nv * size // STEP))
+        stride = shape.a_stride
+        strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
+        starts = {0: f.offset(a, index * 2), 7: f.offset(f.offset(a, stride * 7), index * 2)}
+        weights = [
+            [f.load(wide, f.offset(panel, ((number * self.nv + v) * 2 + half) * size)) for half in range(2)]
+            for v in range(self.nv)
+        ]
+        found = list(sums)
+        for i in range(self.mr):
+            start, multiple, scale = ROW_ADDRESS[i]
+            row = f.offset(starts[start], strides[multiple] * scale)
+            halves = []
+            for half in range(2):
+                both = f.splat(f.emit(I32, f"load i32, {f.offset(row, 8 * number + 4 * half)}, align 2"))
+                halves.append(f.emit(wide, f"bitcast {both} to {wide}"))
+            for v in range(self.nv):
+                crossed = [f.wrapping("add", halves[half], weights[v][1 - half]) for half in range(2)]
+                place = i * self.nv + v
+                found[place] = f.wrapping("add", found[place], products_of_pairs(f, *crossed))
+        return found
