@@ -92,18 +92,27 @@ def quantized_tiles(target: Target, columns: int, channels: int, steps: int, hal
 
 
 def inner_products_tiles(target: Target, columns: int, channels: int, steps: int) -> list[Tile]:
-    """Tiles of bytes with half of the multiplications, the best first."""
+    """Tiles of bytes with half of the multiplications, the best first; the last one of a row has what is left."""
     vectors = -(-channels // target.lanes())
 
     def cycles(mr: int, nv: int) -> float:
-        # Four additions and products for every vector of sums in every step of four; then it becomes bytes.
-        return steps * (1.06 * mr * nv + 0.2 + 0.4 * (nv == 1)) + mr * nv * (2.0, 1.2)[nv > 1] + mr + 8
+        # Four additions and products for every vector of sums in every step of four, or two loads at a time; then it
+        # becomes bytes.
+        step = max(1.06 * mr * nv, mr + 2 * nv) + 0.2
+        return steps * step + mr * nv * (2.0, 1.2)[nv > 1] + mr + 8
 
     def cost(tile: Tile) -> float:
-        whole, rest = divmod(vectors, tile[1])
-        return -(-columns // tile[0]) * (whole * cycles(*tile) + (cycles(tile[0], rest) if rest else 0))
+        mr, nv = tile
+        panels, rest = divmod(vectors, nv)
+        tiles, last = divmod(columns, mr)
+        return sum(
+            count * (panels * cycles(rows, nv) + (cycles(rows, rest) if rest else 0))
+            for rows, count in ((mr, tiles), (last, 1))
+            if rows
+        )
 
-    return sorted(_all_tiles(target, "inner_products", columns, vectors), key=cost)
+    tiles = proposals(target, "inner_products")
+    return sorted(((mr, nv) for mr, nv in tiles if mr <= columns and nv <= vectors), key=cost)
 
 
 def gemm_tiles(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Iterator[Tile]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gossamer.codegen.commands.byte_products import ByteContraction
 from gossamer.codegen.dots import crosses
-from gossamer.codegen.kernels.contract import ContractGroups
+from gossamer.codegen.kernels.contract import GROUP_PANEL, LINE, ContractGroups
 from gossamer.codegen.kernels.groups import largest_group
-from gossamer.codegen.kernels.inner_products import InnerProductGemm, InnerProductRows, panel_bytes, row_bytes
+from gossamer.codegen.kernels.inner_products import UNROLL, InnerProductGemm, InnerProductRows, panel_bytes, row_bytes
 from gossamer.codegen.kernels.outputs import Dequantized
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedPack
 from gossamer.codegen.spec import KernelSpec
@@ -17,7 +17,7 @@ from gossamer.records import replace
 LEAST_PIXELS = 4
 """From which weights may be read that have twice as many bytes."""
 
-GROUP_BYTES = 64 << 10
+GROUP_BYTES = 256 << 10
 """Of widened rows, which stay in the second-level cache beside the weights."""
 
 
@@ -37,7 +37,12 @@ class InnerProducts(ByteContraction):
 
     def _tile(self) -> tuple[Tile, bool]:
         tiles = inner_products_tiles(self.build.dots, self.columns, self.weights.channels, self.steps)
-        return self.build.first(((tile, False) for tile in tiles), self._kernels)
+        return self.build.first(((tile, True) for tile in tiles), self._kernels)
+
+    @property
+    def _is_streamed(self) -> bool:
+        """Whether the last tiles of rows have kernels of their own."""
+        return True
 
     def _gemm(self, mr: int, nv: int, is_last: bool, prefetch: int = 0) -> KernelSpec:
         return InnerProductGemm(
@@ -54,39 +59,52 @@ class InnerProducts(ByteContraction):
 
     def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
         """The command of the product."""
-        build, mr, row = self.build, self.mr, row_bytes(self.steps)
+        build, row = self.build, row_bytes(self.steps)
         rows = InnerProductRows(build.dots.name, self.type, self.walk == "steps")
-        words = self._words() | {"depth": STEP * self.steps, "taps": 1, "a_stride": row}
-        layout = self.output.arguments
-        shape = build.block(layout, **layout.chosen(words))
-        groups = -(-self.tiles // max(1, GROUP_BYTES // (mr * row)))
-        last = self.panels.rest_nv
-        build.command(
-            ContractGroups(build.target.name),
-            barrier=barrier,
-            **self.geometry(overlapping=True),
-            **self._outward(),
-            b=self._packed(),
-            b_image=0,
-            panels=self.panels.whole,
-            panel_bytes=self._panel_bytes(self.nv),
-            kernel=build.kernel(self._gemm(mr, self.nv, False)) if self.panels.whole else 0,
-            shape=shape,
-            ragged_kernel=build.kernel(self._gemm(mr, last, True)) if last else 0,
-            ragged_shape=shape,
-            input=build.kernel(rows),
-            input_shape=build.block(
+        shapes = [
+            build.block(
                 rows.arguments,
-                rows=mr,
+                rows=count,
                 a_stride=self.a_steps[2],
                 v_stride=row,
                 taps=len(self.table),
                 tap_offsets=build.table(self.table),
                 depth=self.tap_depth,
-            ),
-            tile_bytes=mr * row,
+            )
+            for count in (self.mr, self.rest or self.mr)
+        ]
+        groups = -(-self.tiles // max(1, GROUP_BYTES // (self.mr * row)))
+        build.command(
+            ContractGroups(build.target.name),
+            barrier=barrier,
+            **self.geometry(overlapping=False),
+            **self._outward(),
+            b=self._packed(),
+            b_image=0,
+            panels=self.panels.whole,
+            panel_bytes=self._panel_bytes(self.nv),
+            panel=self._panel(self.nv, False) if self.panels.whole else 0,
+            ragged_panel=self._panel(self.panels.rest_nv, True) if self.panels.rest_nv else 0,
+            input=build.kernel(rows),
+            input_shape=shapes[0],
+            last_input_shape=shapes[1],
+            tile_bytes=self.mr * row,
             scratch=Address(SCRATCH),
-            scratch_thread=build.scratch(mr * row * largest_group(self.tiles, 1, groups)),
+            scratch_thread=build.scratch(self.mr * row * largest_group(self.tiles, 1, groups)),
             groups=groups,
             most_groups=self.tiles,
+            next_tiles=UNROLL * self.nv,
+            next_stride=LINE * (self.steps // UNROLL),
+        )
+
+    def _panel(self, nv: int, is_last: bool) -> Address:
+        """What makes a panel."""
+        build, layout = self.build, self.output.arguments
+        words = self._words() | {"depth": STEP * self.steps, "taps": 1, "a_stride": row_bytes(self.steps)}
+        return build.table(
+            GROUP_PANEL.words(
+                kernel=build.kernel(self._gemm(self.mr, nv, is_last)),
+                last_kernel=build.kernel(self._gemm(self.rest or self.mr, nv, is_last)),
+                shape=build.block(layout, **layout.chosen(words)),
+            )
         )

@@ -443,19 +443,28 @@ class ContractPanels(KernelSpec):
         return module.text()
 
 
+GROUP_PANEL = ArgumentBlock("*kernel *last_kernel *shape")
+"""What makes panels for `ContractGroups`; ``last_kernel`` makes the last tile of every row, which may have fewer rows.
+"""
+
+
 @record(frozen=True)
 class ContractGroups(KernelSpec):
     """A driver: for every group of tiles first their rows of ``a``, as ``input`` brings them to its form, then all
-    panels. As with `ContractTiles`, all tiles have the same number of rows, so the last of a row overlaps unless it
-    fits, and the kernels may not accumulate.
+    panels. The kernels do not accumulate.
 
-    ``void input(ptr a, ptr rows, ptr input_shape)`` makes the rows of a tile, ``tile_bytes`` bytes, in ``scratch``;
-    every thread has ``scratch_thread`` bytes there. There are ``groups`` groups, or up to ``most_groups`` (see
-    `Groups`). Threads share groups x panels.
+    ``void input(ptr a, ptr rows, ptr input_shape)`` makes the rows of a tile, ``tile_bytes`` bytes, in ``scratch``, or
+    with ``last_input_shape`` those of the last one of a row; every thread has ``scratch_thread`` bytes there. There are
+    ``groups`` groups, or up to ``most_groups`` (see `Groups`). ``panel`` (`GROUP_PANEL`) makes the whole panels,
+    ``ragged_panel`` (null: there is none) the last one; ``next`` is the next panel plus ``next_stride`` for each of
+    ``next_tiles`` tiles, a power of 2, which so fetch all of it, and the tiles behind them again. Threads share groups
+    x panels.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        _GEOMETRY, _KERNELS, "*input *input_shape tile_bytes *scratch scratch_thread groups most_groups"
+        _GEOMETRY,
+        "*panel *ragged_panel *input *input_shape *last_input_shape tile_bytes *scratch scratch_thread groups "
+        "most_groups next_tiles next_stride",
     )
 
     @property
@@ -470,36 +479,42 @@ class ContractGroups(KernelSpec):
         rows = f.offset(g.scratch, tid * g.scratch_thread)
         made = f.stack(I64, 1)  # the group whose rows are in the scratch memory
         f.store(f.integer(-1), made)
-        panels_of_all = _panels(f, g, g.ragged_kernel)
+        panels_of_all = _panels(f, g, g.ragged_panel)
         groups = Groups(f, g.images * g.rows * g.tiles, f.integer(1), g.groups, g.most_groups)
         with f.share(groups.count * panels_of_all) as task:
             group = task // panels_of_all
-            panel = task - group * panels_of_all
+            number = task - group * panels_of_all
             first, count, _ = groups[group]
+            first_line = first // g.tiles
 
             @contextmanager
-            def tiles() -> Iterator[tuple[_Position, Value]]:
-                """Where each tile of the group lies, and its rows."""
-                line = first // g.tiles
-                start = first - line * g.tiles
-                with f.loop(line, (first + count + g.tiles - 1) // g.tiles) as lines:
+            def tiles() -> Iterator[tuple[_Position, Value, Value]]:
+                """Where each tile of the group lies, its number, and whether it is the last one of a row."""
+                with f.loop(first_line, (first + count + g.tiles - 1) // g.tiles) as lines:
                     image = lines.index // g.rows
                     row = _row(f, g, image, lines.index - image * g.rows)
                     before = lines.index * g.tiles - first
-                    begin = f.select(f.compare("eq", lines.index, line), start, f.integer(0))
-                    with f.loop(begin, f.least(count - before, g.tiles)) as inside:
-                        yield _tile(f, g, row, inside.index), f.offset(rows, (before + inside.index) * g.tile_bytes)
+                    with f.loop(f.greatest(-before, 0), f.least(count - before, g.tiles)) as inside:
+                        is_last = f.compare("eq", inside.index, g.tiles - 1)
+                        yield _tile(f, g, row, inside.index), before + inside.index, is_last
 
             with f.when(f.compare("ne", group, f.load(I64, made))):
-                with tiles() as (at, to):
-                    f.call(g.input, at.a, to, g.input_shape)
+                with tiles() as (at, tile, is_last):
+                    to = f.offset(rows, tile * g.tile_bytes)
+                    f.call(g.input, at.a, to, f.select(is_last, g.last_input_shape, g.input_shape))
                 f.store(group, made)
-            is_ragged = f.compare("eq", panel, g.panels)
-            kernel = f.select(is_ragged, g.ragged_kernel, g.kernel)
-            shape = f.select(is_ragged, g.ragged_shape, g.shape)
-            b, bias = f.offset(g.b, panel * g.panel_bytes), f.offset(g.bias, panel * g.panel_bias)
-            in_c, in_residual = panel * g.panel_c, panel * g.panel_residual
-            with tiles() as (at, a):
-                c, residual = f.offset(at.c, in_c), f.offset(at.residual, in_residual)
-                f.call(kernel, a, b, bias, c, residual, f.offset(b, g.panel_bytes), shape)
+            panel = f.arguments(GROUP_PANEL, f.select(f.compare("eq", number, g.panels), g.ragged_panel, g.panel))
+            b, bias = f.offset(g.b, number * g.panel_bytes), f.offset(g.bias, number * g.panel_bias)
+            in_c, in_residual = number * g.panel_c, number * g.panel_residual
+            with tiles() as (at, tile, is_last):
+                f.call(
+                    f.select(is_last, panel.last_kernel, panel.kernel),
+                    f.offset(rows, tile * g.tile_bytes),
+                    b,
+                    bias,
+                    f.offset(at.c, in_c),
+                    f.offset(at.residual, in_residual),
+                    f.offset(b, g.panel_bytes + (tile & (g.next_tiles - 1)) * g.next_stride),
+                    panel.shape,
+                )
         return module.text()

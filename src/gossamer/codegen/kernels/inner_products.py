@@ -26,10 +26,10 @@ from gossamer.codegen.basis import BYTE_ENDINGS, BYTES
 from gossamer.codegen.dots import Byte, crosses, products_of_pairs
 from gossamer.codegen.expression import name_of
 from gossamer.codegen.ir import I32, I64, Arguments, Function, Module, Value, vector
-from gossamer.codegen.kernels.contract import ROW_ADDRESS
+from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS
 from gossamer.codegen.kernels.outputs import Output, Pointers, Requantized, Tile, rows_at
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
-from gossamer.codegen.tiles import closed_tiles
+from gossamer.codegen.tiles import proposals
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
 from gossamer.targets import Target
@@ -92,7 +92,7 @@ class InnerProductRows(KernelSpec):
         f = module.microkernel("a", "v", "shape")
         a, v, shape_pointer = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
-        pairs = vector("i32", 4)
+        pairs = vector("i32", 2 * STEP)
         with f.loop(0, shape.rows) as rows:
             row, to = f.offset(a, rows.index * shape.a_stride), f.offset(v, rows.index * shape.v_stride)
             values = f.offset(to, ROW_HEADER)
@@ -108,27 +108,22 @@ class InnerProductRows(KernelSpec):
                     with f.loop(whole, shape.depth, STEP, carry=blocks.results) as rest:
                         rest.hand_on(self._widened(f, f.offset(tap, rest.index), *rest.values, STEP))
                     taps.hand_on(rest.results)
-            total = f.fold(lambda x, y: f.wrapping("add", x, y), taps.results[1])
+            once = f.shuffle(taps.results[1], taps.results[1], range(0, 2 * STEP, 2))
+            total = f.fold(lambda x, y: f.wrapping("add", x, y), once)
             f.store(f.wrapping("sub", f.constant(I32, 0), total), to)
         return module.text()
 
     def _widened(self, f: Function, tap: Value, to: Value, sum: Value, count: int) -> list[Value]:
-        """Widen so many bytes of a row; what comes behind them, and the sum with their products."""
+        """Widen so many bytes of a row; what comes behind them, and the sum with their products, each of which is there
+        twice: the first two of every four times the other two, and these times them."""
         narrow, wide = vector("i8", count), vector("i16", count)
         bytes = f.emit(narrow, f"load {narrow}, {tap}, align 1")
         values = f.emit(wide, f"{'sext' if self.type == 'i8' else 'zext'} {bytes} to {wide}")
         f.store(values, to)
-        # The first two of every four, and the other two, of four steps.
-        missing = [-1] * (8 - count // 2)
-        first, second = (
-            f.shuffle(values, values, [at for at in range(count) if at % STEP // 2 == half] + missing)
-            for half in range(2)
-        )
-        if missing:
-            none = f.constant(first.type, 0)
-            keep = [*range(count // 2), *[8] * len(missing)]
-            first, second = (f.shuffle(part, none, keep) for part in (first, second))
-        return [f.offset(to, 2 * count), f.wrapping("add", sum, products_of_pairs(f, first, second))]
+        if count == STEP:  # the first of a vector
+            values = f.shuffle(values, f.constant(wide, 0), [*range(STEP), *[STEP] * (4 * STEP - count)])
+        swapped = f.shuffle(values, values, [at ^ 2 for at in range(4 * STEP)])
+        return [f.offset(to, 2 * count), f.wrapping("add", sum, products_of_pairs(f, values, swapped))]
 
 
 @record(frozen=True)
@@ -136,7 +131,8 @@ class InnerProductGemm(KernelSpec):
     """A microkernel: c = output(bias + a b) for mr widened rows and nv vectors of channels.
 
     ``void k(ptr a, ptr b, ptr bias, ptr c, ptr residual, ptr next, ptr shape)``: as `QuantizedGemm`'s, but that depth
-    is one tap, of whole steps, and a has rows of `InnerProductRows`, b a panel of a `QuantizedPack` that is wide.
+    is one tap, of whole steps, and a has rows of `InnerProductRows`, b a panel of a `QuantizedPack` that is wide. In
+    every turn it fetches a line of ``next``.
     """
 
     mr: int
@@ -168,7 +164,7 @@ class InnerProductGemm(KernelSpec):
         if not crosses(target):
             return
         clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
-        for (mr, nv), ragged in product(closed_tiles(target, "inner_products"), (False, True)):
+        for (mr, nv), ragged in product(proposals(target, "inner_products"), (False, True)):
             for ending in BYTE_ENDINGS:
                 yield cls(target.name, mr, nv, "i8", Requantized(ending), ragged)
             yield cls(target.name, mr, nv, "i8", clamped, ragged)
@@ -182,7 +178,7 @@ class InnerProductGemm(KernelSpec):
             raise CompileError(f"{self.name}: mr must be 1 to {len(ROW_ADDRESS)}, got {self.mr}.")
         module = Module(target)
         f = module.microkernel("a", "b", "bias", "c", "residual", "next", "shape")
-        a, b, bias, c, residual, _, shape_pointer = f.parameters
+        a, b, bias, c, residual, following, shape_pointer = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
         tile = Tile(f, shape, self.type, self.mr, self.nv, self.ragged)
         self.output.check(self.name, tile)
@@ -195,6 +191,7 @@ class InnerProductGemm(KernelSpec):
         whole = shape.depth & -(UNROLL * STEP)
         with f.loop(0, whole, UNROLL * STEP, carry=sums) as loop:
             sums = loop.values
+            f.prefetch(f.offset(following, loop.index * (LINE // (UNROLL * STEP))))
             for number in range(UNROLL):
                 sums = self._step(f, shape, rows, panel, loop.index, number, sums)
                 f.keep_order()
