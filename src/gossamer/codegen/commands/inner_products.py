@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from gossamer.codegen.commands.byte_products import ByteContraction
 from gossamer.codegen.dots import crosses
 from gossamer.codegen.kernels.contract import GROUP_PANEL, LINE, ContractGroups
 from gossamer.codegen.kernels.groups import largest_group
-from gossamer.codegen.kernels.inner_products import UNROLL, InnerProductGemm, InnerProductRows, panel_bytes, row_bytes
+from gossamer.codegen.kernels.inner_products import UNROLL, Block, InnerProductGemm, InnerProductRows, panel_bytes, row_bytes
 from gossamer.codegen.kernels.outputs import Dequantized
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedPack
 from gossamer.codegen.spec import KernelSpec
@@ -26,7 +28,7 @@ def suits(product: ByteContraction) -> bool:
     if not crosses(product.build.dots) or product.output is Dequantized or product.requantization.nudge:
         return False
     pixels = product.images * product.rows * product.columns
-    return product.weights.is_constant and not (product.weights.image or product.short) and pixels >= LEAST_PIXELS
+    return product.weights.is_constant and not product.weights.image and pixels >= LEAST_PIXELS
 
 
 class InnerProducts(ByteContraction):
@@ -36,6 +38,9 @@ class InnerProducts(ByteContraction):
         return panel_bytes(self.build.dots.lanes(), nv, self.steps)
 
     def _tile(self) -> tuple[Tile, bool]:
+        # Rows have no taps: the depth of all of them is one.
+        self.steps = -(-self.weights.depth // STEP)
+        self.packed_taps, self.packed_depth = 1, self.weights.depth
         tiles = inner_products_tiles(self.build.dots, self.columns, self.weights.channels, self.steps)
         return self.build.first(((tile, True) for tile in tiles), self._kernels)
 
@@ -60,16 +65,19 @@ class InnerProducts(ByteContraction):
     def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
         """The command of the product."""
         build, row = self.build, row_bytes(self.steps)
-        rows = InnerProductRows(build.dots.name, self.type, self.walk == "steps")
+        block = next(block for block in get_args(Block) if block <= self.depth)
+        is_whole = self.offsets == [0] and self.depth % block == 0 and block == 16
+        rows = InnerProductRows(build.dots.name, self.type, block, is_whole)
         shapes = [
             build.block(
                 rows.arguments,
                 rows=count,
                 a_stride=self.a_steps[2],
                 v_stride=row,
-                taps=len(self.table),
-                tap_offsets=build.table(self.table),
-                depth=self.tap_depth,
+                taps=self.taps,
+                tap_offsets=build.table(self.offsets),
+                depth=self.depth,
+                steps=self.steps,
             )
             for count in (self.mr, self.rest or self.mr)
         ]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from gossamer.codegen.basis import BYTE_ENDINGS, BYTES
 from gossamer.codegen.dots import Byte, crosses, products_of_pairs
@@ -36,6 +36,12 @@ from gossamer.targets import Target
 
 STEP = 4
 """Of depth."""
+
+Block = Literal[16, 8, 4, 1]
+"""Bytes that are widened at a time."""
+
+VALUES, SUMS = vector("i16", 4 * STEP), vector("i32", 2 * STEP)
+"""Of a row, and of their products."""
 
 ROW_HEADER = 32
 """Bytes in front of the depth of a row, of which the first four are the negative sum of its own products."""
@@ -63,67 +69,84 @@ class InnerProductRows(KernelSpec):
     """A microkernel: widens rows. ``void k(ptr a, ptr v, ptr shape)``.
 
     ``shape`` is the argument block: ``rows``, ``a_stride`` and ``v_stride``, bytes from row to row; ``taps``,
-    ``tap_offsets`` and ``depth``: their number, offsets in bytes, and the bytes of each, a multiple of `STEP`.
-    ``steps``: taps have one step each.
+    ``tap_offsets`` and ``depth``: their number, offsets in bytes, and the bytes of each, which are ``block`` at least;
+    ``steps``: of the row. The last step has the last four bytes, as `QuantizedPack` has their weights. ``whole``: there
+    is one tap, at offset 0, of whole blocks of 16.
     """
 
     type: Byte
-    steps: bool = False
+    block: Block = 16
+    whole: bool = False
 
     targets = "bytes"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("rows a_stride v_stride taps *tap_offsets depth")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("rows a_stride v_stride taps *tap_offsets depth steps")
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return (self.type, "inner", "rows")
-
-    @property
-    def variant(self) -> str:
-        return "steps" * self.steps
+        return (self.type, "inner", "rows", "" if self.whole else str(self.block))
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
         if crosses(target):
-            yield from super().ships(target)
+            for type in BYTES:
+                yield cls(target.name, type, whole=True)
+                yield from (cls(target.name, type, block) for block in get_args(Block))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
         f = module.microkernel("a", "v", "shape")
         a, v, shape_pointer = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
-        pairs = vector("i32", 2 * STEP)
+        if self.whole:
+            with f.loop(0, shape.rows) as rows:
+                row, to = f.offset(a, rows.index * shape.a_stride), f.offset(v, rows.index * shape.v_stride)
+                with f.loop(0, shape.depth, self.block, carry=[f.constant(SUMS, 0)]) as blocks:
+                    values = self._widened(f, f.offset(row, blocks.index))
+                    f.store(values, f.offset(to, blocks.index * 2 + ROW_HEADER))
+                    blocks.hand_on([_with_products(f, blocks.values[0], values)])
+                _store_sum(f, blocks.results[0], to)
+            return module.text()
+        four = vector("i16", STEP)
+        last = f.greatest(shape.taps * shape.depth - STEP, 0) * 2
         with f.loop(0, shape.rows) as rows:
-            row, to = f.offset(a, rows.index * shape.a_stride), f.offset(v, rows.index * shape.v_stride)
-            values = f.offset(to, ROW_HEADER)
-            with f.loop(0, shape.taps, carry=[values, f.constant(pairs, 0)]) as taps:
+            row = f.offset(a, rows.index * shape.a_stride)
+            begin = f.offset(f.offset(v, rows.index * shape.v_stride), ROW_HEADER)
+            # The end of the last vector.
+            f.store(f.constant(VALUES, 0), f.offset(begin, ((shape.steps - 1) // STEP) * (2 * VALUES.lanes)))
+            with f.loop(0, shape.taps) as taps:
                 tap = f.offset(row, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
-                values, sum = taps.values
-                if self.steps:
-                    taps.hand_on(self._widened(f, tap, values, sum, STEP))
-                else:
-                    whole = shape.depth & -(4 * STEP)
-                    with f.loop(0, whole, 4 * STEP, carry=[values, sum]) as blocks:
-                        blocks.hand_on(self._widened(f, f.offset(tap, blocks.index), *blocks.values, 4 * STEP))
-                    with f.loop(whole, shape.depth, STEP, carry=blocks.results) as rest:
-                        rest.hand_on(self._widened(f, f.offset(tap, rest.index), *rest.values, STEP))
-                    taps.hand_on(rest.results)
-            once = f.shuffle(taps.results[1], taps.results[1], range(0, 2 * STEP, 2))
-            total = f.fold(lambda x, y: f.wrapping("add", x, y), once)
-            f.store(f.wrapping("sub", f.constant(I32, 0), total), to)
+                to = f.offset(begin, taps.index * shape.depth * 2)
+                with f.loop(0, shape.depth, self.block) as blocks:
+                    at = f.least(blocks.index, shape.depth - self.block)
+                    f.store(self._widened(f, f.offset(tap, at)), f.offset(to, at * 2))
+            f.store(f.load(four, f.offset(begin, last)), f.offset(begin, (shape.steps - 1) * (2 * STEP)))
+        # What lies across two stores takes a while to be read, so all rows are written before.
+        with f.loop(0, shape.rows) as rows:
+            to = f.offset(v, rows.index * shape.v_stride)
+            with f.loop(0, shape.steps, STEP, carry=[f.constant(SUMS, 0)]) as steps:
+                values = f.load(VALUES, f.offset(to, steps.index * (2 * STEP) + ROW_HEADER))
+                steps.hand_on([_with_products(f, steps.values[0], values)])
+            _store_sum(f, steps.results[0], to)
         return module.text()
 
-    def _widened(self, f: Function, tap: Value, to: Value, sum: Value, count: int) -> list[Value]:
-        """Widen so many bytes of a row; what comes behind them, and the sum with their products, each of which is there
-        twice: the first two of every four times the other two, and these times them."""
-        narrow, wide = vector("i8", count), vector("i16", count)
-        bytes = f.emit(narrow, f"load {narrow}, {tap}, align 1")
-        values = f.emit(wide, f"{'sext' if self.type == 'i8' else 'zext'} {bytes} to {wide}")
-        f.store(values, to)
-        if count == STEP:  # the first of a vector
-            values = f.shuffle(values, f.constant(wide, 0), [*range(STEP), *[STEP] * (4 * STEP - count)])
-        swapped = f.shuffle(values, values, [at ^ 2 for at in range(4 * STEP)])
-        return [f.offset(to, 2 * count), f.wrapping("add", sum, products_of_pairs(f, values, swapped))]
+    def _widened(self, f: Function, pointer: Value) -> Value:
+        """A block in 16 bits."""
+        narrow, wide = vector("i8", self.block), vector("i16", self.block)
+        bytes = f.emit(narrow, f"load {narrow}, {pointer}, align 1")
+        return f.emit(wide, f"{'sext' if self.type == 'i8' else 'zext'} {bytes} to {wide}")
+
+
+def _with_products(f: Function, sums: Value, x: Value) -> Value:
+    """Sums with the first two of every four of a row times the other two, and these times them."""
+    swapped = f.shuffle(x, x, [at ^ 2 for at in range(x.type.lanes)])
+    return f.wrapping("add", sums, products_of_pairs(f, x, swapped))
+
+
+def _store_sum(f: Function, sums: Value, to: Value) -> None:
+    """What a row begins with. Every product is there twice."""
+    total = f.fold(lambda x, y: f.wrapping("add", x, y), f.shuffle(sums, sums, range(0, sums.type.lanes, 2)))
+    f.store(f.wrapping("sub", f.constant(I32, 0), total), to)
 
 
 @record(frozen=True)
