@@ -8,7 +8,14 @@ from gossamer.codegen.commands.byte_products import ByteContraction
 from gossamer.codegen.dots import crosses
 from gossamer.codegen.kernels.contract import GROUP_PANEL, LINE, ContractGroups
 from gossamer.codegen.kernels.groups import largest_group
-from gossamer.codegen.kernels.inner_products import UNROLL, Block, InnerProductGemm, InnerProductRows, panel_bytes, row_bytes
+from gossamer.codegen.kernels.inner_products import (
+    UNROLL,
+    Block,
+    InnerProductGemm,
+    InnerProductRows,
+    panel_bytes,
+    row_bytes,
+)
 from gossamer.codegen.kernels.outputs import Dequantized
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedPack
 from gossamer.codegen.spec import KernelSpec
@@ -19,16 +26,20 @@ from gossamer.records import replace
 LEAST_PIXELS = 4
 """From which weights may be read that have twice as many bytes."""
 
+LEAST_PIXELS_OF_COMPUTED = 16
+"""From which weights that a run computes may be written so."""
+
 GROUP_BYTES = 256 << 10
 """Of widened rows, which stay in the second-level cache beside the weights."""
 
 
 def suits(product: ByteContraction) -> bool:
     """Whether a product is quicker so."""
-    if not crosses(product.build.dots) or product.output is Dequantized or product.requantization.nudge:
+    if not crosses(product.build.dots) or product.output is Dequantized:
         return False
-    pixels = product.images * product.rows * product.columns
-    return product.weights.is_constant and not product.weights.image and pixels >= LEAST_PIXELS
+    weights = product.weights
+    pixels = product.rows * product.columns * (1 if weights.image else product.images)
+    return pixels >= (LEAST_PIXELS if weights.is_constant else LEAST_PIXELS_OF_COMPUTED)
 
 
 class InnerProducts(ByteContraction):
@@ -87,8 +98,8 @@ class InnerProducts(ByteContraction):
             barrier=barrier,
             **self.geometry(overlapping=False),
             **self._outward(),
-            b=self._packed(),
-            b_image=0,
+            b=self._packed() if place is None else place,
+            b_image=self.b_image,
             panels=self.panels.whole,
             panel_bytes=self._panel_bytes(self.nv),
             panel=self._panel(self.nv, False) if self.panels.whole else 0,

@@ -23,9 +23,8 @@ from typing import ClassVar, Literal, NamedTuple
 from gossamer.codegen.basis import ENDINGS
 from gossamer.codegen.expression import IDENTITY, Expression, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
-from gossamer.codegen.kernels.groups import PREFETCH
+from gossamer.codegen.kernels.groups import PREFETCH, Groups
 from gossamer.codegen.kernels.outputs import prefetch_rows, rows_at, store_floats
-from gossamer.codegen.kernels.groups import Groups
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.codegen.tiles import closed_tiles
 from gossamer.errors import CompileError
@@ -488,33 +487,34 @@ class ContractGroups(KernelSpec):
             first_line = first // g.tiles
 
             @contextmanager
-            def tiles() -> Iterator[tuple[_Position, Value, Value]]:
-                """Where each tile of the group lies, its number, and whether it is the last one of a row."""
+            def tiles() -> Iterator[tuple[_Position, Value, Value, Value]]:
+                """Where each tile of the group lies, its image and number, and whether it is the last of a row."""
                 with f.loop(first_line, (first + count + g.tiles - 1) // g.tiles) as lines:
                     image = lines.index // g.rows
                     row = _row(f, g, image, lines.index - image * g.rows)
                     before = lines.index * g.tiles - first
                     with f.loop(f.greatest(-before, 0), f.least(count - before, g.tiles)) as inside:
                         is_last = f.compare("eq", inside.index, g.tiles - 1)
-                        yield _tile(f, g, row, inside.index), before + inside.index, is_last
+                        yield _tile(f, g, row, inside.index), image, before + inside.index, is_last
 
             with f.when(f.compare("ne", group, f.load(I64, made))):
-                with tiles() as (at, tile, is_last):
+                with tiles() as (at, _, tile, is_last):
                     to = f.offset(rows, tile * g.tile_bytes)
                     f.call(g.input, at.a, to, f.select(is_last, g.last_input_shape, g.input_shape))
                 f.store(group, made)
             panel = f.arguments(GROUP_PANEL, f.select(f.compare("eq", number, g.panels), g.ragged_panel, g.panel))
             b, bias = f.offset(g.b, number * g.panel_bytes), f.offset(g.bias, number * g.panel_bias)
             in_c, in_residual = number * g.panel_c, number * g.panel_residual
-            with tiles() as (at, tile, is_last):
+            with tiles() as (at, image, tile, is_last):
+                weights = f.offset(b, image * g.b_image)
                 f.call(
                     f.select(is_last, panel.last_kernel, panel.kernel),
                     f.offset(rows, tile * g.tile_bytes),
-                    b,
+                    weights,
                     bias,
                     f.offset(at.c, in_c),
                     f.offset(at.residual, in_residual),
-                    f.offset(b, g.panel_bytes + (tile & (g.next_tiles - 1)) * g.next_stride),
+                    f.offset(weights, g.panel_bytes + (tile & (g.next_tiles - 1)) * g.next_stride),
                     panel.shape,
                 )
         return module.text()

@@ -1,4 +1,4 @@
-"""`inner_products`: the tiles of `quantized_contract` where bytes have no dot products, with half of the multiplications.
+"""Inner products: the tiles of `quantized_contract` with half of the multiplications, where bytes have no dot products.
 
 Winograd's way to inner products (1968): of each four of depth
 
@@ -27,7 +27,7 @@ from gossamer.codegen.dots import Byte, crosses, products_of_pairs
 from gossamer.codegen.expression import name_of
 from gossamer.codegen.ir import I32, I64, Arguments, Function, Module, Value, vector
 from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS
-from gossamer.codegen.kernels.outputs import Output, Pointers, Requantized, Tile, rows_at
+from gossamer.codegen.kernels.outputs import Output, Pointers, Requantized, Sums, Tile, rows_at
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.codegen.tiles import proposals
 from gossamer.errors import CompileError
@@ -191,8 +191,8 @@ class InnerProductGemm(KernelSpec):
             for ending in BYTE_ENDINGS:
                 yield cls(target.name, mr, nv, "i8", Requantized(ending), ragged)
             yield cls(target.name, mr, nv, "i8", clamped, ragged)
-            for type in BYTES:
-                yield cls(target.name, mr, nv, type, large, ragged)
+            for type, output in product(BYTES, (large, replace(large, nudged=True), Sums())):
+                yield cls(target.name, mr, nv, type, output, ragged)
 
     def emit(self, target: Target) -> str:
         if not crosses(target):

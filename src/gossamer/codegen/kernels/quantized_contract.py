@@ -346,7 +346,8 @@ class QuantizedPack(KernelSpec):
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
-        yield from (spec for spec in super().ships(target) if not spec.wide or crosses(target))
+        for unsigned, by_depth, wide in product((False, True), (False, True), (False, True)[: 1 + crosses(target)]):
+            yield cls(target.name, unsigned, by_depth, wide)
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -368,8 +369,8 @@ class QuantizedPack(KernelSpec):
             channels = _Channels(f, a.channels, first, f.load(I64, f.offset(row, 8)))
             source = f.offset(a.source, image * a.source_image)
             destination = f.offset(a.destination, image * a.destination_image)
-            panel_steps = steps * (2 if self.wide else 1) + HEADER
-            destination = f.offset(destination, panel * a.nv * size * panel_steps + inside * size)
+            in_panels = panel * a.nv * size * ((steps * 2 if self.wide else steps) + HEADER)
+            destination = f.offset(destination, in_panels + inside * size)
             weights = f.offset(destination, stride * HEADER)
             if self.wide:
                 weights = f.offset(weights, inside * size)
