@@ -100,7 +100,6 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield ContractTiles(isa)
     yield ContractSingle(isa)
     yield ContractPanels(isa)
-    yield ContractGroups(isa)
     yield DepthwiseRow(isa, 4, ("relu6", 0), (3, 3, 1))
     yield DepthwiseRow(isa, 2, SILU, (5, 5, 2))
     yield DepthwiseRow(isa, 2)
@@ -127,6 +126,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield QuantizedDepthwise(isa)
     yield PackDepthwise(isa, "u8", 1, 2)
     if crosses(target):
+        yield ContractGroups(isa)
         yield from (InnerProductRows(isa, type) for type in ("i8", "u8"))
         yield InnerProductRows(isa, "i8", 4)
         yield InnerProductRows(isa, "i8", whole=True)

@@ -21,6 +21,7 @@ from itertools import product
 from typing import ClassVar, Literal, NamedTuple
 
 from gossamer.codegen.basis import ENDINGS
+from gossamer.codegen.dots import crosses
 from gossamer.codegen.expression import IDENTITY, Expression, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
 from gossamer.codegen.kernels.groups import PREFETCH, Groups
@@ -469,6 +470,10 @@ class ContractGroups(KernelSpec):
     @property
     def parts(self) -> tuple[str, ...]:
         return ("x8", "contract", "groups")
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        yield from (cls(target.name),) if crosses(target) else ()
 
     def emit(self, target: Target) -> str:
         module = Module(target)

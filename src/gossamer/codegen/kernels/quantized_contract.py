@@ -123,6 +123,14 @@ class QuantizedGemm(KernelSpec):
         clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
         lasts = [(False, False), (True, False)] + [(True, True)] * has_halves(target)
         for (mr, nv), (ragged, half) in product(closed_tiles(target, "quantized_gemm"), lasts):
+            if not half:
+                for output in (
+                    Dequantized(RELU6),
+                    *(Dequantized(*form) for form in product((IDENTITY, RELU), (False, True))),
+                ):
+                    yield cls(isa, mr, nv, levels, output, "taps", ragged=ragged)
+            if mr > 1 and crosses(target):
+                continue  # more rows are `gossamer.codegen.kernels.inner_products`
             for ending in BYTE_ENDINGS:
                 yield cls(isa, mr, nv, "i8", Requantized(ending), "taps", ragged=ragged, half=half)
             walks: tuple[Walk, ...] = ("taps", "steps")
@@ -130,19 +138,16 @@ class QuantizedGemm(KernelSpec):
             if not half:
                 # Unsigned weights have a zero point; few are 128, which is none.
                 yield from (cls(isa, mr, nv, "u8", large, walk, ragged=ragged, shifted=True) for walk in walks)
-                for output in (
-                    Dequantized(RELU6),
-                    *(Dequantized(*form) for form in product((IDENTITY, RELU), (False, True))),
-                ):
-                    yield cls(isa, mr, nv, levels, output, "taps", ragged=ragged)
         # Any depth is one of these ways.
         depths: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
         for (mr, nv), ragged, depth in product(few_tiles(target, "quantized_gemm"), (False, True), depths):
+            yield from (cls(isa, mr, nv, levels, Dequantized(image=image), *depth, ragged) for image in (False, True))
+            if mr > 1 and crosses(target):
+                continue
             for type in BYTES:
                 yield cls(isa, mr, nv, type, large, *depth, ragged)
                 yield cls(isa, mr, nv, type, replace(large, nudged=True), *depth, ragged, True)
                 yield cls(isa, mr, nv, type, Sums(), *depth, ragged, True)
-            yield from (cls(isa, mr, nv, levels, Dequantized(image=image), *depth, ragged) for image in (False, True))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
