@@ -129,7 +129,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield ContractGroups(isa)
         yield from (InnerProductRows(isa, type) for type in ("i8", "u8"))
         yield InnerProductRows(isa, "i8", 4)
-        yield InnerProductRows(isa, "i8", whole=True)
+        yield from (InnerProductRows(isa, "i8", block, True) for block in (16, 4))
         yield InnerProductGemm(isa, 4, 2)
         yield InnerProductGemm(isa, 3, 1, "u8", ADDED, ragged=True)
         yield InnerProductGemm(isa, 2, 2, "i8", Sums())

@@ -132,8 +132,9 @@ class Product:
             names = ("kernel", "last_kernel")
             return block(GROUP_PANEL, **dict(zip(names, kernels, strict=True)), shape=shape)
 
-        size = next(size for size in (16, 8, 4, 1) if size <= depth)
-        input = InnerProductRows(target.name, type, size, whole=taps == 1 and depth % 16 == 0)
+        whole = [size for size in (16, 8, 4) if taps == 1 and depth % size == 0]
+        size = next(size for size in whole or (16, 8, 4, 1) if size <= depth)
+        input = InnerProductRows(target.name, type, size, bool(whole))
         common = {
             "a_stride": image.strides[0],
             "v_stride": row,
@@ -196,7 +197,18 @@ class Product:
         return np.clip(np.rint(scaled) + self.y_zero, info.min, info.max).astype(self.y.dtype)
 
 
-SHAPES = [(5, 64, 16), (7, 37, 9), (3, 100, 64), (6, 5, 3), (5, 130, 70), (1, 33, 131), (9, 16, 1), (13, 24, 48)]
+SHAPES = [
+    (5, 64, 16),
+    (7, 37, 9),
+    (3, 100, 64),
+    (6, 5, 3),
+    (5, 130, 70),
+    (1, 33, 131),
+    (9, 16, 1),
+    (13, 24, 48),
+    (5, 16, 2),
+    (4, 16, 12),
+]
 
 
 @here

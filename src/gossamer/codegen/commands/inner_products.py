@@ -76,9 +76,10 @@ class InnerProducts(ByteContraction):
     def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
         """The command of the product."""
         build, row = self.build, row_bytes(self.steps)
-        block = next(block for block in get_args(Block) if block <= self.depth)
-        is_whole = self.offsets == [0] and self.depth % block == 0 and block == 16
-        rows = InnerProductRows(build.dots.name, self.type, block, is_whole)
+        blocks: tuple[Block, ...] = get_args(Block)
+        whole = [block for block in blocks if self.offsets == [0] and self.depth % block == 0 and block >= STEP]
+        block = next(block for block in whole or blocks if block <= self.depth)
+        rows = InnerProductRows(build.dots.name, self.type, block, bool(whole))
         shapes = [
             build.block(
                 rows.arguments,

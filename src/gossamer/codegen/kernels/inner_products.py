@@ -71,7 +71,7 @@ class InnerProductRows(KernelSpec):
     ``shape`` is the argument block: ``rows``, ``a_stride`` and ``v_stride``, bytes from row to row; ``taps``,
     ``tap_offsets`` and ``depth``: their number, offsets in bytes, and the bytes of each, which are ``block`` at least;
     ``steps``: of the row. The last step has the last four bytes, as `QuantizedPack` has their weights. ``whole``: there
-    is one tap, at offset 0, of whole blocks of 16.
+    is one tap, at offset 0, of whole blocks.
     """
 
     type: Byte
@@ -84,14 +84,19 @@ class InnerProductRows(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return (self.type, "inner", "rows", "" if self.whole else str(self.block))
+        return (self.type, "inner", "rows", str(self.block))
+
+    @property
+    def variant(self) -> str:
+        return "whole" * self.whole
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
         if crosses(target):
-            for type in BYTES:
-                yield cls(target.name, type, whole=True)
-                yield from (cls(target.name, type, block) for block in get_args(Block))
+            for type, block in product(BYTES, get_args(Block)):
+                yield from (
+                    cls(target.name, type, block, whole) for whole in (False, True) if block >= STEP or not whole
+                )
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -101,7 +106,8 @@ class InnerProductRows(KernelSpec):
         if self.whole:
             with f.loop(0, shape.rows) as rows:
                 row, to = f.offset(a, rows.index * shape.a_stride), f.offset(v, rows.index * shape.v_stride)
-                with f.loop(0, shape.depth, self.block, carry=[f.constant(SUMS, 0)]) as blocks:
+                sums = f.constant(vector("i32", max(self.block // 2, STEP)), 0)
+                with f.loop(0, shape.depth, self.block, carry=[sums]) as blocks:
                     values = self._widened(f, f.offset(row, blocks.index))
                     f.store(values, f.offset(to, blocks.index * 2 + ROW_HEADER))
                     blocks.hand_on([_with_products(f, blocks.values[0], values)])
@@ -117,9 +123,11 @@ class InnerProductRows(KernelSpec):
             with f.loop(0, shape.taps) as taps:
                 tap = f.offset(row, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
                 to = f.offset(begin, taps.index * shape.depth * 2)
-                with f.loop(0, shape.depth, self.block) as blocks:
-                    at = f.least(blocks.index, shape.depth - self.block)
-                    f.store(self._widened(f, f.offset(tap, at)), f.offset(to, at * 2))
+                # Fewer than 16 bytes are two blocks, or three of one.
+                with f.loop(0, shape.depth if self.block == 16 else 1, 16) as blocks:
+                    for number in range({16: 1, 8: 2, 4: 2, 1: 3}[self.block]):
+                        at = f.least(blocks.index + number * self.block, shape.depth - self.block)
+                        f.store(self._widened(f, f.offset(tap, at)), f.offset(to, at * 2))
             f.store(f.load(four, f.offset(begin, last)), f.offset(begin, (shape.steps - 1) * (2 * STEP)))
         # What lies across two stores takes a while to be read, so all rows are written before.
         with f.loop(0, shape.rows) as rows:
@@ -139,8 +147,11 @@ class InnerProductRows(KernelSpec):
 
 def _with_products(f: Function, sums: Value, x: Value) -> Value:
     """Sums with the first two of every four of a row times the other two, and these times them."""
+    if x.type.lanes == STEP:
+        x = f.shuffle(x, f.constant(x.type, 0), range(2 * STEP))
     swapped = f.shuffle(x, x, [at ^ 2 for at in range(x.type.lanes)])
-    return f.wrapping("add", sums, products_of_pairs(f, x, swapped))
+    products = products_of_pairs(f, x, swapped)
+    return f.wrapping("add", sums, f.shuffle(products, products, range(sums.type.lanes)))
 
 
 def _store_sum(f: Function, sums: Value, to: Value) -> None:
