@@ -15,6 +15,7 @@ from gossamer.codegen.kernels.inner_products import (
     InnerProductGemm,
     InnerProductRows,
     panel_bytes,
+    places_of,
     row_bytes,
 )
 from gossamer.codegen.kernels.outputs import Requantized, Sums
@@ -105,7 +106,6 @@ class Product:
 
         self.y = guarded(np.zeros((rows, channels), np.int32 if sums else dtype))
         row, tiles, rest = row_bytes(steps), -(-rows // mr), rows % mr or mr
-        offsets = np.array(self.taps, np.int64)
         shape = block(
             Requantized.arguments,
             depth=STEP * steps,
@@ -135,13 +135,13 @@ class Product:
         whole = [size for size in (16, 8, 4) if taps == 1 and depth % size == 0]
         size = next(size for size in whole or (16, 8, 4, 1) if size <= depth)
         input = InnerProductRows(target.name, type, size, bool(whole))
+        places = places_of(size, self.taps, depth)
         common = {
             "a_stride": image.strides[0],
             "v_stride": row,
-            "taps": taps,
-            "tap_offsets": offsets,
-            "depth": depth,
-            "steps": steps,
+            "depth": total,
+            "blocks": len(places) // 2,
+            "places": np.array(places, np.int64),
         }
         scratch_bytes = tiles * mr * row
         self.scratch = guarded(np.full(threads * scratch_bytes, 55, np.uint8))

@@ -14,6 +14,7 @@ from gossamer.codegen.kernels.inner_products import (
     InnerProductGemm,
     InnerProductRows,
     panel_bytes,
+    places_of,
     row_bytes,
 )
 from gossamer.codegen.kernels.outputs import Dequantized
@@ -80,16 +81,16 @@ class InnerProducts(ByteContraction):
         whole = [block for block in blocks if self.offsets == [0] and self.depth % block == 0 and block >= STEP]
         block = next(block for block in whole or blocks if block <= self.depth)
         rows = InnerProductRows(build.dots.name, self.type, block, bool(whole))
+        places = places_of(block, self.offsets, self.depth)
         shapes = [
             build.block(
                 rows.arguments,
                 rows=count,
                 a_stride=self.a_steps[2],
                 v_stride=row,
-                taps=self.taps,
-                tap_offsets=build.table(self.offsets),
-                depth=self.depth,
-                steps=self.steps,
+                depth=self.weights.depth,
+                blocks=len(places) // 2,
+                places=build.table(places),
             )
             for count in (self.mr, self.rest or self.mr)
         ]

@@ -18,7 +18,7 @@ the negative sum of its own products, and then all of its depth, tap after tap. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import ClassVar, Literal, get_args
 
@@ -59,6 +59,12 @@ def row_bytes(steps: int) -> int:
     return 32 * (vectors + 1 - vectors % 2)
 
 
+def places_of(block: int, taps: Sequence[int], depth: int) -> list[int]:
+    """Where the blocks of taps are, for `InnerProductRows`: offsets of the taps, ``depth`` bytes each."""
+    starts = [min(at, depth - block) for at in range(0, depth, block)]
+    return [word for tap, offset in enumerate(taps) for at in starts for word in (offset + at, 2 * (tap * depth + at))]
+
+
 def panel_bytes(lanes: int, nv: int, steps: int) -> int:
     """Bytes of a panel of ``nv`` vectors."""
     return 4 * lanes * nv * (HEADER + 2 * steps)
@@ -68,10 +74,10 @@ def panel_bytes(lanes: int, nv: int, steps: int) -> int:
 class InnerProductRows(KernelSpec):
     """A microkernel: widens rows. ``void k(ptr a, ptr v, ptr shape)``.
 
-    ``shape`` is the argument block: ``rows``, ``a_stride`` and ``v_stride``, bytes from row to row; ``taps``,
-    ``tap_offsets`` and ``depth``: their number, offsets in bytes, and the bytes of each, which are ``block`` at least;
-    ``steps``: of the row. The last step has the last four bytes, as `QuantizedPack` has their weights. ``whole``: there
-    is one tap, at offset 0, of whole blocks.
+    ``shape`` is the argument block: ``rows``, ``a_stride`` and ``v_stride``, bytes from row to row; ``depth`` of the
+    row, in bytes of a; ``blocks`` of ``block`` bytes: ``places`` is a table of where each is in a and in v, in bytes
+    behind the row and its header. They may overlap. The last step of a row has its last four bytes, as `QuantizedPack`
+    has their weights. ``whole``: there are no taps, and depth is whole blocks; neither is read.
     """
 
     type: Byte
@@ -80,7 +86,7 @@ class InnerProductRows(KernelSpec):
 
     targets = "bytes"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("rows a_stride v_stride taps *tap_offsets depth steps")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("rows a_stride v_stride depth blocks *places")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -114,26 +120,24 @@ class InnerProductRows(KernelSpec):
                 _store_sum(f, blocks.results[0], to)
             return module.text()
         four = vector("i16", STEP)
-        last = f.greatest(shape.taps * shape.depth - STEP, 0) * 2
+        end = ((shape.depth - 1) // STEP) * STEP
+        last = f.greatest(shape.depth - STEP, 0) * 2
         with f.loop(0, shape.rows) as rows:
             row = f.offset(a, rows.index * shape.a_stride)
-            begin = f.offset(f.offset(v, rows.index * shape.v_stride), ROW_HEADER)
+            to = f.offset(f.offset(v, rows.index * shape.v_stride), ROW_HEADER)
             # The end of the last vector.
-            f.store(f.constant(VALUES, 0), f.offset(begin, ((shape.steps - 1) // STEP) * (2 * VALUES.lanes)))
-            with f.loop(0, shape.taps) as taps:
-                tap = f.offset(row, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
-                to = f.offset(begin, taps.index * shape.depth * 2)
-                # Fewer than 16 bytes are two blocks, or three of one.
-                with f.loop(0, shape.depth if self.block == 16 else 1, 16) as blocks:
-                    for number in range({16: 1, 8: 2, 4: 2, 1: 3}[self.block]):
-                        at = f.least(blocks.index + number * self.block, shape.depth - self.block)
-                        f.store(self._widened(f, f.offset(tap, at)), f.offset(to, at * 2))
-            f.store(f.load(four, f.offset(begin, last)), f.offset(begin, (shape.steps - 1) * (2 * STEP)))
+            f.store(f.constant(VALUES, 0), f.offset(to, (end & -VALUES.lanes) * 2))
+            with f.loop(0, shape.blocks) as blocks:
+                from_, place = (
+                    f.load(I64, f.at(shape.places, blocks.index * 2 + number, "i64")) for number in range(2)
+                )
+                f.store(self._widened(f, f.offset(row, from_)), f.offset(to, place))
+            f.store(f.load(four, f.offset(to, last)), f.offset(to, end * 2))
         # What lies across two stores takes a while to be read, so all rows are written before.
         with f.loop(0, shape.rows) as rows:
             to = f.offset(v, rows.index * shape.v_stride)
-            with f.loop(0, shape.steps, STEP, carry=[f.constant(SUMS, 0)]) as steps:
-                values = f.load(VALUES, f.offset(to, steps.index * (2 * STEP) + ROW_HEADER))
+            with f.loop(0, shape.depth, VALUES.lanes, carry=[f.constant(SUMS, 0)]) as steps:
+                values = f.load(VALUES, f.offset(to, steps.index * 2 + ROW_HEADER))
                 steps.hand_on([_with_products(f, steps.values[0], values)])
             _store_sum(f, steps.results[0], to)
         return module.text()
