@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
+from gossamer.codegen.dots import crosses
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
 from gossamer.codegen.kernels.arg_reduce import ArgReduce
-from gossamer.codegen.kernels.contract import ContractPanels, ContractSingle, ContractTiles, Gemm
+from gossamer.codegen.kernels.contract import ContractGroups, ContractPanels, ContractSingle, ContractTiles, Gemm
 from gossamer.codegen.kernels.contract16 import Depthwise16, Dot16, PairGemm, Product16
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow, HybridDepthwiseRow
 from gossamer.codegen.kernels.dot import Dot
@@ -29,6 +30,7 @@ from gossamer.codegen.kernels.elementwise import Map
 from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
+from gossamer.codegen.kernels.inner_products import InnerProductGemm, InnerProductRows
 from gossamer.codegen.kernels.move import Border, Copy, Transpose
 from gossamer.codegen.kernels.nonzero import Nonzero
 from gossamer.codegen.kernels.normalize import LocalResponse, Normalize
@@ -123,6 +125,16 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield QuantizedRows(isa, "i8", width, (5, 5, 1), 2, 2, staged=True)
     yield QuantizedDepthwise(isa)
     yield PackDepthwise(isa, "u8", 1, 2)
+    if crosses(target):
+        yield ContractGroups(isa)
+        yield from (InnerProductRows(isa, type) for type in ("i8", "u8"))
+        yield InnerProductRows(isa, "i8", 4)
+        yield from (InnerProductRows(isa, "i8", block, True) for block in (16, 4))
+        yield InnerProductGemm(isa, 4, 2)
+        yield InnerProductGemm(isa, 3, 1, "u8", ADDED, ragged=True)
+        yield InnerProductGemm(isa, 2, 2, "i8", Sums())
+        yield QuantizedPack(isa, wide=True)
+        yield QuantizedPack(isa, True, True, True)
     yield from (QuantizedGemm(isa, 3, 2, type) for type in ("i8", "u8"))
     yield QuantizedGemm(isa, 2, 3, "i8", ADDED, "taps", ragged=True)
     yield QuantizedGemm(isa, 2, 1, "i8", Requantized(large=True), "steps", 3, shifted=True, prefetch=1)

@@ -11,6 +11,9 @@ import pytest
 
 from gossamer.codegen import kernels
 from gossamer.codegen.compiler import compile_text
+from gossamer.codegen.dots import crosses
+from gossamer.codegen.kernels.contract import ContractGroups
+from gossamer.codegen.kernels.inner_products import InnerProductGemm, InnerProductRows
 from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
 from gossamer.codegen.spec import KernelSpec
@@ -46,6 +49,7 @@ def test_every_kind_of_kernel_has_its_representatives() -> None:
     }
     for target in TARGETS.values():
         missing = set() if target.tiles else {ScaleRows, TileGemm, WithTiles}
+        missing |= set() if crosses(target) else {ContractGroups, InnerProductGemm, InnerProductRows}
         assert {type(spec) for spec in goldens.representatives(target)} == kinds - missing
 
 

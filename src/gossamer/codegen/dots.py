@@ -51,6 +51,25 @@ def is_paired(target: Target) -> bool:
     return not target.dot
 
 
+def multiplies_pairs(target: Target) -> bool:
+    """Whether products of bytes are those of pairs of 16 bits (`products_of_pairs`)."""
+    return not target.dot and not _is_arm(target)
+
+
+def crosses(target: Target) -> bool:
+    """Whether products of bytes are quicker with half of the multiplications
+    (`gossamer.codegen.kernels.inner_products`): with 512 bits, the units that add are those that multiply."""
+    return multiplies_pairs(target) and target.vector_bits == 256
+
+
+def products_of_pairs(f: Function, a: Value, b: Value) -> Value:
+    """The products of two vectors of int16, each plus its neighbour, as int32. On x86."""
+    words = vector("i32", a.type.lanes // 2)
+    name = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd"}[words.lanes]
+    f.module.declare(f"declare {words} @{name}({a.type}, {a.type})")
+    return f.emit(words, f"call {words} @{name}({a}, {b})")
+
+
 def has_halves(target: Target) -> bool:
     """Whether a vector of channels of which only the first half is there takes less time."""
     return target.dot == "unsigned" and target.vector_bits == 512
@@ -86,7 +105,7 @@ class Dots:
         self.type = type
         self.depth = 4 if f.target.dot else 2
         self.flips = flips(f.target, type)
-        self.widens = not f.target.dot and not _is_arm(f.target)
+        self.widens = multiplies_pairs(f.target)
         self.words = vector("i32", f.lanes)
         self.bytes = vector("i8", self.depth * f.lanes)
         self._wide = vector("i16", self.bytes.lanes)
@@ -147,9 +166,7 @@ class Dots:
             f.module.declare(f"declare {words} @{name}({words}, {self.bytes}, {self.bytes})")
             return f.emit(words, f"call {words} @{name}({sum}, {weights}, {x})")
         if self.widens:
-            name = "llvm.x86.avx512.pmaddw.d.512" if self.target.vector_bits == 512 else "llvm.x86.avx2.pmadd.wd"
-            f.module.declare(f"declare {words} @{name}({self._wide}, {self._wide})")
-            return f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({weights}, {x})"))
+            return f.wrapping("add", sum, products_of_pairs(f, weights, x))
         a, b = (f.emit(self._wide, f"sext {value} to {self._wide}") for value in (weights, x))
         product = f.wrapping("mul", a, b)
         name = f"llvm.aarch64.neon.saddlp.{words.suffix}.{self._wide.suffix}"

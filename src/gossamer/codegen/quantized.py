@@ -165,6 +165,16 @@ def read_table(f: Function, pointer: Value) -> Words:
     parts = [f.load(row, f.offset(pointer, step * number)) for number in range(rows)]
     if _find(f) is not _find_by_shuffle:
         return [pointer, *parts]
+    width = f.target.lanes(8)
+
+    def repeated(row: Value) -> Value:
+        """In every 128 bits."""
+        return f.shuffle(row, row, [lane % step for lane in range(width)])
+
+    # A load of 256 bits repeats a row by itself.
+    is_loaded_so = f.target.vector_bits == 256
+    if is_loaded_so:
+        parts = [repeated(part) for part in parts]
     # Rows are found by what lies between 0 and 127 behind their start, seven rows too many: these are taken back.
     # The eighth row and those behind it count down without a wrap, and take back what the first ones left.
     differences = [parts[0]]
@@ -174,8 +184,7 @@ def read_table(f: Function, pointer: Value) -> Words:
         for other in taken:
             entry = entry ^ parts[other]
         differences.append(entry)
-    width = f.target.lanes(8)
-    return [pointer, *(f.shuffle(entry, entry, [lane % step for lane in range(width)]) for entry in differences)]
+    return [pointer, *(differences if is_loaded_so else map(repeated, differences))]
 
 
 def _find_by_permutation(x: Value, rows: Words) -> Value:

@@ -91,6 +91,30 @@ def quantized_tiles(target: Target, columns: int, channels: int, steps: int, hal
     yield from sorted(_all_tiles(target, "quantized_gemm", columns, vectors), key=cost)
 
 
+def inner_products_tiles(target: Target, columns: int, channels: int, steps: int) -> list[Tile]:
+    """Tiles of bytes with half of the multiplications, the best first; the last one of a row has what is left."""
+    vectors = -(-channels // target.lanes())
+
+    def cycles(mr: int, nv: int) -> float:
+        # Four additions and products for every vector of sums in every step of four, or two loads at a time; then it
+        # becomes bytes.
+        step = max(1.06 * mr * nv, mr + 2 * nv) + 0.2
+        return steps * step + mr * nv * (2.0, 1.2)[nv > 1] + mr + 8
+
+    def cost(tile: Tile) -> float:
+        mr, nv = tile
+        panels, rest = divmod(vectors, nv)
+        tiles, last = divmod(columns, mr)
+        return sum(
+            count * (panels * cycles(rows, nv) + (cycles(rows, rest) if rest else 0))
+            for rows, count in ((mr, tiles), (last, 1))
+            if rows
+        )
+
+    tiles = proposals(target, "inner_products")
+    return sorted(((mr, nv) for mr, nv in tiles if mr <= columns and nv <= vectors), key=cost)
+
+
 def gemm_tiles(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Iterator[Tile]:
     """The tile of `gemm_tile`, then all others: those that waste least first."""
     yield gemm_tile(target, columns, channels, depth, a_stride)

@@ -30,6 +30,9 @@ TILES: Mapping[str, tuple[tuple[int, int], ...]] = {
     ),
     # The same of bytes.
     "quantized_gemm": ((6, 2), (4, 2), (3, 2), (2, 4), (8, 1), (6, 1), (4, 1), (1, 4), (2, 2), (2, 1), (1, 2), (1, 1)),
+    # Those with half of the multiplications: sums, two vectors of weights for each, and four more registers. The last
+    # one of a row of pixels may be any.
+    "inner_products": ((4, 2), (3, 2), (2, 2), (1, 2), (4, 1), (3, 1), (2, 1), (1, 1)),
     # Pixels times vectors, the best first.
     "depthwise": ((7, 1), (4, 1), (8, 1), (5, 1), (6, 1), (3, 1), (2, 1), (1, 1)),
 }

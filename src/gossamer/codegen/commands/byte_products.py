@@ -321,7 +321,7 @@ class ByteContraction(QuantizedContraction):
 
     def _packed(self) -> Address:
         build, weights = self.build, self.weights
-        key: Any = (weights, self.nv, self.bias, self.scales, self._zero, self.output)
+        key: Any = (weights, self.nv, self.bias, self.scales, self._zero, self.output, self._pack())
         known = build.packed(key)
         if known is None:
             known = build.weights(self.packed_bytes, key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+from gossamer.codegen.commands import inner_products
 from gossamer.codegen.commands.byte_products import ByteContraction
 from gossamer.codegen.kernels.outputs import Requantized
 from gossamer.codegen.kernels.quantized_contract import STEP
@@ -46,8 +47,10 @@ class TileShape(NamedTuple):
 
 
 def contraction(*arguments: Any) -> ByteContraction:
-    """A product with these fields, in tiles if they are there and suit it."""
+    """A product with these fields, in tiles or with half of the multiplications if that is there and suits it."""
     product = ByteContraction(*arguments)
+    if inner_products.suits(product):
+        return inner_products.InnerProducts(*arguments)
     return TileContraction(*arguments) if product.build.extended.tiles and _suits(product) else product
 
 

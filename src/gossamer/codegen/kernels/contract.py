@@ -21,9 +21,10 @@ from itertools import product
 from typing import ClassVar, Literal, NamedTuple
 
 from gossamer.codegen.basis import ENDINGS
+from gossamer.codegen.dots import crosses
 from gossamer.codegen.expression import IDENTITY, Expression, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
-from gossamer.codegen.kernels.groups import PREFETCH
+from gossamer.codegen.kernels.groups import PREFETCH, Groups
 from gossamer.codegen.kernels.outputs import prefetch_rows, rows_at, store_floats
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.codegen.tiles import closed_tiles
@@ -439,4 +440,86 @@ class ContractPanels(KernelSpec):
                             f.offset(first_next, (done + tiles.index) * block.next_stride),
                             block.shape,
                         )
+        return module.text()
+
+
+GROUP_PANEL = ArgumentBlock("*kernel *last_kernel *shape")
+"""What makes panels for `ContractGroups`; ``last_kernel`` makes the last tile of every row, which may have fewer rows.
+"""
+
+
+@record(frozen=True)
+class ContractGroups(KernelSpec):
+    """A driver: for every group of tiles first their rows of ``a``, as ``input`` brings them to its form, then all
+    panels. The kernels do not accumulate.
+
+    ``void input(ptr a, ptr rows, ptr input_shape)`` makes the rows of a tile, ``tile_bytes`` bytes, in ``scratch``, or
+    with ``last_input_shape`` those of the last one of a row; every thread has ``scratch_thread`` bytes there. There are
+    ``groups`` groups, or up to ``most_groups`` (see `Groups`). ``panel`` (`GROUP_PANEL`) makes the whole panels,
+    ``ragged_panel`` (null: there is none) the last one; ``next`` is the next panel plus ``next_stride`` for each of
+    ``next_tiles`` tiles, a power of 2, which so fetch all of it, and the tiles behind them again. Threads share groups
+    x panels.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        _GEOMETRY,
+        "*panel *ragged_panel *input *input_shape *last_input_shape tile_bytes *scratch scratch_thread groups "
+        "most_groups next_tiles next_stride",
+    )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("x8", "contract", "groups")
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        yield from (cls(target.name),) if crosses(target) else ()
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        g = f.arguments(self.arguments)
+        _, tid, _ = f.parameters
+        rows = f.offset(g.scratch, tid * g.scratch_thread)
+        made = f.stack(I64, 1)  # the group whose rows are in the scratch memory
+        f.store(f.integer(-1), made)
+        panels_of_all = _panels(f, g, g.ragged_panel)
+        groups = Groups(f, g.images * g.rows * g.tiles, f.integer(1), g.groups, g.most_groups)
+        with f.share(groups.count * panels_of_all) as task:
+            group = task // panels_of_all
+            number = task - group * panels_of_all
+            first, count, _ = groups[group]
+            first_line = first // g.tiles
+
+            @contextmanager
+            def tiles() -> Iterator[tuple[_Position, Value, Value, Value]]:
+                """Where each tile of the group lies, its image and number, and whether it is the last of a row."""
+                with f.loop(first_line, (first + count + g.tiles - 1) // g.tiles) as lines:
+                    image = lines.index // g.rows
+                    row = _row(f, g, image, lines.index - image * g.rows)
+                    before = lines.index * g.tiles - first
+                    with f.loop(f.greatest(-before, 0), f.least(count - before, g.tiles)) as inside:
+                        is_last = f.compare("eq", inside.index, g.tiles - 1)
+                        yield _tile(f, g, row, inside.index), image, before + inside.index, is_last
+
+            with f.when(f.compare("ne", group, f.load(I64, made))):
+                with tiles() as (at, _, tile, is_last):
+                    to = f.offset(rows, tile * g.tile_bytes)
+                    f.call(g.input, at.a, to, f.select(is_last, g.last_input_shape, g.input_shape))
+                f.store(group, made)
+            panel = f.arguments(GROUP_PANEL, f.select(f.compare("eq", number, g.panels), g.ragged_panel, g.panel))
+            b, bias = f.offset(g.b, number * g.panel_bytes), f.offset(g.bias, number * g.panel_bias)
+            in_c, in_residual = number * g.panel_c, number * g.panel_residual
+            with tiles() as (at, image, tile, is_last):
+                weights = f.offset(b, image * g.b_image)
+                f.call(
+                    f.select(is_last, panel.last_kernel, panel.kernel),
+                    f.offset(rows, tile * g.tile_bytes),
+                    weights,
+                    bias,
+                    f.offset(at.c, in_c),
+                    f.offset(at.residual, in_residual),
+                    f.offset(weights, g.panel_bytes + (tile & (g.next_tiles - 1)) * g.next_stride),
+                    panel.shape,
+                )
         return module.text()

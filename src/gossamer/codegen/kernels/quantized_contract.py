@@ -22,7 +22,7 @@ from itertools import product
 from typing import ClassVar, Literal
 
 from gossamer.codegen.basis import BYTE_ENDINGS, BYTES, RELU, RELU6
-from gossamer.codegen.dots import BLOCK, Byte, Dots, has_halves, is_paired
+from gossamer.codegen.dots import BLOCK, Byte, Dots, crosses, has_halves, is_paired, products_of_pairs
 from gossamer.codegen.expression import IDENTITY, name_of
 from gossamer.codegen.ir import F32, I32, I64, Arguments, Function, Module, Value, vector
 from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS, UNROLL
@@ -123,6 +123,14 @@ class QuantizedGemm(KernelSpec):
         clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
         lasts = [(False, False), (True, False)] + [(True, True)] * has_halves(target)
         for (mr, nv), (ragged, half) in product(closed_tiles(target, "quantized_gemm"), lasts):
+            if not half:
+                for output in (
+                    Dequantized(RELU6),
+                    *(Dequantized(*form) for form in product((IDENTITY, RELU), (False, True))),
+                ):
+                    yield cls(isa, mr, nv, levels, output, "taps", ragged=ragged)
+            if mr > 1 and crosses(target):
+                continue  # more rows are `gossamer.codegen.kernels.inner_products`
             for ending in BYTE_ENDINGS:
                 yield cls(isa, mr, nv, "i8", Requantized(ending), "taps", ragged=ragged, half=half)
             walks: tuple[Walk, ...] = ("taps", "steps")
@@ -130,19 +138,16 @@ class QuantizedGemm(KernelSpec):
             if not half:
                 # Unsigned weights have a zero point; few are 128, which is none.
                 yield from (cls(isa, mr, nv, "u8", large, walk, ragged=ragged, shifted=True) for walk in walks)
-                for output in (
-                    Dequantized(RELU6),
-                    *(Dequantized(*form) for form in product((IDENTITY, RELU), (False, True))),
-                ):
-                    yield cls(isa, mr, nv, levels, output, "taps", ragged=ragged)
         # Any depth is one of these ways.
         depths: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
         for (mr, nv), ragged, depth in product(few_tiles(target, "quantized_gemm"), (False, True), depths):
+            yield from (cls(isa, mr, nv, levels, Dequantized(image=image), *depth, ragged) for image in (False, True))
+            if mr > 1 and crosses(target):
+                continue
             for type in BYTES:
                 yield cls(isa, mr, nv, type, large, *depth, ragged)
                 yield cls(isa, mr, nv, type, replace(large, nudged=True), *depth, ragged, True)
                 yield cls(isa, mr, nv, type, Sums(), *depth, ragged, True)
-            yield from (cls(isa, mr, nv, levels, Dequantized(image=image), *depth, ragged) for image in (False, True))
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -321,10 +326,13 @@ class QuantizedPack(KernelSpec):
     ``bias`` are int32, ``scales`` float32, ``bias_step`` and ``scale_step`` bytes apart (0: one for all channels).
     ``offset`` is the zero point of activations as they are multiplied, ``weight_zero`` that of weights as signed bytes.
     ``unsigned``: weights are uint8, of which the top bit is changed. Channels that do not exist repeat the last one.
+    ``wide``: weights become 16 bits, less their zero point, and the sum of their own products comes off the bias, for
+    `gossamer.codegen.kernels.inner_products`.
     """
 
     unsigned: bool = False
     by_depth: bool = False
+    wide: bool = False
 
     targets = "bytes"
 
@@ -336,6 +344,15 @@ class QuantizedPack(KernelSpec):
     @property
     def parts(self) -> tuple[str, ...]:
         return ("u8" if self.unsigned else "i8", "pack", "depth" if self.by_depth else "channel")
+
+    @property
+    def variant(self) -> str:
+        return "wide" * self.wide
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for unsigned, by_depth, wide in product((False, True), (False, True), (False, True)[: 1 + crosses(target)]):
+            yield cls(target.name, unsigned, by_depth, wide)
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -357,15 +374,21 @@ class QuantizedPack(KernelSpec):
             channels = _Channels(f, a.channels, first, f.load(I64, f.offset(row, 8)))
             source = f.offset(a.source, image * a.source_image)
             destination = f.offset(a.destination, image * a.destination_image)
-            destination = f.offset(destination, panel * a.nv * size * (steps + HEADER) + inside * size)
+            in_panels = panel * a.nv * size * ((steps * 2 if self.wide else steps) + HEADER)
+            destination = f.offset(destination, in_panels + inside * size)
             weights = f.offset(destination, stride * HEADER)
+            if self.wide:
+                weights = f.offset(weights, inside * size)
             if self.by_depth:
-                sums = self._by_depth(f, a, source, channels, weights, stride)
+                sums, *own = self._by_depth(f, a, source, channels, weights, stride)
             else:
-                sums = self._by_channel(f, a, source, channels, weights, stride)
-            # Less the zero point of the weights, as often as there are bytes of depth.
-            sums = f.wrapping("sub", sums, splat_bits(f, steps * STEP * a.weight_zero, "i32", lanes))
+                sums, *own = self._by_channel(f, a, source, channels, weights, stride)
+            if not self.wide:
+                # Less the zero point of the weights, as often as there are bytes of depth.
+                sums = f.wrapping("sub", sums, splat_bits(f, steps * STEP * a.weight_zero, "i32", lanes))
             sums = f.wrapping("mul", sums, splat_bits(f, a.offset, "i32", lanes))
+            for of_products in own:
+                sums = f.wrapping("add", sums, of_products)
             bias = f.gathered(vector("i32", 1), [f.offset(a.bias, one * a.bias_step) for one in channels.numbers])
             f.store(f.wrapping("sub", bias, sums), destination)
             scales = f.gathered(F32, [f.offset(a.scales, one * a.scale_step) for one in channels.numbers])
@@ -374,69 +397,70 @@ class QuantizedPack(KernelSpec):
 
     def _by_channel(
         self, f: Function, a: Arguments, source: Value, channels: _Channels, to: Value, stride: Value
-    ) -> Value:
-        """Write all steps; the sums of the weights."""
+    ) -> list[Value]:
+        """Write all steps; the sums of the weights and, if they are wide, of their own products."""
         lanes, words = f.lanes, vector("i32", f.lanes)
         whole, rest = a.depth & -STEP, a.depth & (STEP - 1)
         blocks, fours = whole & -(STEP * lanes), whole & -(4 * STEP)
         rows = [f.offset(source, number * a.source_row) for number in channels.numbers]
+        stride = self._step_bytes(stride)
         tap_bytes = ((a.depth + (STEP - 1)) // STEP) * stride
-        with f.loop(0, a.taps, carry=[f.constant(words, 0)]) as taps:
+        with f.loop(0, a.taps, carry=self._begin(f)) as taps:
             at = taps.index * a.depth
             tap = f.offset(to, taps.index * tap_bytes)
             with f.loop(0, blocks, STEP * lanes, carry=taps.values) as loop:
                 columns = [f.load(words, f.offset(row, at + loop.index)) for row in rows]
-                place, sums = f.offset(tap, (loop.index // STEP) * stride), loop.values[0]
+                place, sums = f.offset(tap, (loop.index // STEP) * stride), loop.values
                 for column in transpose(f, columns):
-                    sums = self._store(f, column, place, sums)
+                    sums = self._store(f, a, column, place, sums)
                     place = f.offset(place, stride)
-                loop.hand_on([sums])
+                loop.hand_on(sums)
             with f.loop(blocks, fours, 4 * STEP, carry=loop.results) as four:
                 parts = [f.load(vector("i32", 4), f.offset(row, at + four.index)) for row in rows]
-                place, sums = f.offset(tap, (four.index // STEP) * stride), four.values[0]
+                place, sums = f.offset(tap, (four.index // STEP) * stride), four.values
                 for column in columns_of_four(f, parts):
-                    sums = self._store(f, column, place, sums)
+                    sums = self._store(f, a, column, place, sums)
                     place = f.offset(place, stride)
-                four.hand_on([sums])
+                four.hand_on(sums)
             with f.loop(fours, whole, STEP, carry=four.results) as single:
                 column = f.gathered(I32, [f.offset(row, at + single.index) for row in rows])
                 place = f.offset(tap, (single.index // STEP) * stride)
-                single.hand_on([self._store(f, column, place, single.values[0])])
+                single.hand_on(self._store(f, a, column, place, single.values))
             with f.loop(0, rest, STEP, carry=single.results) as last:
                 column = f.constant(words, 0)
                 for byte, (index, is_new) in enumerate(_last_step(f, a.depth)):
                     bytes = f.gathered(vector("i8", 1), [f.offset(row, at + index) for row in rows])
                     column = self._with_byte(f, a, column, bytes, byte, is_new)
                 place = f.offset(tap, (whole // STEP) * stride)
-                last.hand_on([self._store(f, column, place, last.values[0], flipped=True)])
+                last.hand_on(self._store(f, a, column, place, last.values, flipped=True))
             taps.hand_on(last.results)
-        return taps.results[0]
+        return taps.results
 
     def _by_depth(
         self, f: Function, a: Arguments, source: Value, channels: _Channels, to: Value, stride: Value
-    ) -> Value:
-        """Write all steps; the sums of the weights."""
-        words = vector("i32", f.lanes)
+    ) -> list[Value]:
+        """Write all steps; the sums of the weights and, if they are wide, of their own products."""
+        words, stride = vector("i32", f.lanes), self._step_bytes(stride)
         whole, rest = a.depth & -STEP, a.depth & (STEP - 1)
         is_inside = f.compare("slt", channels.last, a.channels)
-        sums = f.constant(words, 0)
+        sums = self._begin(f)
         # Four neighbours at a time, unless the last of them are not there.
         fast, slow = f.select(is_inside, whole, 0), f.select(is_inside, f.integer(0), whole)
         for end, in_fours in ((fast, True), (slow, False)):
-            with f.loop(0, end, STEP, carry=[sums]) as loop:
+            with f.loop(0, end, STEP, carry=sums) as loop:
                 rows = [f.offset(source, (loop.index + byte) * a.source_row) for byte in range(STEP)]
                 column = _words(f, [channels.load(row, in_fours) for row in rows])
                 place = f.offset(to, (loop.index // STEP) * stride)
-                loop.hand_on([self._store(f, column, place, loop.values[0])])
-            sums = loop.results[0]
-        with f.loop(0, rest, STEP, carry=[sums]) as last:
+                loop.hand_on(self._store(f, a, column, place, loop.values))
+            sums = loop.results
+        with f.loop(0, rest, STEP, carry=sums) as last:
             column = f.constant(words, 0)
             for byte, (index, is_new) in enumerate(_last_step(f, a.depth)):
                 bytes = channels.load(f.offset(source, index * a.source_row), False)
                 column = self._with_byte(f, a, column, bytes, byte, is_new)
             place = f.offset(to, (whole // STEP) * stride)
-            last.hand_on([self._store(f, column, place, last.values[0], flipped=True)])
-        return last.results[0]
+            last.hand_on(self._store(f, a, column, place, last.values, flipped=True))
+        return last.results
 
     def _with_byte(self, f: Function, a: Arguments, column: Value, bytes: Value, byte: int, is_new: Value) -> Value:
         """A byte of every word of the last step: what is counted elsewhere is the zero point."""
@@ -446,18 +470,49 @@ class QuantizedPack(KernelSpec):
         zero = f.splat(f.emit(I32, f"trunc {a.weight_zero & 0xFF} to i32"), column.type.lanes)
         return column | (f.select(f.splat(is_new, column.type.lanes), wide, zero) << 8 * byte)
 
-    def _store(self, f: Function, column: Value, to: Value, sums: Value, flipped: bool = False) -> Value:
+    def _step_bytes(self, stride: Value) -> Value:
+        """Bytes of a step of a panel whose vectors have so many."""
+        return stride * 2 if self.wide else stride
+
+    def _begin(self, f: Function) -> list[Value]:
+        """The sums of nothing."""
+        return [f.constant(vector("i32", f.lanes), 0)] * (1 + self.wide)
+
+    def _store(
+        self, f: Function, a: Arguments, column: Value, to: Value, sums: list[Value], flipped: bool = False
+    ) -> list[Value]:
         """Write a step; the sums with its weights."""
         if self.unsigned and not flipped:
             column = column ^ f.constant(column.type, TOP_BITS)
+        if self.wide:
+            return self._store_wide(f, a, column, to, sums)
+        (sum,) = sums
         f.store(_in_pairs(f, column) if is_paired(f.target) else column, to)
         if f.target.dot:
             dots = Dots(f, "i8")
-            return dots.add(sums, dots.ones(), f.emit(dots.bytes, f"bitcast {column} to {dots.bytes}"))
+            return [dots.add(sum, dots.ones(), f.emit(dots.bytes, f"bitcast {column} to {dots.bytes}"))]
         for shift in (24, 16, 8, 0):
             high = f.wrapping("shl", column, shift) if shift else column
-            sums = f.wrapping("add", sums, f.wrapping("ashr", high, 24))
-        return sums
+            sum = f.wrapping("add", sum, f.wrapping("ashr", high, 24))
+        return [sum]
+
+    def _store_wide(self, f: Function, a: Arguments, column: Value, to: Value, sums: list[Value]) -> list[Value]:
+        """Write a step in 16 bits: of all channels the first two weights, then the other two."""
+        count = 4 * f.lanes
+        pairs, zero = _in_pairs(f, column), splat_bits(f, a.weight_zero, "i16", count // 2)
+        bytes = f.emit(vector("i8", count), f"bitcast {pairs} to {vector('i8', count)}")
+        halves = []
+        for start in (0, count // 2):
+            half = f.shuffle(bytes, bytes, range(start, start + count // 2))
+            wide = f.wrapping("sub", f.emit(zero.type, f"sext {half} to {zero.type}"), zero)
+            f.store(wide, f.offset(to, 2 * start))
+            halves.append(wide)
+        ones = f.constant(zero.type, 1)
+        of_all = products_of_pairs(f, f.wrapping("add", *halves), ones)
+        return [
+            f.wrapping("add", sum, more)
+            for sum, more in zip(sums, (of_all, products_of_pairs(f, *halves)), strict=True)
+        ]
 
 
 def columns_of_four(f: Function, rows: list[Value]) -> list[Value]:

@@ -8,7 +8,7 @@ meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import ClassVar, NamedTuple
@@ -202,8 +202,10 @@ class QuantizedRows(KernelSpec):
                         sums[pixel] = reader.dot(sums[pixel], quads(quad, part), weight)
                 for pixel, sum in enumerate(sums):
                     levels.setdefault((pixel, row), []).append(writer.level(sum, scale))
-        for (pixel, row), values in levels.items():
-            writer.store(values, f.offset(to, (index + pixel) * shape.y_column + shape.y_row * row))
+        writer.store_all(
+            (values, f.offset(to, (index + pixel) * shape.y_column + shape.y_row * row))
+            for (pixel, row), values in levels.items()
+        )
 
     def _staged(self, f: Function, shape: Arguments, reader: _Reader, writer: _Writer, block: _Block) -> None:
         """First the quads of some pixels, then their sums. In memory there is room for what is too much for registers:
@@ -282,9 +284,13 @@ class QuantizedRows(KernelSpec):
             scales = [writer.scale(panel, part) for part in parts]
             for pixel, number in enumerate(index):
                 start = f.offset(to, f.least(number * shape.y_column, shape.y_last))
-                for row in range(self.rows):
-                    values = [writer.level(sums[pixel, row, part], scales[part]) for part in parts]
-                    writer.store(values, f.offset(start, shape.y_row * row))
+                writer.store_all(
+                    (
+                        [writer.level(sums[pixel, row, part], scales[part]) for part in parts],
+                        f.offset(start, shape.y_row * row),
+                    )
+                    for row in range(self.rows)
+                )
 
     def _any(
         self,
@@ -496,19 +502,48 @@ class _Writer:
             real = f.minimum(real, self._most)
         return rounded(f, real)
 
+    def store_all(self, pixels: Iterable[tuple[Sequence[Value], Value]]) -> None:
+        """The levels of several pixels, as bytes, each at its pointer."""
+        f, width = self._f, self._scheme.width
+        if f.target.vector_bits != 256 or self._scheme.parts != 2:
+            for levels, to in pixels:
+                self.store(levels, to)
+            return
+        # Two pixels of 16 channels are packed together, 8 channels of each within 128 bits.
+        found = list(pixels)
+        for first in range(0, len(found), 2):
+            two = found[first : first + 2]
+            words = [self._words(levels)[0] for levels, _ in two]
+            bytes = packed(f, "i8", words[0], words[-1], self._signed)
+            if self._clamps:
+                type = vector("i8", width)
+                low, high = (f.emit(type, f"trunc {x} to {type}") for x in (self._low, self._high))
+                low, high = (f.shuffle(x, x, [*range(width), *range(width)]) for x in (low, high))
+                bytes = self._bounded(bytes, low, high)
+            for number, (_, to) in enumerate(two):
+                half = [8 * (number + 2 * run) + byte for run in range(2) for byte in range(8)]
+                self._pixel.store(f.shuffle(bytes, bytes, half), to)
+
+    def _words(self, levels: Sequence[Value]) -> list[Value]:
+        """Levels plus the zero point, in 16 bits."""
+        return [
+            self._f.intrinsic("llvm.sadd.sat", packed(self._f, "i16", a, b, True), self._zero_point)
+            for a, b in zip(levels[::2], levels[1::2], strict=True)
+        ]
+
+    def _bounded(self, bytes: Value, low: Value, high: Value) -> Value:
+        sign = "s" if self._signed else "u"
+        bytes = self._f.intrinsic(f"llvm.{sign}max", bytes, low)
+        return self._f.intrinsic(f"llvm.{sign}min", bytes, high)
+
     def store(self, levels: Sequence[Value], to: Value) -> None:
         """Plus the zero point, clamped, as bytes."""
         f = self._f
-        words = [
-            f.intrinsic("llvm.sadd.sat", packed(f, "i16", a, b, True), self._zero_point)
-            for a, b in zip(levels[::2], levels[1::2], strict=True)
-        ]
+        words = self._words(levels)
         if len(words) == 2:
             bytes = packed(f, "i8", words[0], words[1], self._signed)
             if self._clamps:
-                sign = "s" if self._signed else "u"
-                bytes = f.intrinsic(f"llvm.{sign}max", bytes, self._low)
-                bytes = f.intrinsic(f"llvm.{sign}min", bytes, self._high)
+                bytes = self._bounded(bytes, self._low, self._high)
             self._pixel.store(bytes, to)
             return
         bounded = f.intrinsic("llvm.smin", f.intrinsic("llvm.smax", words[0], self._low), self._high)

@@ -1,0 +1,131 @@
+"""Products of bytes with half of the multiplications, where those suit (`gossamer.codegen.kernels.inner_products`)."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from gossamer.codegen.commands.byte_products import ByteContraction
+from gossamer.codegen.dots import crosses
+from gossamer.codegen.kernels.contract import GROUP_PANEL, LINE, ContractGroups
+from gossamer.codegen.kernels.groups import largest_group
+from gossamer.codegen.kernels.inner_products import (
+    UNROLL,
+    Block,
+    InnerProductGemm,
+    InnerProductRows,
+    panel_bytes,
+    places_of,
+    row_bytes,
+)
+from gossamer.codegen.kernels.outputs import Dequantized
+from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedPack
+from gossamer.codegen.spec import KernelSpec
+from gossamer.codegen.tiles import Tile, inner_products_tiles
+from gossamer.programs.program import SCRATCH, Address
+from gossamer.records import replace
+
+LEAST_PIXELS = 4
+"""From which weights may be read that have twice as many bytes."""
+
+LEAST_PIXELS_OF_COMPUTED = 16
+"""From which weights that a run computes may be written so."""
+
+GROUP_BYTES = 256 << 10
+"""Of widened rows, which stay in the second-level cache beside the weights."""
+
+
+def suits(product: ByteContraction) -> bool:
+    """Whether a product is quicker so."""
+    if not crosses(product.build.dots) or product.output is Dequantized:
+        return False
+    weights = product.weights
+    pixels = product.rows * product.columns * (1 if weights.image else product.images)
+    return pixels >= (LEAST_PIXELS if weights.is_constant else LEAST_PIXELS_OF_COMPUTED)
+
+
+class InnerProducts(ByteContraction):
+    """The same product with half of the multiplications."""
+
+    def _panel_bytes(self, nv: int) -> int:
+        return panel_bytes(self.build.dots.lanes(), nv, self.steps)
+
+    def _tile(self) -> tuple[Tile, bool]:
+        # Rows have no taps: the depth of all of them is one.
+        self.steps = -(-self.weights.depth // STEP)
+        self.packed_taps, self.packed_depth = 1, self.weights.depth
+        tiles = inner_products_tiles(self.build.dots, self.columns, self.weights.channels, self.steps)
+        return self.build.first(((tile, True) for tile in tiles), self._kernels)
+
+    @property
+    def _is_streamed(self) -> bool:
+        """Whether the last tiles of rows have kernels of their own."""
+        return True
+
+    def _gemm(self, mr: int, nv: int, is_last: bool, prefetch: int = 0) -> KernelSpec:
+        return InnerProductGemm(
+            self.build.dots.name,
+            mr,
+            nv,
+            self.type,
+            self._made(mr > 1 and self._is_together(nv)),
+            is_last and self.weights.channels % (nv * self.build.dots.lanes()) > 0,
+        )
+
+    def _pack(self) -> QuantizedPack:
+        return replace(super()._pack(), wide=True)
+
+    def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
+        """The command of the product."""
+        build, row = self.build, row_bytes(self.steps)
+        blocks: tuple[Block, ...] = get_args(Block)
+        whole = [block for block in blocks if self.offsets == [0] and self.depth % block == 0 and block >= STEP]
+        block = next(block for block in whole or blocks if block <= self.depth)
+        rows = InnerProductRows(build.dots.name, self.type, block, bool(whole))
+        places = places_of(block, self.offsets, self.depth)
+        shapes = [
+            build.block(
+                rows.arguments,
+                rows=count,
+                a_stride=self.a_steps[2],
+                v_stride=row,
+                depth=self.weights.depth,
+                blocks=len(places) // 2,
+                places=build.table(places),
+            )
+            for count in (self.mr, self.rest or self.mr)
+        ]
+        groups = -(-self.tiles // max(1, GROUP_BYTES // (self.mr * row)))
+        build.command(
+            ContractGroups(build.target.name),
+            barrier=barrier,
+            **self.geometry(overlapping=False),
+            **self._outward(),
+            b=self._packed() if place is None else place,
+            b_image=self.b_image,
+            panels=self.panels.whole,
+            panel_bytes=self._panel_bytes(self.nv),
+            panel=self._panel(self.nv, False) if self.panels.whole else 0,
+            ragged_panel=self._panel(self.panels.rest_nv, True) if self.panels.rest_nv else 0,
+            input=build.kernel(rows),
+            input_shape=shapes[0],
+            last_input_shape=shapes[1],
+            tile_bytes=self.mr * row,
+            scratch=Address(SCRATCH),
+            scratch_thread=build.scratch(self.mr * row * largest_group(self.tiles, 1, groups)),
+            groups=groups,
+            most_groups=self.tiles,
+            next_tiles=UNROLL * self.nv,
+            next_stride=LINE * (self.steps // UNROLL),
+        )
+
+    def _panel(self, nv: int, is_last: bool) -> Address:
+        """What makes a panel."""
+        build, layout = self.build, self.output.arguments
+        words = self._words() | {"depth": STEP * self.steps, "taps": 1, "a_stride": row_bytes(self.steps)}
+        return build.table(
+            GROUP_PANEL.words(
+                kernel=build.kernel(self._gemm(self.mr, nv, is_last)),
+                last_kernel=build.kernel(self._gemm(self.rest or self.mr, nv, is_last)),
+                shape=build.block(layout, **layout.chosen(words)),
+            )
+        )

@@ -1,0 +1,267 @@
+"""Inner products: the tiles of `quantized_contract` with half of the multiplications, where bytes have no dot products.
+
+Winograd's way to inner products (1968): of each four of depth
+
+    (a0 + b2) (a2 + b0) + (a1 + b3) (a3 + b1) = a0 b0 + a1 b1 + a2 b2 + a3 b3 + (a0 a2 + a1 a3) + (b0 b2 + b1 b3)
+
+What is too much belongs to a row alone or to a channel alone. x86 without dot products multiplies and adds up pairs of
+16 bits in one instruction, twice in a cycle, and adds in another: so four of depth are two additions of 16 bits, a
+product and an addition instead of two products and two additions. These are as many, but any of four units adds, only
+two multiply, and additions that wait where a product should begin delay it: on Zen 4, 29.6 products of bytes are done
+in a cycle so and 25.4 otherwise. Sums are computed modulo 2^32, so they are exact.
+
+The driver (`gossamer.codegen.kernels.contract.ContractGroups`) walks over groups of tiles. It has the rows of a group
+widened to 16 bits (`InnerProductRows`), which also makes convolutions rows of a matrix: a row is what it begins with,
+the negative sum of its own products, and then all of its depth, tap after tap. Then panel after panel goes by
+(`InnerProductGemm`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import ClassVar, Literal, get_args
+
+from gossamer.codegen.basis import BYTE_ENDINGS, BYTES
+from gossamer.codegen.dots import Byte, crosses, products_of_pairs
+from gossamer.codegen.expression import name_of
+from gossamer.codegen.ir import I32, I64, Arguments, Function, Module, Value, vector
+from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS
+from gossamer.codegen.kernels.outputs import Output, Pointers, Requantized, Sums, Tile, rows_at
+from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.codegen.tiles import proposals
+from gossamer.errors import CompileError
+from gossamer.records import record, replace
+from gossamer.targets import Target
+
+STEP = 4
+"""Of depth."""
+
+Block = Literal[16, 8, 4, 1]
+"""Bytes that are widened at a time."""
+
+VALUES, SUMS = vector("i16", 4 * STEP), vector("i32", 2 * STEP)
+"""Of a row, and of their products."""
+
+ROW_HEADER = 32
+"""Bytes in front of the depth of a row, of which the first four are the negative sum of its own products."""
+
+HEADER = 2
+"""Vectors of a panel, for every vector of channels, in front of the weights."""
+
+UNROLL = 2
+"""Steps of depth at a time."""
+
+
+def row_bytes(steps: int) -> int:
+    """Bytes of a row of so many steps: whole vectors, of which an odd number lies between rows."""
+    vectors = -(-(ROW_HEADER + 2 * STEP * steps) // 32)
+    return 32 * (vectors + 1 - vectors % 2)
+
+
+def places_of(block: int, taps: Sequence[int], depth: int) -> list[int]:
+    """Where the blocks of taps are, for `InnerProductRows`: offsets of the taps, ``depth`` bytes each."""
+    starts = [min(at, depth - block) for at in range(0, depth, block)]
+    return [word for tap, offset in enumerate(taps) for at in starts for word in (offset + at, 2 * (tap * depth + at))]
+
+
+def panel_bytes(lanes: int, nv: int, steps: int) -> int:
+    """Bytes of a panel of ``nv`` vectors."""
+    return 4 * lanes * nv * (HEADER + 2 * steps)
+
+
+@record(frozen=True)
+class InnerProductRows(KernelSpec):
+    """A microkernel: widens rows. ``void k(ptr a, ptr v, ptr shape)``.
+
+    ``shape`` is the argument block: ``rows``, ``a_stride`` and ``v_stride``, bytes from row to row; ``depth`` of the
+    row, in bytes of a; ``blocks`` of ``block`` bytes: ``places`` is a table of where each is in a and in v, in bytes
+    behind the row and its header. They may overlap. The last step of a row has its last four bytes, as `QuantizedPack`
+    has their weights. ``whole``: there are no taps, and depth is whole blocks; neither is read.
+    """
+
+    type: Byte
+    block: Block = 16
+    whole: bool = False
+
+    targets = "bytes"
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("rows a_stride v_stride depth blocks *places")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.type, "inner", "rows", str(self.block))
+
+    @property
+    def variant(self) -> str:
+        return "whole" * self.whole
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        if crosses(target):
+            for type, block in product(BYTES, get_args(Block)):
+                yield from (
+                    cls(target.name, type, block, whole) for whole in (False, True) if block >= STEP or not whole
+                )
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.microkernel("a", "v", "shape")
+        a, v, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        if self.whole:
+            with f.loop(0, shape.rows) as rows:
+                row, to = f.offset(a, rows.index * shape.a_stride), f.offset(v, rows.index * shape.v_stride)
+                sums = f.constant(vector("i32", max(self.block // 2, STEP)), 0)
+                with f.loop(0, shape.depth, self.block, carry=[sums]) as blocks:
+                    values = self._widened(f, f.offset(row, blocks.index))
+                    f.store(values, f.offset(to, blocks.index * 2 + ROW_HEADER))
+                    blocks.hand_on([_with_products(f, blocks.values[0], values)])
+                _store_sum(f, blocks.results[0], to)
+            return module.text()
+        four = vector("i16", STEP)
+        end = ((shape.depth - 1) // STEP) * STEP
+        last = f.greatest(shape.depth - STEP, 0) * 2
+        with f.loop(0, shape.rows) as rows:
+            row = f.offset(a, rows.index * shape.a_stride)
+            to = f.offset(f.offset(v, rows.index * shape.v_stride), ROW_HEADER)
+            # The end of the last vector.
+            f.store(f.constant(VALUES, 0), f.offset(to, (end & -VALUES.lanes) * 2))
+            with f.loop(0, shape.blocks) as blocks:
+                from_, place = (
+                    f.load(I64, f.at(shape.places, blocks.index * 2 + number, "i64")) for number in range(2)
+                )
+                f.store(self._widened(f, f.offset(row, from_)), f.offset(to, place))
+            f.store(f.load(four, f.offset(to, last)), f.offset(to, end * 2))
+        # What lies across two stores takes a while to be read, so all rows are written before.
+        with f.loop(0, shape.rows) as rows:
+            to = f.offset(v, rows.index * shape.v_stride)
+            with f.loop(0, shape.depth, VALUES.lanes, carry=[f.constant(SUMS, 0)]) as steps:
+                values = f.load(VALUES, f.offset(to, steps.index * 2 + ROW_HEADER))
+                steps.hand_on([_with_products(f, steps.values[0], values)])
+            _store_sum(f, steps.results[0], to)
+        return module.text()
+
+    def _widened(self, f: Function, pointer: Value) -> Value:
+        """A block in 16 bits."""
+        narrow, wide = vector("i8", self.block), vector("i16", self.block)
+        bytes = f.emit(narrow, f"load {narrow}, {pointer}, align 1")
+        return f.emit(wide, f"{'sext' if self.type == 'i8' else 'zext'} {bytes} to {wide}")
+
+
+def _with_products(f: Function, sums: Value, x: Value) -> Value:
+    """Sums with the first two of every four of a row times the other two, and these times them."""
+    if x.type.lanes == STEP:
+        x = f.shuffle(x, f.constant(x.type, 0), range(2 * STEP))
+    swapped = f.shuffle(x, x, [at ^ 2 for at in range(x.type.lanes)])
+    products = products_of_pairs(f, x, swapped)
+    return f.wrapping("add", sums, f.shuffle(products, products, range(sums.type.lanes)))
+
+
+def _store_sum(f: Function, sums: Value, to: Value) -> None:
+    """What a row begins with. Every product is there twice."""
+    total = f.fold(lambda x, y: f.wrapping("add", x, y), f.shuffle(sums, sums, range(0, sums.type.lanes, 2)))
+    f.store(f.wrapping("sub", f.constant(I32, 0), total), to)
+
+
+@record(frozen=True)
+class InnerProductGemm(KernelSpec):
+    """A microkernel: c = output(bias + a b) for mr widened rows and nv vectors of channels.
+
+    ``void k(ptr a, ptr b, ptr bias, ptr c, ptr residual, ptr next, ptr shape)``: as `QuantizedGemm`'s, but that depth
+    is one tap, of whole steps, and a has rows of `InnerProductRows`, b a panel of a `QuantizedPack` that is wide. In
+    every turn it fetches a line of ``next``.
+    """
+
+    mr: int
+    nv: int
+    type: Byte = "i8"
+    output: Output = Requantized()
+    ragged: bool = False
+
+    targets = "bytes"
+
+    @property
+    def arguments(self) -> ArgumentBlock:  # type: ignore[override]  # of each output others
+        """Those of `WALK`, and the output's."""
+        return self.output.arguments
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (*self.output.label(self.type), "inner", name_of(self.output.epilogue), f"{self.mr}x{self.nv}")
+
+    @property
+    def variant(self) -> str:
+        return "_".join(sorted((*self.output.flags, *(("ragged",) if self.ragged else ()))))
+
+    def general(self) -> Iterator[KernelSpec]:
+        yield from (replace(self, output=output) for output in self.output.general())
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        if not crosses(target):
+            return
+        clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
+        for (mr, nv), ragged in product(proposals(target, "inner_products"), (False, True)):
+            for ending in BYTE_ENDINGS:
+                yield cls(target.name, mr, nv, "i8", Requantized(ending), ragged)
+            yield cls(target.name, mr, nv, "i8", clamped, ragged)
+            for type, output in product(BYTES, (large, replace(large, nudged=True), Sums())):
+                yield cls(target.name, mr, nv, type, output, ragged)
+
+    def emit(self, target: Target) -> str:
+        if not crosses(target):
+            raise CompileError(f"{self.name}: {target.name} multiplies bytes otherwise.")
+        if not 1 <= self.mr <= len(ROW_ADDRESS):
+            raise CompileError(f"{self.name}: mr must be 1 to {len(ROW_ADDRESS)}, got {self.mr}.")
+        module = Module(target)
+        f = module.microkernel("a", "b", "bias", "c", "residual", "next", "shape")
+        a, b, bias, c, residual, following, shape_pointer = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        tile = Tile(f, shape, self.type, self.mr, self.nv, self.ragged)
+        self.output.check(self.name, tile)
+        at = Pointers(a, b, bias, c, residual)
+        begin = self.output.begin(tile, b)
+        own = [f.splat(f.load(I32, row)) for row in rows_at(f, a, shape.a_stride, self.mr)]
+        sums = [f.wrapping("add", of_channel, of_row) for of_row in own for of_channel in begin]
+        self.output.fetch(tile, at)
+        rows, panel = f.offset(a, ROW_HEADER), f.offset(b, HEADER * self.nv * 4 * f.lanes)
+        whole = shape.depth & -(UNROLL * STEP)
+        with f.loop(0, whole, UNROLL * STEP, carry=sums) as loop:
+            sums = loop.values
+            f.prefetch(f.offset(following, loop.index * (LINE // (UNROLL * STEP))))
+            for number in range(UNROLL):
+                sums = self._step(f, shape, rows, panel, loop.index, number, sums)
+                f.keep_order()
+            loop.hand_on(sums)
+        with f.loop(whole, shape.depth, STEP, carry=loop.results) as rest:
+            rest.hand_on(self._step(f, shape, rows, panel, rest.index, 0, rest.values))
+        self.output.finish(tile, rest.results, at)
+        return module.text()
+
+    def _step(
+        self, f: Function, shape: Arguments, a: Value, b: Value, index: Value, number: int, sums: list[Value]
+    ) -> list[Value]:
+        """The sums plus a step of depth, the ``number``-th behind an index."""
+        size, wide = 4 * f.lanes, vector("i16", 2 * f.lanes)
+        panel = f.offset(b, index * (2 * self.nv * size // STEP))
+        stride = shape.a_stride
+        strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
+        starts = {0: f.offset(a, index * 2), 7: f.offset(f.offset(a, stride * 7), index * 2)}
+        weights = [
+            [f.load(wide, f.offset(panel, ((number * self.nv + v) * 2 + half) * size)) for half in range(2)]
+            for v in range(self.nv)
+        ]
+        found = list(sums)
+        for i in range(self.mr):
+            start, multiple, scale = ROW_ADDRESS[i]
+            row = f.offset(starts[start], strides[multiple] * scale)
+            halves = []
+            for half in range(2):
+                both = f.splat(f.emit(I32, f"load i32, {f.offset(row, 8 * number + 4 * half)}, align 2"))
+                halves.append(f.emit(wide, f"bitcast {both} to {wide}"))
+            for v in range(self.nv):
+                crossed = [f.wrapping("add", halves[half], weights[v][1 - half]) for half in range(2)]
+                place = i * self.nv + v
+                found[place] = f.wrapping("add", found[place], products_of_pairs(f, *crossed))
+        return found
