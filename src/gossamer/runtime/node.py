@@ -486,8 +486,6 @@ def prepare_node(scope: Scope, node: Node) -> None:
             with np.errstate(all="ignore"):
                 node.data = node.op.prepare_function(ctx)
         node.op.check_output_types(ctx)
-        if scope.is_default_path:
-            _fold(scope, node, ctx)
     except _OpenShapes as error:
         node.data, node.objection = None, str(error)
         for position in range(len(ctx.tensors_out)):
@@ -498,6 +496,8 @@ def prepare_node(scope: Scope, node: Node) -> None:
         ctx.fail(f"{type(error).__name__}: {error}")
     node.shapes = shapes
     node.shapes_out = [tensor.shape for tensor in ctx.tensors_out]
+    if scope.is_default_path and not node.objection:
+        _fold(scope, node, ctx)
 
 
 def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
@@ -519,7 +519,6 @@ def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
     for position, tensor in enumerate(ctx.tensors_in):
         if tensor is not None and tensor.is_stored:
             ctx.constant(position)  # which notes that it has been looked at
-    node.shapes_out = [tensor.shape for tensor in outputs]
     try:
         with np.errstate(all="ignore"):
             results = NodeInvokeContext(scope, node).results()
@@ -528,6 +527,7 @@ def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
     for position, value in enumerate(results):
         if value is not None and value.nbytes <= MOST_FOLDED:
             ctx.set_constant(position, value)
+    node.shapes_out = [tensor.shape for tensor in outputs]
 
 
 def prepared(scope: Scope, nodes: Iterable[Node]) -> Iterator[Node]:

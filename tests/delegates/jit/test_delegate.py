@@ -610,7 +610,9 @@ def test_plans_of_the_last_shapes_are_kept_and_in_files_those_of_the_first(
             with monkeypatch.context() as patch:
                 made = []
                 make = JitKernel._make
-                patch.setattr(JitKernel, "_make", lambda *arguments, made=made: made.append(make(*arguments)))
+                patch.setattr(
+                    JitKernel, "_make", lambda *arguments, made=made, make=make: made.append(make(*arguments))
+                )
                 interpreter.resize_tensor_input(0, [count, 16, 16, 3])
                 interpreter.allocate_tensors()
                 found.append(bool(made))
