@@ -78,7 +78,7 @@ def lower_quantized_sum(graph: Lowering, *, mean: bool) -> None:
     """State the sum or the mean: of int8 and uint8 as XNNPACK computes it."""
     x, output = graph.input(0), graph.output()
     axes = resolved_axes(graph, graph.known(1), len(x.shape))
-    count = reduced_elements(x.shape, axes)
+    count = reduced_elements(x.shape, axes) or 1  # of nothing, nothing is computed
     wide = x.type == TensorType.INT16
     if not axes or (len(x.shape) > _MOST_DIMENSIONS and not wide):
         graph.refuse("XNNPACK does not take it")

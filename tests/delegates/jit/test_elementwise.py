@@ -20,6 +20,7 @@ from gossamer.schema import (
     DivOptions,
     MulOptions,
     QuantizationParameters,
+    ReducerOptions,
     SubOptions,
     TensorType,
 )
@@ -214,13 +215,15 @@ def test_what_writes_no_elements_is_claimed_if_it_cannot_fail(name: str) -> None
 def test_nothing_is_made_of_nothing() -> None:
     make = ModelMaker()
     a, b, both = (make.tensor(shape, FLOAT) for shape in ((1, 0), (2, 0), (3, 0)))
-    levels = make.tensor((3, 0), TensorType.INT16, quantization=SCALE)
+    levels, means = (make.tensor(shape, TensorType.INT16, quantization=SCALE) for shape in ((3, 0), (0,)))
+    nothing = make.tensor((0, 0), TensorType.INT16, quantization=SCALE)
     make.op("CONCATENATION", [a, b], [both], ConcatenationOptions(axis=0))
     make.op("QUANTIZE", [both], [levels], version=2)
-    make.io([a, b], [both, levels])
+    make.op("MEAN", [nothing, make.constant([1], np.int32, INT)], [means], ReducerOptions(), version=2)
+    make.io([a, b, nothing], [both, levels, means])
     interpreter = gossamer.Interpreter(model_content=make.model())
     interpreter.allocate_tensors()
     interpreter.invoke()
-    assert [interpreter.get_tensor(index).shape for index in (both, levels)] == [(3, 0), (3, 0)]
+    assert [interpreter.get_tensor(index).shape for index in (both, levels, means)] == [(3, 0), (3, 0), (0,)]
     (claims,) = interpreter.delegate_claims()
     assert not claims.refusals

@@ -13,7 +13,7 @@ from gossamer.affine import Affine, Element
 from gossamer.codegen.graph import Kernel, KernelGraph, same
 from gossamer.delegates.delegate import CalleeInfo, NodeInfo
 from gossamer.delegates.jit import batching
-from gossamer.delegates.jit.lowered import Lower, Lowered, Refused, may_fail
+from gossamer.delegates.jit.lowered import Lower, Lowered, Refused
 from gossamer.delegates.jit.numbers import conditions_of, constant_of, numbers_of, truth_of
 from gossamer.errors import PrepareError
 from gossamer.views import Buffer, Shape, View
@@ -212,7 +212,7 @@ def _add(
             for buffer in (*read, *(view.buffer for view in results), flag.buffer)
             if not buffer.is_constant and (id(buffer) not in inside - written or buffer is flag.buffer)
         }
-        region.remove_unread(may_fail)
+        region.remove_unread()
         outside |= region.outer
     outside.pop(id(flag.buffer), None)
     operands = [flag, *(buffer.view() for buffer in outside.values())]

@@ -125,13 +125,13 @@ class Lowered:
         graph.outputs = computed
         for view, buffer in copies:
             graph.copy(seen(view, instead), buffer.view())
-        graph.remove_unread(may_fail)
+        graph.remove_unread(_may_fail)
         return graph
 
 
-def may_fail(kernel: Kernel) -> bool:
+def _may_fail(kernel: Kernel) -> bool:
     """Whether a run fails where this kernel does, though nobody reads its result."""
-    return any(may_fail(inner) for region in kernel.regions for inner in region) or kind_of(kernel).checks
+    return any(_may_fail(inner) for region in kernel.regions for inner in region) or kind_of(kernel).checks
 
 
 Lower = Callable[[NodeInfo, Lowered], None]
