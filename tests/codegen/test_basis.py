@@ -83,7 +83,7 @@ def test_depths_that_are_no_whole_steps_keep_their_tiles(target: Target) -> None
     # As in most first convolutions, of three channels.
     isa = target.without_tiles
     for mr, nv in closed_tiles(isa, "quantized_gemm"):
-        if mr > 1 and crosses(isa):
+        if min(mr, nv) > 1 and crosses(isa):
             continue  # they have other kernels, which know no steps
         for clamps, relu in ((False, False), (False, True), (True, False)):
             spec = QuantizedGemm(isa.name, mr, nv, "i8", Requantized(clamps=clamps, relu=relu), "steps")

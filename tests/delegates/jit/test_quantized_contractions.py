@@ -309,16 +309,18 @@ def test_where_winograd_suits(rows: int, channels: int, depth: int, suits: bool)
         assert ("x8_winograd__" + target.plain.name in kernel.built.specs) == (suits and not multiplies_bytes_quickly)
 
 
-@pytest.mark.parametrize(("rows", "depth", "type", "suits"), [
-    (4, 16, np.int8, True),
-    (49, 259, np.uint8, True),
-    (3, 64, np.int8, False),  # weights of 16 bits are not worth reading
+@pytest.mark.parametrize(("rows", "depth", "channels", "type", "suits"), [
+    (4, 16, 24, np.int8, True),
+    (49, 259, 9, np.uint8, True),
+    (3, 64, 24, np.int8, False),  # weights of 16 bits are not worth reading
+    (49, 64, 8, np.int8, False),  # one vector of sums
 ])  # fmt: skip
-def test_where_half_of_the_multiplications_suit(rows: int, depth: int, type: type, suits: bool) -> None:
+def test_where_half_of_the_multiplications_suit(rows: int, depth: int, channels: int, type: type, suits: bool) -> None:
     for target in TARGETS:
-        numbers = Numbers(np.random.default_rng(0), type, 24, depth)
-        x, w = (numbers.bytes(np.random.default_rng(0), count, depth) for count in (rows, 24))
-        case = Case("", [numbers.x(x), numbers.w(w), None], [numbers.y(np.zeros((rows, 24)))], FullyConnectedOptions())
+        numbers = Numbers(np.random.default_rng(0), type, channels, depth)
+        x, w = (numbers.bytes(np.random.default_rng(0), count, depth) for count in (rows, channels))
+        y = numbers.y(np.zeros((rows, channels)))
+        case = Case("", [numbers.x(x), numbers.w(w), None], [y], FullyConnectedOptions())
         _, kernel = machine_code(model_of(fully_connected.op, case), 1, target)
         assert kernel.built is not None
         assert ("x8_contract_groups__avx2" in kernel.built.specs) == (suits and target.name == "avx2")

@@ -39,6 +39,8 @@ def suits(product: ByteContraction) -> bool:
     if not crosses(product.build.dots) or product.output is Dequantized:
         return False
     weights = product.weights
+    if weights.channels <= product.build.dots.lanes():
+        return False  # a vector of sums for eight pixels has bytes as quickly, and rows need not be widened
     pixels = product.rows * product.columns * (1 if weights.image else product.images)
     return pixels >= (LEAST_PIXELS if weights.is_constant else LEAST_PIXELS_OF_COMPUTED)
 

@@ -129,8 +129,8 @@ class QuantizedGemm(KernelSpec):
                     *(Dequantized(*form) for form in product((IDENTITY, RELU), (False, True))),
                 ):
                     yield cls(isa, mr, nv, levels, output, "taps", ragged=ragged)
-            if mr > 1 and crosses(target):
-                continue  # more rows are `gossamer.codegen.kernels.inner_products`
+            if min(mr, nv) > 1 and crosses(target):
+                continue  # these are `gossamer.codegen.kernels.inner_products`
             for ending in BYTE_ENDINGS:
                 yield cls(isa, mr, nv, "i8", Requantized(ending), "taps", ragged=ragged, half=half)
             walks: tuple[Walk, ...] = ("taps", "steps")
@@ -142,7 +142,7 @@ class QuantizedGemm(KernelSpec):
         depths: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
         for (mr, nv), ragged, depth in product(few_tiles(target, "quantized_gemm"), (False, True), depths):
             yield from (cls(isa, mr, nv, levels, Dequantized(image=image), *depth, ragged) for image in (False, True))
-            if mr > 1 and crosses(target):
+            if min(mr, nv) > 1 and crosses(target):
                 continue
             for type in BYTES:
                 yield cls(isa, mr, nv, type, large, *depth, ragged)
