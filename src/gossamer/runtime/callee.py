@@ -73,10 +73,13 @@ class Callee:
         self._resize(shapes)
 
     def _resize(self, shapes: Sequence[Shape]) -> None:
+        fits = self._subgraph.is_invokable
         for tensor, shape in zip(self.inputs, shapes, strict=True):
             if tensor.shape != shape:
                 self._subgraph.resize_input(tensor.index, tuple(shape))
-        self._subgraph.allocate_tensors()
+                fits = False
+        if not fits:  # the call before may have been of these shapes, though they are left to values
+            self._subgraph.allocate_tensors()
 
     def room(self, position: int, number: int) -> Array:
         """Memory for an output of fixed shape, apart from its place in the arena."""
