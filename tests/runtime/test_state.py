@@ -180,3 +180,22 @@ def test_a_variable_that_prepare_computes_keeps_its_value(resolver: OpResolverTy
         interpreter.invoke()
         assert interpreter.get_tensor(y).tolist() == [3, 1, 4]
         interpreter.reset_all_variables()
+
+
+@BOTH
+def test_a_variable_that_its_reader_writes_keeps_its_value(resolver: OpResolverType) -> None:
+    """state = (x - state) ** 2. No partition can have that: the node would wait for itself."""
+    make = ModelMaker()
+    x, state = make.tensor((3,)), make.tensor((3,), is_variable=True)
+    make.op("SQUARED_DIFFERENCE", [x, state], [state])
+    make.io([x], [state])
+    make.signature("step", {"x": x}, {"state": state})
+    interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+    interpreter.allocate_tensors()
+    three = np.full(3, 3, np.float32)
+    for level in (9, 36):
+        interpreter.set_tensor(x, three)
+        interpreter.invoke()
+        assert interpreter.get_tensor(state).tolist() == [level] * 3
+    for level in (33**2, (33**2 - 3) ** 2):
+        assert interpreter.get_signature_runner("step")(x=three)["state"].tolist() == [level] * 3

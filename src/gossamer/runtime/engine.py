@@ -48,7 +48,7 @@ class Engine:
         self._made: list[Subgraph] | None = None
         self._release: weakref.finalize[..., Any] | None = None
         self._default: Delegate | None = None
-        self._wants_default_delegate = settings.has_default_delegate
+        self._wants_default_delegate, self._has_failed = settings.has_default_delegate, False
         self._may_be_known = settings.is_plain
 
     def start(self) -> None:
@@ -152,9 +152,10 @@ class Engine:
         """Let the default delegate take what it claims, unless it has, or none is wanted."""
         # As late as TFLite does it: after those that the user applies, when the shapes are those that will run.
         made = self.subgraphs  # first: as they are made in the place of what is known, they get it too
-        if not self._wants_default_delegate:
+        # Where it has failed, but the graph runs, it is asked again when shapes change: variables keep their values.
+        if not self._wants_default_delegate or (self._has_failed and made[0].is_invokable):
             return
-        self._wants_default_delegate = False
+        self._wants_default_delegate = self._has_failed = False
         delegate = self._default or _default_delegate(self.settings.num_threads)
         self._default = delegate
         if delegate is None:
@@ -173,6 +174,7 @@ class Engine:
                 # may do better.
                 if isinstance(error.__cause__, PrepareError):
                     self._wants_default_delegate |= subgraph.index == 0
+                    self._has_failed = self._wants_default_delegate
                 elif is_strict():
                     raise
                 else:
