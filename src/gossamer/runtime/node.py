@@ -361,6 +361,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         self._written = [
             (at, t, t.is_dynamic) for at, t in enumerate(self.tensors_out) if t.index >= 0 and not t.is_constant
         ]
+        self._dynamic = [tensor for _, tensor, is_dynamic in self._written if is_dynamic]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
             if tensor is not None and tensor.shape != prepared:
                 self._fail_by_shape(f"input {position}", tensor, prepared)
@@ -431,6 +432,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             self.fail("has no kernel")
         if self.node.objection:
             raise InvokeError(self.node.objection)
+        before = [(tensor.shape, tensor.buffer) for tensor in self._dynamic]
         try:
             results = kernel(self)
         except GossamerError:
@@ -461,7 +463,8 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
                 self.fail(f"output {position} {error}")
-            if is_dynamic and (tensor.shape != shape or tensor.buffer is not buffer):
+        for tensor, (shape, buffer) in zip(self._dynamic, before, strict=True):
+            if tensor.shape != shape or tensor.buffer is not buffer:
                 self.owner.resized = True
 
 

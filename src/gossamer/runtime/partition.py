@@ -288,7 +288,11 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             ctx = self._contexts[member.index] = NodeInvokeContext(self, member)
         self.resized = False
         self._in_place.difference_update(member.outputs)
-        ctx.run()
+        try:
+            ctx.run()
+        except BaseException:
+            self._to_prepare.update(self._members)  # some outputs may have new shapes
+            raise
         if self.resized:
             # Nodes after this one must look at the new shape.
             self._to_prepare.update(self._members)

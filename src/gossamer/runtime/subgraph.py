@@ -436,6 +436,7 @@ class Subgraph(RunningGraph):
             self._leave_shared_arena()
         self.busy, self.thread = True, get_ident()
         self._before_node = before_node
+        is_over = False
         try:
             if self.is_released:
                 self.is_released = False
@@ -449,6 +450,7 @@ class Subgraph(RunningGraph):
                     self._run_again(self._steps)
                 else:
                     self._run_all()
+            is_over = True
         except PrepareError as error:
             raise InvokeError(str(error)) from error
         except MemoryError as error:
@@ -458,6 +460,8 @@ class Subgraph(RunningGraph):
         finally:
             self.busy, self.thread = False, None
             self._before_node = self._observation = None
+            if not is_over:
+                self._doubt_shapes()
 
     def _run_all(self, first: int = 0) -> None:
         for position in range(first, len(self.execution_plan)):
@@ -538,6 +542,14 @@ class Subgraph(RunningGraph):
             self._observation.after(node)
         if self.resized:
             self._look_again(position)
+
+    def _doubt_shapes(self) -> None:
+        """Have the operators behind the first shape that is left to a value prepared again: it may be another one."""
+        for position, node in enumerate(self.planned_nodes[: self._next_to_prepare]):
+            if self._dynamic(node.outputs) is not None:
+                if position + 1 < self._next_to_prepare:
+                    self._look_again(position)
+                return
 
     def _look_again(self, position: int) -> None:
         """Have the operators after this one prepared for the new shape, or place, of what it writes."""

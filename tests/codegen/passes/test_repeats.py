@@ -150,5 +150,7 @@ def test_what_goes_along_rows_stays() -> None:
     for shape in ((1000, 16), (2000, 3), (9000, 1)):  # rows that fill a line, few elements, rows of one
         graph = made(shape, tensor(*shape, type=F32), tensor(shape[0], 1, type=F32, number=1))
         assert shapes(graph) == [("map", shape)]
+    partly = tensor(1, 500, 1, type=F32, number=1)
+    assert shapes(made((10, 500, 3), tensor(10, 500, 3, type=F32), partly)) == [("map", (10, 500, 3))]
     single = tensor(1, 1, type=F32, number=1)
     assert shapes(made((5000, 3), tensor(5000, 3, type=F32), single)) == [("map", (5000, 3))]

@@ -75,6 +75,8 @@ def _turned(kernel: Kernel) -> tuple[Sequence[Kernel], Sequence[Kernel]]:
         return (), ()
     last = len(y.shape) - 1
     outer = [axis for axis in range(last) if y.shape[axis] > 1]
+    if not all(_is_even(view.permute(outer)) for view in tensors):
+        return (), ()  # columns would be short too
     copies: list[Kernel] = []
     for number, view in enumerate(kernel.operands):
         columns = view.permute((last, *outer))
@@ -134,6 +136,12 @@ def _lengthened(kernel: Kernel) -> Sequence[Kernel]:
         return ()
     kernel.operands, kernel.y = operands, written
     return copies
+
+
+def _is_even(view: View) -> bool:
+    """Whether all dimensions are as one, with one stride."""
+    steps = zip(view.strides, view.strides[1:], view.shape[1:], strict=False)
+    return all(stride == following * size for stride, following, size in steps)
 
 
 def _gathered(kernel: Kernel) -> Sequence[Kernel]:
