@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from gossamer.codegen.tiles import Tile, gemm_tiles, last_vector
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.records import record
 from gossamer.views import Geometry, View, Widened
+
+T = TypeVar("T", bound="Tiled")
 
 STREAMED = 400 << 10
 """Bytes of weights from which they are streamed, panel by panel, instead of read anew for each tile."""
@@ -226,6 +228,12 @@ class Tiled:
         self.images, self.rows, self.columns, steps = _flat(images, rows, columns, strides, across_images)
         self.a_steps, self.c_steps, self.r_steps = steps
 
+    def elsewhere(self: T, a: Pixels, c: Pixels, residual: Pixels | None, weights: Matrix) -> T:
+        """The same product of what begins elsewhere: tiles and kernels are chosen once for many."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), a=a, c=c, residual=residual, weights=weights)
+        return other
+
     def cut(self, mr: int) -> None:
         """Cut rows into tiles of so many pixels."""
         self.mr = mr
@@ -296,12 +304,6 @@ class Contraction(Tiled):
         packed_matrix = _packed_bytes(self.build, weights, self.panels)
         self.b_image = packed_matrix if weights.image else 0
         self.packed_bytes = _rounded_up(packed_matrix * (self.images if weights.image else 1), _ALIGNMENT)
-
-    def elsewhere(self, a: Pixels, c: Pixels, residual: Pixels | None, weights: Matrix) -> Contraction:
-        """The same product of what begins elsewhere."""
-        other = object.__new__(Contraction)
-        vars(other).update(vars(self), a=a, c=c, residual=residual, weights=weights)
-        return other
 
     def _settle(self, choice: tuple[Tile, bool]) -> None:
         (mr, self.nv), self._may_stream = choice

@@ -6,17 +6,20 @@ second operand, one has neighbouring elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from math import prod
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import Contraction, Matrix, Pixels, moved, multiply
+from gossamer.codegen.commands.contract import Contraction, Matrix, Pixels, T, moved, multiply
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import merged
 from gossamer.errors import CompileError
 from gossamer.views import View
+
+Batch = tuple[tuple[int, ...], Pixels, Pixels, Pixels | None, Matrix]
+"""What `batches` says of one."""
 
 MOST = 1024
 """Batches, each of matrices evenly apart, that are commands of their own."""
@@ -26,18 +29,22 @@ def commands(node: Kernel, build: Build) -> None:
     """Two commands, one that packs the second matrices and one that multiplies, for a batch evenly apart."""
     bias = node.operands[2]
     residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
-    products: list[Contraction] = []
-    for shape, a, c, r, weights in batches(node, build, residual):
-        if products:
-            products.append(products[0].elsewhere(a, c, r, weights))
-        else:
-            products.append(Contraction(build, node.epilogue, shape, a, c, r, weights, build.address(bias), [0]))
-    multiply(products, build)
+
+    def make(shape: tuple[int, ...], a: Pixels, c: Pixels, r: Pixels | None, weights: Matrix) -> Contraction:
+        return Contraction(build, node.epilogue, shape, a, c, r, weights, build.address(bias), [0])
+
+    multiply(products(batches(node, build, residual), make), build)
 
 
-def batches(
-    node: Kernel, build: Build, residual: View | None, item: int = 4
-) -> Iterator[tuple[tuple[int, ...], Pixels, Pixels, Pixels | None, Matrix]]:
+def products(found: Iterable[Batch], make: Callable[..., T]) -> list[T]:
+    """A product for each of the batches."""
+    made: list[T] = []
+    for batch in found:
+        made.append(made[0].elsewhere(*batch[1:]) if made else make(*batch))
+    return made
+
+
+def batches(node: Kernel, build: Build, residual: View | None, item: int = 4) -> Iterator[Batch]:
     """Batches evenly apart: images, rows and columns of pixels, the first operand, the result, the residual, and the
     second operand, of elements of ``item`` bytes. Dimensions in which that is broadcast are rows of the first.
     """

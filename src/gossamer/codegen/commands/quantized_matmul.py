@@ -6,10 +6,12 @@ Operands are [..., M, K] and [..., K, N] of the same leading dimensions; setting
 
 from __future__ import annotations
 
+from typing import Any
+
 from gossamer.codegen.commands import Build, pair_products
-from gossamer.codegen.commands.byte_products import byte_of, epilogue_operands
+from gossamer.codegen.commands.byte_products import ByteContraction, byte_of, epilogue_operands
 from gossamer.codegen.commands.contract import multiply
-from gossamer.codegen.commands.matmul import batches
+from gossamer.codegen.commands.matmul import batches, products
 from gossamer.codegen.commands.tile_contract import contraction
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.outputs import Requantized, Sums
@@ -26,22 +28,10 @@ def commands(node: Kernel, build: Build) -> None:
     residual, parameters = epilogue_operands(node, build)
     bias = build.address(zeros)
     scales = build.constant(numbers.scales)
-    multiply(
-        [
-            contraction(
-                build,
-                node.epilogue,
-                *batch,
-                y,
-                bias,
-                scales,
-                numbers,
-                [0],
-                byte_of(x),
-                parameters,
-                Sums if node.y.type == TensorType.INT32 else Requantized,
-            )
-            for batch in batches(node, build, residual, 1)
-        ],
-        build,
-    )
+    output = Sums if node.y.type == TensorType.INT32 else Requantized
+
+    def make(*batch: Any) -> ByteContraction:
+        further = (y, bias, scales, numbers, [0], byte_of(x), parameters, output)
+        return contraction(build, node.epilogue, *batch, *further)
+
+    multiply(products(batches(node, build, residual, 1), make), build)
