@@ -16,7 +16,7 @@ from gossamer.targets.avx2 import TARGET
 
 def packs(change: Callable[[Build, dict[str, Word]], None] = lambda build, arguments: None, nv: int = 2) -> int:
     """`ProgramPlan.packs` of a program that packs a matrix of the model and one of its own."""
-    build = Build(TARGET, Layout(), None)
+    build = Build(TARGET, Layout(known=set()), None)
     arguments: dict[str, Word] = {word.name: 0 for word in Pack.arguments}
     arguments |= {"source": Address(MODEL, 64), "destination": build.weights(4096), "channels": 32, "nv": nv}
     change(build, arguments)

@@ -271,8 +271,7 @@ class Delegate(ABC):
 
     ``name`` stands in logs and messages. ``max_delegated_partitions`` (0: all) keeps the largest, and
     ``min_nodes_per_partition`` those with so many nodes. ``max_versions``: by operator name, the highest version that
-    the delegate knows; nodes of later ones are not offered to it. ``late``: who is asked about what this one leaves of
-    a graph with shapes that are only known when it runs, if both come by default.
+    the delegate knows; nodes of later ones are not offered to it.
     """
 
     name: str = "unknown"
@@ -280,7 +279,6 @@ class Delegate(ABC):
     max_delegated_partitions: int = 0
     min_nodes_per_partition: int = 0
     max_versions: Mapping[str, int] = MappingProxyType({})
-    late: Delegate | None = None
 
     @abstractmethod
     def is_node_supported(self, node: NodeInfo) -> bool | str:
@@ -299,6 +297,11 @@ class Delegate(ABC):
     @abstractmethod
     def create_kernel(self, partition: Partition) -> DelegateKernel:
         """A kernel for a partition of nodes that were claimed."""
+
+    def late(self) -> Delegate | None:
+        """Who is asked about what this one leaves of a graph with shapes that are only known when it runs. For
+        delegates that come by default."""
+        return None
 
     def copy_from_buffer_handle(self, handle: int, tensor: TensorInfo) -> Array:
         """The value in the buffer behind a handle. Called when somebody else reads a tensor that is stale."""

@@ -167,8 +167,8 @@ class Engine:
             subgraph = subgraphs[index]
             try:
                 subgraph.delegation.apply(delegate)
-                if delegate.late is not None and _comes_late(subgraph):
-                    subgraph.delegation.apply(delegate.late)
+                if _comes_late(subgraph) and (late := delegate.late()) is not None:
+                    subgraph.delegation.apply(late)
             except DelegateError as error:
                 # What the graph is to blame for, whoever runs it, allocate_tensors and invoke will say; other shapes
                 # may do better.

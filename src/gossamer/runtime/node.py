@@ -432,7 +432,6 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             self.fail("has no kernel")
         if self.node.objection:
             raise InvokeError(self.node.objection)
-        before = [(tensor.shape, tensor.buffer) for tensor in self._dynamic]
         try:
             results = kernel(self)
         except GossamerError:
@@ -450,9 +449,9 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
 
     def run(self) -> None:
         """Call the kernel and store what it returns, as `results` does."""
-        before = [(tensor.shape, tensor.buffer) for _, tensor, _ in self._written]
+        before = [(tensor.shape, tensor.buffer) for tensor in self._dynamic]
         results = self.results()
-        for (position, tensor, is_dynamic), (shape, buffer) in zip(self._written, before, strict=True):
+        for position, tensor, is_dynamic in self._written:
             value = results[position]
             if value is None:
                 continue

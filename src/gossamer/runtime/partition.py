@@ -316,7 +316,6 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             if outer.shape != shape or not outer.has_data:
                 outer.resize(shape)
                 outer.own_memory()
-                self._subgraph.resized = True
 
     def poll(self) -> None:
         """See `PartitionInvokeContext.poll`."""

@@ -599,7 +599,7 @@ def test_plans_of_the_last_shapes_are_kept_and_in_files_those_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jit, "MOST_PLANS", 3)
-    monkeypatch.setattr(jit, "MOST_SHAPES", 1)
+    monkeypatch.setattr(jit, "MOST_KEPT", 0)
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     path = tmp_path / "m.tflite"
     path.write_bytes(mobile_net())
