@@ -209,6 +209,10 @@ class RunningGraph(Graph, ABC):
         already."""
 
     @abstractmethod
+    def unsettle(self) -> None:
+        """See `Executor.unsettle`."""
+
+    @abstractmethod
     def replace_plan(self, nodes: list[Node], plan: Sequence[int]) -> None:
         """Run other nodes from now on; `allocate_tensors` must follow."""
 

@@ -190,7 +190,7 @@ class Supposition(Copies, SupposedNodes):
 
     def prepare(self, node: NodeInfo, *, offer: bool) -> bool:
         """See `SupposedNodes.prepare`."""
-        for tensor in node.inputs:
+        for tensor in set(node.inputs):
             if isinstance(tensor, SupposedTensor):
                 is_fit = tensor.is_missed and tensor.bytes <= MOST_FOLDED and not tensor.is_variable
                 tensor.is_offered, tensor.is_missed = offer and is_fit, False

@@ -191,7 +191,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     def set_buffer_handle(self, tensor: TensorInfo, handle: int | None) -> None:
         """See `Partition.set_buffer_handle`."""
-        self._outer(tensor).set_buffer_handle(handle, self._delegate)
+        outer = self._outer(tensor)
+        if (outer.buffer_handle is None) != (handle is None):
+            # Who reads it next has to ask where its value is.
+            self._subgraph.unsettle()
+            self._subgraph.resized = True
+        outer.set_buffer_handle(handle, self._delegate)
 
     def buffer_handle(self, tensor: TensorInfo) -> int | None:
         """See `Partition.buffer_handle`."""

@@ -505,9 +505,11 @@ class Subgraph(RunningGraph):
                 self.sole = step
 
     def _is_alone(self, node: Node) -> bool:
-        """Whether no delegate but its own has written what it reads."""
+        """Whether what it reads is not in a buffer of another delegate."""
         tensors = (self.tensors[index] for index in node.inputs if index >= 0)
-        return node.delegate is None or all(tensor.delegate in (None, node.delegate) for tensor in tensors)
+        return node.delegate is None or all(
+            tensor.delegate in (None, node.delegate) or tensor.buffer_handle is None for tensor in tensors
+        )
 
     def _is_done(self, node: Node) -> bool:
         """Whether its prepare has computed all that it writes."""

@@ -13,6 +13,7 @@ from gossamer.delegates.jit import late
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.delegates.jit.late import LateKernel
 from gossamer.schema import (
+    ConcatenationOptions,
     GatherOptions,
     PackOptions,
     ReducerOptions,
@@ -219,3 +220,40 @@ def test_what_is_worked_out_from_shapes_is_known_before_the_run() -> None:
         (kernel,) = interpreter.delegate_kernels()
         assert isinstance(kernel, JitKernel)
         assert kernel.program is not None
+
+
+def test_numbers_that_come_of_a_value_are_constants_for_it() -> None:
+    make = ModelMaker()
+    n, y = make.tensor((), INT), make.tensor((1,), INT)
+    numbers, none, z = make.tensor((1,), INT), make.tensor((1,), INT), make.tensor((1,), INT)
+    zero, one = make.constant(0, np.int32, INT), make.constant(1, np.int32, INT)
+    make.op("RANGE", [zero, n, one], [numbers])
+    make.op("RANGE", [n, n, one], [none])
+    make.op("MUL", [numbers, numbers], [y])
+    make.op("CONCATENATION", [y, none], [z], ConcatenationOptions())
+    make.io([n], [z])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    for count in (3, 5, 3, 5, 5, 5):
+        assert np.array_equal(run(interpreter, np.int32(count)), np.arange(count) ** 2)
+    kernel = late_kernel(interpreter)
+    assert kernel._made == 2
+    assert interpreter._engine.executor.sole is kernel
+
+
+def test_a_program_before_and_a_late_one_need_no_look_between() -> None:
+    make = ModelMaker()
+    x, n = make.tensor((2,)), make.tensor((1,), INT)
+    twice, y = make.tensor((2,)), make.tensor((2,))
+    make.op("ADD", [x, x], [twice])
+    make.op("TILE", [twice, n], [y], TileOptions())
+    make.io([x, n], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    for count in (1, 2, 2, 2, 3, 2):
+        for number in (1, 2):
+            x = np.float32([number, -number])
+            assert np.array_equal(run(interpreter, x, np.int32([count])), np.tile(2 * x, count))
+    steps = interpreter._subgraphs[0]._steps
+    assert steps is not None
+    assert all(step is not None and step.again is not None for _, step in steps)
