@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _warned: set[str] = set()
 
-MOST_KEPT = 64 << 20
+MOST_KEPT = 256 << 20
 """Bytes of the programs that a kernel keeps for shapes of its inputs, those of the last one apart."""
 
 MOST_PLANS = 64
