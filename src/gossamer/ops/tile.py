@@ -6,6 +6,8 @@ constant, and constant if the input is too (TFLite's TILE).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gossamer.ops._layout import (
@@ -21,6 +23,10 @@ from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareCon
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TileOptions
+from gossamer.views import View
+
+SHORT_ROW = 64
+"""Elements below which a row is repeated by itself, before the rows are."""
 
 TYPES = (*WHOLE_BYTE_TYPES, TensorType.STRING)
 
@@ -65,9 +71,19 @@ def reference(ctx: InvokeContext) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     value, factors = graph.value(0), _factors(graph, graph.known(1))
+    # Short rows are made longer first: then the others are few, and are copied as a whole.
+    for axis in reversed(range(len(factors))):
+        if elements(value.shape[axis:]) < SHORT_ROW:
+            value = _repeated(graph, value, [factor if at == axis else 1 for at, factor in enumerate(factors)])
+            factors[axis] = 1
+    graph.result(_repeated(graph, value, factors))
+
+
+def _repeated(graph: Lowering, value: View, factors: Sequence[int]) -> View:
+    """Every axis so many times, in one copy."""
     apart = graph.reshape(value, [n for size in value.shape for n in (1, size)])
     repeated = apart.broadcast([n for pair in zip(factors, value.shape, strict=True) for n in pair])
-    graph.result(graph.reshape(repeated, graph.output().shape))
+    return graph.reshape(repeated, [factor * size for factor, size in zip(factors, value.shape, strict=True)])
 
 
 def _factors(ctx: Context, multipliers: Array) -> list[int]:
