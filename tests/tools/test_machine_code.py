@@ -16,9 +16,11 @@ from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.errors import CompileError
 from gossamer.programs.program import walker_name
 from gossamer.runtime import engine
+from gossamer.schema import TensorType
 from gossamer.targets import all_targets
-from gossamer.tools._machine_code import node_ranges
+from gossamer.tools._machine_code import describe_partitions, node_ranges, partition_tables
 from tests.programs.kernels import target_here
+from tests.runtime.graphs import ModelMaker
 from tests.tools import models
 from tests.tools.conftest import Outcome
 
@@ -185,3 +187,15 @@ def test_node_ranges() -> None:
     assert node_ranges([8, 2, 3, 4, 0]) == "0, 2-4, 8"
     assert node_ranges([]) == ""
     assert node_ranges(range(0, 40, 2)) == "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, …"
+
+
+def test_what_is_made_when_it_runs() -> None:
+    make = ModelMaker()
+    x, times, y = make.tensor((2,)), make.tensor((1,), TensorType.INT32), make.tensor((2,))
+    make.op("TILE", [x, times], [y])
+    make.io([x, times], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    _, late = describe_partitions(interpreter)
+    (_, rows), _ = partition_tables(late)
+    assert rows == [(0, "0", "1 TILE", "made when it runs", "")]

@@ -147,6 +147,8 @@ def partition_tables(claims: dict[str, Any]) -> Iterator[Table]:
         made = (partition["commands"], partition["kernels"])
         if partition["failure"] is not None:
             made = (f"none: {partition['failure']}", "")
+        elif partition["commands"] is None:
+            made = ("made when it runs", "")
         rows.append((number, node_ranges(partition["nodes"]), operators, *made))
     yield PROGRAM_COLUMNS, rows
     left: dict[tuple[str, str], list[int]] = {}
