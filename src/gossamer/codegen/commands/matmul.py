@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import Contraction, Matrix, Pixels, moved, multiply
+from gossamer.codegen.commands.contract import Contraction, Matrix, Pixels, contraction, moved, multiply
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import merged
@@ -31,7 +31,7 @@ def commands(node: Kernel, build: Build) -> None:
         if products:
             products.append(products[0].elsewhere(a, c, r, weights))
         else:
-            products.append(Contraction(build, node.epilogue, shape, a, c, r, weights, build.address(bias), [0]))
+            products.append(contraction(build, node.epilogue, shape, a, c, r, weights, build.address(bias), [0]))
     multiply(products, build)
 
 
