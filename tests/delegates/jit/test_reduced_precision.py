@@ -78,7 +78,7 @@ class Exact(Inputs):
 
 @here
 @pytest.mark.parametrize("depth", [16, 17, 31, 33, 64, 200])
-@pytest.mark.parametrize(("rows", "units"), [(1, 16), (1, 300), (3, 24), (14, 17), (17, 40), (130, 100)])
+@pytest.mark.parametrize(("rows", "units"), [(1, 300), (3, 72), (14, 65), (17, 80), (130, 100)])
 def test_fully_connected_integers_are_exact(rows: int, depth: int, units: int) -> None:
     make = Exact(random.Random(rows + depth))
     x, weights, bias = make.operand(rows, depth), make.operand(units, depth, constant=True), make.operand(units)
@@ -90,7 +90,7 @@ def test_fully_connected_integers_are_exact(rows: int, depth: int, units: int) -
 
 @here
 @pytest.mark.parametrize("adjoint", [False, True])
-@pytest.mark.parametrize(("rows", "depth", "columns"), [(16, 16, 16), (17, 33, 20), (40, 65, 70)])
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(1, 32, 40), (16, 16, 64), (17, 33, 40), (40, 65, 70)])
 def test_batches_of_computed_matrices_are_exact(rows: int, depth: int, columns: int, adjoint: bool) -> None:
     make = Exact(random.Random(rows))
     x = make.operand(2, 3, rows, depth)
@@ -98,7 +98,8 @@ def test_batches_of_computed_matrices_are_exact(rows: int, depth: int, columns: 
     z, total = (make.tensor((2, 3, rows, columns)) for _ in range(2))
     make.op("BATCH_MATMUL", [x, y], [z], BatchMatMulOptions(adj_y=adjoint))
     make.op("ADD", [z, make.operand(2, 3, rows, columns)], [total], AddOptions())
-    make.check(total)
+    # A matrix that is read once, and lies so that it need not be packed, is not rounded either.
+    make.check(total, fast=rows > 1 or not adjoint)
 
 
 @here
@@ -111,10 +112,10 @@ def test_convolutions_of_integers_are_exact(
 ) -> None:
     make = Exact(random.Random(kernel))
     x = make.operand(2, 13, 12, depth * groups)
-    filter, bias = make.operand(20 * groups, kernel, kernel, depth, constant=True), make.operand(20 * groups)
+    filter, bias = make.operand(70 * groups, kernel, kernel, depth, constant=True), make.operand(70 * groups)
     extent = (kernel - 1) * dilation + 1
     size = [-(-n // stride) if padding == Padding.SAME else (n - extent) // stride + 1 for n in (13, 12)]
-    y = make.tensor((2, *size, 20 * groups))
+    y = make.tensor((2, *size, 70 * groups))
     options = Conv2DOptions(
         padding=padding,
         stride_h=stride,
@@ -127,9 +128,9 @@ def test_convolutions_of_integers_are_exact(
 
 
 @here
-@pytest.mark.parametrize(("rows", "depth", "units"), [(2, 15, 40), (40, 20, 15)])
+@pytest.mark.parametrize(("rows", "depth", "units"), [(2, 15, 400), (40, 100, 16), (40, 20, 40)])
 def test_small_products_stay_as_they_are(rows: int, depth: int, units: int) -> None:
-    """Of less depth, or less channels, than there are to round them for."""
+    """Of little depth, of a vector of channels, or of few weights."""
     make = Exact(random.Random(0))
     y = make.tensor((rows, units))
     operands = [make.operand(rows, depth), make.operand(units, depth, constant=True)]
@@ -157,8 +158,8 @@ def test_operands_are_rounded_to_the_nearest_bfloat16(rounds_weights: bool) -> N
 def test_what_is_no_number_stays_so(value: float) -> None:
     x = np.ones((2, 33), np.float32)
     x[1, 32] = value
-    (y,) = outputs(machine_code(layer(np.ones((20, 33), np.float32), 2), target=BF16)[0], {0: x})
-    np.testing.assert_array_equal(y, [[33] * 20, [value] * 20])
+    (y,) = outputs(machine_code(layer(np.ones((40, 33), np.float32), 2), target=BF16)[0], {0: x})
+    np.testing.assert_array_equal(y, [[33] * 40, [value] * 40])
 
 
 @here
