@@ -24,6 +24,7 @@ from gossamer.schema import (
     Padding,
 )
 from gossamer.targets import Target, all_targets, host_target, reduced
+from tests.delegates.jit import test_guarded
 from tests.delegates.jit.running import check, machine_code, outputs
 from tests.delegates.jit.test_matmul import Inputs
 from tests.runtime.graphs import ModelMaker
@@ -125,6 +126,19 @@ def test_convolutions_of_integers_are_exact(
     )
     make.op("CONV_2D", [x, filter, bias], [y], options)
     make.check(y)
+
+
+@here
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(3, 33, 40), (17, 65, 17), (14, 32, 64)])
+def test_it_stays_between_guards(rows: int, depth: int, columns: int, adjoint: bool) -> None:
+    make = Exact(random.Random(0))
+    x, y = make.operand(rows, depth), make.operand(*((columns, depth) if adjoint else (depth, columns)))
+    z = make.tensor((rows, columns))
+    make.op("BATCH_MATMUL", [x, y], [z], BatchMatMulOptions(adj_y=adjoint))
+    make.io(tuple(make.fed), (z,))
+    assert BF16 is not None
+    test_guarded.check(make.model(), [BF16])
 
 
 @here
