@@ -6,7 +6,7 @@ by which the weights are multiplied first; settings a `Geometry`. Weights that t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -252,28 +252,16 @@ class Tiled:
         self.row_tiles, self.rest = -(-self.columns // mr), self.columns % mr
         self.tiles = self.images * self.rows * self.row_tiles
 
-    def groups(
-        self,
-        input: KernelSpec,
-        words: Mapping[str, Word],
-        row_bytes: int,
-        group_bytes: int,
-        panel: Callable[[int, bool], Address],
-    ) -> dict[str, Word]:
-        """What `ContractGroups` is told of groups of tiles, whose rows ``input`` brings into ``row_bytes`` each, where
-        ``words`` say what it reads, and so many of them in ``group_bytes``; ``panel``: what makes panels of so many
-        vectors, and whether it is that of the last."""
+    def groups(self, input: KernelSpec, words: Mapping[str, Word], row_bytes: int, most: int) -> dict[str, Word]:
+        """What `ContractGroups` is told of groups of tiles, of up to ``most`` bytes: ``input`` brings each row into
+        ``row_bytes``; ``words`` say what it reads."""
         build = self.build
         shapes = [
             build.block(input.arguments, rows=rows, a_stride=self.a_steps[2], v_stride=row_bytes, **words)
             for rows in (self.mr, self.rest or self.mr)
         ]
-        groups = -(-self.tiles // max(1, group_bytes // (self.mr * row_bytes)))
+        groups = -(-self.tiles // max(1, most // (self.mr * row_bytes)))
         return {
-            "panels": self.panels.whole,
-            "panel": panel(self.nv, False) if self.panels.whole else 0,
-            "ragged_panel": panel(self.panels.rest_nv, True) if self.panels.rest_nv else 0,
-            "input": build.kernel(input),
             "input_shape": shapes[0],
             "last_input_shape": shapes[1],
             "tile_bytes": self.mr * row_bytes,
@@ -637,17 +625,21 @@ class Bf16Contraction(Contraction):
     def multiply(self, place: Address | None, barrier: bool, thread: int = 0) -> None:
         """The command of the product."""
         build, channels = self.build, 4 * self.nv * self.build.target.lanes()
-        taps = build.table(self.offsets)
+        rows, taps = Bf16Rows(self._isa), build.table(self.offsets)
         words: dict[str, Word] = {"depth": self.depth, "taps": len(self.offsets), "tap_offsets": taps}
         build.command(
             ContractGroups(build.target.name),
             barrier=barrier,
             **self.geometry(overlapping=False),
-            **self.groups(Bf16Rows(self._isa), words, self.row, BF16_BYTES, self._panel),
+            **self.groups(rows, words, self.row, BF16_BYTES),
+            input=build.kernel(rows),
             b=self._packed() if place is None else place,
             b_image=self.b_image,
             bias=self.bias,
+            panels=self.panels.whole,
             panel_bytes=self._panel_bytes(self.nv),
+            panel=self._panel(self.nv, False) if self.panels.whole else 0,
+            ragged_panel=self._panel(self.panels.rest_nv, True) if self.panels.rest_nv else 0,
             **dict.fromkeys(("panel_bias", "panel_c", "panel_residual"), channels),
             # A line in every turn, in as many tiles as it takes, or the next power of 2.
             next_tiles=1 << (UNROLL * self.nv - 1).bit_length(),

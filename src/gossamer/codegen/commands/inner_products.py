@@ -83,6 +83,7 @@ class InnerProducts(ByteContraction):
         places = places_of(block, self.offsets, self.depth)
         table = build.table(places)
         words: dict[str, Word] = {"depth": self.weights.depth, "blocks": len(places) // 2, "places": table}
+        groups = self.groups(rows, words, row, GROUP_BYTES)
         build.command(
             ContractGroups(build.target.name),
             barrier=barrier,
@@ -90,8 +91,12 @@ class InnerProducts(ByteContraction):
             **self._outward(),
             b=self._packed() if place is None else place,
             b_image=self.b_image,
-            **self.groups(rows, words, row, GROUP_BYTES, self._panel),
+            panels=self.panels.whole,
             panel_bytes=self._panel_bytes(self.nv),
+            panel=self._panel(self.nv, False) if self.panels.whole else 0,
+            ragged_panel=self._panel(self.panels.rest_nv, True) if self.panels.rest_nv else 0,
+            input=build.kernel(rows),
+            **groups,
             next_tiles=UNROLL * self.nv,
             next_stride=LINE * (self.steps // UNROLL),
         )
