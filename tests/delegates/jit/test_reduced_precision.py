@@ -14,25 +14,30 @@ import pytest
 from gossamer import Interpreter
 from gossamer.delegates.jit import default_delegate
 from gossamer.delegates.jit.delegate import JitDelegate, JitKernel
-from gossamer.programs import host
+from gossamer.programs import host, plans
 from gossamer.schema import (
     ActivationFunctionType,
     AddOptions,
     BatchMatMulOptions,
     Conv2DOptions,
+    Conv3DOptions,
     FullyConnectedOptions,
     Padding,
+    QuantizationParameters,
+    TensorType,
 )
 from gossamer.targets import Target, all_targets, host_target, reduced
 from tests.delegates.jit import test_guarded
 from tests.delegates.jit.running import check, machine_code, outputs
-from tests.delegates.jit.test_matmul import Inputs
+from tests.delegates.jit.test_matmul import Inputs, integers
 from tests.runtime.graphs import ModelMaker
 
 FEATURE = "avx512bf16"
 
 HOST = host_target(host.cpu_features())
 BF16 = reduced(HOST, host.cpu_features()) if HOST is not None else None
+
+WIDE = [target for target in all_targets().values() if target.vector_bits == 512]
 
 here = pytest.mark.skipif(BF16 is None, reason="the CPU has no AVX-512-BF16")
 
@@ -45,8 +50,19 @@ def layer(weights: np.ndarray, rows: int) -> bytes:
     """x W^T."""
     make = ModelMaker()
     x, y = make.tensor((rows, weights.shape[1])), make.tensor((rows, weights.shape[0]))
-    w = make.constant(weights, np.float32, make.graphs[-1].tensors[x].type)
+    w = make.constant(weights, np.float32, TensorType.FLOAT32)
     make.op("FULLY_CONNECTED", [x, w], [y], FullyConnectedOptions())
+    make.io([x], [y])
+    return make.model()
+
+
+def bytes_layer() -> bytes:
+    """A layer of int8."""
+    make, rng = ModelMaker(), np.random.default_rng(0)
+    grid = QuantizationParameters(scale=np.array([0.1], np.float32), zero_point=np.array([0]))
+    x, y = (make.tensor((9, 64), TensorType.INT8, quantization=grid) for _ in range(2))
+    weights = make.constant(rng.integers(-99, 99, (64, 64)), np.int8, TensorType.INT8, quantization=grid)
+    make.op("FULLY_CONNECTED", [x, weights], [y], FullyConnectedOptions())
     make.io([x], [y])
     return make.model()
 
@@ -125,6 +141,27 @@ def test_convolutions_of_integers_are_exact(
         dilation_w_factor=dilation,
     )
     make.op("CONV_2D", [x, filter, bias], [y], options)
+    make.check(y)
+
+
+@here
+def test_weights_of_float16_are_exact() -> None:
+    make = Exact(random.Random(0))
+    x, y, weights = make.operand(9, 37), make.tensor((9, 50)), make.tensor((50, 37))
+    stored = make.constant(integers(make.choose, (50, 37)), np.float16, TensorType.FLOAT16)
+    make.op("DEQUANTIZE", [stored], [weights], version=3)
+    make.op("FULLY_CONNECTED", [x, weights], [y], FullyConnectedOptions())
+    make.check(y)
+
+
+@here
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_volumes_of_integers_are_exact(kernel: int) -> None:
+    make = Exact(random.Random(kernel))
+    x, y = make.operand(2, 4, 5, 6, 17), make.tensor((2, 4, 5, 6, 70))
+    filter = make.operand(kernel, kernel, kernel, 17, 70, constant=True)
+    options = Conv3DOptions(padding=Padding.SAME, stride_d=1, stride_h=1, stride_w=1)
+    make.op("CONV_3D", [x, filter], [y], options)
     make.check(y)
 
 
@@ -269,6 +306,27 @@ def test_without_a_compiler_it_computes_as_ever(
     assert delegate.target is HOST
     (record,) = [record for record in caplog.records if "allow_reduced" in record.getMessage()]
     assert record.getMessage().endswith("its kernels do not ship, and nothing can be compiled here")
+
+
+@pytest.mark.skipif(HOST is None, reason="no machine code for this CPU")
+@pytest.mark.parametrize("target", WIDE, ids=lambda target: target.name)
+def test_only_products_of_float32_are_others(target: Target) -> None:
+    """Kernels of a target and of those that it extends, with AMX, too; those of bfloat16 are all that is for it."""
+    found = reduced(target, {FEATURE})
+    assert found is not None
+    _interpreter, of_bytes = machine_code(bytes_layer())
+    plain, same = of_bytes.built_for(target), of_bytes.built_for(found)
+    assert plain is not None
+    assert same is not None
+    assert plain.specs == same.specs
+    assert plans.plain(plain.plan) == plans.plain(same.plan)
+    _interpreter, of_floats = machine_code(layer(random_array(64, 64), 20))
+    built = of_floats.built_for(found)
+    assert built is not None
+    assert {name for name, spec in built.specs.items() if spec.isa == found.name} == {
+        name for name in built.specs if "bf16_" in name
+    }
+    assert any(name.startswith("bf16_gemm") for name in built.specs)
 
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=list(all_targets()))
