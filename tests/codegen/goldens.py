@@ -21,6 +21,7 @@ from pathlib import Path
 from gossamer.codegen.dots import crosses
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
 from gossamer.codegen.kernels.arg_reduce import ArgReduce
+from gossamer.codegen.kernels.bf16_rows import Bf16Rows
 from gossamer.codegen.kernels.contract import ContractGroups, ContractPanels, ContractSingle, ContractTiles, Gemm
 from gossamer.codegen.kernels.contract16 import Depthwise16, Dot16, PairGemm, Product16
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow, HybridDepthwiseRow
@@ -74,10 +75,14 @@ from gossamer.codegen.kernels.winograd import Size, Winograd, WinogradInput, Win
 from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import replace
-from gossamer.targets import Target, all_targets
+from gossamer.targets import Target, all_targets, reduced
 from tests.conftest import ROOT
 
 FILE = Path(__file__).with_name("goldens.txt")
+
+BF16 = reduced(all_targets()["avx512vnni"], {"avx512bf16"})
+assert BF16 is not None
+TARGETS = [*all_targets().values(), BF16]
 
 SIZES: tuple[Size, ...] = (2, 4)
 WORDS_ADDED: Expression = ("scaleout", ("add", ("scalein", ("toi32", 0), 2), ("scalein", ("toi32", 1), 3)), 4)
@@ -225,8 +230,19 @@ def chosen(target: Target) -> Iterator[KernelSpec]:
     """The representatives of a target that have checksums: not those that are much the same for what it extends."""
     if target.base is None:
         yield from representatives(target)
+    elif target.bf16:
+        yield from _of_bf16(target.name)
     elif target.tiles:
         yield from _of_tiles(target.name)
+
+
+def _of_bf16(isa: str) -> Iterator[KernelSpec]:
+    """Kernels of reduced precision."""
+    yield Bf16Rows(isa)
+    yield Gemm(isa, 4, 2, prefetch=1, weights="bf16")
+    yield Gemm(isa, 2, 2, RESIDUAL, ragged=True, half=True, weights="bf16")
+    yield from (Pack(isa, by_depth, "f32", "bf16") for by_depth in (False, True))
+    yield Pack(isa, weights="f16", packed="bf16")
 
 
 def _of_tiles(isa: str) -> Iterator[KernelSpec]:
@@ -265,7 +281,7 @@ def example(name: str, isa: str) -> Map:
 
 def texts() -> dict[str, str]:
     """The IR text of every representative, by name, for every target."""
-    return {spec.name: spec.emit(target) for target in all_targets().values() for spec in chosen(target)}
+    return {spec.name: spec.emit(target) for target in TARGETS for spec in chosen(target)}
 
 
 def checksums(texts: dict[str, str]) -> dict[str, str]:

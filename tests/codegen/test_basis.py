@@ -31,8 +31,9 @@ GRAPHS = 20, 200
 RUN = 6
 """How many of them run, too."""
 
-NEEDS_A_COMPILER = {"Turns"}
-"""Kinds that are made for one model: a loop's own statements. Without a compiler they run as commands."""
+NEEDS_A_COMPILER = {"Bf16Rows", "Turns"}
+"""Kinds that are made for one model: a loop's own statements, which run as commands without a compiler. And those of
+reduced precision, which is then not had."""
 
 TILES, VNNI = {"TileGemm", "WithTiles"}, {"ScaleRows"}
 """What only targets with tiles of bytes, or dot products of 512 bits, have."""

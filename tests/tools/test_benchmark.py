@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from gossamer import Interpreter
 from gossamer.schema import TensorType
+from gossamer.tools import _session
 from gossamer.tools.benchmark import Limits, Timings, measure, random_input
 from tests.tools import models
 from tests.tools.conftest import Outcome
@@ -154,6 +157,22 @@ def test_without_warm_up_the_first_run_is_the_first_call(gossamer: Run, place: P
     report = gossamer("benchmark", place("m.tflite", models.addition()), *arguments).json
     assert report["warmup"] == {"count": 0}
     assert report["first_inference_us"] == report["inference"]["avg_us"]
+
+
+def test_allow_fp16_allows_reduced_precision(gossamer: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = []
+
+    class Watched(Interpreter):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            allowed.append(options["allow_reduced_precision"])
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr(_session, "Interpreter", Watched)
+    path = place("m.tflite", models.addition())
+    for flags in ([], ["--allow_fp16"], ["--allow_fp16=true"], ["--allow_fp16=false"]):
+        result = gossamer("benchmark", path, "--dry_run", *flags)
+        assert ("Allow fp16: [1]" in result.out) == allowed[-1]
+    assert allowed == [False, True, True, False]
 
 
 @pytest.mark.parametrize(

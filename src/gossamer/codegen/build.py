@@ -58,6 +58,11 @@ BASIC: Passes = (pads.run, copies.run)
 """Those that there must be."""
 
 
+def passes_of(target: Target) -> Passes:
+    """Those for a target: with products of bfloat16, which take half the time, none by Strassen's algorithm."""
+    return without(PASSES, strassen.KIND) if target.bf16 else PASSES
+
+
 def without(passes: Passes, kind: str) -> Passes:
     """The passes less the one that makes kernels of a kind of others, if one does; then less all that may be spared."""
     makers = {maker.KIND: maker.run for maker in (rows, winograd, strassen)}

@@ -70,7 +70,7 @@ I32, I64, F32, PTR = (vector(element, 1) for element in ("i32", "i64", "float", 
 _FEW = 8
 """Elements that are left of the last vector, where there are no masks: so many at a time, then one."""
 
-BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
+BYTES = {"i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
 
 
 class Value:

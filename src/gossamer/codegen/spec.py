@@ -114,9 +114,9 @@ class KernelSpec(ABC):
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock()
 
-    targets: ClassVar[Literal["plain", "bytes", "tiles"]] = "plain"
+    targets: ClassVar[Literal["plain", "bytes", "tiles", "bf16"]] = "plain"
     """What kernels of the kind are made for: targets that extend no other, those with their own products of bytes, or
-    registers of tiles."""
+    registers of tiles; or products of bfloat16, for which nothing ships."""
 
     choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
     """By field, what is chosen among, where its type does not say it."""

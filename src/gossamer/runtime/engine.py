@@ -156,7 +156,7 @@ class Engine:
         if not self._wants_default_delegate or (self._has_failed and made[0].is_invokable):
             return
         self._wants_default_delegate = self._has_failed = False
-        delegate = self._default or _default_delegate(self.settings.num_threads)
+        delegate = self._default or _default_delegate(self.settings)
         self._default = delegate
         if delegate is None:
             return
@@ -207,7 +207,7 @@ class Engine:
 
     def _recall(self) -> KnownGraph | None:
         """What is known of the file, unless it has been changed."""
-        self._default = _default_delegate(self.settings.num_threads)
+        self._default = _default_delegate(self.settings)
         if self._default is None:
             return None
         record = self._default.recall(self.source.identity)
@@ -239,9 +239,10 @@ class Engine:
             self._release = weakref.finalize(self, _release, subgraphs)
 
 
-def _default_delegate(num_threads: int) -> Delegate | None:
+def _default_delegate(settings: Settings) -> Delegate | None:
     """Found by name, and only when a first model is allocated: the runtime knows no delegate."""
-    made: Delegate | None = import_module("gossamer.delegates.jit").default_delegate(num_threads)
+    make = import_module("gossamer.delegates.jit").default_delegate
+    made: Delegate | None = make(settings.num_threads, settings.allow_reduced_precision)
     return made
 
 

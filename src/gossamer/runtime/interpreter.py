@@ -54,6 +54,9 @@ class Interpreter(PrivateNames):
     ``experimental_compress_quantization_zero_points``: details report one zero point where all are equal.
     ``custom_ops``, which only Gossamer has: custom operators, as `gossamer.custom_op` makes them; they go before those
     of the resolver.
+    ``allow_reduced_precision``, which TFLite has as ``allow_fp16``: products of float32 matrices, and convolutions, may
+    be computed of operands rounded to bfloat16, with sums in float32. The default delegate does so where this CPU has
+    instructions for it (AVX-512-BF16) and kernels can be compiled; elsewhere it changes nothing.
 
     ``allow_buffer_handle_output``: `invoke` may leave outputs in the buffers of delegates; `get_tensor` copies them.
 
@@ -77,6 +80,7 @@ class Interpreter(PrivateNames):
         experimental_force_delegate_node_profiling: bool = False,
         *,
         custom_ops: Iterable[OpDef] = (),
+        allow_reduced_precision: bool = False,
     ) -> None:
         resolver = resolver_of(experimental_op_resolver_type, custom_ops)
         if experimental_preserve_all_tensors and experimental_op_resolver_type in (
@@ -119,6 +123,7 @@ class Interpreter(PrivateNames):
             and not delegates
             and subgraphs == PLAIN,
             compress_zero_points=experimental_compress_quantization_zero_points,
+            allow_reduced_precision=allow_reduced_precision,
         )
         self.allow_buffer_handle_output = False
         source: Any = map_model(os.fsdecode(model_path or "")) if content is None else content

@@ -39,6 +39,7 @@ class Settings:
     has_default_delegate: bool
     is_plain: bool
     compress_zero_points: bool
+    allow_reduced_precision: bool = False
 
 
 def resolver_of(choice: OpResolverType | OpResolver, custom_ops: Iterable[OpDef] = ()) -> OpResolver:

@@ -8,9 +8,12 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from gossamer.config import target_name
+from gossamer.records import replace
 from gossamer.targets.target import Target
 
-__all__ = ["Target", "all_targets", "host_target"]
+__all__ = ["Target", "all_targets", "host_target", "reduced"]
+
+_BF16 = "avx512bf16"
 
 
 @cache
@@ -36,3 +39,21 @@ def host_target(features: Collection[str]) -> Target | None:
         here = ", ".join(runnable) or "no target"
         raise ValueError(f"GOSSAMER_TARGET is {chosen!r}, but this CPU runs {here}")
     return runnable[chosen]
+
+
+def reduced(target: Target, features: Collection[str]) -> Target | None:
+    """The same target with products of bfloat16 in the place of those of float32, where a host with these features has
+    them; else ``None``.
+
+    It is none of `all_targets`: nobody gets it unasked, and nothing ships for it.
+    """
+    if target.vector_bits < 512 or _BF16 not in features:
+        return None
+    return replace(
+        target,
+        name=f"{target.name}bf16",
+        features=(*target.features, f"+{_BF16}"),
+        requires=target.requires | {_BF16},
+        base=target,
+        bf16=True,
+    )

@@ -33,6 +33,9 @@ class Target:
     base: Target | None = None
     tiles: bool = False
     """Whether there are registers of tiles of bytes (AMX). Only kernels that compute with those are made for it."""
+    bf16: bool = False
+    """Whether there are sums of two products of bfloat16 in float32 (`gossamer.targets.reduced`). Only kernels that
+    compute with those are made for it."""
 
     def __hash__(self) -> int:
         return hash(self.name)  # no other has it; a target is a key of many tables
@@ -41,6 +44,11 @@ class Target:
     def plain(self) -> Target:
         """The target that it extends, directly or not; itself if it extends none."""
         return self if self.base is None else self.base.plain
+
+    @property
+    def exact(self) -> Target:
+        """What products of float32 are computed as such on: itself, unless it adds those of bfloat16 to its base."""
+        return self if self.base is None or not self.bf16 else self.base
 
     @property
     def without_tiles(self) -> Target:

@@ -142,14 +142,24 @@ class Session:
     """
 
     def __init__(
-        self, path: str, signature: str | None = None, threads: int | None = None, reference: bool = False
+        self,
+        path: str,
+        signature: str | None = None,
+        threads: int | None = None,
+        reference: bool = False,
+        allow_reduced_precision: bool = False,
     ) -> None:
         resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if reference else OpResolverType.AUTO
         self.path = existing_file(path, "model")
         self.signature = signature
         self.took = Seconds(0.0, 0.0)
         started = time.perf_counter()
-        self.interpreter = Interpreter(path, num_threads=threads, experimental_op_resolver_type=resolver)
+        self.interpreter = Interpreter(
+            path,
+            num_threads=threads,
+            experimental_op_resolver_type=resolver,
+            allow_reduced_precision=allow_reduced_precision,
+        )
         self.load = time.perf_counter() - started
         self.model = self.interpreter.model
         self.subgraph = 0

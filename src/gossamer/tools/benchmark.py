@@ -47,7 +47,6 @@ machine reaches with kernels made for that.
 
 _NOT_HERE = {
     "allow_dynamic_profiling_buffer_increase": "there is no such buffer.",
-    "allow_fp16": "float32 is computed as float32.",
     "benchmark_name": "give your own names to what --json prints.",
     "disable_delegate_clustering": "it is an argument of Interpreter.",
     "enable_builtin_cast_constant_cache": "there is no such cache.",
@@ -149,6 +148,11 @@ class _Benchmark(Tool):
 @click.option(
     "--enable_op_profiling", "--profile", "profiling", is_flag=True, help="Show the time of each kernel, too."
 )
+@click.option(
+    "--allow_fp16",
+    is_flag=True,
+    help="Allow products of float32 to be computed of operands rounded to bfloat16, where the CPU has instructions.",
+)
 @click.option("--reference", is_flag=True, help="Use the reference kernels only.")
 @json_option
 def command(
@@ -169,6 +173,7 @@ def command(
     signature_to_run_for: str | None,
     dry_run: bool,
     profiling: bool,
+    allow_fp16: bool,
     reference: bool,
     as_json: bool,
 ) -> None:
@@ -183,7 +188,8 @@ def command(
     size = os.path.getsize(existing_file(path, "model"))
     at_start = peak_bytes()
     loaded_at = time.perf_counter()
-    session = Session(path, signature_to_run_for, num_threads if num_threads > 0 else None, reference)
+    threads = num_threads if num_threads > 0 else None
+    session = Session(path, signature_to_run_for, threads, reference, allow_fp16)
     load = time.perf_counter() - loaded_at
     inputs = _input_arrays(
         session.inputs, input_layer, input_layer_shape, input_layer_value_range, input_layer_value_files
@@ -202,6 +208,8 @@ def command(
     show(f"Graph: [{path}]")
     if num_threads > 0:
         show(f"Num threads: [{num_threads}]")
+    if allow_fp16:
+        show("Allow fp16: [1]")
     show(f"The input model file size (MB): {size / 1e6:g}")
     show(f"Initialized session in {1e3 * (load + allocate):g}ms.")
     if not dry_run:

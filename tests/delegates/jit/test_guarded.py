@@ -3,12 +3,14 @@ where they begin. Whoever goes beyond does not survive the test."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gossamer.schema import Conv2DOptions, DepthwiseConv2DOptions, FullyConnectedOptions, TensorType
+from gossamer.targets import Target
 from tests.codegen.kernels.harness import guarded
 from tests.conftest import seeds, thinned
 from tests.delegates.jit import test_quantized_depthwise, test_quantized_reductions
@@ -22,10 +24,10 @@ pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CP
 INT8, UINT8, FLOAT = TensorType.INT8, TensorType.UINT8, TensorType.FLOAT32
 
 
-def check(model: bytes) -> None:
+def check(model: bytes, targets: Sequence[Target] = TARGETS) -> None:
     """The program computes between guards what it computes elsewhere."""
     rng = np.random.default_rng(0)
-    for target in TARGETS:
+    for target in targets:
         for threads in (1, 3):
             interpreter, kernel = machine_code(model, threads, target)
             values: dict[int, Array] = {}

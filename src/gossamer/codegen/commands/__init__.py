@@ -88,11 +88,13 @@ class Build:
         self._at_hand = at_hand
         self._chosen: dict[KernelSpec, KernelSpec | None] = {}
         self.target = target.plain
-        self.dots = target.without_tiles
+        self.dots = target.exact.without_tiles
         """What kernels are made for that have dot products or permutations of bytes; ``target`` is it for all others.
         """
-        self.extended = target
+        self.extended = target.exact
         """With all that it has: what kernels are made for that have tiles of bytes, if it has them."""
+        self.bf16 = target if target.bf16 and at_hand is None else None
+        """What kernels are made for that multiply bfloat16 in the place of float32, if that is allowed; none ship."""
         self.layout = layout
         self.specs: dict[str, KernelSpec] = {}
         self.steps: list[Step] = []

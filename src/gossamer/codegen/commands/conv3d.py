@@ -7,7 +7,7 @@ dimensions.
 from __future__ import annotations
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import Contraction, Pixels, matrix, moved, multiply, tap_offsets
+from gossamer.codegen.commands.contract import Pixels, contraction, matrix, moved, multiply, tap_offsets
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 
@@ -29,7 +29,7 @@ def commands(node: Kernel, build: Build) -> None:
         if residual is not None:
             added = Pixels(moved(build.address(residual), sample * r[0]), r[1:4])
         products.append(
-            Contraction(
+            contraction(
                 build,
                 node.epilogue,
                 tuple(output),

@@ -7,7 +7,6 @@ from typing import get_args
 from gossamer.codegen.commands.byte_products import ByteContraction
 from gossamer.codegen.dots import crosses
 from gossamer.codegen.kernels.contract import GROUP_PANEL, LINE, ContractGroups
-from gossamer.codegen.kernels.groups import largest_group
 from gossamer.codegen.kernels.inner_products import (
     UNROLL,
     Block,
@@ -21,7 +20,7 @@ from gossamer.codegen.kernels.outputs import Dequantized
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedPack
 from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import Tile, inner_products_tiles
-from gossamer.programs.program import SCRATCH, Address
+from gossamer.programs.program import Address, Word
 from gossamer.records import replace
 
 LEAST_PIXELS = 4
@@ -84,19 +83,9 @@ class InnerProducts(ByteContraction):
         block = next(block for block in whole or blocks if block <= self.depth)
         rows = InnerProductRows(build.dots.name, self.type, block, bool(whole))
         places = places_of(block, self.offsets, self.depth)
-        shapes = [
-            build.block(
-                rows.arguments,
-                rows=count,
-                a_stride=self.a_steps[2],
-                v_stride=row,
-                depth=self.weights.depth,
-                blocks=len(places) // 2,
-                places=build.table(places),
-            )
-            for count in (self.mr, self.rest or self.mr)
-        ]
-        groups = -(-self.tiles // max(1, GROUP_BYTES // (self.mr * row)))
+        table = build.table(places)
+        words: dict[str, Word] = {"depth": self.weights.depth, "blocks": len(places) // 2, "places": table}
+        groups = self.groups(rows, words, row, GROUP_BYTES)
         build.command(
             ContractGroups(build.target.name),
             barrier=barrier,
@@ -109,13 +98,7 @@ class InnerProducts(ByteContraction):
             panel=self._panel(self.nv, False) if self.panels.whole else 0,
             ragged_panel=self._panel(self.panels.rest_nv, True) if self.panels.rest_nv else 0,
             input=build.kernel(rows),
-            input_shape=shapes[0],
-            last_input_shape=shapes[1],
-            tile_bytes=self.mr * row,
-            scratch=Address(SCRATCH),
-            scratch_thread=build.scratch(self.mr * row * largest_group(self.tiles, 1, groups)),
-            groups=groups,
-            most_groups=self.tiles,
+            **groups,
             next_tiles=UNROLL * self.nv,
             next_stride=LINE * (self.steps // UNROLL),
         )

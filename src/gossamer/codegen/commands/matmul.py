@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import Contraction, Matrix, Pixels, T, moved, multiply
+from gossamer.codegen.commands.contract import Contraction, Matrix, Pixels, T, contraction, moved, multiply
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import merged
@@ -31,7 +31,7 @@ def commands(node: Kernel, build: Build) -> None:
     residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
 
     def make(shape: tuple[int, ...], a: Pixels, c: Pixels, r: Pixels | None, weights: Matrix) -> Contraction:
-        return Contraction(build, node.epilogue, shape, a, c, r, weights, build.address(bias), [0])
+        return contraction(build, node.epilogue, shape, a, c, r, weights, build.address(bias), [0])
 
     multiply(products(batches(node, build, residual), make), build)
 

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import product
 from typing import ClassVar, Literal, NamedTuple
 
 from gossamer.codegen.basis import ENDINGS
+from gossamer.codegen.bf16 import add_products
 from gossamer.codegen.dots import crosses
 from gossamer.codegen.expression import IDENTITY, Expression, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
@@ -84,7 +86,8 @@ class Gemm(KernelSpec):
 
     ``conv``: there is a table of taps. ``accumulate``: begin with what is in c instead of the bias. ``prefetch``:
     lines fetched from ``next`` in every turn of `UNROLL` steps. ``epilogue``: operand 0 is the sum, operand 1 the
-    residual, which may be c itself. ``weights``: the type of b, which is computed with as f32.
+    residual, which may be c itself. ``weights``: the type of b, which is computed with as f32; or bf16, which both are:
+    then a step of depth is a pair of them, in a and in b, in the place of a float.
     """
 
     mr: int
@@ -95,13 +98,13 @@ class Gemm(KernelSpec):
     accumulate: bool = False
     prefetch: int = 0
     half: bool = False
-    weights: Literal["f32", "f16"] = "f32"
+    weights: Literal["f32", "f16", "bf16"] = "f32"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock("depth taps *tap_offsets a_stride c_stride residual_stride tail")
 
     @property
     def parts(self) -> tuple[str, ...]:
-        type = "f32" if self.weights == "f32" else f"f32_{self.weights}w"
+        type = "f32_f16w" if self.weights == "f16" else self.weights
         return (type, "conv" if self.conv else "gemm", name_of(self.epilogue), f"{self.mr}x{self.nv}")
 
     @property
@@ -183,6 +186,7 @@ class Gemm(KernelSpec):
         stride = shape.a_stride
         strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
         starts = {0: a, 7: f.offset(a, stride * 7)}
+        add = partial(add_products, f) if self.weights == "bf16" else f.fma
 
         def step(index: Value, at: int, sums: list[Value]) -> list[Value]:
             pointers = {start: f.at(pointer, index) for start, pointer in starts.items()}
@@ -196,7 +200,7 @@ class Gemm(KernelSpec):
                 row = f.offset(pointers[start], strides[multiple] * scale)
                 value = f.load(F32, f.at(row, at))
                 for v, part in enumerate(parts):
-                    sums[i * nv + v] = f.fma(f.splat(value, part.type.lanes), weights[v], sums[i * nv + v])
+                    sums[i * nv + v] = add(f.splat(value, part.type.lanes), weights[v], sums[i * nv + v])
             return sums
 
         most = shape.depth & -UNROLL
@@ -216,17 +220,18 @@ class Gemm(KernelSpec):
 
     def _vector_bytes(self, f: Function) -> int:
         """Of b."""
-        return {"f32": 4, "f16": 2}[self.weights] * f.lanes
+        return (2 if self.weights == "f16" else 4) * f.lanes
 
     def _weights(self, f: Function, type: Type, pointer: Value) -> Value:
-        if self.weights == "f32":
+        if self.weights != "f16":
             return f.load(type, pointer)
         return f.emit(type, f"fpext {f.load(type.with_element('half'), pointer)} to {type}")
 
     def _check(self, target: Target) -> None:
         if not 1 <= self.mr <= MAX_ROWS:
             raise CompileError(f"{self.name}: mr must be 1 to {MAX_ROWS}, got {self.mr}.")
-        needed = self.mr * self.nv + self.nv  # the value of a row can take the place of a weight
+        # The value of a row can take the place of a weight; a pair needs one of its own.
+        needed = self.mr * self.nv + self.nv + (self.weights == "bf16")
         if self.nv < 1 or needed > target.registers:
             raise CompileError(f"{self.name}: the tile needs {needed} registers, {target.name} has {target.registers}.")
         if operand_count(self.epilogue) > 2:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal
 
+from gossamer.codegen.bf16 import rounded
 from gossamer.codegen.ir import BYTES, Function, Module, Part, Value, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -31,12 +32,13 @@ class Pack(KernelSpec):
 
     ``weights`` and ``packed`` are the types of both. ``destination`` has ``depth`` elements for every channel, rounded
     up to whole vectors. In the last vector, the channels that do not exist repeat the last that does, or are 0
-    (``by_depth``).
+    (``by_depth``). Of bf16, rounded to the nearest, two steps of depth are pairs, in the place of one of f32; behind an
+    odd depth is a 0.
     """
 
     by_depth: bool = False
     weights: Literal["f32", "f16"] = "f32"
-    packed: Literal["f32", "f16"] = "f32"
+    packed: Literal["f32", "f16", "bf16"] = "f32"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         "*source *destination channels depth source_row nv panels rest_nv images source_image destination_image"
@@ -59,13 +61,28 @@ class Pack(KernelSpec):
         f = module.driver()
         a = f.arguments(self.arguments)
         lanes = f.lanes
-        element, stored = ("float" if type == "f32" else "half" for type in (self.weights, self.packed))
+        element, stored = ("half" if type == "f16" else "float" for type in (self.weights, self.packed))
         size = BYTES[stored] * lanes
+        # Steps of depth that are one in a panel.
+        together = 2 if self.packed == "bf16" else 1
+        steps = (a.depth + 1) // 2 if together == 2 else a.depth
 
-        def store(column: Value, to: Value) -> None:
+        def store(columns: list[Value], to: Value) -> None:
             if element != stored:
-                column = f.emit(f.f32, f"fpext {column} to {f.f32}")
-            f.store(column, to)
+                columns = [f.emit(f.f32, f"fpext {column} to {f.f32}") for column in columns]
+            if together == 2:
+                both = rounded(f, *columns)
+                columns = [f.shuffle(both, both, [lane + half for lane in range(lanes) for half in (0, lanes)])]
+            f.store(columns[0], to)
+
+        def some(first: Value, column: Callable[[Value], Value]) -> list[Value]:
+            """The columns of a step of a panel; 0 behind the last."""
+            columns = [column(first)]
+            if together == 2:
+                second = column(f.least(first + 1, a.depth - 1))
+                there = f.compare("slt", first + 1, a.depth)
+                columns.append(f.select(there, second, f.constant(second.type, 0)))
+            return columns
 
         vectors = (a.channels + (lanes - 1)) // lanes
         with f.share(a.images * vectors) as task:
@@ -77,13 +94,16 @@ class Pack(KernelSpec):
             step = width * size
             source = f.offset(a.source, image * a.source_image)
             destination = f.offset(a.destination, image * a.destination_image)
-            destination = f.offset(destination, panel * a.nv * a.depth * size + inside * size)
+            destination = f.offset(destination, panel * a.nv * steps * size + inside * size)
             first = number * lanes
             if self.by_depth:
                 part = Part(f, vector(element, lanes), f.least(a.channels - first, lanes))
-                with f.loop(0, a.depth) as depth:
-                    row = f.at(f.offset(source, depth.index * a.source_row), first, element)
-                    store(part.load(row), f.offset(destination, depth.index * step))
+                with f.loop(0, a.depth, together) as depth:
+
+                    def column(at: Value) -> Value:
+                        return part.load(f.at(f.offset(source, at * a.source_row), first, element))
+
+                    store(some(depth.index, column), f.offset(destination, depth.index // together * step))
             else:
                 rows = [f.offset(source, f.least(first + lane, a.channels - 1) * a.source_row) for lane in range(lanes)]
                 whole = a.depth & -lanes
@@ -91,16 +111,21 @@ class Pack(KernelSpec):
                     columns = [f.load(vector(element, lanes), f.at(row, blocks.index, element)) for row in rows]
                     for row in rows:
                         f.prefetch(f.offset(f.at(row, blocks.index, element), AHEAD))
-                    to = f.offset(destination, blocks.index * step)
-                    for column in transpose(f, columns):
-                        store(column, to)
+                    to = f.offset(destination, blocks.index // together * step)
+                    columns = transpose(f, columns)
+                    for at in range(0, lanes, together):
+                        store(columns[at : at + together], to)
                         to = f.offset(to, step)
-                with f.loop(whole, a.depth) as depth:
-                    column = Value(f, vector(element, lanes), "poison")
-                    for lane, row in enumerate(rows):
-                        value = f.load(vector(element, 1), f.at(row, depth.index, element))
-                        column = f.emit(column.type, f"insertelement {column}, {value}, i32 {lane}")
-                    store(column, f.offset(destination, depth.index * step))
+                with f.loop(whole, a.depth, together) as depth:
+
+                    def gathered(at: Value) -> Value:
+                        column = Value(f, vector(element, lanes), "poison")
+                        for lane, row in enumerate(rows):
+                            value = f.load(vector(element, 1), f.at(row, at, element))
+                            column = f.emit(column.type, f"insertelement {column}, {value}, i32 {lane}")
+                        return column
+
+                    store(some(depth.index, gathered), f.offset(destination, depth.index // together * step))
         return module.text()
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.codegen.build import BASIC, PASSES, Built, Passes, build, without
+from gossamer.codegen.build import BASIC, Built, Passes, build, passes_of, without
 from gossamer.codegen.commands import AtHand, NotAtHand
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import boundary, item_bytes
@@ -38,7 +38,7 @@ def built_of(
     graph: KernelGraph,
     source: memoryview | None,
     target: Target,
-    passes: Passes = PASSES,
+    passes: Passes | None = None,
     at_hand: AtHand | None = None,
 ) -> Made:
     """Build the graph of a partition, which is changed on the way; ``source`` as in `Partition`. Raises
@@ -53,7 +53,7 @@ def built_of(
         for index, buffer in (graph.inputs | graph.outputs).items()
         if 0 not in buffer.shape
     )
-    return build(graph, target, _range(source), passes, at_hand), boundaries
+    return build(graph, target, _range(source), passes_of(target) if passes is None else passes, at_hand), boundaries
 
 
 def compiled_of(graph: KernelGraph, source: memoryview | None, target: Target) -> Made:
@@ -100,7 +100,7 @@ def made_of(graph: KernelGraph, source: memoryview | None, target: Target, at_ha
                 raise CompileError(not_compiled((error.name,))) from None
         return made(fewer)
 
-    return made(PASSES)
+    return made(passes_of(target))
 
 
 def unavailable(graph: KernelGraph, target: Target) -> str | None:
