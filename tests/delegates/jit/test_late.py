@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer import Interpreter, PrepareError
+from gossamer import Interpreter, OpResolverType, PrepareError
 from gossamer.arrays import NDArray
 from gossamer.delegates.jit import late
 from gossamer.delegates.jit.delegate import JitKernel
@@ -16,6 +16,7 @@ from gossamer.schema import (
     ConcatenationOptions,
     GatherOptions,
     PackOptions,
+    RandomOptions,
     ReducerOptions,
     ReshapeOptions,
     ShapeOptions,
@@ -257,3 +258,21 @@ def test_a_program_before_and_a_late_one_need_no_look_between() -> None:
     steps = interpreter._subgraphs[0]._steps
     assert steps is not None
     assert all(step is not None and step.again is not None for _, step in steps)
+
+
+def test_random_numbers_go_on_from_one_shape_to_the_next() -> None:
+    make = ModelMaker()
+    shape, y = make.tensor((1,), INT), make.tensor((1,))
+    make.op("RANDOM_UNIFORM", [shape], [y], RandomOptions(seed=3, seed2=5))
+    make.io([shape], [y])
+    reference = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    ours, theirs = (
+        Interpreter(model_content=make.model(), **keywords)
+        for keywords in ({}, {"experimental_op_resolver_type": reference})
+    )
+    for interpreter in (ours, theirs):
+        interpreter.allocate_tensors()
+    for size in (4, 8, 4, 4, 8, 12, 4):
+        count = np.int32([size])
+        assert np.array_equal(run(ours, count), run(theirs, count))
+    assert [step.program is not None for step in late_kernel(ours).steps] == [True]

@@ -139,6 +139,7 @@ class LateKernel(DelegateKernel):
         self._first: Look | None = None
         self._nodes: Sequence[NodeInfo] = ()
         self._programs: list[Program] = []
+        self._states: dict[int, Array] = {}
         self._made = self._used = 0
         self.steps: list[Step] = []
         self.failure: str | None = None
@@ -152,7 +153,10 @@ class LateKernel(DelegateKernel):
             ctx.set_dynamic(tensor)
         self._nodes = ctx.nodes
         computed = any(tensor.is_constant and not tensor.is_stored for tensor in ctx.inputs)
-        if self._first is None or computed:  # which may have been worked out from shapes
+        if (
+            self._first is None or computed or self._states
+        ):  # which may have been worked out from shapes, or begins anew
+            self._states = {}
             self._forget(ctx)
 
     def _forget(self, ctx: Partition) -> None:
@@ -193,7 +197,7 @@ class LateKernel(DelegateKernel):
         """Make the next step, for what is written now, as long as it can be."""
         self._made += 1
         supposed = ctx.suppose(first)
-        lowered = Lowered(is_late=True)
+        lowered = Lowered(states=self._states)
         stop, asked = first, set[int]()
         for node in supposed.nodes:
             if not _add(node, supposed, lowered):
@@ -243,7 +247,12 @@ class LateKernel(DelegateKernel):
             elif output.index not in crossing:
                 inside[output.index] = np.empty(output.shape, numpy_dtype(output.type))
                 step.values.append((tensor, inside[output.index]))
-        step.boundaries = [(tensors[n], base, size, inside.get(n)) for n, base, size, *_ in boundaries]
+        for boundary in boundaries:
+            if boundary.state is not None:
+                program.bind(boundary.base, boundary.state.ctypes.data)
+            else:
+                number, base, size, _ = boundary
+                step.boundaries.append((tensors[number], base, size, inside.get(number)))
         step.places = [None] * len(step.boundaries)
         return step
 

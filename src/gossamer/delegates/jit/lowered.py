@@ -56,7 +56,7 @@ class Lowered:
     another one, and all inputs are known. ``cut``: by id, buffers that are computed elsewhere, and the inputs that they
     become.
     ``is_running``: the nodes are about to run, so the shapes of their inputs are known, whatever decided them.
-    ``is_late``: there will be other graphs of the same nodes.
+    ``states``: what operators keep, by number, where there are other graphs of the same nodes, which go on with it.
     """
 
     graph: KernelGraph = field(default_factory=KernelGraph)
@@ -68,7 +68,7 @@ class Lowered:
     calls: Calls = field(default_factory=Calls)
     cut: dict[int, Buffer] = field(default_factory=dict)
     is_running: bool = False
-    is_late: bool = False
+    states: dict[int, Array] | None = None
 
     def value(self, tensor: TensorInfo, array: Array | None) -> View:
         """What a tensor is: computed in the graph, a constant, or an input of it."""
@@ -102,6 +102,8 @@ class Lowered:
 
     def state(self, array: Array, number: int) -> View:
         """See `gossamer.ops.lowering.Lowering.state`; numbers are from `STATES` on."""
+        if self.states is not None:
+            array = self.states.setdefault(number, array)
         buffer = self.graph.inputs[number] = State(array, number)
         known = self.values[number] = self.read[number] = buffer.view()
         return known

@@ -163,7 +163,7 @@ class GraphLowering(Lowering):
         return self._lowered.value(tensor, None)
 
     def state(self, array: Array) -> View:
-        if self._lowered.subgraph is not None or self._lowered.is_late:
+        if self._lowered.subgraph is not None:
             self.refuse("it keeps something from one call to the next")
         return self._lowered.state(array, STATES + self._node.node_index)
 
