@@ -52,7 +52,8 @@ def _zeros(count: int) -> NDArray[np.uint32]:
     if count == 1:
         byte = np.array(_tables()[0], np.uint32)
         unit = np.uint32(1) << BITS
-        return byte[unit & 255] ^ unit >> 8
+        moved: NDArray[np.uint32] = byte[unit & 255] ^ unit >> 8
+        return moved
     half = _zeros(count // 2)
     double = _apply(half, half)
     return _apply(_zeros(1), double) if count % 2 else double

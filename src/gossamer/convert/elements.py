@@ -25,7 +25,8 @@ def element_dtype(name: str) -> np.dtype[Any]:
 
         if not hasattr(ml_dtypes, name):
             raise ModelError(f"elements are {name}, which ml_dtypes {ml_dtypes.__version__} does not have")
-        return np.dtype(getattr(ml_dtypes, name))
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype
     return np.dtype(name)
 
 
@@ -68,7 +69,7 @@ def repeat_last(values: NDArray[Any], shape: tuple[int, ...], what: str) -> NDAr
     if values.size == count:
         return values.reshape(shape)
     if not values.size:
-        values = of_strings([b""]) if values.dtype == object else np.zeros(1, values.dtype)
+        values = of_strings([b""]) if values.dtype.hasobject else np.zeros(1, values.dtype)
     if values.size > max(count, 1):
         raise ModelError(f"{what} has {values.size} values; the shape {list(shape)} has {count} elements")
     if values.size == 1 or not count:

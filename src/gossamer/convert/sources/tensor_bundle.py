@@ -85,12 +85,12 @@ class TensorBundle:
         dtype = numpy_dtype(entry.dtype, what)
         shape = known_shape([dim.size for dim in entry.shape.dim] if entry.shape is not None else (), dtype, what)
         shard = self._shard(entry.shard_id, what)
-        if not (0 <= entry.offset and 0 <= entry.size <= len(shard) - entry.offset):
+        if min(entry.offset, entry.size) < 0 or entry.offset + entry.size > len(shard):
             raise ModelError(
                 f"{what} is at bytes {entry.offset} to {entry.offset + entry.size} of a file that has {len(shard)}"
             )
         raw = shard[entry.offset : entry.offset + entry.size]
-        if dtype == object:
+        if dtype.hasobject:
             return _strings(raw, shape, entry.crc32c, what)
         array = from_bytes(raw, dtype, shape, what)
         _check(raw, entry.crc32c, what)

@@ -77,7 +77,7 @@ def tensor_array(tensor: TensorProto, what: str = "tensor") -> NDArray[Any]:
         raise ModelError(f"{what} has values, but its shape is not known")
     shape = known_shape([dim.size for dim in sizes], dtype, what)
     if len(tensor.tensor_content):
-        if dtype == object:
+        if dtype.hasobject:
             raise ModelError(f"{what} has strings as tensor_content; string_val is read")
         return from_bytes(tensor.tensor_content, dtype, shape, what)
     return repeat_last(_values(tensor, dtype, what), shape, what)
