@@ -20,7 +20,7 @@ MAX_EXPANDED = 1 << 28
 
 def element_dtype(name: str) -> np.dtype[Any]:
     """The dtype with this name, of NumPy or of ``ml_dtypes``. Raises `ModelError` if the latter is too old for it."""
-    if name.startswith(("bfloat", "float8", "float6", "float4")):
+    if name.startswith(("bfloat", "float8_", "float4_")):
         import ml_dtypes
 
         if not hasattr(ml_dtypes, name):

@@ -24,6 +24,7 @@ from gossamer.errors import ModelError
 
 INITIALIZER = "__saved_model_init_op"
 MAIN_OPS = ("saved_model_main_op", "legacy_init_op")
+ASSETS = "saved_model_assets"
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 MAX_PATHS = 1 << 26
@@ -146,7 +147,7 @@ def read_saved_model(directory: str | os.PathLike[str], tags: Iterable[str] = ("
     graph = whole_graph(meta_graph.graph_def or tf.GraphDef(), op_defs, path)
     checkpoint = _checkpoint(place)
     assets = _assets(meta_graph, place)
-    objects = tuple(_objects(meta_graph, graph, checkpoint, list(assets.values()), path))
+    objects = tuple(_objects(meta_graph, graph, checkpoint, assets, path))
     for name, concrete in (meta_graph.object_graph_def or tf.SavedObjectGraph()).concrete_functions.items():
         _check_bound(name, concrete, graph, len(objects), path)
     variables = dict(_restored(graph, checkpoint, path))
@@ -188,12 +189,16 @@ def _signature(function: tf.FunctionDef) -> tf.OpDef:
 
 def _assets(meta_graph: tf.MetaGraphDef, place: str) -> dict[str, Asset]:
     """The assets in the order of the file, by the name of the tensor with the path."""
-    assets = {}
-    for item in meta_graph.asset_file_def:
+    stored = meta_graph.asset_file_def
+    collected = meta_graph.collection_def.get(ASSETS, tf.CollectionDef()).any_list
+    if not stored and collected is not None:  # as TensorFlow 1 keeps them
+        stored = tuple([read(tf.AssetFileDef, item.value, f"{place}: {ASSETS}") for item in collected.value])
+    assets: dict[str, Asset] = {}
+    for item in stored:
         name = item.tensor_info.name if item.tensor_info is not None else ""
-        if name in assets:
-            raise ModelError(f"{place}: two assets belong to the tensor {name!r}")
-        assets[name] = Asset(inside(os.path.join(place, "assets"), item.filename, f"{place}: asset {name!r}"))
+        asset = Asset(inside(os.path.join(place, "assets"), item.filename, f"{place}: asset {name!r}"))
+        if assets.setdefault(name, asset) != asset:
+            raise ModelError(f"{place}: two assets belong to the tensor {name!r}: {assets[name].path} and {asset.path}")
     return assets
 
 
@@ -230,7 +235,7 @@ def _initializer(meta_graph: tf.MetaGraphDef, graph: Graph, path: str) -> str | 
 
 
 def _objects(
-    meta_graph: tf.MetaGraphDef, graph: Graph, checkpoint: TensorBundle | None, assets: list[Asset], path: str
+    meta_graph: tf.MetaGraphDef, graph: Graph, checkpoint: TensorBundle | None, assets: Mapping[str, Asset], path: str
 ) -> Iterator[Captured]:
     """The objects of the SavedModel as functions capture them."""
     nodes = (meta_graph.object_graph_def or tf.SavedObjectGraph()).nodes
@@ -248,9 +253,12 @@ def _objects(
             yield Variable(stored.name, paths.get(number, ""), stored.dtype, shape_of(stored.shape), key, checkpoint)
         elif node.asset is not None:
             index = node.asset.asset_file_def_index
-            if not 0 <= index < len(assets):
-                raise ModelError(f"{path}: object {number} is asset {index}; there are {len(assets)}")
-            yield assets[index]
+            if not 0 <= index < len(meta_graph.asset_file_def):
+                raise ModelError(
+                    f"{path}: object {number} is asset {index}; there are {len(meta_graph.asset_file_def)}"
+                )
+            info = meta_graph.asset_file_def[index].tensor_info
+            yield assets[info.name if info is not None else ""]
         elif node.constant is not None:
             if node.constant.operation not in graph.nodes:
                 raise ModelError(
