@@ -37,6 +37,7 @@ def test_the_last_value_is_repeated() -> None:
     assert repeat_last(np.array([], np.int8), (2,), "t").tolist() == [0, 0]
     assert repeat_last(of_strings([]), (2,), "t").tolist() == [b"", b""]
     assert repeat_last(of_strings([b"a", b"b"]), (3,), "t").tolist() == [b"a", b"b", b"b"]
+    assert repeat_last(of_strings([b"a\0"]), (2,), "t").tolist() == [b"a\0", b"a\0"]
     assert repeat_last(np.array([5]), (0, 3), "t").shape == (0, 3)
 
 

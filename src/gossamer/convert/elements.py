@@ -73,7 +73,7 @@ def repeat_last(values: NDArray[Any], shape: tuple[int, ...], what: str) -> NDAr
     if values.size > max(count, 1):
         raise ModelError(f"{what} has {values.size} values; the shape {list(shape)} has {count} elements")
     if values.size == 1 or not count:
-        return np.broadcast_to(values[0], shape)
+        return np.broadcast_to(values[:1].reshape(()), shape)
     if count * values.itemsize > MAX_EXPANDED:
         raise ModelError(
             f"{what} repeats the last of {values.size} values to {count * values.itemsize} bytes; "

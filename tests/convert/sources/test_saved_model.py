@@ -144,18 +144,19 @@ def test_restored_slices_and_numbers_that_are_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tensors", "words"),
+    ("stored", "words"),
     [
-        ({}, "variable 'layer/kernel' is not in the checkpoint"),
-        ({"": (FLOAT, KERNEL.T.copy())}, r"is DT_FLOAT \(3, 2\); the checkpoint has DT_FLOAT \(2, 3\)"),
-        ({"": (DataType.DT_INT32, KERNEL.astype("i4"))}, "is DT_FLOAT .* the checkpoint has DT_INT32"),
+        (None, "variable 'layer/kernel' is not in the checkpoint"),
+        ((FLOAT, KERNEL.T.copy()), r"is DT_FLOAT \(3, 2\); the checkpoint has DT_FLOAT \(2, 3\)"),
+        ((DataType.DT_INT32, KERNEL.astype("i4")), r"is DT_FLOAT .* the checkpoint has DT_INT32"),
     ],
 )
-def test_values_that_do_not_fit_their_variables(tmp_path: Path, tensors: dict[str, Any], words: str) -> None:
+def test_values_that_do_not_fit_their_variables(tmp_path: Path, stored: Any, words: str) -> None:
     key = "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE"
-    stored = write_saved_model_pb(tmp_path)
-    del stored[key]
-    write_bundle(tmp_path / "variables" / "variables", stored | {key: value for value in tensors.values()})
+    tensors = {**write_saved_model_pb(tmp_path), key: stored}
+    write_bundle(
+        tmp_path / "variables" / "variables", {key: value for key, value in tensors.items() if value is not None}
+    )
     with pytest.raises(ModelError, match=words):
         read_saved_model(tmp_path).objects[2].value()  # type: ignore[union-attr]
 

@@ -276,18 +276,11 @@ def sparse_array(tensor: SparseTensorProto, directory: str | os.PathLike[str] | 
         raise ModelError(f"{what} is a scalar, which cannot be sparse")
     if count * values.itemsize > MAX_EXPANDED:
         raise ModelError(f"{what} takes {count * values.itemsize} bytes; at most {MAX_EXPANDED} are allowed")
-    if (
-        indices.dtype != np.int64
-        or values.dtype.hasobject
-        or indices.shape
-        not in (
-            values.shape,
-            (values.size, len(shape)),
-        )
-    ):
+    legal = values.shape == (values.size,) and indices.shape in ((values.size,), (values.size, len(shape)))
+    if indices.dtype != np.int64 or values.dtype.hasobject or not legal:
         raise ModelError(f"{what} has indices {indices.dtype}{list(indices.shape)} for values {list(values.shape)}")
     sizes = np.array([count] if indices.ndim == 1 else shape, np.int64)
-    columns = indices.reshape(values.size, -1)
+    columns = indices if indices.ndim == 2 else indices[:, None]
     if values.size and not ((columns >= 0) & (columns < sizes)).all():
         raise ModelError(f"{what} has an index outside of its shape {list(shape)}")
     dense = np.zeros(count, values.dtype)
