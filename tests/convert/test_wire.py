@@ -171,7 +171,7 @@ def test_unknown_fields_are_kept_and_written_back() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ("08", "number at byte 1 ends behind its message"),
+        ("08", "number at byte 1 ends behind what holds it"),
         ("08 ff ff ff ff ff ff ff ff ff ff 01", "takes more than 10 bytes"),
         ("42 05 61", "field 8 at byte 0 has 5 bytes, its message 1"),
         ("42", "number at byte 1"),
@@ -189,7 +189,7 @@ def test_unknown_fields_are_kept_and_written_back() -> None:
         ("6a 03 00 00 00", "floats: 3 bytes at byte 2 are no whole number of float"),
         ("72 01 ff", "longs: the numbers at bytes 2 to 3 end within one"),
         ("72 0b ff ff ff ff ff ff ff ff ff ff 01", "longs: a number at bytes 2 to 13 takes 11 bytes"),
-        ("5a 01 ff", "packed: number at byte"),
+        ("5a 01 ff", "packed: number at byte 2 ends behind what holds it (3)"),
     ],
 )
 def test_damage_is_named(data: str, words: str) -> None:

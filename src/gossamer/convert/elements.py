@@ -11,8 +11,8 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.errors import ModelError
 
-MAX_RANK = 64
-"""Dimensions of a NumPy array."""
+MAX_RANK = 32
+"""Dimensions of an array: what every NumPy that is supported can have."""
 
 MAX_EXPANDED = 1 << 28
 """Bytes of an array that a file describes by fewer bytes than it has, where it takes memory."""

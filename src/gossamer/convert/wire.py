@@ -22,7 +22,8 @@ from __future__ import annotations
 import operator
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -315,7 +316,8 @@ def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
             return value & (1 << 64) - 1, position + 1
         shift += 7
     raise _Damage(
-        f"number at byte {at} " + ("takes more than 10 bytes" if end - at >= 10 else f"ends behind its message ({end})")
+        f"number at byte {at} "
+        + ("takes more than 10 bytes" if end - at >= 10 else f"ends behind what holds it ({end})")
     )
 
 
@@ -337,82 +339,79 @@ def _varints(raw: memoryview, at: int) -> NDArray[np.uint64]:
     return values
 
 
+def _fields(data: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """The fields of a message: where each begins, its tag, its number if it is a varint, else where its bytes lie."""
+    while at < end:
+        start = at
+        tag = data[at]
+        at += 1
+        if tag > 127:  # as a rule, tags and sizes are a byte
+            tag, at = _varint(data, start, end)
+        wire = tag & 7
+        if wire == VARINT:
+            number, at = _varint(data, at, end)
+            yield start, tag, number, at, at
+            continue
+        if wire == LEN:
+            size = data[at] if at < end else 128
+            at += 1
+            if size > 127:
+                size, at = _varint(data, at - 1, end)
+        elif wire in FIXED:
+            size = FIXED[wire]
+        else:
+            raise _Damage(f"byte {start} begins no field: tag {tag} (wire type {wire})")
+        if size > end - at:
+            raise _Damage(f"field {tag >> 3} at byte {start} has {size} bytes, its message {end - at}")
+        at += size
+        yield start, tag, 0, at - size, at
+
+
 def _read(data: memoryview, cls: type[M], spans: list[Span], depth: int) -> M:
     """The message whose fields lie in these parts of the file."""
     if not depth:
         raise _Damage(f"messages at byte {spans[0][0]} are nested deeper than {MAX_DEPTH}")
     if "TAGS" not in vars(cls):
         fields_of(cls)
-    tags = cls.TAGS
     values: dict[str, Any] = {}
     parts: dict[str, tuple[Field, list[Span]]] = {}  # of singular messages
     lists: dict[str, tuple[Field, list[Any]]] = {}
     unknown: list[Span] = []
-    for at, end in spans:
-        while at < end:
-            start = at
-            tag = data[at]
-            at += 1
-            if tag > 127:
-                tag, at = _varint(data, start, end)
-            wire = tag & 7
-            number = 0
-            if wire == VARINT:
-                number, at = _varint(data, at, end)
-                first = at
+    for start, tag, number, first, end in chain.from_iterable(_fields(data, *span) for span in spans):
+        if tag not in cls.TAGS:
+            _refuse_type(cls, tag, start)
+            if unknown and unknown[-1][1] == start:
+                unknown[-1] = unknown[-1][0], end
             else:
-                if wire == LEN:
-                    size = data[at] if at < end else 128
-                    at += 1
-                    if size > 127:
-                        size, at = _varint(data, at - 1, end)
-                elif wire in FIXED:
-                    size = FIXED[wire]
-                else:
-                    raise _Damage(f"byte {start} begins no field: tag {tag} (wire type {wire})")
-                if size > end - at:
-                    raise _Damage(f"field {tag >> 3} at byte {start} has {size} bytes, its message {end - at}")
-                first, at = at, at + size
-            known = tags.get(tag)
-            if known is None:
-                _refuse_type(cls, tag, start)
-                if unknown and unknown[-1][1] == start:
-                    unknown[-1] = unknown[-1][0], at
-                else:
-                    unknown.append((start, at))
-                continue
-            field, packed = known
-            name, kind = field.name, field.kind
-            try:
-                if kind == "scalar":
-                    values[name] = field.of.take(number if wire == VARINT else data[first:at])
-                    if field.oneof:
-                        _forget_others(cls, field, values, parts)
-                elif kind == "message":
-                    parts.setdefault(name, (field, []))[1].append((first, at))
-                    if field.oneof:
-                        _forget_others(cls, field, values, parts)
-                elif kind == "map":
-                    entry = _read(data, field.of, [(first, at)], depth - 1)
-                    values.setdefault(name, {})[entry.key] = _value(entry)
-                else:
-                    items = lists.setdefault(name, (field, []))[1]
-                    if kind == "messages":
-                        items.append(_read(data, field.of, [(first, at)], depth - 1))
-                    elif kind == "array":
-                        items.append(
-                            _numbers(field.of, data[first:at], first)
-                            if packed
-                            else _single(field.of, number, data[first:at])
-                        )
-                    elif packed:
-                        items += _tuple(field.of, data[first:at], first)
-                    else:
-                        items.append(field.of.take(number if wire == VARINT else data[first:at]))
-            except _Damage as damage:
-                raise damage.inside(f"{name}[{len(items)}]" if kind == "messages" else name) from None
-            except UnicodeDecodeError as error:
-                raise _Damage(f"{name} at byte {start} is no UTF-8: {error.reason}") from None
+                unknown.append((start, end))
+            continue
+        field, packed = cls.TAGS[tag]
+        name, kind, of = field.name, field.kind, field.of
+        raw: Any = number if tag & 7 == VARINT else data[first:end]
+        if field.oneof:
+            _forget_others(cls, field, values, parts)
+        if kind == "message":
+            parts.setdefault(name, (field, []))[1].append((first, end))
+            continue
+        items = lists.setdefault(name, (field, []))[1] if kind in ("messages", "array", "scalars") else []
+        try:
+            if kind == "scalar":
+                values[name] = of.take(raw)
+            elif kind == "map":
+                entry = _read(data, of, [(first, end)], depth - 1)
+                values.setdefault(name, {})[entry.key] = _value(entry)
+            elif kind == "messages":
+                items.append(_read(data, of, [(first, end)], depth - 1))
+            elif kind == "array":
+                items.append(_numbers(of, raw, first) if packed else np.array([of.take(raw)], of.dtype))
+            elif packed:
+                items += _tuple(of, data, first, end)
+            else:
+                items.append(of.take(raw))
+        except _Damage as damage:
+            raise damage.inside(f"{name}[{len(items)}]" if kind == "messages" else name) from None
+        except UnicodeDecodeError as error:
+            raise _Damage(f"{name} at byte {start} is no UTF-8: {error.reason}") from None
     for name, (field, found) in parts.items():
         values[name] = _read_part(data, field, found, depth - 1)
     for name, (field, items) in lists.items():
@@ -464,17 +463,13 @@ def _numbers(scalar: Scalar, raw: memoryview, at: int) -> NDArray[Any]:
     return np.frombuffer(raw, scalar.dtype)
 
 
-def _single(scalar: Scalar, number: int, raw: memoryview) -> NDArray[Any]:
-    return np.array([scalar.take(number if scalar.wire == VARINT else raw)], scalar.dtype)
-
-
-def _tuple(scalar: Scalar, raw: memoryview, at: int) -> list[Any]:
+def _tuple(scalar: Scalar, data: memoryview, at: int, end: int) -> list[Any]:
+    """The numbers of a packed field, one by one: there are few of them as a rule."""
     if scalar.wire != VARINT:
-        return _numbers(scalar, raw, at).tolist()  # type: ignore[no-any-return]
+        return _numbers(scalar, data[at:end], at).tolist()  # type: ignore[no-any-return]
     items = []
-    first, end = 0, len(raw)
-    while first < end:
-        number, first = _varint(raw, first, end)
+    while at < end:
+        number, at = _varint(data, at, end)
         items.append(scalar.take(number))
     return items
 
