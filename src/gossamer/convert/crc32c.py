@@ -1,0 +1,91 @@
+"""CRC-32C (Castagnoli), with which TensorFlow protects its checkpoints.
+
+The checksum is linear over GF(2). So the data are cut into lanes whose checksums are computed side by side, two bytes
+a step, and then joined in pairs: that of A before B is that of A, moved over as many zero bytes as B has, xor that of
+B. Moving over zeros is a matrix of 32 x 32 bits, kept as the 32 images of the single bits.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from gossamer.arrays import NDArray
+
+POLYNOMIAL = 0x82F63B78
+LANES = 4096
+SHORT = 1024
+"""Bytes that are not worth lanes."""
+
+BITS = np.arange(32, dtype=np.uint32)
+
+
+@lru_cache(maxsize=1)
+def _tables() -> tuple[list[int], NDArray[np.uint32]]:
+    """What a step of one byte and a step of two bytes make of the low end of the register."""
+    one = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        one = np.where(one & 1, one >> 1 ^ np.uint32(POLYNOMIAL), one >> 1)
+    half = np.arange(1 << 16, dtype=np.uint32)
+    for _ in range(2):
+        half = one[half & 255] ^ half >> 8
+    return one.tolist(), half
+
+
+def _apply(matrix: NDArray[np.uint32], registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    result = np.zeros_like(registers)
+    for bit in range(32):
+        result ^= np.where(registers >> np.uint32(bit) & 1, matrix[bit], np.uint32(0))
+    return result
+
+
+@lru_cache(maxsize=128)
+def _zeros(count: int) -> NDArray[np.uint32]:
+    """The matrix of so many zero bytes."""
+    if not count:
+        return np.uint32(1) << BITS
+    if count == 1:
+        byte = np.array(_tables()[0], np.uint32)
+        unit = np.uint32(1) << BITS
+        moved: NDArray[np.uint32] = byte[unit & 255] ^ unit >> 8
+        return moved
+    half = _zeros(count // 2)
+    double = _apply(half, half)
+    return _apply(_zeros(1), double) if count % 2 else double
+
+
+def _register(data: memoryview, register: int) -> int:
+    """The register after the data."""
+    if len(data) < SHORT:
+        table = _tables()[0]
+        for byte in data:
+            register = table[(register ^ byte) & 255] ^ register >> 8
+        return register
+    lanes = min(LANES, 1 << (len(data) // 64).bit_length() - 1)
+    rest = len(data) % (2 * lanes)
+    register = _register(data[:rest], register)
+    words = np.frombuffer(data[rest:], "<u2").reshape(lanes, -1)
+    two = _tables()[1]
+    registers = np.zeros(lanes, np.uint32)
+    for step in range(words.shape[1]):
+        registers = two[(registers ^ words[:, step]) & 0xFFFF] ^ registers >> 16
+    size = 2 * words.shape[1]
+    while registers.size > 1:
+        registers = _apply(_zeros(size), registers[0::2]) ^ registers[1::2]
+        size *= 2
+    return int(_apply(_zeros(size), np.array([register], np.uint32))[0] ^ registers[0])
+
+
+def crc32c(data: Buffer) -> int:
+    """The checksum of the bytes: 0xE3069283 of ``b"123456789"``."""
+    return _register(memoryview(data).cast("B"), 0xFFFFFFFF) ^ 0xFFFFFFFF
+
+
+def masked(checksum: int) -> int:
+    """The form in which a checksum is stored next to data: rotated right by 15 bits, plus a constant."""
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF

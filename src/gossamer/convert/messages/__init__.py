@@ -1,0 +1,1 @@
+"""Messages of protobuf, declared: a module per family."""

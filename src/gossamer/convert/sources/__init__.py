@@ -1,0 +1,1 @@
+"""What a file of another format holds, faithfully: a module per format. Nothing is lowered here."""
