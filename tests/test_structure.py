@@ -53,6 +53,7 @@ ALLOWED = {
         "programs",
         "targets",
     },
+    "convert": {"errors", "dtypes", "schema"},
     "micro": {"ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
     "runtime": {
         "resolver",

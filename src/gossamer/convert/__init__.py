@@ -1,0 +1,1 @@
+"""Source files of other frameworks, read without them."""

@@ -1,0 +1,634 @@
+"""Keras models without Keras: ``.keras`` archives and legacy ``.h5`` files, through h5py (the extra ``keras``).
+
+Both hold the layers as JSON and the variables as HDF5 data sets. In a ``.keras`` archive the data sets lie by the tree
+of objects: ``layers/<class in snake case>[_k]/vars/0``, k counted per class among the layers of a model, and nested
+objects in groups of their own (``layers/lstm/cell/vars/0``), numbered as the layer created them. In a ``.h5`` file each
+layer of the outermost model has a group with the attribute ``weight_names``: its variables and those of all layers
+within it, the trainable ones first. Which variables a layer has, and their names, follows from its class and config
+(`_OWN`, `_PARTS`); files that have others are refused, because nothing else says what they mean.
+
+Python that a model carries (``Lambda``, custom classes and functions) is refused: nothing is unmarshalled or run.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer.arrays import NDArray
+from gossamer.convert.sources.archive import Archive, Source, mapped, name_of
+from gossamer.convert.sources.json_value import Json
+from gossamer.dtypes import numpy_dtype
+from gossamer.errors import ConvertError
+from gossamer.records import field, record
+from gossamer.schema.enums import TensorType
+
+_DEEPEST = 32
+"""Models, layers and values within others."""
+
+MODELS = ("Functional", "Model", "Sequential")
+"""Classes whose layers are in their config; Keras 2 wrote functional models as "Model" at first."""
+
+
+@record(frozen=True)
+class KerasTensor:
+    """Output number ``index`` of call number ``call`` of the layer of this name."""
+
+    layer: str
+    call: int
+    index: int
+
+
+@record(frozen=True, eq=False)
+class Call:
+    """A call of a layer. Tensors are `KerasTensor`, in lists and dictionaries as the layer takes them; the rest is plain
+    Python, with `slice` and `Ellipsis`."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+@record(frozen=True, eq=False)
+class Variable:
+    """A variable under its name in the layer: ``kernel``, ``cell/kernel`` of an LSTM, ``query_dense/bias`` of attention."""
+
+    name: str
+    value: NDArray[Any]
+
+
+@record(frozen=True, eq=False)
+class Layer:
+    """A layer with its variables in Keras' order and its calls in theirs: a shared layer has several.
+
+    ``build``: what it was built with (``{"input_shape": [None, 8]}``), empty if the file does not say. ``model``: the
+    layers of one that is a model itself. ``is_operation``: a function of ``keras.ops`` in the place of a layer.
+    """
+
+    name: str
+    class_name: str
+    config: dict[str, Any]
+    build: dict[str, Any]
+    variables: tuple[Variable, ...]
+    calls: tuple[Call, ...]
+    model: KerasModel | None
+    is_operation: bool
+
+    def variable(self, name: str) -> NDArray[Any] | None:
+        """The value of the variable of this name; ``None`` if the layer has none."""
+        return next((variable.value for variable in self.variables if variable.name == name), None)
+
+
+@record(frozen=True, eq=False)
+class KerasModel:
+    """Layers by their names, in the file's order, and the calls in an order in which they can run: (layer, number).
+
+    ``inputs`` and ``outputs``: `KerasTensor`, in lists and dictionaries as the model takes and returns them.
+    """
+
+    name: str
+    class_name: str
+    layers: dict[str, Layer]
+    inputs: Any
+    outputs: Any
+    order: tuple[tuple[str, int], ...] = field(default=())
+
+
+@record(frozen=True)
+class _Own:
+    """A variable that a layer creates where its config has ``when`` and not ``unless``."""
+
+    name: str
+    when: str = ""
+    unless: str = ""
+    trainable: bool = True
+
+
+@record(frozen=True)
+class _Slot:
+    """Where a variable is in a ``.keras`` archive, its name in the layer, and whether training changes it."""
+
+    path: str
+    name: str
+    trainable: bool
+
+
+_BIAS = _Own("bias", when="use_bias")
+_SCALE_AND_CENTER = (_Own("gamma", when="scale"), _Own("beta", when="center"))
+_CELL = (_Own("kernel"), _Own("recurrent_kernel"), _BIAS)
+_MOVING = [_Own(name, trainable=False) for name in ("moving_mean", "moving_variance")]
+_RENORM = [
+    _Own(name, when="renorm", trainable=False) for name in ("moving_stddev", "renorm_mean", "renorm_stddev")
+]
+_CONVOLUTIONS = [f"{kind}Conv{n}D{back}" for kind in ("", "Depthwise") for n in (1, 2, 3) for back in ("", "Transpose")]
+
+_OWN: dict[str, tuple[_Own, ...]] = {
+    "Dense": (_Own("kernel"), _BIAS),
+    "EinsumDense": (_Own("kernel"), _Own("bias", when="bias_axes")),
+    "Embedding": (_Own("embeddings"),),
+    **dict.fromkeys(_CONVOLUTIONS, (_Own("kernel"), _BIAS)),
+    **dict.fromkeys(
+        ["SeparableConv1D", "SeparableConv2D"], (_Own("depthwise_kernel"), _Own("pointwise_kernel"), _BIAS)
+    ),
+    "BatchNormalization": (*_SCALE_AND_CENTER, *_MOVING, *_RENORM),
+    "LayerNormalization": (
+        _Own("gamma", when="scale"),
+        _Own("beta", when="center", unless="rms_scaling"),
+    ),
+    "GroupNormalization": _SCALE_AND_CENTER,
+    "RMSNormalization": (_Own("scale"),),
+    "Normalization": tuple([_Own(name, unless="mean", trainable=False) for name in ("mean", "variance", "count")]),
+    "SpectralNormalization": (_Own("vector_u", trainable=False),),
+    "PReLU": (_Own("alpha"),),
+    "AdditiveAttention": (_Own("scale", when="use_scale"),),
+    **dict.fromkeys(["SimpleRNNCell", "LSTMCell", "GRUCell", "ConvLSTMCell"], _CELL),
+}
+"""The variables that a layer of a class creates, in that order."""
+
+_ATTENTION = ("query_dense", "key_dense", "value_dense", "output_dense")
+
+
+def read(source: Source) -> KerasModel:
+    """The model in a ``.keras`` or ``.h5`` file. Raises `ConvertError` for anything else, or if h5py is missing."""
+    place = name_of(source)
+    if mapped(source)[:4].tobytes() == b"PK\3\4":
+        archive = Archive(source, "archive of Keras")
+        config = Json.parse(archive.read("config.json"), f"{place}: config.json")
+        with _Hdf5(archive, "model.weights.h5") as file:
+            return _model(config, _Grouped(file), "", 0, {})
+    with _Hdf5(source) as file:
+        config = Json.parse(file.attribute("", "model_config"), f"{place}: model_config")
+        return _model(config, _named(file, config), "", 0, {})
+
+
+def _parts(class_name: str, config: Json) -> Iterator[tuple[str, str, Json]]:
+    """The layers within a layer: path in an archive, name, and config with class name; in the order of creation."""
+    if class_name in MODELS:
+        for path, layer in _layers(config):
+            yield path, _layer_name(layer), layer
+    elif class_name in ("LSTM", "GRU", "SimpleRNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"):
+        cell = f"{re.sub('[123]D$', '', class_name)}Cell"
+        yield "cell", "cell", Json({"class_name": cell, "config": config.value}, config.place)
+    elif class_name == "RNN":
+        yield "cell", "cell", config["cell"]
+    elif class_name == "StackedRNNCells":
+        for path, cell in _counted(config["cells"].elements()):
+            yield f"cells/{path}", f"cells/{path}", cell
+    elif class_name == "Bidirectional":
+        yield "forward_layer", "forward_layer", config["layer"]
+        yield "backward_layer", "backward_layer", config.get("backward_layer") or config["layer"]
+    elif class_name in ("TimeDistributed", "SpectralNormalization"):
+        yield "layer", "layer", config["layer"]
+    elif class_name == "MultiHeadAttention":
+        bias = config.get("use_bias")
+        einsum = {"bias_axes": bias is None or bias.boolean()}
+        for name in _ATTENTION:
+            yield name, name, Json({"class_name": "EinsumDense", "config": einsum}, config.place)
+
+
+def _slots(spec: Json, path: str, name: str, seen: dict[int, str], depth: int, trainable: bool = True) -> Iterator[_Slot]:
+    """The variables of a layer and of those within it, in the order of ``layer.weights``."""
+    if depth == _DEEPEST:
+        raise ConvertError(f"{spec.place}: layers within layers, more than {_DEEPEST} deep")
+    class_name, config = spec["class_name"].text(), spec["config"]
+    path = _shared(spec, path, seen)
+    flag = config.get("trainable")
+    trainable = trainable and (flag is None or flag.boolean())
+    number = 0
+    for own in _OWN.get(class_name, ()):
+        if (not own.when or _has(config, own.when)) and not (own.unless and _has(config, own.unless)):
+            yield _Slot(f"{path}/vars/{number}", f"{name}{own.name}", trainable and own.trainable)
+            number += 1
+    for part_path, part_name, part in _parts(class_name, config):
+        yield from _slots(part, f"{path}/{part_path}", f"{name}{part_name}/", seen, depth + 1, trainable)
+
+
+def _shared(spec: Json, path: str, seen: dict[int, str]) -> str:
+    """The path of a layer: of one that several models share, that of the first place."""
+    identity = spec.get("shared_object_id")
+    return path if identity is None else seen.setdefault(identity.integer(), path)
+
+
+def _has(config: Json, key: str) -> bool:
+    value = config.members().get(key)
+    return value is not None and value is not False
+
+
+def _layers(config: Json) -> Iterator[tuple[str, Json]]:
+    """The layers of a model, each with its path in an archive; operations of ``keras.ops`` have none."""
+    specs = config["layers"].elements()
+    paths = iter(_counted([spec for spec in specs if not _is_operation(spec)]))
+    for spec in specs:
+        yield ("", spec) if _is_operation(spec) else (f"layers/{(found := next(paths))[0]}", found[1])
+
+
+def _counted(specs: list[Json]) -> list[tuple[str, Json]]:
+    counts: dict[str, int] = {}
+    counted = []
+    for spec in specs:
+        name = re.sub(r"\W+", "", spec["class_name"].text())
+        name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
+        name = re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
+        number = counts[name] = counts.get(name, -1) + 1
+        counted.append((f"{name}_{number}" if number else name, spec))
+    return counted
+
+
+def _is_operation(spec: Json) -> bool:
+    module = spec.get("module")
+    return module is not None and module.text().startswith(("keras.src.ops", "keras.ops"))
+
+
+def _layer_name(spec: Json) -> str:
+    name = spec.get("name") or spec["config"]["name"]
+    return name.text()
+
+
+def _refuse_python(json: Json, depth: int = 0) -> None:
+    """That no part of a config is Python code, or the name of a class or function that only Python has."""
+    if depth > 4 * _DEEPEST:
+        raise ConvertError(f"{json.place}: values within values, without end")
+    if isinstance(json.value, dict):
+        class_name = json.value.get("class_name")
+        if isinstance(class_name, str):
+            registered, module = json.value.get("registered_name"), json.value.get("module")
+            custom = any(isinstance(word, str) and ">" in word for word in (class_name, registered))
+            custom |= isinstance(module, str) and module.partition(".")[0] not in ("keras", "tf_keras", "builtins")
+            if class_name in ("Lambda", "__lambda__", "function") or custom:
+                kind = "a function" if class_name == "function" else "Python code"
+                raise ConvertError(
+                    f"{json.place} is {kind} that the file does not describe: class_name {class_name!r}, "
+                    f"registered_name {registered!r}. Replace it by layers of Keras or keras.ops, or export the model as "
+                    "a SavedModel (model.export) and convert that"
+                )
+        for _, value in json.items():
+            _refuse_python(value, depth + 1)
+    elif isinstance(json.value, list):
+        for element in json.elements():
+            _refuse_python(element, depth + 1)
+
+
+def _model(spec: Json, store: _Store, path: str, depth: int, seen: dict[int, str]) -> KerasModel:
+    if depth == 0:
+        _refuse_python(spec["config"])
+        _refuse_python(Json({**spec.members(), "config": {}}, spec.place))
+    if depth == _DEEPEST:
+        raise ConvertError(f"{spec.place}: models within models, more than {_DEEPEST} deep")
+    class_name, config = spec["class_name"].text(), spec["config"]
+    if class_name not in MODELS or config.get("layers") is None:
+        raise ConvertError(
+            f"{spec.place}: {class_name} is no graph of layers (Functional or Sequential): its Python code says what it "
+            "computes. Export it as a SavedModel (model.export) and convert that"
+        )
+    specs = dict[str, tuple[str, Json]]()
+    for layer_path, layer in _layers(config):
+        name = _layer_name(layer)
+        if name in specs:
+            raise ConvertError(f"{layer.place}: two layers have the name {name!r}")
+        specs[name] = (layer_path, layer)
+    if class_name == "Sequential":
+        calls, inputs, outputs = _chain(config, specs)
+    else:
+        calls = {name: _calls(layer, specs) for name, (_, layer) in specs.items()}
+        inputs = _structure(config["input_layers"], specs, 1)
+        outputs = _structure(config["output_layers"], specs, 1)
+    layers = {}
+    for name, (layer_path, layer) in specs.items():
+        layers[name] = _layer(name, layer, store, f"{path}{layer_path}", calls[name], depth, seen)
+    order = _order(spec, calls, inputs)
+    for tensor in _tensors(outputs):
+        if (tensor.layer, tensor.call) not in order and tensor not in _tensors(inputs):
+            raise ConvertError(f"{spec.place}: the output {tensor} is of a call that is not there")
+    name = config.get("name")
+    return KerasModel(name.text() if name is not None else "", class_name, layers, inputs, outputs, tuple(order))
+
+
+def _layer(
+    name: str, spec: Json, store: _Store, path: str, calls: tuple[Call, ...], depth: int, seen: dict[int, str]
+) -> Layer:
+    class_name, config, build = spec["class_name"].text(), spec["config"], spec.get("build_config")
+    model, variables = None, []
+    is_operation = _is_operation(spec)
+    if class_name in MODELS:
+        model = _model(spec, store, f"{_shared(spec, path, seen)}/", depth + 1, seen)
+    elif not is_operation:
+        slots = list(_slots(spec, path, "", seen, depth))
+        store.expect(seen.get(_identity(spec), path), slots, name, class_name)
+        variables = [Variable(slot.name, store.value(slot.path, name, slot.name)) for slot in slots]
+    plain = dict(config.members())
+    plain.pop("layers", None)
+    built = build.members() if build is not None else {}
+    return Layer(name, class_name, plain, built, tuple(variables), calls, model, is_operation)
+
+
+def _identity(spec: Json) -> int:
+    identity = spec.get("shared_object_id")
+    return -1 if identity is None else identity.integer()
+
+
+_Specs = Mapping[str, tuple[str, Json]]
+
+
+def _chain(config: Json, specs: _Specs) -> tuple[dict[str, tuple[Call, ...]], Any, Any]:
+    """The calls of a Sequential model: each layer once, of what the one before it gives."""
+    if not specs:
+        raise ConvertError(f"{config.place}: a model without layers")
+    calls: dict[str, tuple[Call, ...]] = {}
+    names = list(specs)
+    if specs[names[0]][1]["class_name"].text() != "InputLayer":
+        raise ConvertError(f"{config.place}: the shape of the input is not known: build the model before it is saved")
+    for before, name in zip([None, *names], names, strict=False):
+        calls[name] = (Call((KerasTensor(before, 0, 0),), {}),) if before is not None else ()
+    return calls, [KerasTensor(names[0], 0, 0)], [KerasTensor(names[-1], 0, 0)]
+
+
+def _calls(spec: Json, specs: _Specs) -> tuple[Call, ...]:
+    calls = []
+    for node in spec["inbound_nodes"].elements():
+        if isinstance(node.value, list):
+            calls.append(_legacy_call(node, specs))
+        else:
+            args = [_argument(arg, specs) for arg in node["args"].elements()]
+            calls.append(Call(tuple(args), {key: _argument(value, specs) for key, value in node["kwargs"].items()}))
+    return tuple(calls)
+
+
+def _legacy_call(node: Json, specs: _Specs) -> Call:
+    """A call as Keras 2 wrote it: a list of ``[layer, node, tensor, kwargs]``, or one of them."""
+    entries = node.elements()
+    if entries and isinstance(entries[0].value, str):
+        entries = [node]
+    tensors, kwargs = [], dict[str, Any]()
+    for entry in entries:
+        parts = entry.elements()
+        if len(parts) not in (3, 4):
+            raise entry.wrong("[layer, node, tensor, arguments]")
+        tensors.append(_history(parts[:3], specs, _built_in(parts[0], specs)))
+        if len(parts) == 4:
+            kwargs = {key: _legacy_argument(value, specs) for key, value in parts[3].items()}
+    return Call((tensors[0] if len(tensors) == 1 else tensors,), kwargs)
+
+
+def _legacy_argument(value: Json, specs: _Specs) -> Any:
+    if isinstance(value.value, list):
+        parts = value.elements()
+        if len(parts) >= 3 and isinstance(parts[0].value, str) and parts[0].value in specs:
+            return _history(parts[:3], specs, _built_in(parts[0], specs))
+        return [_legacy_argument(part, specs) for part in parts]
+    return value.value
+
+
+def _built_in(layer: Json, specs: _Specs) -> int:
+    """The number of a model's first call in a legacy file: Keras 2 counted the model's own graph as its call 0."""
+    spec = specs.get(layer.text(), ("", None))[1]
+    return int(spec is not None and spec["class_name"].text() in MODELS)
+
+
+def _argument(value: Json, specs: _Specs, depth: int = 0) -> Any:
+    if depth == _DEEPEST:
+        raise ConvertError(f"{value.place}: values within values, more than {_DEEPEST} deep")
+    if isinstance(value.value, list):
+        return [_argument(element, specs, depth + 1) for element in value.elements()]
+    if not isinstance(value.value, dict):
+        return value.value
+    class_name = value.value.get("class_name")
+    if class_name == "__keras_tensor__":
+        return _history(value["config"]["keras_history"].elements(), specs, 0)
+    if class_name == "__slice__":
+        config = value["config"]
+        return slice(*[_argument(config[k], specs, depth + 1) if config.get(k) else None for k in ("start", "stop", "step")])
+    if class_name == "__ellipsis__":
+        return ...
+    if class_name in ("__tensor__", "__numpy__"):
+        return _literal(value["config"])
+    return {key: _argument(element, specs, depth + 1) for key, element in value.items()}
+
+
+def _literal(config: Json) -> NDArray[Any]:
+    try:
+        return np.array(config["value"].value, np.dtype(config["dtype"].text()))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConvertError(f"{config.place} is no array: {error}") from error
+
+
+def _history(parts: list[Json], specs: _Specs, first: int) -> KerasTensor:
+    if len(parts) != 3:
+        raise ConvertError(f"{parts[0].place if parts else 'a tensor'}: a tensor is [layer, call, index]")
+    name, call, index = parts[0].text(), parts[1].integer(0), parts[2].integer(0)
+    if name not in specs:
+        raise ConvertError(f"{parts[0].place}: there is no layer {name!r}")
+    return KerasTensor(name, max(call - first, 0), index)
+
+
+def _structure(json: Json, specs: _Specs, first: int) -> Any:
+    """``input_layers`` or ``output_layers``, where functional models count their own graph as their call 0."""
+    if isinstance(json.value, dict):
+        return {key: _structure(value, specs, first) for key, value in json.items()}
+    parts = json.elements()
+    if len(parts) == 3 and isinstance(parts[0].value, str):
+        is_functional = parts[0].value in specs and specs[parts[0].value][1]["class_name"].value in ("Functional", "Model")
+        return _history(parts, specs, first if is_functional else 0)
+    return [_structure(part, specs, first) for part in parts]
+
+
+def _tensors(value: Any) -> Iterator[KerasTensor]:
+    if isinstance(value, KerasTensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for element in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(element)
+
+
+def _order(spec: Json, calls: Mapping[str, tuple[Call, ...]], inputs: Any) -> dict[tuple[str, int], None]:
+    """The calls, each after those that it takes something of."""
+    ready = {(tensor.layer, tensor.call) for tensor in _tensors(inputs)}
+    ready |= {(name, 0) for name, its in calls.items() if not its}
+    waiting: dict[tuple[str, int], set[tuple[str, int]]] = {}
+    readers: dict[tuple[str, int], list[tuple[str, int]]] = {}
+    for name, its in calls.items():
+        for number, call in enumerate(its):
+            needed = {(t.layer, t.call) for t in _tensors([call.args, call.kwargs])} - ready
+            waiting[name, number] = needed
+            for key in needed:
+                readers.setdefault(key, []).append((name, number))
+    order = dict.fromkeys([key for key, needed in waiting.items() if not needed])
+    running = list(order)
+    while running:
+        key = running.pop(0)
+        for reader in readers.get(key, ()):
+            waiting[reader].discard(key)
+            if not waiting[reader] and reader not in order:
+                order[reader] = None
+                running.append(reader)
+    if len(order) < len(waiting):
+        name, number = next(key for key in waiting if key not in order)
+        raise ConvertError(f"{spec.place}: call {number} of {name!r} waits for itself, or for a call that is not there")
+    return order
+
+
+class _Hdf5:
+    """An HDF5 file, by h5py, which is closed at the end of the block."""
+
+    def __init__(self, source: Source | Archive, member: str = "") -> None:
+        try:
+            import h5py
+        except ImportError as error:
+            raise ConvertError("Keras files are read by h5py: install gossamer[keras]") from error
+        import io
+
+        self._h5py = h5py
+        if isinstance(source, Archive):
+            self._memory = source.stored(member)
+            if self._memory is None:
+                self._memory = np.frombuffer(source.read(member), np.uint8)
+            self._place = member
+        else:
+            self._memory, self._place = mapped(source), name_of(source)
+        try:
+            self._file = h5py.File(io.BytesIO(self._memory), "r")
+        except Exception as error:  # HDF5 has no list of what it raises
+            raise ConvertError(f"{self._place} is no HDF5 file, or a part of one: {error}") from error
+
+    def __enter__(self) -> _Hdf5:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def attribute(self, path: str, name: str) -> str:
+        """A text of a group."""
+        value = self._ask(lambda: self._at(path).attrs.get(name))
+        value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        if not isinstance(value, str):
+            raise ConvertError(f"{self._place} has no {name}: it holds weights alone. Save the whole model (model.save)")
+        return value
+
+    def texts(self, path: str, name: str) -> list[str]:
+        """A list of texts of a group; what does not fit one attribute is in several, numbered ones."""
+
+        def read() -> list[str]:
+            attributes = self._at(path).attrs
+            names = [name] if name in attributes else []
+            while not names or names[-1] != name and f"{name}{len(names)}" in attributes:
+                if f"{name}{len(names)}" not in attributes:
+                    raise KeyError(f"{path} has no {name}")
+                names.append(f"{name}{len(names)}")
+            found = [text for part in names for text in np.asarray(attributes[part]).ravel()]
+            return [text.decode() if isinstance(text, bytes) else str(text) for text in found]
+
+        return self._ask(read)  # type: ignore[no-any-return]
+
+    def members(self, path: str) -> list[str]:
+        """The names in a group; none if there is no such group."""
+        return self._ask(lambda: list(self._at(path)) if self._has(path) else [])  # type: ignore[no-any-return]
+
+    def value(self, path: str) -> NDArray[Any]:
+        """A data set: a view of the file if it lies there in one piece."""
+        return self._ask(lambda: self._value(path))  # type: ignore[no-any-return]
+
+    def _value(self, path: str) -> NDArray[Any]:
+        data = self._at(path)
+        if not isinstance(data, self._h5py.Dataset) or data.is_virtual or data.external or data.shape is None:
+            raise ValueError(f"{path} is no data set of this file")
+        dtype, size = data.dtype, math.prod(data.shape)
+        stored = data.id.get_storage_size()
+        if dtype.kind not in "biufcV" or dtype.hasobject or size * dtype.itemsize > 1100 * stored:  # zlib's best is 1:1032
+            raise ValueError(f"{path}: {dtype}{data.shape} of {stored} bytes")
+        offset = data.id.get_offset()
+        if offset is not None and dtype.kind != "b" and stored == size * dtype.itemsize:
+            value: NDArray[Any] = self._memory[offset : offset + stored].view(dtype).reshape(data.shape)
+        else:
+            value = data[()] if data.shape else np.asarray(data[()])
+        if data.attrs.get("dtype") == "bfloat16":
+            value = value.view(numpy_dtype(TensorType.BFLOAT16))
+        value.flags.writeable = False
+        return value
+
+    def _has(self, path: str) -> bool:
+        group = self._file
+        for name in path.split("/"):
+            if not isinstance(group, self._h5py.Group) or name not in group:
+                return False
+            group = self._inside(group, name)
+        return True
+
+    def _at(self, path: str) -> Any:
+        group = self._file
+        for name in filter(None, path.split("/")):
+            group = self._inside(group, name)
+        return group
+
+    def _inside(self, group: Any, name: str) -> Any:
+        """A member; links lead to other files, or in circles."""
+        if not isinstance(group.get(name, getlink=True), self._h5py.HardLink):
+            raise ValueError(f"{name} is a link")
+        return group[name]
+
+    def _ask(self, question: Any) -> Any:
+        try:
+            return question()
+        except Exception as error:  # HDF5 has no list of what it raises
+            raise ConvertError(f"{self._place} is damaged: {error}") from error
+
+
+class _Store:
+    """Where values are, by the paths that they have in an archive."""
+
+    def expect(self, path: str, slots: list[_Slot], name: str, class_name: str) -> None:
+        """That a layer has these variables and no others."""
+
+    def value(self, path: str, layer: str, name: str) -> NDArray[Any]:
+        """The value of a variable."""
+        raise NotImplementedError
+
+
+class _Grouped(_Store):
+    """A ``.keras`` archive, which has the paths."""
+
+    def __init__(self, file: _Hdf5) -> None:
+        self._file = file
+
+    def expect(self, path: str, slots: list[_Slot], name: str, class_name: str) -> None:
+        """See `_Store.expect`; the states of random generators are not looked at."""
+        groups = {path: 0} | {slot.path.rpartition("/vars/")[0]: 0 for slot in slots}
+        for slot in slots:
+            groups[slot.path.rpartition("/vars/")[0]] += 1
+        for group, count in groups.items():
+            found = len(self._file.members(f"{group}/vars"))
+            if found != count:
+                raise ConvertError(f"the layer {name!r} ({class_name}) has {found} variables in {group}, not {count}")
+
+    def value(self, path: str, layer: str, name: str) -> NDArray[Any]:
+        """See `_Store.value`."""
+        return self._file.value(path)
+
+
+class _Named(_Store):
+    """A legacy file, whose lists of names have been matched with the paths."""
+
+    def __init__(self, file: _Hdf5, places: dict[str, str]) -> None:
+        self._file, self._places = file, places
+
+    def value(self, path: str, layer: str, name: str) -> NDArray[Any]:
+        """See `_Store.value`."""
+        return self._file.value(self._places[path])
+
+
+def _named(file: _Hdf5, spec: Json) -> _Named:
+    places: dict[str, str] = {}
+    _refuse_python(spec["config"])
+    for path, layer in _layers(spec["config"]):
+        name = _layer_name(layer)
+        group = f"model_weights/{name}"
+        names = file.texts(group, "weight_names") if name in file.members("model_weights") else []
+        slots = list(_slots(layer, path, "", {}, 0))
+        slots = [slot for slot in slots if slot.trainable] + [slot for slot in slots if not slot.trainable]
+        ends = [text.rpartition("/")[2].partition(":")[0] for text in names]
+        expected = [slot.name.rpartition("/")[2] for slot in slots]
+        if ends != expected:
+            raise ConvertError(f"the layer {name!r} has the variables {names}, not {expected}")
+        places |= {slot.path: f"{group}/{text}" for slot, text in zip(slots, names, strict=True)}
+    return _Named(file, places)
