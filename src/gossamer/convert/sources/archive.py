@@ -12,6 +12,7 @@ import os
 import struct
 import zipfile
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,39 @@ def name_of(source: Source) -> str:
     return "the source" if isinstance(source, bytes) else os.fspath(source)
 
 
+class Window(io.RawIOBase):
+    """Bytes in memory as the file that zipfile and h5py read; `io.BytesIO` would copy them."""
+
+    def __init__(self, memory: NDArray[np.uint8]) -> None:
+        self._memory = memory
+        self._position = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """The position of the next byte."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """See `io.IOBase.seek`."""
+        start = (0, self._position, self._memory.size)[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """See `io.RawIOBase.readinto`."""
+        found = self._memory[self._position : self._position + len(buffer)]
+        buffer[: found.size] = found.tobytes()
+        self._position += found.size
+        return found.size
+
+
 class Archive:
     """A ZIP file: ``names`` of its members in their order, ``memory`` the bytes of all of it.
 
@@ -68,7 +102,7 @@ class Archive:
         self.memory = mapped(source)
         self._place = name_of(source)
         try:
-            self._zip = zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source)
+            self._zip = zipfile.ZipFile(Window(self.memory))
             self.names = self._zip.namelist()
         except _DAMAGE as error:
             raise ConvertError(f"{self._place} is no {kind}, or a part of one: {error}") from error
@@ -80,7 +114,9 @@ class Archive:
         """The bytes of a member, compressed or not, checked against its CRC."""
         size = self._info(name).file_size
         if size > _LARGEST_TEXT:
-            raise ConvertError(f"{self._place}: {name} claims {size} bytes, more than the {_LARGEST_TEXT} that are read")
+            raise ConvertError(
+                f"{self._place}: {name} claims {size} bytes, more than the {_LARGEST_TEXT} that are read"
+            )
         try:
             return self._zip.read(name)
         except _DAMAGE as error:
@@ -101,7 +137,9 @@ class Archive:
             data = self.memory[start : start + info.file_size]
             if signature == b"PK\3\4" and data.size == info.file_size == info.compress_size:
                 return data
-        raise ConvertError(f"{self._place}: {name} is damaged: its {info.file_size} bytes are not where the file has it")
+        raise ConvertError(
+            f"{self._place}: {name} is damaged: its {info.file_size} bytes are not where the file has it"
+        )
 
     def _info(self, name: str) -> zipfile.ZipInfo:
         if name not in self:

@@ -20,15 +20,17 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.convert.sources.archive import Archive, Source, mapped, name_of
+from gossamer.convert.sources.archive import Archive, Source, Window, mapped, name_of
 from gossamer.convert.sources.json_value import Json
 from gossamer.dtypes import numpy_dtype
 from gossamer.errors import ConvertError
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 
-_DEEPEST = 32
-"""Models, layers and values within others."""
+_DEEPEST = 12
+"""Layers within layers: wrappers, cells and models."""
+_MOST_GROUPS = 1000
+"""Groups of a file that are looked into for one layer: a file can be made to have no end of them."""
 
 MODELS = ("Functional", "Model", "Sequential")
 """Classes whose layers are in their config; Keras 2 wrote functional models as "Model" at first."""
@@ -45,8 +47,8 @@ class KerasTensor:
 
 @record(frozen=True, eq=False)
 class Call:
-    """A call of a layer. Tensors are `KerasTensor`, in lists and dictionaries as the layer takes them; the rest is plain
-    Python, with `slice` and `Ellipsis`."""
+    """A call of a layer. Tensors are `KerasTensor`, in lists and dictionaries as the layer takes them; the rest is
+    plain Python, with `slice` and `Ellipsis`."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -54,7 +56,7 @@ class Call:
 
 @record(frozen=True, eq=False)
 class Variable:
-    """A variable under its name in the layer: ``kernel``, ``cell/kernel`` of an LSTM, ``query_dense/bias`` of attention."""
+    """A variable under its name in the layer: ``kernel``; ``cell/kernel`` of an LSTM."""
 
     name: str
     value: NDArray[Any]
@@ -120,9 +122,7 @@ _BIAS = _Own("bias", when="use_bias")
 _SCALE_AND_CENTER = (_Own("gamma", when="scale"), _Own("beta", when="center"))
 _CELL = (_Own("kernel"), _Own("recurrent_kernel"), _BIAS)
 _MOVING = [_Own(name, trainable=False) for name in ("moving_mean", "moving_variance")]
-_RENORM = [
-    _Own(name, when="renorm", trainable=False) for name in ("moving_stddev", "renorm_mean", "renorm_stddev")
-]
+_RENORM = [_Own(name, when="renorm", trainable=False) for name in ("moving_stddev", "renorm_mean", "renorm_stddev")]
 _CONVOLUTIONS = [f"{kind}Conv{n}D{back}" for kind in ("", "Depthwise") for n in (1, 2, 3) for back in ("", "Transpose")]
 
 _OWN: dict[str, tuple[_Own, ...]] = {
@@ -141,27 +141,37 @@ _OWN: dict[str, tuple[_Own, ...]] = {
     "GroupNormalization": _SCALE_AND_CENTER,
     "RMSNormalization": (_Own("scale"),),
     "Normalization": tuple([_Own(name, unless="mean", trainable=False) for name in ("mean", "variance", "count")]),
-    "SpectralNormalization": (_Own("vector_u", trainable=False),),
     "PReLU": (_Own("alpha"),),
     "AdditiveAttention": (_Own("scale", when="use_scale"),),
     **dict.fromkeys(["SimpleRNNCell", "LSTMCell", "GRUCell", "ConvLSTMCell"], _CELL),
 }
 """The variables that a layer of a class creates, in that order."""
 
+_OF_TRAINING = ("_initializer", "_regularizer", "_constraint", "compile_config")
+"""Ends of the names of what a config says about training, where Python does not matter."""
 _ATTENTION = ("query_dense", "key_dense", "value_dense", "output_dense")
 
 
 def read(source: Source) -> KerasModel:
     """The model in a ``.keras`` or ``.h5`` file. Raises `ConvertError` for anything else, or if h5py is missing."""
     place = name_of(source)
+    try:
+        return _read(source, place)
+    except RecursionError as error:
+        raise ConvertError(f"{place}: values within values, without end") from error
+
+
+def _read(source: Source, place: str) -> KerasModel:
     if mapped(source)[:4].tobytes() == b"PK\3\4":
         archive = Archive(source, "archive of Keras")
         config = Json.parse(archive.read("config.json"), f"{place}: config.json")
         with _Hdf5(archive, "model.weights.h5") as file:
-            return _model(config, _Grouped(file), "", 0, {})
+            _refuse_python(config)
+            return _model(config, _Grouped(file), "", {})
     with _Hdf5(source) as file:
         config = Json.parse(file.attribute("", "model_config"), f"{place}: model_config")
-        return _model(config, _named(file, config), "", 0, {})
+        _refuse_python(config)
+        return _model(config, _named(file, config), "", {})
 
 
 def _parts(class_name: str, config: Json) -> Iterator[tuple[str, str, Json]]:
@@ -175,12 +185,12 @@ def _parts(class_name: str, config: Json) -> Iterator[tuple[str, str, Json]]:
     elif class_name == "RNN":
         yield "cell", "cell", config["cell"]
     elif class_name == "StackedRNNCells":
-        for path, cell in _counted(config["cells"].elements()):
-            yield f"cells/{path}", f"cells/{path}", cell
+        for path, part in _counted(config["cells"].elements()):
+            yield f"cells/{path}", f"cells/{path}", part
     elif class_name == "Bidirectional":
         yield "forward_layer", "forward_layer", config["layer"]
         yield "backward_layer", "backward_layer", config.get("backward_layer") or config["layer"]
-    elif class_name in ("TimeDistributed", "SpectralNormalization"):
+    elif class_name == "TimeDistributed":
         yield "layer", "layer", config["layer"]
     elif class_name == "MultiHeadAttention":
         bias = config.get("use_bias")
@@ -189,7 +199,9 @@ def _parts(class_name: str, config: Json) -> Iterator[tuple[str, str, Json]]:
             yield name, name, Json({"class_name": "EinsumDense", "config": einsum}, config.place)
 
 
-def _slots(spec: Json, path: str, name: str, seen: dict[int, str], depth: int, trainable: bool = True) -> Iterator[_Slot]:
+def _slots(
+    spec: Json, path: str, name: str, seen: dict[int, str], depth: int, trainable: bool = True
+) -> Iterator[_Slot]:
     """The variables of a layer and of those within it, in the order of ``layer.weights``."""
     if depth == _DEEPEST:
         raise ConvertError(f"{spec.place}: layers within layers, more than {_DEEPEST} deep")
@@ -247,10 +259,8 @@ def _layer_name(spec: Json) -> str:
     return name.text()
 
 
-def _refuse_python(json: Json, depth: int = 0) -> None:
+def _refuse_python(json: Json) -> None:
     """That no part of a config is Python code, or the name of a class or function that only Python has."""
-    if depth > 4 * _DEEPEST:
-        raise ConvertError(f"{json.place}: values within values, without end")
     if isinstance(json.value, dict):
         class_name = json.value.get("class_name")
         if isinstance(class_name, str):
@@ -261,30 +271,26 @@ def _refuse_python(json: Json, depth: int = 0) -> None:
                 kind = "a function" if class_name == "function" else "Python code"
                 raise ConvertError(
                     f"{json.place} is {kind} that the file does not describe: class_name {class_name!r}, "
-                    f"registered_name {registered!r}. Replace it by layers of Keras or keras.ops, or export the model as "
-                    "a SavedModel (model.export) and convert that"
+                    f"registered_name {registered!r}. Replace it by layers of Keras or keras.ops, or export the model "
+                    "as a SavedModel (model.export) and convert that"
                 )
-        for _, value in json.items():
-            _refuse_python(value, depth + 1)
+        for key in json.value:
+            if not key.endswith(_OF_TRAINING):
+                _refuse_python(Json(json.value[key], f"{json.place}.{key}"))
     elif isinstance(json.value, list):
         for element in json.elements():
-            _refuse_python(element, depth + 1)
+            _refuse_python(element)
 
 
-def _model(spec: Json, store: _Store, path: str, depth: int, seen: dict[int, str]) -> KerasModel:
-    if depth == 0:
-        _refuse_python(spec["config"])
-        _refuse_python(Json({**spec.members(), "config": {}}, spec.place))
-    if depth == _DEEPEST:
-        raise ConvertError(f"{spec.place}: models within models, more than {_DEEPEST} deep")
+def _model(spec: Json, store: _Store, path: str, seen: dict[int, str]) -> KerasModel:
     class_name, config = spec["class_name"].text(), spec["config"]
     if class_name not in MODELS or config.get("layers") is None:
         raise ConvertError(
-            f"{spec.place}: {class_name} is no graph of layers (Functional or Sequential): its Python code says what it "
-            "computes. Export it as a SavedModel (model.export) and convert that"
+            f"{spec.place}: {class_name} is no graph of layers (Functional or Sequential): its Python code says what "
+            "it computes. Export it as a SavedModel (model.export) and convert that"
         )
     specs = dict[str, tuple[str, Json]]()
-    for layer_path, layer in _layers(config):
+    for layer_path, layer in [*_unwritten_input(class_name, config), *_layers(config)]:
         name = _layer_name(layer)
         if name in specs:
             raise ConvertError(f"{layer.place}: two layers have the name {name!r}")
@@ -297,36 +303,41 @@ def _model(spec: Json, store: _Store, path: str, depth: int, seen: dict[int, str
         outputs = _structure(config["output_layers"], specs, 1)
     layers = {}
     for name, (layer_path, layer) in specs.items():
-        layers[name] = _layer(name, layer, store, f"{path}{layer_path}", calls[name], depth, seen)
-    order = _order(spec, calls, inputs)
-    for tensor in _tensors(outputs):
-        if (tensor.layer, tensor.call) not in order and tensor not in _tensors(inputs):
-            raise ConvertError(f"{spec.place}: the output {tensor} is of a call that is not there")
-    name = config.get("name")
-    return KerasModel(name.text() if name is not None else "", class_name, layers, inputs, outputs, tuple(order))
+        layers[name] = _layer(name, layer, store, f"{path}{layer_path}", calls[name], seen)
+    sources = {(name, 0) for name, layer in layers.items() if layer.class_name == "InputLayer"}
+    order = _order(spec, calls, sources)
+    for tensors, known in ((inputs, sources), (outputs, sources | order.keys())):
+        for tensor in _tensors(tensors):
+            if (tensor.layer, tensor.call) not in known:
+                raise ConvertError(f"{spec.place}: {tensor} is no input or output that it can have")
+    own = config.get("name")
+    return KerasModel(own.text() if own is not None else "", class_name, layers, inputs, outputs, tuple(order))
 
 
-def _layer(
-    name: str, spec: Json, store: _Store, path: str, calls: tuple[Call, ...], depth: int, seen: dict[int, str]
-) -> Layer:
+def _unwritten_input(class_name: str, config: Json) -> Iterator[tuple[str, Json]]:
+    """The input of a Sequential model of an older Keras, which only its first layer describes."""
+    for first in config["layers"].elements()[:1] if class_name == "Sequential" else []:
+        shape = first["config"].members().get("batch_input_shape")
+        if shape is not None and first["class_name"].text() != "InputLayer":
+            dtype = first["config"].members().get("dtype", "float32")
+            given = {"name": f"{_layer_name(first)}_input", "batch_input_shape": shape, "dtype": dtype}
+            yield "", Json({"class_name": "InputLayer", "config": given}, first.place)
+
+
+def _layer(name: str, spec: Json, store: _Store, path: str, calls: tuple[Call, ...], seen: dict[int, str]) -> Layer:
     class_name, config, build = spec["class_name"].text(), spec["config"], spec.get("build_config")
+    path = _shared(spec, path, seen)
     model, variables = None, []
     is_operation = _is_operation(spec)
     if class_name in MODELS:
-        model = _model(spec, store, f"{_shared(spec, path, seen)}/", depth + 1, seen)
+        model = _model(spec, store, f"{path}/", seen)
     elif not is_operation:
-        slots = list(_slots(spec, path, "", seen, depth))
-        store.expect(seen.get(_identity(spec), path), slots, name, class_name)
-        variables = [Variable(slot.name, store.value(slot.path, name, slot.name)) for slot in slots]
-    plain = dict(config.members())
-    plain.pop("layers", None)
+        slots = list(_slots(spec, path, "", seen, 0))
+        store.check(path, slots, f"the layer {name!r} ({class_name})")
+        variables = [Variable(slot.name, store.value(slot.path)) for slot in slots]
+    plain = {key: value for key, value in config.members().items() if key != "layers"}
     built = build.members() if build is not None else {}
     return Layer(name, class_name, plain, built, tuple(variables), calls, model, is_operation)
-
-
-def _identity(spec: Json) -> int:
-    identity = spec.get("shared_object_id")
-    return -1 if identity is None else identity.integer()
 
 
 _Specs = Mapping[str, tuple[str, Json]]
@@ -387,11 +398,9 @@ def _built_in(layer: Json, specs: _Specs) -> int:
     return int(spec is not None and spec["class_name"].text() in MODELS)
 
 
-def _argument(value: Json, specs: _Specs, depth: int = 0) -> Any:
-    if depth == _DEEPEST:
-        raise ConvertError(f"{value.place}: values within values, more than {_DEEPEST} deep")
+def _argument(value: Json, specs: _Specs) -> Any:
     if isinstance(value.value, list):
-        return [_argument(element, specs, depth + 1) for element in value.elements()]
+        return [_argument(element, specs) for element in value.elements()]
     if not isinstance(value.value, dict):
         return value.value
     class_name = value.value.get("class_name")
@@ -399,12 +408,12 @@ def _argument(value: Json, specs: _Specs, depth: int = 0) -> Any:
         return _history(value["config"]["keras_history"].elements(), specs, 0)
     if class_name == "__slice__":
         config = value["config"]
-        return slice(*[_argument(config[k], specs, depth + 1) if config.get(k) else None for k in ("start", "stop", "step")])
+        return slice(*[_argument(config[k], specs) if config.get(k) else None for k in ("start", "stop", "step")])
     if class_name == "__ellipsis__":
         return ...
     if class_name in ("__tensor__", "__numpy__"):
         return _literal(value["config"])
-    return {key: _argument(element, specs, depth + 1) for key, element in value.items()}
+    return {key: _argument(element, specs) for key, element in value.items()}
 
 
 def _literal(config: Json) -> NDArray[Any]:
@@ -429,7 +438,10 @@ def _structure(json: Json, specs: _Specs, first: int) -> Any:
         return {key: _structure(value, specs, first) for key, value in json.items()}
     parts = json.elements()
     if len(parts) == 3 and isinstance(parts[0].value, str):
-        is_functional = parts[0].value in specs and specs[parts[0].value][1]["class_name"].value in ("Functional", "Model")
+        is_functional = parts[0].value in specs and specs[parts[0].value][1]["class_name"].value in (
+            "Functional",
+            "Model",
+        )
         return _history(parts, specs, first if is_functional else 0)
     return [_structure(part, specs, first) for part in parts]
 
@@ -442,22 +454,21 @@ def _tensors(value: Any) -> Iterator[KerasTensor]:
             yield from _tensors(element)
 
 
-def _order(spec: Json, calls: Mapping[str, tuple[Call, ...]], inputs: Any) -> dict[tuple[str, int], None]:
+def _order(
+    spec: Json, calls: Mapping[str, tuple[Call, ...]], sources: set[tuple[str, int]]
+) -> dict[tuple[str, int], None]:
     """The calls, each after those that it takes something of."""
-    ready = {(tensor.layer, tensor.call) for tensor in _tensors(inputs)}
-    ready |= {(name, 0) for name, its in calls.items() if not its}
     waiting: dict[tuple[str, int], set[tuple[str, int]]] = {}
     readers: dict[tuple[str, int], list[tuple[str, int]]] = {}
     for name, its in calls.items():
         for number, call in enumerate(its):
-            needed = {(t.layer, t.call) for t in _tensors([call.args, call.kwargs])} - ready
+            needed = {(t.layer, t.call) for t in _tensors([call.args, call.kwargs])} - sources
             waiting[name, number] = needed
             for key in needed:
                 readers.setdefault(key, []).append((name, number))
     order = dict.fromkeys([key for key, needed in waiting.items() if not needed])
     running = list(order)
-    while running:
-        key = running.pop(0)
+    for key in running:  # which grows
         for reader in readers.get(key, ()):
             waiting[reader].discard(key)
             if not waiting[reader] and reader not in order:
@@ -477,18 +488,15 @@ class _Hdf5:
             import h5py
         except ImportError as error:
             raise ConvertError("Keras files are read by h5py: install gossamer[keras]") from error
-        import io
-
         self._h5py = h5py
         if isinstance(source, Archive):
-            self._memory = source.stored(member)
-            if self._memory is None:
-                self._memory = np.frombuffer(source.read(member), np.uint8)
+            stored = source.stored(member)
+            self._memory = np.frombuffer(source.read(member), np.uint8) if stored is None else stored
             self._place = member
         else:
             self._memory, self._place = mapped(source), name_of(source)
         try:
-            self._file = h5py.File(io.BytesIO(self._memory), "r")
+            self._file = h5py.File(Window(self._memory), "r")
         except Exception as error:  # HDF5 has no list of what it raises
             raise ConvertError(f"{self._place} is no HDF5 file, or a part of one: {error}") from error
 
@@ -503,7 +511,9 @@ class _Hdf5:
         value = self._ask(lambda: self._at(path).attrs.get(name))
         value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         if not isinstance(value, str):
-            raise ConvertError(f"{self._place} has no {name}: it holds weights alone. Save the whole model (model.save)")
+            raise ConvertError(
+                f"{self._place} has no {name}: it holds weights alone. Save the whole model (model.save)"
+            )
         return value
 
     def texts(self, path: str, name: str) -> list[str]:
@@ -511,19 +521,34 @@ class _Hdf5:
 
         def read() -> list[str]:
             attributes = self._at(path).attrs
-            names = [name] if name in attributes else []
-            while not names or names[-1] != name and f"{name}{len(names)}" in attributes:
-                if f"{name}{len(names)}" not in attributes:
-                    raise KeyError(f"{path} has no {name}")
-                names.append(f"{name}{len(names)}")
-            found = [text for part in names for text in np.asarray(attributes[part]).ravel()]
-            return [text.decode() if isinstance(text, bytes) else str(text) for text in found]
+            parts = [attributes[name]] if name in attributes else []
+            while not parts or (name not in attributes and f"{name}{len(parts)}" in attributes):
+                parts.append(attributes[f"{name}{len(parts)}"])
+            texts = [text for part in parts for text in np.asarray(part).ravel()]
+            return [text.decode() if isinstance(text, bytes) else str(text) for text in texts]
 
         return self._ask(read)  # type: ignore[no-any-return]
 
-    def members(self, path: str) -> list[str]:
-        """The names in a group; none if there is no such group."""
-        return self._ask(lambda: list(self._at(path)) if self._has(path) else [])  # type: ignore[no-any-return]
+    def has(self, path: str) -> bool:
+        """Whether there is something at the path."""
+        return self._ask(lambda: self._has(path))  # type: ignore[no-any-return]
+
+    def data_sets(self, path: str) -> set[str]:
+        """The paths of all data sets below a group, but for the states of random generators."""
+
+        def find() -> set[str]:
+            waiting, found = [path] if self._has(path) else [], set()
+            for count, place in enumerate(waiting):  # which grows
+                if count > _MOST_GROUPS or place.count("/") > 8 * _DEEPEST:
+                    raise ValueError(f"{path} has groups without end")
+                at = self._at(place)
+                if not isinstance(at, self._h5py.Group):
+                    found.add(place)
+                elif not place.endswith("/seed_generator"):
+                    waiting += [f"{place}/{name}" for name in at]
+            return found
+
+        return self._ask(find)  # type: ignore[no-any-return]
 
     def value(self, path: str) -> NDArray[Any]:
         """A data set: a view of the file if it lies there in one piece."""
@@ -533,15 +558,18 @@ class _Hdf5:
         data = self._at(path)
         if not isinstance(data, self._h5py.Dataset) or data.is_virtual or data.external or data.shape is None:
             raise ValueError(f"{path} is no data set of this file")
-        dtype, size = data.dtype, math.prod(data.shape)
-        stored = data.id.get_storage_size()
-        if dtype.kind not in "biufcV" or dtype.hasobject or size * dtype.itemsize > 1100 * stored:  # zlib's best is 1:1032
+        dtype, size, stored = data.dtype, math.prod(data.shape), data.id.get_storage_size()
+        if data.attrs.get("dtype") == "bfloat16":
+            known = dtype.itemsize == 2
+        else:
+            known = dtype.kind in "biufc"
+        if not known or size * dtype.itemsize > 1100 * stored:  # zlib makes no more than 1032 bytes of one
             raise ValueError(f"{path}: {dtype}{data.shape} of {stored} bytes")
         offset = data.id.get_offset()
         if offset is not None and dtype.kind != "b" and stored == size * dtype.itemsize:
             value: NDArray[Any] = self._memory[offset : offset + stored].view(dtype).reshape(data.shape)
         else:
-            value = data[()] if data.shape else np.asarray(data[()])
+            value = np.asarray(data[()])
         if data.attrs.get("dtype") == "bfloat16":
             value = value.view(numpy_dtype(TensorType.BFLOAT16))
         value.flags.writeable = False
@@ -577,10 +605,10 @@ class _Hdf5:
 class _Store:
     """Where values are, by the paths that they have in an archive."""
 
-    def expect(self, path: str, slots: list[_Slot], name: str, class_name: str) -> None:
+    def check(self, path: str, slots: list[_Slot], layer: str) -> None:
         """That a layer has these variables and no others."""
 
-    def value(self, path: str, layer: str, name: str) -> NDArray[Any]:
+    def value(self, path: str) -> NDArray[Any]:
         """The value of a variable."""
         raise NotImplementedError
 
@@ -591,17 +619,13 @@ class _Grouped(_Store):
     def __init__(self, file: _Hdf5) -> None:
         self._file = file
 
-    def expect(self, path: str, slots: list[_Slot], name: str, class_name: str) -> None:
-        """See `_Store.expect`; the states of random generators are not looked at."""
-        groups = {path: 0} | {slot.path.rpartition("/vars/")[0]: 0 for slot in slots}
-        for slot in slots:
-            groups[slot.path.rpartition("/vars/")[0]] += 1
-        for group, count in groups.items():
-            found = len(self._file.members(f"{group}/vars"))
-            if found != count:
-                raise ConvertError(f"the layer {name!r} ({class_name}) has {found} variables in {group}, not {count}")
+    def check(self, path: str, slots: list[_Slot], layer: str) -> None:
+        """See `_Store.check`."""
+        found, known = self._file.data_sets(path), {slot.path for slot in slots}
+        if not known.issuperset(found):
+            raise ConvertError(f"{layer} has the variables {sorted(found)}, of which {sorted(known)} are known")
 
-    def value(self, path: str, layer: str, name: str) -> NDArray[Any]:
+    def value(self, path: str) -> NDArray[Any]:
         """See `_Store.value`."""
         return self._file.value(path)
 
@@ -612,23 +636,24 @@ class _Named(_Store):
     def __init__(self, file: _Hdf5, places: dict[str, str]) -> None:
         self._file, self._places = file, places
 
-    def value(self, path: str, layer: str, name: str) -> NDArray[Any]:
+    def value(self, path: str) -> NDArray[Any]:
         """See `_Store.value`."""
+        if path not in self._places:
+            raise ConvertError(f"the file has no variable for {path}")
         return self._file.value(self._places[path])
 
 
 def _named(file: _Hdf5, spec: Json) -> _Named:
     places: dict[str, str] = {}
-    _refuse_python(spec["config"])
     for path, layer in _layers(spec["config"]):
         name = _layer_name(layer)
         group = f"model_weights/{name}"
-        names = file.texts(group, "weight_names") if name in file.members("model_weights") else []
+        names = file.texts(group, "weight_names") if file.has(group) else []
         slots = list(_slots(layer, path, "", {}, 0))
-        slots = [slot for slot in slots if slot.trainable] + [slot for slot in slots if not slot.trainable]
+        slots.sort(key=lambda slot: not slot.trainable)
         ends = [text.rpartition("/")[2].partition(":")[0] for text in names]
         expected = [slot.name.rpartition("/")[2] for slot in slots]
         if ends != expected:
-            raise ConvertError(f"the layer {name!r} has the variables {names}, not {expected}")
+            raise ConvertError(f"the layer {name!r} has the variables {names}, and {expected} are known")
         places |= {slot.path: f"{group}/{text}" for slot, text in zip(slots, names, strict=True)}
     return _Named(file, places)

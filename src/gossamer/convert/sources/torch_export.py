@@ -3,8 +3,8 @@
 A ZIP whose members lie under one directory, named by the first of them:
 
 - ``models/model.json``: the program: its graph, signature and the ranges of its symbolic sizes;
-- ``data/weights/model_weights_config.json``: for each parameter and persistent buffer the file of its storage and how it
-  is a strided view of it; several share a storage where torch did;
+- ``data/weights/model_weights_config.json``: for each parameter and persistent buffer the file of its storage and how
+  it is a strided view of it; several share a storage where torch did;
 - ``data/constants/model_constants_config.json``: the same for constants and the other buffers.
 
 Every union of the schema is an object of one member, ``{"as_int": 3}``. Arguments at their default are not written:
@@ -30,8 +30,6 @@ from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 
 SCHEMA_MAJOR = 8
-_DEEPEST = 32
-"""Graphs within graphs."""
 
 # torch._export.serde.schema.ScalarType
 _SCALAR_TYPES = {
@@ -180,7 +178,10 @@ class ExportedProgram:
 
 def read(source: Source) -> ExportedProgram:
     """The program in a ``.pt2`` file. Raises `ConvertError` for anything else, before it is used."""
-    return _Reader(source).program()
+    try:
+        return _Reader(source).program()
+    except RecursionError as error:
+        raise ConvertError(f"{name_of(source)}: graphs or values within others, without end") from error
 
 
 class _Reader:
@@ -200,10 +201,10 @@ class _Reader:
         major = document["schema_version"]["major"].integer()
         if major != SCHEMA_MAJOR:
             raise ConvertError(
-                f"{self.place}: its schema is {major}, and {SCHEMA_MAJOR} is read: export the module again with torch 2.13"
+                f"{self.place}: its schema is {major}, and {SCHEMA_MAJOR} is read: export again with torch 2.13"
             )
         module = document["graph_module"]
-        graph = _graph("", module["graph"], 0)
+        graph = _graph("", module["graph"])
         signature = module["signature"]
         inputs = [_input_spec(spec) for spec in signature["input_specs"].elements()]
         outputs = [_output_spec(spec) for spec in signature["output_specs"].elements()]
@@ -215,9 +216,15 @@ class _Reader:
         for name, spec in stored.items():
             meta, array = graph.tensors.get(spec.value.name), state[name]
             if meta is None or meta.shape != array.shape or meta.dtype != array.dtype:
-                raise ConvertError(f"{self.place}: {name} is {array.dtype}{array.shape}, and its graph has it otherwise")
+                raise ConvertError(
+                    f"{self.place}: {name} is {array.dtype}{array.shape}, and its graph has it otherwise"
+                )
         for output in outputs:
-            known = stored if output.kind != "user_input_mutation" else [spec.value.name for spec in inputs if _is_name(spec)]
+            known = (
+                stored
+                if output.kind != "user_input_mutation"
+                else [spec.value.name for spec in inputs if _is_name(spec)]
+            )
             if output.target is not None and output.target not in known:
                 raise ConvertError(f"{self.place}: an output is the new value of {output.target}, which is no input")
         calls = module["module_call_graph"].elements()
@@ -248,8 +255,8 @@ class _Reader:
     def _array(self, name: str, entry: Json, directory: str) -> NDArray[Any]:
         if entry["use_pickle"].boolean() or entry.get("tensor_meta") is None:
             raise ConvertError(
-                f"{self.place}: {name} is pickled, as a tensor of a subclass or a custom object is, and nothing is ever "
-                "unpickled: replace it by a plain tensor before torch.export.export"
+                f"{self.place}: {name} is pickled, as a tensor of a subclass or a custom object is, and nothing is "
+                "unpickled here: replace it by a plain tensor before torch.export.export"
             )
         meta = _tensor_meta(entry["tensor_meta"])
         if meta.layout != "strided":
@@ -279,13 +286,14 @@ class _Reader:
 
 
 def _view(storage: NDArray[np.uint8], meta: TensorMeta, place: str) -> NDArray[Any]:
-    numbers = (*meta.shape, *meta.strides, meta.storage_offset)
-    if not all(isinstance(number, int) and number >= 0 for number in numbers):
-        raise ConvertError(f"{place} has sizes, strides or an offset that no stored tensor has: {numbers}")
-    shape, strides, offset = [int(n) for n in meta.shape], [int(n) for n in meta.strides], int(meta.storage_offset)
+    numbers = [n for n in (*meta.shape, *meta.strides, meta.storage_offset) if isinstance(n, int) and n >= 0]
+    if len(numbers) < 2 * len(meta.shape) + 1:
+        raise ConvertError(f"{place} has sizes, strides or an offset that no stored tensor has")
+    rank = len(meta.shape)
+    shape, strides, offset = numbers[:rank], numbers[rank:-1], numbers[-1]
     itemsize = meta.dtype.itemsize
     last = offset + sum([(size - 1) * stride for size, stride in zip(shape, strides, strict=True)])
-    if len(shape) > 32 or math.prod(shape) * itemsize >= 1 << 31:
+    if rank > 32 or math.prod(shape) * itemsize >= 1 << 31:
         raise ConvertError(f"{place} of the shape {shape} is larger than any tensor of a .tflite file")
     if 0 in shape:
         return np.empty(shape, meta.dtype)
@@ -295,26 +303,24 @@ def _view(storage: NDArray[np.uint8], meta: TensorMeta, place: str) -> NDArray[A
             f"{storage.size // itemsize} elements"
         )
     steps = [stride * itemsize for stride in strides]
-    array: NDArray[Any] = np.ndarray(shape, meta.dtype, storage, offset * itemsize, steps)  # type: ignore[arg-type]
+    array: NDArray[Any] = np.ndarray(shape, meta.dtype, storage, offset * itemsize, steps)
     array.flags.writeable = False
     return array
 
 
-def _graph(name: str, json: Json, depth: int) -> Graph:
-    if depth == _DEEPEST:
-        raise ConvertError(f"{json.place}: graphs within graphs, more than {_DEEPEST} deep")
+def _graph(name: str, json: Json) -> Graph:
     tensors = {key: _tensor_meta(meta) for key, meta in json["tensor_values"].items()}
     numbers: dict[str, Size | bool] = {}
     for kind in ("sym_int_values", "sym_float_values", "sym_bool_values"):
         values = json.get(kind)
         numbers |= {key: _symbolic(value) for key, value in values.items()} if values is not None else {}
-    inputs = tuple([_value(value, depth) for value in json["inputs"].elements()])
+    inputs = tuple([_value(value) for value in json["inputs"].elements()])
     known = {value.name for value in inputs if isinstance(value, Value)}
     if len(known) != sum(isinstance(value, Value) for value in inputs):
         raise ConvertError(f"{json['inputs'].place} names a value twice")
     nodes = []
     for place in json["nodes"].elements():
-        node = _node(place, depth)
+        node = _node(place)
         _require([argument.value for argument in node.arguments], known, place)
         for output in node.outputs:
             if output is not None:
@@ -322,7 +328,7 @@ def _graph(name: str, json: Json, depth: int) -> Graph:
                     raise ConvertError(f"{place.place} makes {output.name}, which is there already")
                 known.add(output.name)
         nodes.append(node)
-    outputs = tuple([_value(value, depth) for value in json["outputs"].elements()])
+    outputs = tuple([_value(value) for value in json["outputs"].elements()])
     _require(outputs, known, json["outputs"])
     return Graph(name, inputs, outputs, tuple(nodes), tensors, numbers)
 
@@ -338,18 +344,18 @@ def _require(value: Any, known: set[str], json: Json) -> None:
             _require(element, known, json)
 
 
-def _node(json: Json, depth: int) -> Node:
+def _node(json: Json) -> Node:
     arguments = []
     for entry in json["inputs"].elements():
         kind = entry.get("kind")
         is_keyword = kind is not None and kind.integer() == 2
-        arguments.append(Argument(entry["name"].text(), _value(entry["arg"], depth), is_keyword))
+        arguments.append(Argument(entry["name"].text(), _value(entry["arg"]), is_keyword))
     names = [argument.name for argument in arguments if argument.name]
     if len(set(names)) != len(names):
         raise ConvertError(f"{json['inputs'].place} names an argument twice")
     outputs: list[Value | None] = []
     for entry in json["outputs"].elements():
-        value = _value(entry, depth)
+        value = _value(entry)
         for output in value if isinstance(value, list) else [value]:
             if output is not None and not isinstance(output, Value):
                 raise entry.wrong("a value")
@@ -359,7 +365,7 @@ def _node(json: Json, depth: int) -> Node:
     return Node(json["target"].text().removeprefix("torch.ops."), tuple(arguments), tuple(outputs), words)
 
 
-def _value(json: Json, depth: int) -> Any:
+def _value(json: Json) -> Any:
     """An argument as Python has it: see `Argument`."""
     kind, value = json.only()
     if kind in _LISTS:
@@ -367,11 +373,9 @@ def _value(json: Json, depth: int) -> Any:
     if kind in _SCALARS:
         return _SCALARS[kind](value)
     if kind == "as_graph":
-        return _graph(value["name"].text(), value["graph"], depth + 1)
+        return _graph(value["name"].text(), value["graph"])
     if kind == "as_string_to_argument":
-        if depth == _DEEPEST:
-            raise ConvertError(f"{json.place}: arguments within arguments, more than {_DEEPEST} deep")
-        return {key: _value(element, depth + 1) for key, element in value.items()}
+        return {key: _value(element) for key, element in value.items()}
     raise ConvertError(f"{json.place}: an argument of the kind {kind!r} is not known")
 
 
@@ -454,8 +458,7 @@ def _symbolic(json: Json) -> Any:
     """A number that may be an expression."""
     kind, value = json.only()
     if kind == "as_expr":
-        size = symbolic.parse(value["expr_str"].text())
-        return size
+        return symbolic.parse(value["expr_str"].text())
     return _choice("as_int", "as_float", "as_bool")(json)
 
 
@@ -464,10 +467,12 @@ def _input_spec(json: Json) -> InputSpec:
     if kind in STORED:
         return InputSpec(kind, _name(spec["arg"]), spec[STORED[kind]].text())
     if kind == "user_input":
-        return InputSpec(kind, _value(spec["arg"], 0))
+        return InputSpec(kind, _value(spec["arg"]))
     if kind == "constant_input":
-        return InputSpec(kind, _value(spec["value"], 0))
-    raise ConvertError(f"{json.place}: an input of the kind {kind!r} cannot be converted: export without custom objects")
+        return InputSpec(kind, _value(spec["value"]))
+    raise ConvertError(
+        f"{json.place}: an input of the kind {kind!r} cannot be converted: export without custom objects"
+    )
 
 
 def _output_spec(json: Json) -> OutputSpec:
@@ -475,8 +480,10 @@ def _output_spec(json: Json) -> OutputSpec:
     if kind in MUTATED:
         return OutputSpec(kind, _name(spec["arg"]), spec[MUTATED[kind]].text())
     if kind == "user_output":
-        return OutputSpec(kind, _value(spec["arg"], 0))
-    raise ConvertError(f"{json.place}: an output of the kind {kind!r} cannot be converted: export the module for inference")
+        return OutputSpec(kind, _value(spec["arg"]))
+    raise ConvertError(
+        f"{json.place}: an output of the kind {kind!r} cannot be converted: export the module for inference"
+    )
 
 
 def _is_name(spec: InputSpec) -> bool:
