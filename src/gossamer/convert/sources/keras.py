@@ -481,7 +481,10 @@ def _order(
 
 
 class _Hdf5:
-    """An HDF5 file, by h5py, which is closed at the end of the block."""
+    """An HDF5 file, by h5py, which is closed at the end of the block.
+
+    What this class asks of a damaged file is checked; libhdf5 checks what it follows, and not always well.
+    """
 
     def __init__(self, source: Source | Archive, member: str = "") -> None:
         try:
