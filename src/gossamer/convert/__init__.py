@@ -1,1 +1,1 @@
-"""Source files of other frameworks, read without them."""
+"""Models of other formats. So far: what reads those formats (`gossamer.convert.sources`)."""

@@ -1,1 +1,1 @@
-"""A file per format: each reads a source into records that say what it says, and runs nothing of it."""
+"""What a file of another format holds, faithfully: a module per format. Nothing is lowered here."""

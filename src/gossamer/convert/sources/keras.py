@@ -5,7 +5,7 @@ of objects: ``layers/<class in snake case>[_k]/vars/0``, k counted per class amo
 objects in groups of their own (``layers/lstm/cell/vars/0``), numbered as the layer created them. In a ``.h5`` file each
 layer of the outermost model has a group with the attribute ``weight_names``: its variables and those of all layers
 within it, the trainable ones first. Which variables a layer has, and their names, follows from its class and config
-(`_OWN`, `_PARTS`); files that have others are refused, because nothing else says what they mean.
+(`_OWN`, `_parts`); files that have others are refused, because nothing else says what they mean.
 
 Python that a model carries (``Lambda``, custom classes and functions) is refused: nothing is unmarshalled or run.
 """
