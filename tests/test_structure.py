@@ -36,6 +36,7 @@ ALLOWED = {
     "affine": {"views"},
     "codegen": {"programs", "targets", "views", "errors", "config", "dtypes", "schema"},
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine"},
+    "convert": {"schema", "dtypes", "errors"},
     "resolver": {"ops", "schema", "errors"},
     "versions": {"ops", "model", "schema"},
     "delegates": {
@@ -53,7 +54,6 @@ ALLOWED = {
         "programs",
         "targets",
     },
-    "convert": {"errors", "dtypes", "schema"},
     "micro": {"ops", "planner", "model", "schema", "dtypes", "quantization", "errors", "config"},
     "runtime": {
         "resolver",
