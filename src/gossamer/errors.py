@@ -57,3 +57,7 @@ class CompileError(GossamerError, RuntimeError):
 
 class ArenaError(GossamerError, RuntimeError):
     """A memory plan is wrong or does not fit."""
+
+
+class ConvertError(GossamerError, ValueError):
+    """A source cannot be converted: what, where, got, what to do."""
