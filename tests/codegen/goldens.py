@@ -140,6 +140,8 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield InnerProductGemm(isa, 2, 2, "i8", Sums())
         yield QuantizedPack(isa, wide=True)
         yield QuantizedPack(isa, True, True, True)
+        yield QuantizedGemm(isa, 1, 4, by_sign=True)
+        yield QuantizedPack(isa, by_sign=True)
     yield from (QuantizedGemm(isa, 3, 2, type) for type in ("i8", "u8"))
     yield QuantizedGemm(isa, 2, 3, "i8", ADDED, "taps", ragged=True)
     yield QuantizedGemm(isa, 2, 1, "i8", Requantized(large=True), "steps", 3, shifted=True, prefetch=1)

@@ -10,6 +10,11 @@ too: behind the pairs of all its channels are those of the next two steps (`is_p
 up pairs; x86 does so with 16 bits. It widens weights as it loads them, and activations in front of the loop, `BLOCK` of
 each row at a time: so a pair is broadcast by its load, while shuffles would take the place of sums.
 
+A single row with AVX2 takes four steps at a time (`takes_signs`), and widens nothing. The instruction that multiplies
+unsigned with signed bytes saturates sums of two products, so it gets the magnitudes of activations, and as weights w
+or, where the activation is negative, -1 - w: no sum of two is less than 2 * 128 * -128, which 16 bits hold. Sums then
+lack the magnitudes of what is negative, which all channels of a row have in common (`Dots.add_excess`).
+
 `narrowed` makes bytes of four vectors of 32 bits: x86 packs within 128 bits, so that four vectors of 16 lanes come out
 with four lanes of each, then the next four. Channels lie in panels so that this is their order (`order`).
 """
@@ -62,6 +67,11 @@ def crosses(target: Target) -> bool:
     return multiplies_pairs(target) and target.vector_bits == 256
 
 
+def takes_signs(target: Target, type: Byte, rows: int) -> bool:
+    """Whether products of so many rows are those of magnitudes with unsigned bytes (`Dots.add_excess`)."""
+    return crosses(target) and type == "i8" and rows == 1
+
+
 def products_of_pairs(f: Function, a: Value, b: Value) -> Value:
     """The products of two vectors of int16, each plus its neighbour, as int32. On x86."""
     words = vector("i32", a.type.lanes // 2)
@@ -99,13 +109,14 @@ def order(lanes: int, nv: int, half: bool = False) -> list[tuple[int, int]]:
 class Dots:
     """Dot products of ``depth`` activations of a type with as many weights of every channel of a vector."""
 
-    def __init__(self, f: Function, type: Byte) -> None:
+    def __init__(self, f: Function, type: Byte, by_sign: bool = False) -> None:
         self.f = f
         self.target = f.target
         self.type = type
-        self.depth = 4 if f.target.dot else 2
+        self.by_sign = by_sign
+        self.depth = 4 if f.target.dot or by_sign else 2
         self.flips = flips(f.target, type)
-        self.widens = multiplies_pairs(f.target)
+        self.widens = multiplies_pairs(f.target) and not by_sign
         self.words = vector("i32", f.lanes)
         self.bytes = vector("i8", self.depth * f.lanes)
         self._wide = vector("i16", self.bytes.lanes)
@@ -165,6 +176,8 @@ class Dots:
             name = f"llvm.aarch64.neon.sdot.{words.suffix}.{self.bytes.suffix}"
             f.module.declare(f"declare {words} @{name}({words}, {self.bytes}, {self.bytes})")
             return f.emit(words, f"call {words} @{name}({sum}, {weights}, {x})")
+        if self.by_sign:
+            return self._add_magnitudes(sum, x, weights ^ self._negative(x))
         if self.widens:
             return f.wrapping("add", sum, products_of_pairs(f, weights, x))
         a, b = (f.emit(self._wide, f"sext {value} to {self._wide}") for value in (weights, x))
@@ -172,6 +185,25 @@ class Dots:
         name = f"llvm.aarch64.neon.saddlp.{words.suffix}.{self._wide.suffix}"
         f.module.declare(f"declare {words} @{name}({self._wide})")
         return f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({product})"))
+
+    def add_excess(self, sum: Value, x: Value) -> Value:
+        """The sum and what `add` adds too much, ``by_sign``, for each channel: less than 0."""
+        return self._add_magnitudes(sum, x, self._negative(x))
+
+    def _negative(self, x: Value) -> Value:
+        """-1 where x is negative, else 0."""
+        return self.f.wrapping("ashr", x, 7)
+
+    def _add_magnitudes(self, sum: Value, x: Value, weights: Value) -> Value:
+        """The sum and the products of |x|, as unsigned bytes, with weights: two of them fit 16 bits, for 2 * 128 * -128
+        is the least."""
+        f, pairs = self.f, vector("i16", x.type.lanes // 2)
+        absolute, multiply = f"llvm.abs.{x.type.suffix}", "llvm.x86.avx2.pmadd.ub.sw"
+        f.module.declare(f"declare {x.type} @{absolute}({x.type}, i1)")
+        f.module.declare(f"declare {pairs} @{multiply}({x.type}, {x.type})")
+        magnitudes = f.emit(x.type, f"call {x.type} @{absolute}({x}, i1 false)")
+        products = f.emit(pairs, f"call {pairs} @{multiply}({magnitudes}, {weights})")
+        return f.wrapping("add", sum, products_of_pairs(f, products, f.constant(pairs, 1)))
 
 
 def rounded(f: Function, x: Value) -> Value:

@@ -29,7 +29,10 @@ TILES: Mapping[str, tuple[tuple[int, int], ...]] = {
         *((10, 1), (8, 1), (7, 1), (3, 2), (2, 2), (1, 4)),
     ),
     # The same of bytes.
-    "quantized_gemm": ((6, 2), (4, 2), (3, 2), (2, 4), (8, 1), (6, 1), (4, 1), (1, 4), (2, 2), (2, 1), (1, 2), (1, 1)),
+    "quantized_gemm": (
+        *((6, 2), (4, 2), (3, 2), (2, 4), (8, 1), (6, 1), (4, 1), (1, 8), (1, 4)),
+        *((2, 2), (2, 1), (1, 2), (1, 1)),
+    ),
     # Those with half of the multiplications: sums, two vectors of weights for each, and four more registers. The last
     # one of a row of pixels may be any.
     "inner_products": ((4, 2), (3, 2), (2, 2), (1, 2), (4, 1), (3, 1), (2, 1), (1, 1)),

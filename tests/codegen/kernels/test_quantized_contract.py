@@ -14,9 +14,11 @@ from gossamer.codegen.kernels.contract import ContractTiles, panels_of
 from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, panel_bytes
 from gossamer.errors import CompileError
+from gossamer.programs import host
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, guarded, on_every_extension, place, run
 
+AVX2 = all_targets()["avx2"]
 TYPES = {"i8": np.int8, "u8": np.uint8}
 
 
@@ -46,6 +48,8 @@ class Product:
         together: bool = False,
         relu: bool = False,
         threads: int = 1,
+        by_sign: bool = False,
+        extreme: bool = False,
     ) -> None:
         rng = np.random.default_rng(rows * channels + depth)
         mr, nv = min(tile[0], rows), tile[1]
@@ -54,6 +58,8 @@ class Product:
         self.bounds = bounds or (low, high)
 
         def bytes(*shape: int) -> np.ndarray:
+            if extreme:
+                return guarded(rng.choice(np.array([low, high], dtype), shape))
             return guarded(rng.integers(low, high, shape, dtype, endpoint=True))
 
         self.x, weights = bytes(rows, taps * depth), bytes(channels, taps * depth)
@@ -102,7 +108,7 @@ class Product:
             source_image=0,
             destination_image=0,
         )
-        run(QuantizedPack(target.name, type == "u8", by_depth), arguments, threads)
+        run(QuantizedPack(target.name, type == "u8", by_depth, by_sign=by_sign), arguments, threads)
 
         table, tap_depth, walk, short = [tap * depth for tap in range(taps)], depth, "taps" if taps > 1 else "", 0
         if depth % STEP:
@@ -142,6 +148,7 @@ class Product:
                 ragged,
                 signed_zero != 0,
                 half=ragged and half,
+                by_sign=by_sign,
             )
 
         driver = ContractTiles(target.plain.name)
@@ -231,6 +238,16 @@ def test_forms(target: Target, form: dict[str, Any]) -> None:
         np.testing.assert_array_equal(product.y, product.sums if "sums" in form else product.levels, str(shape))
 
 
+@pytest.mark.skipif(not AVX2.runs_on(host.cpu_features()), reason="the CPU has no AVX2")
+@pytest.mark.parametrize("nv", [1, 4, 8])
+@pytest.mark.parametrize("form", ["taps", "clamped rows", "relu", "by_depth", "large", "shifted", "nudged", "sums"])
+def test_rows_by_sign(nv: int, form: str) -> None:
+    for shape in SHAPES:
+        for extreme in (False, True):
+            product = Product(AVX2, (1, nv), *shape, by_sign=True, extreme=extreme, **FORMS[form])
+            np.testing.assert_array_equal(product.y, product.sums if form == "sums" else product.levels, str(shape))
+
+
 def epilogues(type: Byte) -> tuple[Expression, np.ndarray, np.ndarray]:
     """A sum with the residual and a table of the result, with their parameters."""
     low, high = np.iinfo(TYPES[type]).min, np.iinfo(TYPES[type]).max
@@ -299,6 +316,9 @@ def test_emits_for_every_target(isa: str) -> None:
         ({"half": True, "ragged": True, "shifted": True}, "neither shifted, large nor nudged"),
         ({"half": True, "ragged": True, "output": Requantized(large=True)}, "neither shifted, large nor nudged"),
         ({"half": True, "ragged": True, "isa": "neon"}, "neon has no halves"),
+        ({"by_sign": True, "mr": 1}, "and not on avx512vnni"),
+        ({"by_sign": True, "isa": "avx2"}, "only a row of int8"),
+        ({"by_sign": True, "mr": 1, "type": "u8", "isa": "avx2"}, "only a row of int8"),
     ],
 )
 def test_refuses(form: dict[str, Any], message: str) -> None:

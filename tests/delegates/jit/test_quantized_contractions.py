@@ -324,3 +324,15 @@ def test_where_half_of_the_multiplications_suit(rows: int, depth: int, channels:
         _, kernel = machine_code(model_of(fully_connected.op, case), 1, target)
         assert kernel.built is not None
         assert ("x8_contract_groups__avx2" in kernel.built.specs) == (suits and target.name == "avx2")
+
+
+@pytest.mark.parametrize(("rows", "type", "suits"), [(1, np.int8, True), (2, np.int8, False), (1, np.uint8, False)])
+def test_where_magnitudes_are_multiplied(rows: int, type: type, suits: bool) -> None:
+    for target in TARGETS:
+        numbers = Numbers(np.random.default_rng(0), type, 64, 40)
+        x, w = (numbers.bytes(np.random.default_rng(0), count, 40) for count in (rows, 64))
+        y = numbers.y(np.zeros((rows, 64)))
+        case = Case("", [numbers.x(x), numbers.w(w), None], [y], FullyConnectedOptions())
+        _, kernel = machine_code(model_of(fully_connected.op, case), 1, target)
+        assert kernel.built is not None
+        assert ("i8_gemm_1x8__avx2_by_sign" in kernel.built.specs) == (suits and target.name == "avx2")

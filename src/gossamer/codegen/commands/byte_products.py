@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.contract import Matrix, Tiled, packing
-from gossamer.codegen.dots import Byte, has_halves, offset, order
+from gossamer.codegen.dots import Byte, has_halves, offset, order, takes_signs
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, ContractPanels, panels_of
@@ -258,6 +258,7 @@ class ByteContraction(QuantizedContraction):
             self.weight_zero != 0,
             prefetch,
             is_last and self._has_half,
+            self._by_sign,
         )
 
     def _made(self, together: bool = False) -> Output:
@@ -286,6 +287,11 @@ class ByteContraction(QuantizedContraction):
             and nv < 3
             and strides == {nv * self.build.dots.lanes()} == {self.weights.channels}
         )
+
+    @property
+    def _by_sign(self) -> bool:
+        """Whether products are those of magnitudes, as the weights of all tiles are packed."""
+        return takes_signs(self.build.dots, self.type, self.mr)
 
     _has_half: bool = field(default=False, init=False)
 
@@ -336,7 +342,7 @@ class ByteContraction(QuantizedContraction):
         return offset(self.build.dots, self.type, self.requantization.x_zero)
 
     def _pack(self) -> QuantizedPack:
-        return QuantizedPack(self.build.dots.name, self.unsigned, self.weights.by_depth)
+        return QuantizedPack(self.build.dots.name, self.unsigned, self.weights.by_depth, by_sign=self._by_sign)
 
     def _packing(self, place: Address) -> dict[str, Word]:
         weights, outside = self.weights, self.output is Dequantized

@@ -73,7 +73,7 @@ class InnerProducts(ByteContraction):
         )
 
     def _pack(self) -> QuantizedPack:
-        return replace(super()._pack(), wide=True)
+        return replace(super()._pack(), wide=True, by_sign=False)
 
     def multiply(self, place: Address | None = None, barrier: bool = True) -> None:
         """The command of the product."""

@@ -22,7 +22,16 @@ from itertools import product
 from typing import ClassVar, Literal
 
 from gossamer.codegen.basis import BYTE_ENDINGS, BYTES, RELU, RELU6
-from gossamer.codegen.dots import BLOCK, Byte, Dots, crosses, has_halves, is_paired, products_of_pairs
+from gossamer.codegen.dots import (
+    BLOCK,
+    Byte,
+    Dots,
+    crosses,
+    has_halves,
+    is_paired,
+    products_of_pairs,
+    takes_signs,
+)
 from gossamer.codegen.expression import IDENTITY, name_of
 from gossamer.codegen.ir import F32, I32, I64, Arguments, Function, Module, Value, vector
 from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS, UNROLL
@@ -76,7 +85,8 @@ class QuantizedGemm(KernelSpec):
     ``type``: that of a. ``walk``: how depth is walked through. "": there is one tap, at offset 0; "taps": there is a
     table of them; "steps": it has an offset for every step. ``short``: a step has only so many bytes. ``shifted``:
     weights have a zero point that is not 0. ``prefetch`` as in `Gemm`. ``half``: of the last vector only the first half
-    of the channels is there, at most; such a kernel is ragged, and not shifted.
+    of the channels is there, at most; such a kernel is ragged, and not shifted. ``by_sign``: as `takes_signs` tells, of
+    panels that are so, too.
     """
 
     mr: int
@@ -89,6 +99,7 @@ class QuantizedGemm(KernelSpec):
     shifted: bool = False
     prefetch: int = 0
     half: bool = False
+    by_sign: bool = False
 
     targets = "bytes"
 
@@ -104,7 +115,7 @@ class QuantizedGemm(KernelSpec):
 
     @property
     def variant(self) -> str:
-        own = ("half" * self.half, "ragged" * self.ragged, "shifted" * self.shifted)
+        own = ("by_sign" * self.by_sign, "half" * self.half, "ragged" * self.ragged, "shifted" * self.shifted)
         return "_".join(filter(None, (*sorted((*self.output.flags, *own)), f"p{self.prefetch}" * bool(self.prefetch))))
 
     def general(self) -> Iterator[KernelSpec]:
@@ -119,6 +130,16 @@ class QuantizedGemm(KernelSpec):
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for spec in cls._forms(target):
+            spec = replace(spec, by_sign=takes_signs(target, spec.type, spec.mr))
+            # Of wide panels in 16 registers only what is most frequent.
+            is_frequent = spec.nv == 8 and spec.walk == "taps" and spec.by_sign and not spec.ragged
+            if spec.nv <= 4 or target.vector_bits > 256 or is_frequent:
+                yield spec
+
+    @classmethod
+    def _forms(cls, target: Target) -> Iterator[QuantizedGemm]:
+        """Those that ship, before it is known which are ``by_sign``."""
         isa, levels = target.name, levels_of(target)
         clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
         lasts = [(False, False), (True, False)] + [(True, True)] * has_halves(target)
@@ -157,17 +178,22 @@ class QuantizedGemm(KernelSpec):
         tile = Tile(f, shape, self.type, self.mr, self.nv, self.ragged, self.half)
         self._check(tile)
         at = Pointers(a, b, bias, c, residual)
-        dots = Dots(f, self.type)
+        dots = Dots(f, self.type, self.by_sign)
         size, vectors = 4 * f.lanes, self.mr * self.nv
         sums = self.output.begin(tile, b) * self.mr
         # Those of rows too, which are quicker to make from whole vectors where rows lie in one piece.
-        apart = self.shifted and self.walk == "" and not dots.widens
+        apart = self.shifted and self.walk == "" and not (dots.widens or self.by_sign)
         if self.shifted and not apart:
             sums += [f.constant(dots.words, 0)] * self.mr
+        if self.by_sign:
+            sums.append(f.constant(dots.words, 0))
         self.output.fetch(tile, at)
         weights = f.offset(b, HEADER * self.nv * size)
         sums = self._sums(f, dots, shape, a, weights, following, sums)
 
+        if self.by_sign:
+            *sums, excess = sums
+            sums = [f.wrapping("sub", sum, excess) for sum in sums]
         totals = sums[:vectors]
         if self.shifted:
             zero = splat_bits(f, shape.weight_zero, "i32", f.lanes)
@@ -282,8 +308,10 @@ class QuantizedGemm(KernelSpec):
                 for v in range(self.nv):
                     of_vector = x if v < whole else dots.half(x)
                     sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], of_vector, weights[v])
+                if self.by_sign:
+                    sums[-1] = dots.add_excess(sums[-1], x)
                 row = self.mr * self.nv + i
-                if row < len(sums):
+                if row < len(sums) - self.by_sign:
                     sums[row] = dots.add(sums[row], x, dots.ones())
         return sums
 
@@ -310,6 +338,8 @@ class QuantizedGemm(KernelSpec):
             raise CompileError(
                 f"{self.name}: half a vector is the last of a ragged kernel that is neither shifted, large nor nudged."
             )
+        if self.by_sign and not takes_signs(target, self.type, self.mr):
+            raise CompileError(f"{self.name}: only a row of int8 is multiplied by sign, and not on {target.name}.")
         self.output.check(self.name, tile)
 
 
@@ -327,12 +357,14 @@ class QuantizedPack(KernelSpec):
     ``offset`` is the zero point of activations as they are multiplied, ``weight_zero`` that of weights as signed bytes.
     ``unsigned``: weights are uint8, of which the top bit is changed. Channels that do not exist repeat the last one.
     ``wide``: weights become 16 bits, less their zero point, and the sum of their own products comes off the bias, for
-    `gossamer.codegen.kernels.inner_products`.
+    `gossamer.codegen.kernels.inner_products`. ``by_sign``: the four bytes of a channel are neighbours, where they are
+    pairs otherwise.
     """
 
     unsigned: bool = False
     by_depth: bool = False
     wide: bool = False
+    by_sign: bool = False
 
     targets = "bytes"
 
@@ -347,12 +379,13 @@ class QuantizedPack(KernelSpec):
 
     @property
     def variant(self) -> str:
-        return "wide" * self.wide
+        return "wide" * self.wide + "by_sign" * self.by_sign
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
-        for unsigned, by_depth, wide in product((False, True), (False, True), (False, True)[: 1 + crosses(target)]):
-            yield cls(target.name, unsigned, by_depth, wide)
+        ways = ((False, False), (True, False), (False, True))[: 3 if crosses(target) else 1]
+        for unsigned, by_depth, (wide, by_sign) in product((False, True), (False, True), ways):
+            yield cls(target.name, unsigned, by_depth, wide, by_sign)
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -487,7 +520,7 @@ class QuantizedPack(KernelSpec):
         if self.wide:
             return self._store_wide(f, a, column, to, sums)
         (sum,) = sums
-        f.store(_in_pairs(f, column) if is_paired(f.target) else column, to)
+        f.store(_in_pairs(f, column) if is_paired(f.target) and not self.by_sign else column, to)
         if f.target.dot:
             dots = Dots(f, "i8")
             return [dots.add(sum, dots.ones(), f.emit(dots.bytes, f"bitcast {column} to {dots.bytes}"))]
