@@ -30,8 +30,9 @@ LETTERS = "aZ_/;0 \u00e9\u4e16\U0001f600"
 
 
 def all_tables(root: type[Table] = Table) -> list[type[Table]]:
-    """Every table class that is declared, in the order of declaration."""
-    return [cls for child in root.__subclasses__() for cls in (child, *all_tables(child)) if cls is not Model]
+    """Every table class that the schema declares, in the order of declaration."""
+    declared = [cls for child in root.__subclasses__() for cls in (child, *all_tables(child)) if cls is not Model]
+    return [cls for cls in declared if cls.__module__.startswith("gossamer.schema.")]
 
 
 def arbitrary(cls: type[T], rng: random.Random, presence: float = 0.7) -> T:

@@ -51,6 +51,7 @@ def test_case(case: Case, backend: Any) -> None:
             Case("", [tensor([1], np.int8, type=INT4)], [tensor([1], np.int8)]),
         ),
         ("got string", Case("", [tensor([b"a"], object)], [tensor([1], np.int8)])),
+        ("cannot turn int8 into string", Case("", [tensor([1], np.int8)], [tensor([b"a"], object)])),
     ],
 )
 def test_refuses(message: str, case_: Case) -> None:

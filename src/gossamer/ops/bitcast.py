@@ -33,7 +33,7 @@ def prepare(ctx: PrepareContext) -> None:
     old, new = element_bits(x.type), element_bits(output.type)
     shape = x.shape
     ctx.require(
-        old == new or not (is_packed(x.type) or is_packed(output.type)),
+        old == new or (old and new and not (is_packed(x.type) or is_packed(output.type))),
         f"cannot turn {type_name(x.type)} into {type_name(output.type)}: their bits differ",
     )
     if old > new:

@@ -556,6 +556,8 @@ def _lower_hybrid(graph: Lowering) -> None:
     each unit, with activations that clamp; LiteRT's own kernel the others."""
     weights, activation = graph.input(1), graph.options.fused_activation_function
     units, depth = weights.shape
+    if not depth:
+        graph.refuse("the weights have no elements")
     x = graph.reshape(graph.value(0), (math.prod(graph.input(0).shape) // depth, depth))
     odd = depth % 2 if weights.type == TensorType.INT4 else depth % 4 or weights.quantization.scales.size != units
     if graph.data.kernel.func is _of_blocks:

@@ -243,3 +243,19 @@ def test_each_operator_of_a_model_is_what_litert_computes(name: str) -> None:
             results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
         np.testing.assert_array_equal(*results)
     assert seen
+
+
+def test_weights_without_depth_are_left_to_what_says_so() -> None:
+    model = model_of(
+        FULLY_CONNECTED,
+        Case(
+            "no depth",
+            [tensor(np.zeros((2, 0))), const(np.zeros((3, 0)), np.int8, scale=0.5, zero_point=0)],
+            [tensor(np.zeros((2, 3)))],
+            FullyConnectedOptions(),
+        ),
+    )
+    interpreter = gossamer.Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert claims.refusals == {0: "the weights have no elements"}
