@@ -17,7 +17,7 @@ from gossamer.convert.sources.onnx import read_onnx
 from gossamer.convert.sources.saved_model import Variable, read_saved_model
 from gossamer.convert.sources.tensor_proto import tensor_array
 from gossamer.convert.wire import read, write
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.corpus
@@ -66,7 +66,7 @@ def test_saved_models(cases: dict[str, list[tuple[str, Path, str]]], tmp_path: P
     variables = constants = 0
     for key, place in extracted(cases["saved_model"], tmp_path):
         if is_broken(key):
-            with pytest.raises(ModelError, match=r"saved_model|SavedModel"):
+            with pytest.raises(ConvertError, match=r"saved_model|SavedModel"):
                 read_saved_model(place)
             continue
         model = read_saved_model(place)
@@ -97,7 +97,7 @@ def test_saved_models(cases: dict[str, list[tuple[str, Path, str]]], tmp_path: P
 def test_frozen_graphs(cases: dict[str, list[tuple[str, Path, str]]], tmp_path: Path) -> None:
     for key, place in extracted(cases["graph_def"], tmp_path):
         if is_broken(key):
-            with pytest.raises(ModelError, match="no valid GraphDef"):
+            with pytest.raises(ConvertError, match="no valid GraphDef"):
                 read_graph_def(place)
             continue
         assert read_graph_def(place).nodes

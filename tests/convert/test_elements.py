@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gossamer.convert.elements import element_dtype, known_shape, of_strings, repeat_last
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 
 
 @pytest.mark.parametrize("name", ["float32", "float64", "float16", "int8", "bool", "complex128", "object"])
@@ -18,7 +18,7 @@ def test_dtypes_of_ml_dtypes(name: str, size: int) -> None:
 
 
 def test_a_dtype_that_ml_dtypes_does_not_have() -> None:
-    with pytest.raises(ModelError, match=r"elements are float8_e9m9, which ml_dtypes .* does not have"):
+    with pytest.raises(ConvertError, match=r"elements are float8_e9m9, which ml_dtypes .* does not have"):
         element_dtype("float8_e9m9")
 
 
@@ -27,7 +27,7 @@ def test_a_dtype_that_ml_dtypes_does_not_have() -> None:
     [((-1,), "not all sizes"), ((1,) * 65, "65 dimensions"), ((1 << 31, 1 << 31), "no memory"), ((0, 1 << 62), "no")],
 )
 def test_shapes_that_no_array_has(sizes: tuple[int, ...], words: str) -> None:
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         known_shape(sizes, np.dtype(np.float32), "tensor")
 
 
@@ -48,7 +48,9 @@ def test_one_value_takes_no_memory_however_often_it_is_repeated() -> None:
 
 
 def test_what_is_not_repeated() -> None:
-    with pytest.raises(ModelError, match=r"t has 3 values; the shape \[2\] has 2 elements"):
+    with pytest.raises(ConvertError, match=r"t has 3 values; the shape \[2\] has 2 elements"):
         repeat_last(np.arange(3), (2,), "t")
-    with pytest.raises(ModelError, match=r"t repeats the last of 2 values to .* bytes; at most 268435456 are allowed"):
+    with pytest.raises(
+        ConvertError, match=r"t repeats the last of 2 values to .* bytes; at most 268435456 are allowed"
+    ):
         repeat_last(np.arange(2), (1 << 40,), "t")

@@ -1,4 +1,4 @@
-"""Files with a byte changed or the end cut off: what is in them is read, or a `ModelError` is raised; nothing else."""
+"""Files with a byte changed or the end cut off: what is in them is read, or a `ConvertError` is raised."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gossamer.convert.sources.saved_model import OBJECT_GRAPH, Asset, Variable, 
 from gossamer.convert.sources.tensor_bundle import TensorBundle
 from gossamer.convert.sources.tensor_proto import tensor_array
 from gossamer.convert.wire import write
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from tests.convert.arbitrary import onnx_model, write_bundle, write_saved_model_pb
 
 KINDS = ("saved_model", "index", "object graph", "graph", "onnx")
 
 
 def everything(step: Callable[[], Any]) -> None:
-    with suppress(ModelError):
+    with suppress(ConvertError):
         step()
 
 
@@ -126,7 +126,7 @@ def test_damaged_files_give_documented_errors(tmp_path: Path, kind: str) -> None
             tracemalloc.start()
         try:
             look(data)
-        except ModelError:
+        except ConvertError:
             refused += 1
         finally:
             if traced:

@@ -11,7 +11,7 @@ import pytest
 
 from gossamer.convert import wire
 from gossamer.convert.wire import MAX_DEPTH, Message, read, write
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from gossamer.schema.enumeration import IntEnum
 from gossamer.schema.fields import Array
 
@@ -193,7 +193,7 @@ def test_unknown_fields_are_kept_and_written_back() -> None:
     ],
 )
 def test_damage_is_named(data: str, words: str) -> None:
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ConvertError) as caught:
         read(Tree, bytes.fromhex(data), "some.pb")
     assert str(caught.value).startswith("some.pb: no valid Tree of protobuf: ")
     assert words in str(caught.value)
@@ -209,9 +209,9 @@ def nested(depth: int) -> bytes:
 def test_messages_nest_so_deep() -> None:
     tree = read(Tree, nested(MAX_DEPTH - 1))
     assert write(tree) == nested(MAX_DEPTH - 1)
-    with pytest.raises(ModelError, match="nested deeper than 100"):
+    with pytest.raises(ConvertError, match="nested deeper than 100"):
         read(Tree, nested(MAX_DEPTH))
-    with pytest.raises(ModelError, match="nested deeper than 100"):
+    with pytest.raises(ConvertError, match="nested deeper than 100"):
         read(Tree, nested(5000))
     with pytest.raises(ValueError, match="nested deeper than 100"):
         write(Tree(tree=tree))

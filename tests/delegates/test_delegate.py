@@ -146,6 +146,26 @@ def test_prepare_sets_the_shapes_of_a_dynamic_delegate() -> None:
     np.testing.assert_array_equal(run(interpreter, X[:2]), np.sin(np.sin(X[:2])))
 
 
+@pytest.mark.parametrize("says", [True, False], ids=["all shapes", "those of outputs"])
+def test_what_a_kernel_has_set_is_there_when_it_runs_its_first_node(says: bool) -> None:
+    def prepare(ctx: PartitionPrepareContext) -> None:
+        for node in ctx.nodes if says else ctx.nodes[-1:]:
+            ctx.set_shape(node.output(), ctx.inputs[0].shape)
+
+    def invoke(ctx: PartitionInvokeContext) -> None:
+        first, second = ctx.nodes
+        ctx.set_value(first.output(), np.sin(ctx.value(first.input(0))))
+        ctx.run(second)
+
+    delegate = Scripted(invoke, prepare, flags=DelegateFlags.ALLOW_DYNAMIC_TENSORS)
+    interpreter = Interpreter(model_content=chain("SIN", "SIN"), experimental_delegates=[delegate])
+    for size in (4, 2) if says else (4,):
+        interpreter.resize_tensor_input(0, [size])
+        interpreter.allocate_tensors()
+        x = np.arange(size, dtype=np.float32)
+        np.testing.assert_array_equal(run(interpreter, x), np.sin(np.sin(x)))
+
+
 @pytest.mark.parametrize("flags", [DelegateFlags(1), DelegateFlags(3)])
 def test_shapes_are_propagated_if_the_delegate_requires_it(flags: DelegateFlags) -> None:
     shapes: list[tuple[int, ...]] = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 
 MAX_RANK = 32
 """Dimensions of an array: what every NumPy that is supported can have."""
@@ -19,33 +19,33 @@ MAX_EXPANDED = 1 << 28
 
 
 def element_dtype(name: str) -> np.dtype[Any]:
-    """The dtype with this name, of NumPy or of ``ml_dtypes``. Raises `ModelError` if the latter is too old for it."""
+    """The dtype with this name, of NumPy or of ``ml_dtypes``. Raises `ConvertError` if the latter is too old for it."""
     if name.startswith(("bfloat", "float8_", "float4_")):
         import ml_dtypes
 
         if not hasattr(ml_dtypes, name):
-            raise ModelError(f"elements are {name}, which ml_dtypes {ml_dtypes.__version__} does not have")
+            raise ConvertError(f"elements are {name}, which ml_dtypes {ml_dtypes.__version__} does not have")
         dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return dtype
     return np.dtype(name)
 
 
 def known_shape(sizes: Iterable[int], dtype: np.dtype[Any], what: str) -> tuple[int, ...]:
-    """The shape, if an array can have it. Raises `ModelError`; ``what`` names the tensor."""
+    """The shape, if an array can have it. Raises `ConvertError`; ``what`` names the tensor."""
     shape = tuple(sizes)
     if any(size < 0 for size in shape):
-        raise ModelError(f"{what} has values, but not all sizes of its shape {list(shape)}")
+        raise ConvertError(f"{what} has values, but not all sizes of its shape {list(shape)}")
     if len(shape) > MAX_RANK:
-        raise ModelError(f"{what} has {len(shape)} dimensions; at most {MAX_RANK} can be had")
+        raise ConvertError(f"{what} has {len(shape)} dimensions; at most {MAX_RANK} can be had")
     if math.prod([size for size in shape if size]) * dtype.itemsize >= 1 << 63:  # as NumPy counts, zeros apart
-        raise ModelError(f"{what} has a shape {list(shape)} that no memory holds")
+        raise ConvertError(f"{what} has a shape {list(shape)} that no memory holds")
     return shape
 
 
 def from_bytes(raw: memoryview, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> NDArray[Any]:
-    """A view of little-endian bytes. Raises `ModelError` if they are more or less than the shape takes."""
+    """A view of little-endian bytes. Raises `ConvertError` if they are more or less than the shape takes."""
     if len(raw) != math.prod(shape) * dtype.itemsize:
-        raise ModelError(
+        raise ConvertError(
             f"{what} has {len(raw)} bytes; {dtype.name}{list(shape)} takes {math.prod(shape) * dtype.itemsize}"
         )
     return np.frombuffer(raw, dtype).reshape(shape)
@@ -62,7 +62,7 @@ def of_strings(values: Iterable[bytes]) -> NDArray[Any]:
 def repeat_last(values: NDArray[Any], shape: tuple[int, ...], what: str) -> NDArray[Any]:
     """The values in this shape, the last one repeated as often as it takes; zeros if there are none.
 
-    A single value becomes a read-only array without memory of its own. Raises `ModelError` if there are more values
+    A single value becomes a read-only array without memory of its own. Raises `ConvertError` if there are more values
     than the shape has elements, or the array would take more than `MAX_EXPANDED` bytes.
     """
     count = math.prod(shape)
@@ -71,11 +71,11 @@ def repeat_last(values: NDArray[Any], shape: tuple[int, ...], what: str) -> NDAr
     if not values.size:
         values = of_strings([b""]) if values.dtype.hasobject else np.zeros(1, values.dtype)
     if values.size > max(count, 1):
-        raise ModelError(f"{what} has {values.size} values; the shape {list(shape)} has {count} elements")
+        raise ConvertError(f"{what} has {values.size} values; the shape {list(shape)} has {count} elements")
     if values.size == 1 or not count:
         return np.broadcast_to(values[:1].reshape(()), shape)
     if count * values.itemsize > MAX_EXPANDED:
-        raise ModelError(
+        raise ConvertError(
             f"{what} repeats the last of {values.size} values to {count * values.itemsize} bytes; "
             f"at most {MAX_EXPANDED} are allowed"
         )

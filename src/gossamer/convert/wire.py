@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from gossamer.schema.fields import Field as SchemaField
 from gossamer.schema.fields import Table
 
@@ -295,7 +295,7 @@ class _Damage(Exception):
 def read(cls: type[M], source: Buffer, name: str = "") -> M:
     """The message of class ``cls`` that the bytes of ``source`` are; they are referenced and must not change.
 
-    ``name`` says in messages where the bytes come from. Raises `ModelError` for what is no such message, with the way
+    ``name`` says in messages where the bytes come from. Raises `ConvertError` for what is no such message, with the way
     to the damage in the names of the fields and its byte.
     """
     data = memoryview(source).cast("B").toreadonly()
@@ -303,7 +303,7 @@ def read(cls: type[M], source: Buffer, name: str = "") -> M:
         return _read(data, cls, [(0, len(data))], MAX_DEPTH)
     except _Damage as damage:
         where = f"{name}: " if name else ""
-        raise ModelError(f"{where}no valid {cls.__name__} of protobuf: {damage}") from None
+        raise ConvertError(f"{where}no valid {cls.__name__} of protobuf: {damage}") from None
 
 
 def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:

@@ -239,12 +239,15 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     def set_shape(self, tensor: TensorInfo, shape: Shape) -> None:
         """See `PartitionPrepareContext.set_shape`."""
-        self._local(tensor).resize(tuple(shape))
         if tensor.index in self._positions:
             self._prepare_context().set_shape(self._positions[tensor.index], shape)
+        else:
+            self._begin()
+        self._local(tensor).resize(tuple(shape))
 
     def set_dynamic(self, tensor: TensorInfo) -> None:
         """See `PartitionPrepareContext.set_dynamic`."""
+        self._begin()
         self._local(tensor).allocation_type = AllocationType.DYNAMIC
         if tensor.index in self._positions:
             self._prepare_context().set_dynamic(self._positions[tensor.index])
@@ -259,6 +262,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     def set_value(self, tensor: TensorInfo, value: Array) -> None:
         """See `PartitionInvokeContext.set_value`."""
+        self._begin()
         local = self._local(tensor)
         self._holds_values = True
         try:
@@ -314,6 +318,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     def resize(self, tensor: TensorInfo, shape: Shape) -> None:
         """See `PartitionInvokeContext.resize`."""
+        self._begin()
         self._local(tensor).resize(shape)
         if tensor.index in self._positions:
             self._resized.add(tensor.index)
@@ -343,7 +348,8 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         return op
 
     def _begin(self) -> None:
-        # Only for nodes: a kernel that knows its program looks at none.
+        # Before anything is said of tensors, or run, they are as the file has them. A kernel that knows its program
+        # says no more than the shapes of outputs, and need not wait for that.
         if not self._has_begun:
             self._has_begun = True
             for number, local in self._locals.items():

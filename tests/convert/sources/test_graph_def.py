@@ -8,7 +8,7 @@ import pytest
 from gossamer.convert.messages.tensorflow import DataType, FunctionDef, FunctionDefLibrary, GraphDef, NodeDef, OpDef
 from gossamer.convert.sources.graph_def import Edge, parse_edge, read_graph_def
 from gossamer.convert.wire import write
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from tests.convert.arbitrary import argument, node
 
 
@@ -32,7 +32,7 @@ def test_edges() -> None:
     assert parse_edge("a:out:12") == Edge("a", "out", 12)
     assert parse_edge("^a") == Edge("a", control=True)
     for text in ("a:b:c:0", "a:", "a:b", "a:-1", "a:out:", "a:9999999999", "a:²"):
-        with pytest.raises(ModelError, match="names no edge; allowed are node, node:index"):
+        with pytest.raises(ConvertError, match="names no edge; allowed are node, node:index"):
             parse_edge(text)
 
 
@@ -68,13 +68,13 @@ def test_a_file_and_its_bytes(tmp_path: Path) -> None:
     ],
 )
 def test_graphs_that_are_refused(data: bytes, words: str) -> None:
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         read_graph_def(data)
 
 
 def test_a_missing_and_an_empty_file(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"g\.pb: cannot be read: No such file"):
+    with pytest.raises(ConvertError, match=r"g\.pb: cannot be read: No such file"):
         read_graph_def(tmp_path / "g.pb")
     (tmp_path / "g.pb").write_bytes(b"")
-    with pytest.raises(ModelError, match=r"g\.pb: a GraphDef without nodes"):
+    with pytest.raises(ConvertError, match=r"g\.pb: a GraphDef without nodes"):
         read_graph_def(tmp_path / "g.pb")

@@ -20,7 +20,7 @@ from gossamer.convert.messages.onnx import (
 )
 from gossamer.convert.sources.onnx import read_onnx, sparse_array, tensor_array
 from gossamer.convert.wire import read, write
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from tests.convert.arbitrary import KERNEL, onnx_model
 
 D = DataType
@@ -157,12 +157,12 @@ def test_external_data_are_mapped(tmp_path: Path) -> None:
 )
 def test_external_data_that_are_refused(tmp_path: Path, entries: dict[str, str], words: str) -> None:
     (tmp_path / "w.bin").write_bytes(bytes(8))
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         tensor_array(external(**entries), tmp_path)
 
 
 def test_external_data_of_bytes_need_a_directory() -> None:
-    with pytest.raises(ModelError, match=r"data in 'w\.bin'; say in which directory that is"):
+    with pytest.raises(ConvertError, match=r"data in 'w\.bin'; say in which directory that is"):
         tensor_array(external(location="w.bin"))
 
 
@@ -183,7 +183,7 @@ def test_external_data_of_bytes_need_a_directory() -> None:
     ],
 )
 def test_tensors_that_do_not_fit_together(tensor: TensorProto, words: str) -> None:
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         tensor_array(tensor)
 
 
@@ -215,7 +215,7 @@ def test_sparse_tensors() -> None:
     ],
 )
 def test_sparse_tensors_that_are_refused(tensor: SparseTensorProto, words: str) -> None:
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         sparse_array(tensor)
 
 
@@ -242,5 +242,5 @@ def graph(**changes: Any) -> ModelProto:
     ],
 )
 def test_models_that_are_refused(model: ModelProto, words: str) -> None:
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         read_onnx(write(model))

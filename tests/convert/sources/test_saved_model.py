@@ -11,7 +11,7 @@ from gossamer.convert.messages import tensorflow as tf
 from gossamer.convert.messages.tensorflow import AttrValue, DataType, TensorProto
 from gossamer.convert.sources.saved_model import Asset, Constant, TensorSpec, Variable, read_saved_model
 from gossamer.convert.wire import write
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from tests.convert.arbitrary import (
     FLOAT,
     KERNEL,
@@ -128,16 +128,16 @@ def test_a_file_of_tensorflow_1(tmp_path: Path) -> None:
     assert model.initializer == "init"
     assert model.objects == ()
     assert list(model.assets) == ["save/Const:0"]
-    with pytest.raises(ModelError, match=r"a\.txt: cannot be read: No such file"):
+    with pytest.raises(ConvertError, match=r"a\.txt: cannot be read: No such file"):
         model.assets["save/Const:0"].content()
 
 
 def test_restored_slices_and_numbers_that_are_not_there(tmp_path: Path) -> None:
     write_v1(tmp_path / "slices", slices=strings(b"", b"4 2 0,3:-"))
-    with pytest.raises(ModelError, match="'save/RestoreV2' restores a slice of b'w', which is not read"):
+    with pytest.raises(ConvertError, match="'save/RestoreV2' restores a slice of b'w', which is not read"):
         read_saved_model(tmp_path / "slices")
     write_v1(tmp_path / "number", restored="save/RestoreV2:2")
-    with pytest.raises(ModelError, match="restores 2 tensors, not number 2"):
+    with pytest.raises(ConvertError, match="restores 2 tensors, not number 2"):
         read_saved_model(tmp_path / "number")
     write_v1(tmp_path / "other", restored="w")
     assert list(read_saved_model(tmp_path / "other").variables) == ["h"]
@@ -157,20 +157,20 @@ def test_values_that_do_not_fit_their_variables(tmp_path: Path, stored: Any, wor
     write_bundle(
         tmp_path / "variables" / "variables", {key: value for key, value in tensors.items() if value is not None}
     )
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         read_saved_model(tmp_path).objects[2].value()  # type: ignore[union-attr]
 
 
 def test_no_saved_model(tmp_path: Path, place: Path) -> None:
-    with pytest.raises(ModelError, match=r"no SavedModel: there is no file saved_model\.pb; it is no directory"):
+    with pytest.raises(ConvertError, match=r"no SavedModel: there is no file saved_model\.pb; it is no directory"):
         read_saved_model(tmp_path / "nothing")
     (tmp_path / "saved_model.pbtxt").write_bytes(b"")
-    with pytest.raises(ModelError, match=r"saved_model\.pbtxt \(text\) is not read"):
+    with pytest.raises(ConvertError, match=r"saved_model\.pbtxt \(text\) is not read"):
         read_saved_model(tmp_path)
-    with pytest.raises(ModelError, match=r"no graph has the tags \['gpu', 'serve'\]; there are \[\['serve'\]\]"):
+    with pytest.raises(ConvertError, match=r"no graph has the tags \['gpu', 'serve'\]; there are \[\['serve'\]\]"):
         read_saved_model(place, ("serve", "gpu"))
     shutil.rmtree(place / "variables")
-    with pytest.raises(ModelError, match=r"variables\.index is missing; the model has variables, like 'k'"):
+    with pytest.raises(ConvertError, match=r"variables\.index is missing; the model has variables, like 'k'"):
         read_saved_model(place)
 
 
@@ -224,7 +224,7 @@ def asset(filename: str, name: str = "path:0") -> tf.AssetFileDef:
 )
 def test_files_that_contradict_themselves(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     write_bundle(tmp_path / "variables" / "variables", write_saved_model_pb(tmp_path, **changes))
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         read_saved_model(tmp_path)
 
 
@@ -234,12 +234,12 @@ def test_paths_that_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
     write_bundle(
         tmp_path / "variables" / "variables", write_saved_model_pb(tmp_path, **objects(*chain, tf.SavedObject()))
     )
-    with pytest.raises(ModelError, match="the paths of its objects have more than 1000 characters"):
+    with pytest.raises(ConvertError, match="the paths of its objects have more than 1000 characters"):
         read_saved_model(tmp_path)
 
 
 def test_an_asset_behind_a_link_that_leads_out(place: Path) -> None:
     (place / "assets" / "words.txt").unlink()
     (place / "assets" / "words.txt").symlink_to(place / "saved_model.pb")
-    with pytest.raises(ModelError, match="is no path inside"):
+    with pytest.raises(ConvertError, match="is no path inside"):
         read_saved_model(place)

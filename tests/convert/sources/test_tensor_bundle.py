@@ -15,7 +15,7 @@ from gossamer.convert.messages.tensorflow import (
 )
 from gossamer.convert.sources.tensor_bundle import TensorBundle
 from gossamer.convert.wire import write
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from tests.convert.arbitrary import sealed, shape, table, varint, write_bundle
 
 TENSORS = {
@@ -51,7 +51,7 @@ def test_every_damaged_byte_of_the_data_is_noticed(tmp_path: Path) -> None:
         bundle = TensorBundle(tmp_path / "variables")
         entry = bundle.entries["layer/kernel"]
         damaged = "layer/kernel" if entry.offset <= at < entry.offset + entry.size else "words"
-        with pytest.raises(ModelError, match=damaged):
+        with pytest.raises(ConvertError, match=damaged):
             bundle.read(damaged)
 
 
@@ -63,13 +63,13 @@ def test_every_damaged_byte_of_the_index_is_noticed(tmp_path: Path) -> None:
         index.write_bytes(whole[:at] + bytes([whole[at] ^ 0x01]) + whole[at + 1 :])
         try:
             bundle = TensorBundle(tmp_path / "variables")
-        except ModelError:
+        except ConvertError:
             continue
         assert len(whole) - 48 <= at < len(whole) - 8  # padding of the footer, or the metaindex, which is not looked at
         assert list(bundle) == sorted(TENSORS)
     for size in range(len(whole)):
         index.write_bytes(whole[:size])
-        with pytest.raises(ModelError):
+        with pytest.raises(ConvertError):
             TensorBundle(tmp_path / "variables")
 
 
@@ -106,7 +106,7 @@ def one_block(content: bytes) -> bytes:
 )
 def test_indexes_that_are_refused(tmp_path: Path, index: bytes, words: str) -> None:
     (tmp_path / "v.index").write_bytes(index)
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         TensorBundle(tmp_path / "v")
 
 
@@ -115,7 +115,7 @@ def test_keys_that_share_too_much_are_refused(tmp_path: Path) -> None:
     entries = b"\0\0" + varint(len(HEADER)) + HEADER + varint(0) + varint(len(key)) + b"\0" + key
     entries += (varint(len(key)) + b"\x01\0k") * 1000
     (tmp_path / "v.index").write_bytes(one_block(entries + RESTARTS))
-    with pytest.raises(ModelError, match="keys take more than 64 times"):
+    with pytest.raises(ConvertError, match="keys take more than 64 times"):
         TensorBundle(tmp_path / "v")
 
 
@@ -127,7 +127,7 @@ def test_a_compressed_block_is_refused(tmp_path: Path) -> None:
     compressed = block[:-1] + b"\x01"
     data = compressed + masked(crc32c(compressed)).to_bytes(4, "little") + whole[len(block) + 4 :]
     (tmp_path / "v.index").write_bytes(data)
-    with pytest.raises(ModelError, match=r"compression 1; 0 \(none\) is read"):
+    with pytest.raises(ConvertError, match=r"compression 1; 0 \(none\) is read"):
         TensorBundle(tmp_path / "v")
 
 
@@ -154,7 +154,7 @@ def entry(**values: object) -> bytes:
 def test_entries_that_are_refused(tmp_path: Path, stored: bytes, words: str) -> None:
     (tmp_path / "v.index").write_bytes(table({b"": HEADER, b"a": stored}))
     (tmp_path / "v.data-00000-of-00001").write_bytes(bytes(8))
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         TensorBundle(tmp_path / "v").read("a")
 
 
@@ -163,5 +163,5 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     (tmp_path / "v.data-00001-of-00002").unlink()
     bundle = TensorBundle(tmp_path / "v")
     assert bundle.read("layer/bias").tolist() == [1, 2]
-    with pytest.raises(ModelError, match=r"v\.data-00001-of-00002: cannot be read: No such file"):
+    with pytest.raises(ConvertError, match=r"v\.data-00001-of-00002: cannot be read: No such file"):
         bundle.read("layer/kernel")

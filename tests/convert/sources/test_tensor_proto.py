@@ -8,7 +8,7 @@ import pytest
 from gossamer.convert.messages.tensorflow import DataType, TensorProto, TensorShapeProto
 from gossamer.convert.sources.tensor_proto import numpy_dtype, shape_of, tensor_array
 from gossamer.convert.wire import read, write
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from tests.convert.arbitrary import shape
 
 D = DataType
@@ -89,5 +89,5 @@ def test_shapes_that_are_not_known() -> None:
     ],
 )
 def test_what_does_not_fit_together(tensor: TensorProto, words: str) -> None:
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ConvertError, match=words):
         tensor_array(tensor, "weights")

@@ -9,9 +9,12 @@ import pytest
 
 from gossamer import Interpreter, OpResolverType, PrepareError
 from gossamer.arrays import NDArray
-from gossamer.delegates.jit import late
+from gossamer.codegen.graph import KernelGraph
+from gossamer.delegates.jit import compiling, late
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.delegates.jit.late import LateKernel
+from gossamer.delegates.jit.lowered import Refused
+from gossamer.errors import CompileError
 from gossamer.schema import (
     ConcatenationOptions,
     GatherOptions,
@@ -276,3 +279,51 @@ def test_random_numbers_go_on_from_one_shape_to_the_next() -> None:
         count = np.int32([size])
         assert np.array_equal(run(ours, count), run(theirs, count))
     assert [step.program is not None for step in late_kernel(ours).steps] == [True]
+
+
+def in_three_steps() -> bytes:
+    """Behind UNIQUE, which leaves its shape to the run: -round(exp(x))."""
+    make = ModelMaker()
+    x, first = make.tensor((8,)), make.tensor((8,), INT)
+    u, v = make.tensor((1,)), make.tensor((1,))
+    y, z = make.tensor((1,)), make.tensor((1,))
+    make.op("UNIQUE", [x], [u, first], UniqueOptions(idx_out_type=INT))
+    make.op("EXP", [u], [y])
+    make.op("ROUND", [y], [v])
+    make.op("NEG", [v], [z])
+    make.io([x], [z])
+    return make.model()
+
+
+def test_a_node_whose_kernel_is_not_at_hand_costs_only_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes before it and behind it are programs, and values inside the partition reach it."""
+    compiled_of = compiling.compiled_of
+
+    def lacking(graph: KernelGraph, *arguments: Any) -> Any:
+        if any(kernel.origin[0].startswith("ROUND") for kernel in graph.kernels):
+            raise CompileError("no kernel rounds here")
+        return compiled_of(graph, *arguments)
+
+    monkeypatch.setattr(compiling, "compiled_of", lacking)
+    interpreter = Interpreter(model_content=in_three_steps())
+    interpreter.allocate_tensors()
+    for count in (3, 5, 3, 5):
+        x = (np.arange(8) % count).astype(np.float32)
+        assert np.array_equal(run(interpreter, x), -np.round(np.exp(np.arange(count, dtype=np.float32))))
+        kernel = late_kernel(interpreter)
+        assert [(step.stop, step.program is not None) for step in kernel.steps] == [(1, True), (2, False), (3, True)]
+
+
+def test_many_steps_of_one_run_are_not_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(late, "MOST_IN_VAIN", 2)
+
+    def refused(node: Any, lowered: Any) -> None:
+        raise Refused("never")
+
+    monkeypatch.setattr(late, "lower", refused)
+    interpreter = Interpreter(model_content=in_three_steps())
+    interpreter.allocate_tensors()
+    for count in (2, 3):
+        run(interpreter, (np.arange(8) % count).astype(np.float32))
+    assert len(late_kernel(interpreter).steps) == 3
+    assert late_kernel(interpreter).failure is None

@@ -7,7 +7,6 @@ it. The directory of the file is Python's ``zipfile`` to read; nothing is ever u
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import struct
 import zipfile
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.convert.files import map_file
 from gossamer.errors import ConvertError
 
 Source = str | os.PathLike[str] | bytes
@@ -40,15 +40,7 @@ _LARGEST_TEXT = 1 << 30
 
 def mapped(source: Source) -> NDArray[np.uint8]:
     """The bytes of a source: the file is mapped, not read. Raises `ConvertError` if it cannot be, or is empty."""
-    if isinstance(source, bytes):
-        memory = np.frombuffer(source, np.uint8)
-    else:
-        try:
-            with open(source, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                memory = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"", np.uint8)
-        except (OSError, ValueError) as error:
-            raise ConvertError(f"{name_of(source)} cannot be read: {error}") from error
+    memory = np.frombuffer(source if isinstance(source, bytes) else map_file(source), np.uint8)
     if not memory.size:
         raise ConvertError(f"{name_of(source)} is empty")
     return memory

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gossamer.convert.files import map_file
 from gossamer.convert.messages.tensorflow import FunctionDef, GraphDef, NodeDef, OpDef
 from gossamer.convert.wire import read
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -43,7 +43,7 @@ class Graph(NamedTuple):
 def read_graph_def(source: str | os.PathLike[str] | Buffer) -> Graph:
     """Reads a GraphDef from a file, which is mapped, or from bytes, which are referenced and must not change.
 
-    Constants become arrays with `gossamer.convert.sources.tensor_proto.tensor_array`. Raises `ModelError` for a file
+    Constants become arrays with `gossamer.convert.sources.tensor_proto.tensor_array`. Raises `ConvertError` for a file
     that cannot be opened or is damaged, has no nodes or contradicts itself.
     """
     name = "graph"
@@ -51,30 +51,30 @@ def read_graph_def(source: str | os.PathLike[str] | Buffer) -> Graph:
         name, source = os.fspath(source), map_file(source)
     definition = read(GraphDef, source, name)
     if not definition.node:
-        raise ModelError(f"{name}: a GraphDef without nodes")
+        raise ConvertError(f"{name}: a GraphDef without nodes")
     return whole_graph(definition, {}, name)
 
 
 def whole_graph(definition: GraphDef, op_defs: Mapping[str, OpDef], what: str) -> Graph:
-    """The graph, if it is whole. Raises `ModelError`; ``what`` names the graph."""
+    """The graph, if it is whole. Raises `ConvertError`; ``what`` names the graph."""
     nodes = _nodes(definition.node, (), what)
     functions: dict[str, FunctionDef] = {}
     for function in definition.library.function if definition.library is not None else ():
         if function.signature is None or not function.signature.name:
-            raise ModelError(f"{what}: function {len(functions)} has no name")
+            raise ConvertError(f"{what}: function {len(functions)} has no name")
         name = function.signature.name
         if name in functions:
-            raise ModelError(f"{what}: two functions are called {name!r}")
+            raise ConvertError(f"{what}: two functions are called {name!r}")
         functions[name] = function
         inside = f"{what}: function {name!r}"
         arguments = {argument.name for argument in function.signature.input_arg}
         known = arguments | _nodes(function.node_def, arguments, inside).keys()
         for output in function.signature.output_arg:
             if output.name not in function.ret:
-                raise ModelError(f"{inside}: nothing is returned as {output.name!r}")
+                raise ConvertError(f"{inside}: nothing is returned as {output.name!r}")
         for text in [*function.ret.values(), *[f"^{node}" for node in function.control_ret.values()]]:
             if parse_edge(text, inside).node not in known:
-                raise ModelError(f"{inside}: what it returns ({text!r}) comes from nowhere")
+                raise ConvertError(f"{inside}: what it returns ({text!r}) comes from nowhere")
     return Graph(definition, nodes, functions, op_defs)
 
 
@@ -83,20 +83,20 @@ def _nodes(nodes: Iterable[NodeDef], arguments: Container[str], what: str) -> di
     named: dict[str, NodeDef] = {}
     for node in nodes:
         if not node.name or not node.op:
-            raise ModelError(f"{what}: node {len(named)} ({node.name!r}) has no name or no operator ({node.op!r})")
+            raise ConvertError(f"{what}: node {len(named)} ({node.name!r}) has no name or no operator ({node.op!r})")
         if node.name in named or node.name in arguments:
-            raise ModelError(f"{what}: two nodes or arguments are called {node.name!r}")
+            raise ConvertError(f"{what}: two nodes or arguments are called {node.name!r}")
         named[node.name] = node
     for node in named.values():
         for text in node.input:
             origin = parse_edge(text, what).node
             if origin not in named and origin not in arguments:
-                raise ModelError(f"{what}: input {text!r} of node {node.name!r} ({node.op}) comes from nowhere")
+                raise ConvertError(f"{what}: input {text!r} of node {node.name!r} ({node.op}) comes from nowhere")
     return named
 
 
 def parse_edge(text: str, what: str = "graph") -> Edge:
-    """The edge that an input of a node, a returned value or a tensor's name names. Raises `ModelError`."""
+    """The edge that an input of a node, a returned value or a tensor's name names. Raises `ConvertError`."""
     if text.startswith("^"):
         return Edge(text[1:], control=True)
     node, *rest = text.split(":")
@@ -104,5 +104,5 @@ def parse_edge(text: str, what: str = "graph") -> Edge:
         return Edge(node)
     output, index = rest if len(rest) == 2 else ("", rest[0])
     if len(rest) > 2 or not (index.isascii() and index.isdigit() and len(index) < 10):
-        raise ModelError(f"{what}: {text!r} names no edge; allowed are node, node:index, node:output:index and ^node")
+        raise ConvertError(f"{what}: {text!r} names no edge; allowed are node, node:index, node:output:index and ^node")
     return Edge(node, output, int(index))

@@ -25,7 +25,7 @@ from gossamer.convert.messages.onnx import (
     ValueInfoProto,
 )
 from gossamer.convert.wire import read
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 from gossamer.schema.enums import TensorType
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class OnnxModel(NamedTuple):
 def read_onnx(source: str | os.PathLike[str] | Buffer, directory: str | os.PathLike[str] | None = None) -> OnnxModel:
     """Reads a model from a file, which is mapped, or from bytes, which are referenced and must not change.
 
-    ``directory`` is where the files of external data are, by default that of the model. Raises `ModelError` for a file
-    that cannot be opened or is damaged, has no graph or no operator sets, or contradicts itself.
+    ``directory`` is where the files of external data are, by default that of the model. Raises `ConvertError` for a
+    file that cannot be opened or is damaged, has no graph or no operator sets, or contradicts itself.
     """
     name = "model"
     place = None if directory is None else os.fspath(directory)
@@ -129,10 +129,10 @@ def read_onnx(source: str | os.PathLike[str] | Buffer, directory: str | os.PathL
     definition = read(ModelProto, source, name)
     graph = definition.graph
     if graph is None:
-        raise ModelError(f"{name}: a ModelProto without a graph")
+        raise ConvertError(f"{name}: a ModelProto without a graph")
     opsets = operator_sets(definition.opset_import, name)
     if not opsets:
-        raise ModelError(f"{name}: no operator set is imported, so nobody knows what its operators mean")
+        raise ConvertError(f"{name}: no operator set is imported, so nobody knows what its operators mean")
     initializers = {tensor.name: tensor for tensor in graph.initializer}
     sparse = {(item.values or TensorProto()).name: item for item in graph.sparse_initializer}
     stored = [*[tensor.name for tensor in graph.initializer], *sparse]
@@ -141,7 +141,7 @@ def read_onnx(source: str | os.PathLike[str] | Buffer, directory: str | os.PathL
     outputs = _specs(graph.output, f"{name}: an output")
     functions = {(item.domain, item.name, item.overload): item for item in definition.functions}
     if len(functions) < len(definition.functions):
-        raise ModelError(f"{name}: two functions have the same domain, name and overload")
+        raise ConvertError(f"{name}: two functions have the same domain, name and overload")
     return OnnxModel(
         place,
         definition,
@@ -157,18 +157,18 @@ def read_onnx(source: str | os.PathLike[str] | Buffer, directory: str | os.PathL
 
 
 def operator_sets(imported: tuple[OperatorSetIdProto, ...], what: str = "model") -> dict[str, int]:
-    """The version of each domain; ONNX's own has the name "" (``ai.onnx`` is the same). Raises `ModelError`."""
+    """The version of each domain; ONNX's own has the name "" (``ai.onnx`` is the same). Raises `ConvertError`."""
     versions: dict[str, int] = {}
     for item in imported:
         domain = "" if item.domain == "ai.onnx" else item.domain
         if versions.setdefault(domain, item.version) != item.version:
-            raise ModelError(f"{what}: imports versions {versions[domain]} and {item.version} of domain {domain!r}")
+            raise ConvertError(f"{what}: imports versions {versions[domain]} and {item.version} of domain {domain!r}")
     return versions
 
 
 def _check_names(names: list[str], count: int, what: str) -> None:
     if len(set(names)) < count or "" in names:
-        raise ModelError(f"{what} has no name, or that of another one")
+        raise ConvertError(f"{what} has no name, or that of another one")
 
 
 def _specs(values: tuple[ValueInfoProto, ...], what: str) -> dict[str, TensorSpec]:
@@ -188,22 +188,22 @@ def tensor_array(tensor: TensorProto, directory: str | os.PathLike[str] | None =
     """The values: a read-only view of a file where it holds them as they are, else a new array.
 
     Elements of less than a byte are unpacked, one to a byte; strings are ``bytes`` objects. ``directory`` is where
-    external data lie. Raises `ModelError` if type, shape and values do not fit together, or a file is missing, too
+    external data lie. Raises `ConvertError` if type, shape and values do not fit together, or a file is missing, too
     short or not inside the directory.
     """
     what = f"tensor {tensor.name!r}"
     if tensor.data_type not in _ELEMENTS:
         code = tensor.data_type
-        raise ModelError(f"{what} is of {getattr(code, 'name', f'type {code}')}, which is not read")
+        raise ConvertError(f"{what} is of {getattr(code, 'name', f'type {code}')}, which is not read")
     if tensor.segment is not None:
-        raise ModelError(f"{what} is a segment of another one, which is not read")
+        raise ConvertError(f"{what} is a segment of another one, which is not read")
     name, field = _ELEMENTS[tensor.data_type]
     dtype = element_dtype(name)
     shape = known_shape(tensor.dims, dtype, what)
     raw = _external(tensor, directory, what) if tensor.data_location == EXTERNAL else tensor.raw_data
     if tensor.has("raw_data") or tensor.data_location == EXTERNAL:
         if dtype.hasobject:
-            raise ModelError(f"{what} has strings as raw data; string_data is read")
+            raise ConvertError(f"{what} has strings as raw data; string_data is read")
         if tensor.data_type in _PACKED:
             return _unpacked(np.frombuffer(raw, np.uint8), tensor.data_type, shape, what)
         return from_bytes(raw, dtype, shape, what)
@@ -212,7 +212,7 @@ def tensor_array(tensor: TensorProto, directory: str | os.PathLike[str] | None =
         return _unpacked(stored.astype(np.uint8), tensor.data_type, shape, what)
     values = _values(stored, dtype, what)
     if values.size != math.prod(shape):
-        raise ModelError(f"{what} has {values.size} values in {field}; {list(shape)} has {math.prod(shape)} elements")
+        raise ConvertError(f"{what} has {values.size} values in {field}; {list(shape)} has {math.prod(shape)} elements")
     return values.reshape(shape)
 
 
@@ -222,7 +222,7 @@ def _values(stored: Any, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
         return of_strings(stored)
     if dtype.kind == "c":
         if stored.size % 2:
-            raise ModelError(f"{what} has {stored.size} numbers; complex numbers take two each")
+            raise ConvertError(f"{what} has {stored.size} numbers; complex numbers take two each")
         return stored.view(dtype)  # type: ignore[no-any-return]
     if stored.dtype == np.int32 and dtype.kind not in "iub":  # their bits, as numbers
         return stored.astype(f"<u{dtype.itemsize}").view(dtype)  # type: ignore[no-any-return]
@@ -233,7 +233,7 @@ def _unpacked(packed: NDArray[np.uint8], data_type: DataType, shape: tuple[int, 
     kind = _PACKED[data_type]
     count = math.prod(shape)
     if packed.size != dtypes.byte_size(kind, count):
-        raise ModelError(
+        raise ConvertError(
             f"{what} has {packed.size} bytes; {data_type.name}{list(shape)} takes {dtypes.byte_size(kind, count)}"
         )
     values: NDArray[Any] = dtypes.unpack(packed, kind, count).reshape(shape)
@@ -246,43 +246,43 @@ def _external(tensor: TensorProto, directory: str | os.PathLike[str] | None, wha
     """The part of a file that holds the data."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     if directory is None:
-        raise ModelError(f"{what} has its data in {entries.get('location')!r}; say in which directory that is")
+        raise ConvertError(f"{what} has its data in {entries.get('location')!r}; say in which directory that is")
     data = map_file(inside(directory, entries.get("location", ""), f"{what}: its data"))
     numbers: list[int] = []
     for key, default in (("offset", 0), ("length", None)):
         text = entries.get(key, str(default) if default is not None else "")
         if text and not (text.isascii() and text.isdigit() and len(text) < 20):
-            raise ModelError(f"{what}: the {key} of its data is {text!r}, must be a number")
+            raise ConvertError(f"{what}: the {key} of its data is {text!r}, must be a number")
         numbers.append(int(text) if text else len(data) - numbers[0])
     offset, length = numbers
     if not 0 <= length <= len(data) - offset:
-        raise ModelError(f"{what} is at bytes {offset} to {offset + length} of a file that has {len(data)}")
+        raise ConvertError(f"{what} is at bytes {offset} to {offset + length} of a file that has {len(data)}")
     return data[offset : offset + length]
 
 
 def sparse_array(tensor: SparseTensorProto, directory: str | os.PathLike[str] | None = None) -> NDArray[Any]:
     """The dense values, zero where none is stored; indices count elements or name them by an index per dimension.
 
-    Raises `ModelError` as `tensor_array` does, for indices outside of the shape, and for a dense array of more than
+    Raises `ConvertError` as `tensor_array` does, for indices outside of the shape, and for a dense array of more than
     `MAX_EXPANDED` bytes.
     """
     if tensor.values is None or tensor.indices is None:
-        raise ModelError("a sparse tensor has no values or no indices")
+        raise ConvertError("a sparse tensor has no values or no indices")
     what = f"sparse tensor {tensor.values.name!r}"
     values, indices = tensor_array(tensor.values, directory), tensor_array(tensor.indices, directory)
     shape = known_shape(tensor.dims, values.dtype, what)
     count = math.prod(shape)
     if not shape:
-        raise ModelError(f"{what} is a scalar, which cannot be sparse")
+        raise ConvertError(f"{what} is a scalar, which cannot be sparse")
     if count * values.itemsize > MAX_EXPANDED:
-        raise ModelError(f"{what} takes {count * values.itemsize} bytes; at most {MAX_EXPANDED} are allowed")
+        raise ConvertError(f"{what} takes {count * values.itemsize} bytes; at most {MAX_EXPANDED} are allowed")
     legal = values.shape == (values.size,) and indices.shape in ((values.size,), (values.size, len(shape)))
     if indices.dtype != np.int64 or values.dtype.hasobject or not legal:
-        raise ModelError(f"{what} has indices {indices.dtype}{list(indices.shape)} for values {list(values.shape)}")
+        raise ConvertError(f"{what} has indices {indices.dtype}{list(indices.shape)} for values {list(values.shape)}")
     sizes = np.array([count] if indices.ndim == 1 else shape, np.int64)
     columns = indices if indices.ndim == 2 else indices[:, None]
     if values.size and not ((columns >= 0) & (columns < sizes)).all():
-        raise ModelError(f"{what} has an index outside of its shape {list(shape)}")
+        raise ConvertError(f"{what} has an index outside of its shape {list(shape)}")
     dense = np.zeros(count, values.dtype)
     places = columns[:, 0] if indices.ndim == 1 else np.ravel_multi_index(tuple(columns.T), shape)
     dense[places] = values.reshape(-1)

@@ -20,7 +20,7 @@ from gossamer.convert.sources.graph_def import Edge, Graph, parse_edge, whole_gr
 from gossamer.convert.sources.tensor_bundle import TensorBundle
 from gossamer.convert.sources.tensor_proto import shape_of, tensor_array, type_name
 from gossamer.convert.wire import read
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 
 INITIALIZER = "__saved_model_init_op"
 MAIN_OPS = ("saved_model_main_op", "legacy_init_op")
@@ -63,9 +63,9 @@ class Variable(NamedTuple):
     checkpoint: TensorBundle | None
 
     def value(self) -> NDArray[Any]:
-        """The saved value, a read-only view of the file. Raises `ModelError` if it is not there, damaged or another."""
+        """The saved value, a read-only view of the file. Raises `ConvertError` if it is not there or damaged."""
         if self.checkpoint is None or self.key not in self.checkpoint.entries or self.key is None:
-            raise ModelError(f"variable {self.path or self.name!r} is not in the checkpoint")
+            raise ConvertError(f"variable {self.path or self.name!r} is not in the checkpoint")
         array = self.checkpoint.read(self.key)
         dtype = self.checkpoint.entries[self.key].dtype
         fits = self.shape is None or (
@@ -73,7 +73,7 @@ class Variable(NamedTuple):
             and all(size in (None, found) for size, found in zip(self.shape, array.shape, strict=True))
         )
         if dtype != self.dtype or not fits:
-            raise ModelError(
+            raise ConvertError(
                 f"variable {self.path or self.name!r} is {type_name(self.dtype)} {self.shape}; "
                 f"the checkpoint has {type_name(dtype)} {array.shape}"
             )
@@ -86,7 +86,7 @@ class Asset(NamedTuple):
     path: str
 
     def content(self) -> memoryview:
-        """The mapped bytes. Raises `ModelError` if there is no such file."""
+        """The mapped bytes. Raises `ConvertError` if there is no such file."""
         return map_file(self.path)
 
 
@@ -133,13 +133,13 @@ class SavedModel(NamedTuple):
 def read_saved_model(directory: str | os.PathLike[str], tags: Iterable[str] = ("serve",)) -> SavedModel:
     """Reads the graph with exactly these tags. Files are mapped; values of variables are looked at when asked for.
 
-    Raises `ModelError` for a directory that is no SavedModel, has no such graph, is damaged, contradicts itself, or
+    Raises `ConvertError` for a directory that is no SavedModel, has no such graph, is damaged, contradicts itself, or
     lacks its checkpoint.
     """
     place = os.fspath(directory)
     path = os.path.join(place, "saved_model.pb")
     if not os.path.isfile(path):
-        raise ModelError(f"{place}: no SavedModel: there is no file saved_model.pb{_instead(place)}")
+        raise ConvertError(f"{place}: no SavedModel: there is no file saved_model.pb{_instead(place)}")
     stored = read(tf.SavedModel, map_file(path), path)
     meta_graph = _tagged(stored, set(tags), path)
     info = meta_graph.meta_info_def
@@ -154,7 +154,7 @@ def read_saved_model(directory: str | os.PathLike[str], tags: Iterable[str] = ("
     lost = [node.name for node in graph.nodes.values() if node.op in VARIABLES]
     lost += [item.path for item in objects if isinstance(item, Variable)]
     if checkpoint is None and lost:
-        raise ModelError(f"{place}: variables/variables.index is missing; the model has variables, like {lost[0]!r}")
+        raise ConvertError(f"{place}: variables/variables.index is missing; the model has variables, like {lost[0]!r}")
     signatures = {name: _read_signature(name, item, graph, path) for name, item in meta_graph.signature_def.items()}
     return SavedModel(
         place, meta_graph, graph, signatures, variables, objects, assets, _initializer(meta_graph, graph, path)
@@ -174,7 +174,7 @@ def _instead(place: str) -> str:
 def _tagged(stored: tf.SavedModel, tags: set[str], path: str) -> tf.MetaGraphDef:
     found = [sorted(item.meta_info_def.tags if item.meta_info_def is not None else ()) for item in stored.meta_graphs]
     if sorted(tags) not in found:
-        raise ModelError(f"{path}: no graph has the tags {sorted(tags)}; there are {found}")
+        raise ConvertError(f"{path}: no graph has the tags {sorted(tags)}; there are {found}")
     return stored.meta_graphs[found.index(sorted(tags))]
 
 
@@ -198,15 +198,17 @@ def _assets(meta_graph: tf.MetaGraphDef, place: str) -> dict[str, Asset]:
         name = item.tensor_info.name if item.tensor_info is not None else ""
         asset = Asset(inside(os.path.join(place, "assets"), item.filename, f"{place}: asset {name!r}"))
         if assets.setdefault(name, asset) != asset:
-            raise ModelError(f"{place}: two assets belong to the tensor {name!r}: {assets[name].path} and {asset.path}")
+            raise ConvertError(
+                f"{place}: two assets belong to the tensor {name!r}: {assets[name].path} and {asset.path}"
+            )
     return assets
 
 
 def _spec(info: tf.TensorInfo, graph: Graph, what: str) -> TensorSpec:
     if info.which("encoding") != "name":
-        raise ModelError(f"{what} is a {info.which('encoding') or 'tensor without a name'}; a dense tensor is read")
+        raise ConvertError(f"{what} is a {info.which('encoding') or 'tensor without a name'}; a dense tensor is read")
     if parse_edge(info.name, what).node not in graph.nodes:
-        raise ModelError(f"{what} is {info.name!r}, which the graph does not have")
+        raise ConvertError(f"{what} is {info.name!r}, which the graph does not have")
     return TensorSpec(info.name, info.dtype, shape_of(info.tensor_shape))
 
 
@@ -230,7 +232,7 @@ def _initializer(meta_graph: tf.MetaGraphDef, graph: Graph, path: str) -> str | 
         return None
     node = parse_edge(name, path).node
     if node not in graph.nodes:
-        raise ModelError(f"{path}: the initializer {name!r} is no node of the graph")
+        raise ConvertError(f"{path}: the initializer {name!r} is no node of the graph")
     return node
 
 
@@ -254,14 +256,14 @@ def _objects(
         elif node.asset is not None:
             index = node.asset.asset_file_def_index
             if not 0 <= index < len(meta_graph.asset_file_def):
-                raise ModelError(
+                raise ConvertError(
                     f"{path}: object {number} is asset {index}; there are {len(meta_graph.asset_file_def)}"
                 )
             info = meta_graph.asset_file_def[index].tensor_info
             yield assets[info.name if info is not None else ""]
         elif node.constant is not None:
             if node.constant.operation not in graph.nodes:
-                raise ModelError(
+                raise ConvertError(
                     f"{path}: object {number} is the constant {node.constant.operation!r}, which is no node"
                 )
             yield Constant(graph.nodes[node.constant.operation])
@@ -276,7 +278,7 @@ def _trackable(checkpoint: TensorBundle | None) -> tuple[tf.TrackableObjectGraph
     what = f"{checkpoint.prefix}: {OBJECT_GRAPH}"
     stored = checkpoint.read(OBJECT_GRAPH)
     if stored.shape or not stored.dtype.hasobject:
-        raise ModelError(f"{what} is {stored.dtype}{list(stored.shape)}, must be one string")
+        raise ConvertError(f"{what} is {stored.dtype}{list(stored.shape)}, must be one string")
     return read(tf.TrackableObjectGraph, stored.item(), what).nodes
 
 
@@ -293,19 +295,19 @@ def _walk(
         twins = children[saved[number]] if number in saved else {}
         for child in nodes[number].children:
             if not 0 <= child.node_id < len(nodes):
-                raise ModelError(f"{path}: object {number} has the child {child.node_id}; there are {len(nodes)}")
+                raise ConvertError(f"{path}: object {number} has the child {child.node_id}; there are {len(nodes)}")
             new = False
             if child.local_name in twins and child.node_id not in saved:
                 twin = twins[child.local_name]
                 if not 0 <= twin < len(trackable):
-                    raise ModelError(f"{path}: the checkpoint has {len(trackable)} objects, not number {twin}")
+                    raise ConvertError(f"{path}: the checkpoint has {len(trackable)} objects, not number {twin}")
                 saved[child.node_id] = twin
                 new = True
             if child.node_id not in paths:
                 paths[child.node_id] = f"{paths[number]}/{child.local_name}".lstrip("/")
                 characters += len(paths[child.node_id])
                 if characters > MAX_PATHS:
-                    raise ModelError(f"{path}: the paths of its objects have more than {MAX_PATHS} characters")
+                    raise ConvertError(f"{path}: the paths of its objects have more than {MAX_PATHS} characters")
                 new = True
             if new:
                 waiting.append(child.node_id)
@@ -316,13 +318,13 @@ def _check_bound(name: str, concrete: tf.SavedConcreteFunction, graph: Graph, ob
     """A function has as many arguments as it captured objects, at least, and these exist."""
     what = f"{path}: function {name!r}"
     if name not in graph.functions:
-        raise ModelError(f"{what} has captured objects, but is not in the graph")
+        raise ConvertError(f"{what} has captured objects, but is not in the graph")
     arguments = len(_signature(graph.functions[name]).input_arg)
     if len(concrete.bound_inputs) > arguments:
-        raise ModelError(f"{what} has {arguments} arguments and {len(concrete.bound_inputs)} captured objects")
+        raise ConvertError(f"{what} has {arguments} arguments and {len(concrete.bound_inputs)} captured objects")
     for number in concrete.bound_inputs:
         if not 0 <= number < objects:
-            raise ModelError(f"{what} captured object {number}; there are {objects}")
+            raise ConvertError(f"{what} captured object {number}; there are {objects}")
 
 
 VARIABLES = {"VarHandleOp", "VariableV2", "Variable"}
@@ -377,9 +379,11 @@ def _restored_key(
         elif node.op == "RestoreV2" and len(node.input) > 2:
             names, slices = (_strings(parse_edge(text, path).node, nodes, constants) for text in node.input[1:3])
             if edge.number >= min(len(names), len(slices)):
-                raise ModelError(f"{path}: {node.name!r} restores {len(names)} tensors, not number {edge.number}")
+                raise ConvertError(f"{path}: {node.name!r} restores {len(names)} tensors, not number {edge.number}")
             if slices[edge.number]:
-                raise ModelError(f"{path}: {node.name!r} restores a slice of {names[edge.number]!r}, which is not read")
+                raise ConvertError(
+                    f"{path}: {node.name!r} restores a slice of {names[edge.number]!r}, which is not read"
+                )
             return str(names[edge.number], "utf-8", "surrogateescape")
         else:
             return None

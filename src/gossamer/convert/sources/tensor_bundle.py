@@ -28,7 +28,7 @@ from gossamer.convert.files import map_file
 from gossamer.convert.messages.tensorflow import BundleEntryProto, BundleHeaderProto, Endianness
 from gossamer.convert.sources.tensor_proto import numpy_dtype
 from gossamer.convert.wire import read
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 
 FOOTER = 48
 MAGIC = 0xDB4775248B80FB57
@@ -43,7 +43,7 @@ EXPANSION = 64
 class TensorBundle:
     """A checkpoint that is mapped; tensors are views of it.
 
-    ``entries`` are the stored ones by key. Raises `ModelError` for an index that is missing or damaged.
+    ``entries`` are the stored ones by key. Raises `ConvertError` for an index that is missing or damaged.
     """
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
@@ -59,12 +59,12 @@ class TensorBundle:
             name = str(key, "utf-8", "surrogateescape")
             self.entries[name] = read(BundleEntryProto, value, f"{path}: {name!r}")
         if self.header is None:
-            raise ModelError(f"{path}: there is no header (an entry with the empty key)")
+            raise ConvertError(f"{path}: there is no header (an entry with the empty key)")
         if self.header.endianness != Endianness.LITTLE:
-            raise ModelError(f"{path}: numbers are big-endian; little-endian is read")
+            raise ConvertError(f"{path}: numbers are big-endian; little-endian is read")
         needed = self.header.version.min_consumer if self.header.version is not None else 0
         if needed > VERSION:
-            raise ModelError(f"{path}: needs a reader of version {needed}, this one is of {VERSION}")
+            raise ConvertError(f"{path}: needs a reader of version {needed}, this one is of {VERSION}")
 
     def __contains__(self, key: str) -> bool:
         return key in self.entries
@@ -75,18 +75,18 @@ class TensorBundle:
     def read(self, key: str) -> NDArray[Any]:
         """The tensor with this key: a read-only view of the file, or of strings a new array of ``bytes`` objects.
 
-        Raises `KeyError` if there is none, `ModelError` if it is damaged, its checksum is wrong, or it was saved in
+        Raises `KeyError` if there is none, `ConvertError` if it is damaged, its checksum is wrong, or it was saved in
         slices.
         """
         entry = self.entries[key]
         what = f"{self.prefix}: {key!r}"
         if entry.slices:
-            raise ModelError(f"{what} is saved in {len(entry.slices)} slices, which are not read")
+            raise ConvertError(f"{what} is saved in {len(entry.slices)} slices, which are not read")
         dtype = numpy_dtype(entry.dtype, what)
         shape = known_shape([dim.size for dim in entry.shape.dim] if entry.shape is not None else (), dtype, what)
         shard = self._shard(entry.shard_id, what)
         if min(entry.offset, entry.size) < 0 or entry.offset + entry.size > len(shard):
-            raise ModelError(
+            raise ConvertError(
                 f"{what} is at bytes {entry.offset} to {entry.offset + entry.size} of a file that has {len(shard)}"
             )
         raw = shard[entry.offset : entry.offset + entry.size]
@@ -99,7 +99,7 @@ class TensorBundle:
     def _shard(self, number: int, what: str) -> memoryview:
         count = self.header.num_shards if self.header is not None else 0
         if not 0 <= number < count:
-            raise ModelError(f"{what} is in file {number} of {count}")
+            raise ConvertError(f"{what} is in file {number} of {count}")
         if number not in self._shards:
             self._shards[number] = map_file(f"{self.prefix}.data-{number:05d}-of-{count:05d}")
         return self._shards[number]
@@ -108,19 +108,19 @@ class TensorBundle:
 def _check(data: Any, stored: int, what: str) -> None:
     found = masked(crc32c(data))
     if found != stored:
-        raise ModelError(f"{what} is damaged: its checksum is {found:#010x}, must be {stored:#010x}")
+        raise ConvertError(f"{what} is damaged: its checksum is {found:#010x}, must be {stored:#010x}")
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...], checksum: int, what: str) -> NDArray[Any]:
     count = math.prod(shape)
     if count > len(raw):
-        raise ModelError(f"{what} has {len(raw)} bytes, which cannot hold {count} strings")
+        raise ConvertError(f"{what} has {len(raw)} bytes, which cannot hold {count} strings")
     at, lengths = 0, []
     for _ in range(count):
         length, at = _varint(raw, at, what)
         lengths.append(length)
     if at + 4 + sum(lengths) != len(raw):
-        raise ModelError(f"{what} has {len(raw)} bytes; its strings take {at + 4 + sum(lengths)}")
+        raise ConvertError(f"{what} has {len(raw)} bytes; its strings take {at + 4 + sum(lengths)}")
     sizes = b"".join([length.to_bytes(4 if length < 1 << 32 else 8, "little") for length in lengths])
     _check(sizes, int.from_bytes(raw[at : at + 4], "little"), f"{what} (lengths)")
     _check(sizes + bytes(raw[at:]), checksum, what)
@@ -135,13 +135,13 @@ def _varint(data: memoryview, at: int, what: str) -> tuple[int, int]:
         value |= (byte & 127) << 7 * place
         if byte < 128:
             return value, at + place + 1
-    raise ModelError(f"{what}: the number at byte {at} does not end")
+    raise ConvertError(f"{what}: the number at byte {at} does not end")
 
 
 def _table(data: memoryview, path: str) -> Iterator[tuple[bytes, memoryview]]:
     """The entries of a LevelDB table in order."""
     if len(data) < FOOTER or struct.unpack("<Q", data[-8:])[0] != MAGIC:
-        raise ModelError(f"{path}: no index of a checkpoint: {len(data)} bytes that do not end with its magic number")
+        raise ConvertError(f"{path}: no index of a checkpoint: {len(data)} bytes that do not end with its magic number")
     footer = data[-FOOTER:]
     at = 0
     for _ in range(2):  # of the metaindex, which is empty
@@ -151,12 +151,12 @@ def _table(data: memoryview, path: str) -> Iterator[tuple[bytes, memoryview]]:
     for _, handle in _block(data, footer[at:], path):
         start = _varint(handle, 0, path)[0]
         if start < behind:
-            raise ModelError(f"{path}: a block begins at byte {start}, in another one that ends at {behind}")
+            raise ConvertError(f"{path}: a block begins at byte {start}, in another one that ends at {behind}")
         behind = start + _varint(handle, _varint(handle, 0, path)[1], path)[0]
         for key, value in _block(data, handle, path):
             left -= len(key)
             if left < 0:
-                raise ModelError(f"{path}: keys take more than {EXPANSION} times the {len(data)} bytes of the file")
+                raise ConvertError(f"{path}: keys take more than {EXPANSION} times the {len(data)} bytes of the file")
             yield key, value
 
 
@@ -166,22 +166,22 @@ def _block(data: memoryview, handle: memoryview, path: str) -> Iterator[tuple[by
     size, _ = _varint(handle, at, path)
     what = f"{path}: block at byte {start}"
     if size < 4 or start + size + TRAILER > len(data):
-        raise ModelError(f"{what} has {size} bytes; the file has {len(data)}")
+        raise ConvertError(f"{what} has {size} bytes; the file has {len(data)}")
     _check(data[start : start + size + 1], struct.unpack_from("<I", data, start + size + 1)[0], what)
     if data[start + size]:
-        raise ModelError(f"{what} has compression {data[start + size]}; 0 (none) is read")
+        raise ConvertError(f"{what} has compression {data[start + size]}; 0 (none) is read")
     block = data[start : start + size]
     restarts = struct.unpack("<I", block[-4:])[0]
     end = size - 4 - 4 * restarts
     if end < 0:
-        raise ModelError(f"{what} has {size} bytes, which cannot hold {restarts} restarts")
+        raise ConvertError(f"{what} has {size} bytes, which cannot hold {restarts} restarts")
     at, key = 0, b""
     while at < end:
         shared, at = _varint(block, at, what)
         fresh, at = _varint(block, at, what)
         length, at = _varint(block, at, what)
         if shared > len(key) or fresh + length > end - at:
-            raise ModelError(f"{what}: the entry at byte {at} ends outside of it")
+            raise ConvertError(f"{what}: the entry at byte {at} ends outside of it")
         key = key[:shared] + bytes(block[at : at + fresh])
         yield key, block[at + fresh : at + fresh + length]
         at += fresh + length

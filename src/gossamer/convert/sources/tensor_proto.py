@@ -9,7 +9,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.convert.elements import element_dtype, from_bytes, known_shape, of_strings, repeat_last
 from gossamer.convert.messages.tensorflow import DataType, TensorProto, TensorShapeProto
-from gossamer.errors import ModelError
+from gossamer.errors import ConvertError
 
 _ELEMENTS = {
     DataType.DT_FLOAT: ("float32", "float_val"),
@@ -52,9 +52,9 @@ def type_name(data_type: int) -> str:
 
 
 def numpy_dtype(data_type: int, what: str = "tensor") -> np.dtype[Any]:
-    """The dtype of the elements; ``object`` for strings. Raises `ModelError` for types that are no values."""
+    """The dtype of the elements; ``object`` for strings. Raises `ConvertError` for types that are no values."""
     if data_type not in _ELEMENTS:
-        raise ModelError(f"{what} is of {type_name(data_type)}, which has no values in a file")
+        raise ConvertError(f"{what} is of {type_name(data_type)}, which has no values in a file")
     return element_dtype(_ELEMENTS[DataType(data_type)][0])
 
 
@@ -68,17 +68,17 @@ def shape_of(shape: TensorShapeProto | None) -> tuple[int | None, ...] | None:
 def tensor_array(tensor: TensorProto, what: str = "tensor") -> NDArray[Any]:
     """The values: a read-only view of the file where it holds them as they are, else a new array.
 
-    A tensor that is one value, repeated, takes no memory. Strings are ``bytes`` objects. Raises `ModelError` if type,
+    A tensor that is one value, repeated, takes no memory. Strings are ``bytes`` objects. Raises `ConvertError` if type,
     shape and values do not fit together; ``what`` names the tensor in messages.
     """
     dtype = numpy_dtype(tensor.dtype, what)
     sizes = tensor.tensor_shape.dim if tensor.tensor_shape is not None else ()
     if tensor.tensor_shape is not None and tensor.tensor_shape.unknown_rank:
-        raise ModelError(f"{what} has values, but its shape is not known")
+        raise ConvertError(f"{what} has values, but its shape is not known")
     shape = known_shape([dim.size for dim in sizes], dtype, what)
     if len(tensor.tensor_content):
         if dtype.hasobject:
-            raise ModelError(f"{what} has strings as tensor_content; string_val is read")
+            raise ConvertError(f"{what} has strings as tensor_content; string_val is read")
         return from_bytes(tensor.tensor_content, dtype, shape, what)
     return repeat_last(_values(tensor, dtype, what), shape, what)
 
@@ -94,6 +94,6 @@ def _values(tensor: TensorProto, dtype: np.dtype[Any], what: str) -> NDArray[Any
         return np.frombuffer(stored, dtype)
     if dtype.kind == "c":
         if stored.size % 2:
-            raise ModelError(f"{what} has {stored.size} values in {field}; complex numbers take two each")
+            raise ConvertError(f"{what} has {stored.size} values in {field}; complex numbers take two each")
         return stored.view(dtype)  # type: ignore[no-any-return]
     return stored.astype(dtype, copy=False)  # type: ignore[no-any-return]

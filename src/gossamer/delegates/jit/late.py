@@ -36,7 +36,7 @@ from gossamer.programs.program import IndexFault, Program
 Array = NDArray[Any]
 
 MOST_IN_VAIN = 64
-"""So many steps are made before it is asked whether any is ever used again."""
+"""So many runs make steps before it is asked whether any is ever used again."""
 
 
 class LateDelegate(Delegate):
@@ -138,9 +138,10 @@ class LateKernel(DelegateKernel):
         self._arena = Arena()
         self._first: Look | None = None
         self._nodes: Sequence[NodeInfo] = ()
+        self._tensors: dict[int, TensorInfo] = {}
         self._programs: list[Program] = []
         self._states: dict[int, Array] = {}
-        self._made = self._used = 0
+        self._made = self._in_vain = self._used = 0
         self.steps: list[Step] = []
         self.failure: str | None = None
 
@@ -152,10 +153,10 @@ class LateKernel(DelegateKernel):
         for tensor in ctx.outputs:
             ctx.set_dynamic(tensor)
         self._nodes = ctx.nodes
+        self._tensors = {t.index: t for node in ctx.nodes for t in (*node.inputs, *node.outputs) if t is not None}
+        # Such constants may have been worked out from shapes; what operators keep begins anew.
         computed = any(tensor.is_constant and not tensor.is_stored for tensor in ctx.inputs)
-        if (
-            self._first is None or computed or self._states
-        ):  # which may have been worked out from shapes, or begins anew
+        if self._first is None or computed or self._states:
             self._states = {}
             self._forget(ctx)
 
@@ -187,10 +188,11 @@ class LateKernel(DelegateKernel):
             self.again = self._again(ctx) if stays else None
 
     def _judge(self, ctx: PartitionInvokeContext) -> None:
+        self._in_vain += 1
         if kept_bytes(self._programs) > MOST_KEPT:
             self._forget(ctx)
-        if self._made > MOST_IN_VAIN and self._used < self._made // 4:
-            self.failure = f"of {self._made} programs for shapes and values hardly any was used again"
+        if self._in_vain > MOST_IN_VAIN and self._used < self._in_vain // 4:
+            self.failure = f"what {self._in_vain} runs made for their shapes and values was hardly ever used again"
             logger.info("jit: nodes %s run one by one: %s", ctx.node_numbers, self.failure)
 
     def _step(self, ctx: PartitionInvokeContext, look: Look, first: int) -> Step:
@@ -203,13 +205,15 @@ class LateKernel(DelegateKernel):
             if not _add(node, supposed, lowered):
                 break
             stop, asked = stop + 1, set(supposed.asked)
-        step = self._compiled(ctx, supposed, lowered, first, stop) if stop > first else None
+        step = None
+        while step is None and stop > first:
+            step = self._compiled(ctx, supposed, lowered, first, stop)
+            stop = first + (stop - first) // 2  # fewer, where kernels are missing: the next step begins there
         if step is None:
             alone = self._nodes[first : first + 1]
             step = Step(alone, first + 1, Look(alone[0].outputs))
         elif not asked <= {tensor.index for tensor in look.asked}:
-            tensors = {t.index: t for node in self._nodes for t in (*node.inputs, *node.outputs) if t is not None}
-            look.asked = [tensors[index] for index in sorted(asked | {tensor.index for tensor in look.asked})]
+            look.asked = [self._tensors[index] for index in sorted(asked | {tensor.index for tensor in look.asked})]
             look.steps.clear()
         look.steps[look.key(ctx)] = step
         return step
@@ -233,12 +237,11 @@ class LateKernel(DelegateKernel):
             self._jit.warn(str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}")
             return None
         self._programs.append(program)
-        tensors = {t.index: t for node in self._nodes for t in (*node.inputs, *node.outputs) if t is not None}
         step = Step(self._nodes[first:stop], stop, Look([]))
         step.program = program
         inside: dict[int, Array] = {}
         for output in outputs:
-            tensor = tensors[output.index]
+            tensor = self._tensors[output.index]
             step.shapes.append((tensor, output.shape))
             if output.is_constant or 0 in output.shape:
                 empty = np.empty(output.shape, numpy_dtype(output.type))
@@ -252,7 +255,7 @@ class LateKernel(DelegateKernel):
                 program.bind(boundary.base, boundary.state.ctypes.data)
             else:
                 number, base, size, _ = boundary
-                step.boundaries.append((tensors[number], base, size, inside.get(number)))
+                step.boundaries.append((self._tensors[number], base, size, inside.get(number)))
         step.places = [None] * len(step.boundaries)
         return step
 
