@@ -1,0 +1,103 @@
+"""The life of a conversion: source, graphs, patterns, stored model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from gossamer.convert.export import graphs_of, to_model
+from gossamer.convert.patterns import rewrite
+from gossamer.convert.report import Report
+from gossamer.convert.request import BUILTINS, Imported, Progress, Request
+from gossamer.errors import ConvertError
+from gossamer.model.model import Model
+from gossamer.model.writer import write_model
+
+IMPORTERS = {
+    "saved_model": "tensorflow",
+    "graph_def": "tensorflow",
+    "keras": "keras",
+    "h5": "keras",
+    "onnx": "onnx",
+    "torch_export": "torch",
+}
+"""The module of `gossamer.convert.importers` by the format of a source."""
+
+SUFFIXES = {".keras": "keras", ".h5": "h5", ".hdf5": "h5", ".pb": "graph_def", ".onnx": "onnx", ".pt2": "torch_export"}
+
+
+class Converted(NamedTuple):
+    """A converted model and what became of its source."""
+
+    model: Model
+    report: Report
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the .tflite file."""
+        return write_model(self.model)
+
+
+def convert(
+    source: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    mode: str = "float32",
+    calibration: Sequence[Any] | None = None,
+    target_ops: Sequence[str] = (BUILTINS,),
+    signature_keys: Sequence[str] | None = None,
+    input_arrays: Sequence[str] | None = None,
+    output_arrays: Sequence[str] | None = None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    batch: int | None = None,
+    inference_input_type: str | None = None,
+    inference_output_type: str | None = None,
+    allow_custom_ops: bool = False,
+    options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> bytes:
+    """The .tflite model of a source: the bytes of the file.
+
+    ``format`` is found by the name of the source if it is not given. Raises `ConvertError`, which says all that cannot
+    be converted.
+    """
+    if mode != "float32" or calibration is not None or inference_input_type or inference_output_type:
+        raise ConvertError(f"mode {mode!r}: models are converted to float32; nothing is quantized yet")
+    request = Request(
+        tuple(target_ops),
+        signature_keys,
+        input_arrays,
+        output_arrays,
+        input_shapes or {},
+        batch,
+        allow_custom_ops,
+        options or {},
+        progress,
+    )
+    return convert_source(source, format or format_of(source), request).to_bytes()
+
+
+def convert_source(source: str | os.PathLike[str], format: str, request: Request) -> Converted:
+    """As `convert`, with the model and the report. Raises `ConvertError`."""
+    if format not in IMPORTERS:
+        raise ConvertError(f"format {format!r} is not known; there are {', '.join(IMPORTERS)}")
+    importer = import_module(f"gossamer.convert.importers.{IMPORTERS[format]}")
+    imported: Imported = importer.import_source(source, format, request)
+    imported.report.check(os.fspath(source))
+    for graph in graphs_of(imported.signatures):
+        rewrite(graph)
+    imported.report.finish(imported.signatures)
+    return Converted(to_model(imported.signatures), imported.report)
+
+
+def format_of(source: str | os.PathLike[str]) -> str:
+    """The format of a source by its name. Raises `ConvertError`."""
+    path = os.fspath(source)
+    if os.path.isdir(path):
+        return "saved_model"
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise ConvertError(f"{path}: nothing says what this is; known are directories (SavedModels) and {known}")
+    return SUFFIXES[suffix]
