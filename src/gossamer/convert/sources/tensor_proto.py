@@ -10,6 +10,7 @@ from gossamer.arrays import NDArray
 from gossamer.convert.elements import element_dtype, from_bytes, known_shape, of_strings, repeat_last
 from gossamer.convert.messages.tensorflow import DataType, TensorProto, TensorShapeProto
 from gossamer.errors import ConvertError
+from gossamer.schema.enums import TensorType
 
 _ELEMENTS = {
     DataType.DT_FLOAT: ("float32", "float_val"),
@@ -46,6 +47,13 @@ _ELEMENTS = {
 """The NumPy dtype of the elements (a byte for those of less bits), and the field with values that are written out."""
 
 
+_RENAMED = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "HALF": "FLOAT16"}
+"""The types that have another name in a .tflite model."""
+
+_REFERENCE = 100
+"""What is added to a type for a reference to a variable of TensorFlow 1."""
+
+
 def type_name(data_type: int) -> str:
     """``DT_FLOAT``; an unknown code reads ``DataType 77``."""
     return data_type.name if isinstance(data_type, DataType) else f"DataType {int(data_type)}"
@@ -56,6 +64,17 @@ def numpy_dtype(data_type: int, what: str = "tensor") -> np.dtype[Any]:
     if data_type not in _ELEMENTS:
         raise ConvertError(f"{what} is of {type_name(data_type)}, which has no values in a file")
     return element_dtype(_ELEMENTS[DataType(data_type)][0])
+
+
+def tensor_type(data_type: int, what: str = "tensor") -> TensorType:
+    """The type in a .tflite model; of a reference, that of the variable. Raises `ConvertError` if there is none."""
+    referred = data_type - _REFERENCE
+    name = type_name(DataType(referred) if referred in DataType._value2member_map_ else data_type)
+    short = name.removeprefix("DT_")
+    short = _RENAMED.get(short, short)
+    if short not in TensorType.__members__:
+        raise ConvertError(f"{what} is of {name}, which no .tflite model has")
+    return TensorType[short]
 
 
 def shape_of(shape: TensorShapeProto | None) -> tuple[int | None, ...] | None:
