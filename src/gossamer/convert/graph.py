@@ -306,7 +306,7 @@ class Graph:
             return values
         node = self._node(op, inputs, values, stored if found.options is not Table else None)
         if found.side_effects:
-            self._effect(node)
+            self._effect(node, not values)
         return values
 
     def add_custom(
@@ -323,7 +323,7 @@ class Graph:
         values = [Value(type, shapes_of(shape), None, self._name(n)) for n, (type, shape) in enumerate(outputs)]
         node = self._node(name, inputs, values, None, custom_options)
         if effect:
-            self._effect(node)
+            self._effect(node, True)
         return values
 
     def call(
@@ -345,7 +345,7 @@ class Graph:
         values = [Value(value.type, value.shapes, None, self._name(n)) for n, value in enumerate(outputs)]
         node = self._node(op, inputs, values, found.options(**options or {}), None, graphs)
         if effect:
-            self._effect(node)
+            self._effect(node, True)
         return values
 
     def _node(
@@ -368,9 +368,11 @@ class Graph:
         name = self.origins[0].name if self.origins else ""
         return f"{name}:{index}" if index and name else name
 
-    def _effect(self, node: Node) -> None:
+    def _effect(self, node: Node, happens: bool) -> None:
+        """Puts a node behind the last one that ``happens`` whether or not somebody needs what it gives."""
         node.after = self.effects[-1] if self.effects else None
-        self.effects.append(node)
+        if happens:
+            self.effects.append(node)
 
     # -- changes
 

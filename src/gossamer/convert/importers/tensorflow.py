@@ -1,0 +1,419 @@
+"""TensorFlow's graphs: SavedModels and frozen GraphDefs.
+
+Functions are inlined by following calls; what is passed to them may be tensors, or things that exist only while a
+model is converted (`Handle`): variables, tables, lists of tensors. A variable that nobody writes is a constant; one
+that somebody does becomes VAR_HANDLE, READ_VARIABLE and ASSIGN_VARIABLE, and CALL_ONCE gives it its first value.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gossamer.convert.graph import Dims, Graph, Origin, Refused, Signature, Size, Value, constant, unknown
+from gossamer.convert.lowerings.tensorflow import Call, Handle, Variable, lowers
+from gossamer.convert.messages.tensorflow import FunctionDef, NodeDef, OpDef
+from gossamer.convert.report import Report, Unavailable
+from gossamer.convert.request import Imported, Request
+from gossamer.convert.sources import graph_def, saved_model
+from gossamer.convert.sources.attributes import Attributes
+from gossamer.convert.sources.graph_def import parse_edge
+from gossamer.convert.sources.tensor_proto import tensor_type
+from gossamer.errors import ConvertError
+
+MOST_NESTED = 200
+"""Functions within functions."""
+
+WRITES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")
+"""How the names of operators begin that write a variable."""
+
+
+class Body(NamedTuple):
+    """Nodes that refer to each other: a whole graph, or a function of ``arguments``."""
+
+    nodes: Mapping[str, NodeDef]
+    arguments: Sequence[str] = ()
+    results: Sequence[str] = ()
+    effects: Sequence[str] = ()
+
+
+def import_source(source: str | os.PathLike[str], format: str, request: Request) -> Imported:
+    """See `gossamer.convert.importers`. Raises `ConvertError`."""
+    if format == "saved_model":
+        return _Importer(request).from_saved_model(
+            saved_model.read_saved_model(source, request.options.get("tags") or ("serve",))
+        )
+    return _Importer(request).from_graph_def(graph_def.read_graph_def(source))
+
+
+class _Importer:
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.report = Report()
+        self.functions: Mapping[str, FunctionDef] = {}
+        self.op_defs: Mapping[str, OpDef] = {}
+        self.saved: saved_model.SavedModel | None = None
+        self.written: set[str] = set()
+        self.handles: dict[str, Handle] = {}
+        self.variables: dict[str, Variable] = {}
+        self.bodies: dict[str, Body] = {}
+        self.depth = 0
+        self.done = self.total = 0
+
+    # -- sources
+
+    def from_saved_model(self, saved: saved_model.SavedModel) -> Imported:
+        keys = self._keys(saved)
+        outputs = [spec.name for key in keys for spec in saved.signatures[key].outputs.values()]
+        graph = saved.graph
+        self.saved, self.functions, self.op_defs = saved, graph.functions, graph.op_defs
+        body = Body(graph.nodes)
+        self._find_written(body, [parse_edge(name).node for name in outputs], {}, set())
+        signatures = []
+        for number, key in enumerate(keys):
+            stored = saved.signatures[key]
+            name = "main" if not number else key
+            inputs = {k: (spec.name, spec.dtype, spec.shape) for k, spec in sorted(stored.inputs.items())}
+            wanted = {k: spec.name for k, spec in sorted(stored.outputs.items())}
+            signatures.append(self._signature(key, name, body, inputs, wanted))
+        return Imported(signatures, self.report)
+
+    def _keys(self, saved: saved_model.SavedModel) -> list[str]:
+        known = [key for key in saved.signatures if key != saved_model.INITIALIZER and not key.startswith("__")]
+        wanted = list(self.request.signature_keys or known)
+        for key in wanted:
+            if key not in saved.signatures:
+                raise ConvertError(f"{saved.directory}: there is no signature {key!r}; there are {', '.join(known)}")
+        if not wanted:
+            raise ConvertError(
+                f"{saved.directory}: no signatures; save the model with signatures=, or a Keras model with export()"
+            )
+        return wanted
+
+    def from_graph_def(self, graph: graph_def.Graph) -> Imported:
+        inputs = list(self.request.inputs or ())
+        if not inputs:
+            inputs = [n.name for n in graph.nodes.values() if n.op in ("Placeholder", "PlaceholderV2")]
+        outputs = list(self.request.outputs or ())
+        if not outputs:
+            used = {parse_edge(text).node for node in graph.nodes.values() for text in node.input}
+            dead = ("Const", "NoOp", "Placeholder", "Assert")
+            outputs = [n.name for n in graph.nodes.values() if n.name not in used and n.op not in dead]
+        for name in [*inputs, *outputs]:
+            if parse_edge(name).node not in graph.nodes:
+                raise ConvertError(f"the graph has no node {parse_edge(name).node!r}")
+        self.functions, self.op_defs = graph.functions, graph.op_defs
+        body = Body(graph.nodes)
+        self._find_written(body, [parse_edge(name).node for name in outputs], {}, set())
+        specs = {}
+        for name in inputs:
+            node = graph.nodes[parse_edge(name).node]
+            attributes = Attributes(node, self.op_defs.get(node.op))
+            if "dtype" not in attributes:
+                raise ConvertError(f"input {name!r} is a {node.op}, which does not say its type")
+            stored = attributes.values["dtype"].type
+            shape = attributes.shape("shape") if "shape" in attributes else None
+            specs[_plain(name)] = (name, stored, shape)
+        wanted = {_plain(name): name for name in outputs}
+        signature = self._signature("serving_default", "main", body, specs, wanted)
+        return Imported([signature], self.report)
+
+    def _signature(
+        self,
+        key: str,
+        name: str,
+        body: Body,
+        inputs: Mapping[str, tuple[str, Any, Dims | None]],
+        outputs: Mapping[str, str],
+    ) -> Signature:
+        graph = Graph(name)
+        environment: dict[str, list[Any]] = {}
+        values: dict[str, Value] = {}
+        for argument, (edge, dtype, shape) in inputs.items():
+            sizes = self._sizes(argument, shape)
+            values[argument] = graph.input(edge, tensor_type(dtype, f"input {argument!r}"), sizes)
+            place = parse_edge(edge)
+            known = environment.setdefault(place.node, [])
+            known += [None] * (place.number + 1 - len(known))
+            known[place.number] = values[argument]
+        self._initialize(graph)
+        self.done, self.total = 0, len(body.nodes)
+        self._walk(graph, body, [parse_edge(name).node for name in outputs.values()], environment)
+        results: dict[str, Value] = {}
+        for argument, edge in outputs.items():
+            found = self._edge(edge, environment, body)
+            if isinstance(found, Unavailable):
+                found = graph.constant(0.0)  # never seen: the report has a refusal
+            if not isinstance(found, Value):
+                raise ConvertError(f"output {argument!r} of signature {key!r} is a {type(found).__name__}, no tensor")
+            if found.node is not None and found not in results.values():
+                found.name = edge
+            results[argument] = found
+        graph.outputs = list(results.values())
+        return Signature(key, graph, values, results)
+
+    def _sizes(self, name: str, shape: Dims | None) -> list[int | Size]:
+        given = self.request.given_shape(name, None if shape is None else len(shape))
+        if given is not None:
+            shape = tuple(given)
+        if shape is None:
+            raise ConvertError(f"input {name!r} has no known number of dimensions; say its shape with --shape {name}=…")
+        if self.request.batch is not None and shape and shape[0] is None:
+            shape = (self.request.batch, *shape[1:])
+        large = len(shape) >= 4
+        return [
+            size if size is not None else unknown(axis, large=large and axis > 0) for axis, size in enumerate(shape)
+        ]
+
+    # -- walking
+
+    def _walk(self, graph: Graph, body: Body, wanted: Iterable[str], environment: dict[str, list[Any]]) -> None:
+        """Lower the nodes that are needed for others, each once, in an order in which they can run."""
+        for node in _ordered(body, wanted, environment):
+            environment[node.name] = self._lowered(graph, body, node, environment)
+            self.done += 1
+
+    def _lowered(self, graph: Graph, body: Body, node: NodeDef, environment: dict[str, list[Any]]) -> list[Any]:
+        inputs = [self._edge(text, environment, body) for text in node.input if not text.startswith("^")]
+        origin = Origin(node.op, node.name)
+        missing = next((item for item in inputs if isinstance(item, Unavailable)), None)
+        call = Call(self, graph, node, Attributes(node, self.op_defs.get(node.op)), inputs)
+        function = self.functions.get(node.op)
+        if function is not None:
+            return self.inline(graph, node.op, inputs)
+        if missing is not None:
+            return _Unavailable(missing)
+        lowering = lowers.find(node.op)
+        with self.report.lowering(graph, origin):
+            if lowering is None:
+                raise Refused(self._no_lowering(call))
+            found = lowering(call)
+            return list(found) if isinstance(found, (list, tuple)) else [found]
+        return _Unavailable(Unavailable(origin))
+
+    def _no_lowering(self, call: Call) -> str:
+        got = ", ".join(repr(item) for item in call.inputs)
+        return f"there is no lowering of it (inputs: {got})"
+
+    def _edge(self, text: str, environment: Mapping[str, list[Any]], body: Body) -> Any:
+        edge = parse_edge(text)
+        outputs = environment.get(edge.node)
+        if outputs is None:
+            raise ConvertError(f"{text!r} comes from nowhere")
+        number = edge.number
+        if edge.output and edge.node in body.nodes:
+            number += self._offset(body.nodes[edge.node], edge.output)
+        if isinstance(outputs, _Unavailable):
+            return outputs.what
+        if number >= len(outputs) or outputs[number] is None:
+            raise ConvertError(f"{text!r}: node {edge.node!r} has {len(outputs)} outputs")
+        return outputs[number]
+
+    def _offset(self, node: NodeDef, output: str) -> int:
+        """The number of the first output of this name."""
+        definition = self.op_defs.get(node.op)
+        function = self.functions.get(node.op)
+        if function is not None:
+            definition = function.signature
+        if definition is None:
+            return OUTPUTS.get(node.op, (output,)).index(output) if output in OUTPUTS.get(node.op, (output,)) else 0
+        offset = 0
+        attributes = Attributes(node, definition)
+        for argument in definition.output_arg:
+            if argument.name == output:
+                return offset
+            if argument.number_attr:
+                offset += attributes.int(argument.number_attr)
+            elif argument.type_list_attr:
+                offset += len(attributes.values[argument.type_list_attr].list.type)  # type: ignore[union-attr]
+            else:
+                offset += 1
+        raise ConvertError(f"node {node.name!r} ({node.op}) has no output {output!r}")
+
+    # -- functions
+
+    def body(self, name: str) -> Body:
+        """A function by its name. Raises `ConvertError` if there is none."""
+        if name not in self.bodies:
+            function = self.functions.get(name)
+            if function is None or function.signature is None:
+                raise ConvertError(f"there is no function {name!r}")
+            results = [function.ret[argument.name] for argument in function.signature.output_arg]
+            self.bodies[name] = Body(
+                {node.name: node for node in function.node_def},
+                [argument.name for argument in function.signature.input_arg],
+                results,
+                list(function.control_ret.values()),
+            )
+        return self.bodies[name]
+
+    def inline(self, graph: Graph, name: str, arguments: Sequence[Any]) -> list[Any]:
+        """The results of a function for these arguments, its operators put into the graph."""
+        body = self.body(name)
+        if len(arguments) != len(body.arguments):
+            raise ConvertError(f"function {name!r} takes {len(body.arguments)} arguments, it is given {len(arguments)}")
+        self.depth += 1
+        if self.depth > MOST_NESTED:
+            raise ConvertError(f"function {name!r} is called {MOST_NESTED} functions deep, or calls itself")
+        environment: dict[str, list[Any]] = {
+            argument: [value] for argument, value in zip(body.arguments, arguments, strict=True)
+        }
+        wanted = [parse_edge(text).node for text in [*body.results, *body.effects]]
+        self._walk(graph, body, wanted, environment)
+        self.depth -= 1
+        return [self._edge(text, environment, body) for text in body.results]
+
+    def handed_on(self, name: str) -> list[int | None]:
+        """For each result of a function, which argument it is, if it is one."""
+        body = self.body(name)
+        found: list[int | None] = []
+        for text in body.results:
+            edge = parse_edge(text)
+            for _ in body.nodes:
+                node = body.nodes.get(edge.node)
+                if node is None or node.op not in ("Identity", "IdentityN"):
+                    break
+                edge = parse_edge([text for text in node.input if not text.startswith("^")][edge.number])
+            found.append(body.arguments.index(edge.node) if edge.node in body.arguments else None)
+        return found
+
+    # -- state
+
+    def handle(self, node: NodeDef, make: Callable[[], Handle]) -> Handle:
+        """The one handle of a node of the graph that stands for a variable or a table."""
+        if node.name not in self.handles:
+            self.handles[node.name] = make()
+        return self.handles[node.name]
+
+    def _initialize(self, graph: Graph) -> None:
+        """First values of the variables that are written, once before anything reads them."""
+        if not self.written or self.saved is None:
+            return
+        start = Graph("NoOp")
+        for name in sorted(self.written):
+            variable = self.variable(self.saved.graph.nodes[name])
+            if variable.initial is not None:
+                start.add_many("ASSIGN_VARIABLE", [variable.of(start), variable.initial()], 0)
+        if start.effects:
+            graph.call("CALL_ONCE", [], [], {"init_subgraph_index": start}, effect=True)
+
+    def variable(self, node: NodeDef) -> Variable:
+        """The variable that a node stands for."""
+
+        if node.name not in self.variables:
+            attributes = Attributes(node, self.op_defs.get(node.op))
+            name = attributes.text("shared_name", "") or node.name
+            stored = None
+            if self.saved is not None:
+                stored = self.saved.variables.get(node.name) or _captured(self.saved, name)
+            self.variables[node.name] = Variable(
+                name,
+                attributes.text("container", ""),
+                attributes.type("dtype"),
+                attributes.shape("shape") if "shape" in attributes else None,
+                node.name in self.written,
+                None if stored is None else _reader(stored, name),
+            )
+        return self.variables[node.name]
+
+    def _find_written(
+        self, body: Body, wanted: Iterable[str], bound: Mapping[str, str], seen: set[Any]
+    ) -> dict[str, str]:
+        """Notes the variables that operators of a body write; ``bound``: which variables its arguments are. What else
+        stands for a variable in it."""
+        known = dict(bound)
+        for node in _ordered(body, wanted, dict.fromkeys(bound)):
+            if node.op in saved_model.VARIABLES:
+                known[node.name] = node.name
+            given = [parse_edge(text).node for text in node.input if not text.startswith("^")]
+            if node.op == "Identity" and given[0] in known:
+                known[node.name] = known[given[0]]
+            if node.op.startswith(WRITES) and given and given[0] in known:
+                self.written.add(known[given[0]])
+            for name, offset in _called(node, self.functions):
+                inner = self.body(name)
+                passed = given[offset:]
+                arguments = {a: known[g] for a, g in zip(inner.arguments, passed, strict=False) if g in known}
+                key = (name, tuple(sorted(arguments.items())))
+                if key not in seen and arguments:
+                    seen.add(key)
+                    targets = [parse_edge(text).node for text in [*inner.results, *inner.effects]]
+                    self._find_written(inner, targets, arguments, seen)
+        return known
+
+
+class _Unavailable(list[Any]):
+    """The outputs of a node that was refused, however many it has."""
+
+    def __init__(self, what: Unavailable) -> None:
+        super().__init__()
+        self.what = what
+
+
+OUTPUTS = {
+    "TopKV2": ("values", "indices"),
+    "Unique": ("y", "idx"),
+    "NonMaxSuppressionV4": ("selected_indices", "valid_outputs"),
+    "NonMaxSuppressionV5": ("selected_indices", "selected_scores", "valid_outputs"),
+    "FusedBatchNormV3": ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"),
+}
+"""Names of outputs for files of graphs, which do not have the operators' definitions."""
+
+
+def _plain(name: str) -> str:
+    return name.partition(":")[0] if name.endswith(":0") else name
+
+
+def _reader(stored: saved_model.Variable, name: str) -> Callable[[], Value]:
+    def read() -> Value:
+        return constant(stored.value(), None, name)
+
+    return read
+
+
+def _captured(saved: saved_model.SavedModel, name: str) -> saved_model.Variable | None:
+    return next((one for one in saved.objects if isinstance(one, saved_model.Variable) and one.name == name), None)
+
+
+def _called(node: NodeDef, functions: Mapping[str, FunctionDef]) -> list[tuple[str, int]]:
+    """The functions that a node calls, and the number of the input that is their first argument."""
+    if node.op in functions:
+        return [(node.op, 0)]
+    offset = 1 if node.op in ("If", "StatelessIf", "Case", "StatelessCase") else 0
+    names = [value.func.name for value in node.attr.values() if value.func is not None]
+    names += [func.name for value in node.attr.values() if value.list is not None for func in value.list.func]
+    return [(name, offset) for name in names if name in functions]
+
+
+def _ordered(body: Body, wanted: Iterable[str], known: Mapping[str, Any]) -> list[NodeDef]:
+    """The nodes that are needed for some of a body, and not known yet, in an order in which they can run.
+
+    Raises `ConvertError` for a cycle.
+    """
+    order: list[NodeDef] = []
+    state: dict[str, int] = {}  # 1: being looked at, 2: done
+    for target in wanted:
+        stack = [(target, False)]
+        while stack:
+            name, done = stack.pop()
+            node = body.nodes.get(name)
+            if node is None or name in known:
+                continue
+            if done:
+                state[name] = 2
+                order.append(node)
+                continue
+            if state.get(name):
+                if state[name] == 1:
+                    raise ConvertError(f"node {name!r} ({node.op}) waits for itself")
+                continue
+            state[name] = 1
+            stack.append((name, True))
+            for text in reversed(node.input):
+                before = parse_edge(text).node
+                if before not in known and state.get(before) != 2:
+                    if state.get(before) == 1:
+                        raise ConvertError(f"node {before!r} and node {name!r} ({node.op}) wait for each other")
+                    stack.append((before, False))
+    return order
