@@ -364,6 +364,18 @@ class Graph:
             self._made.append(node)
         return node
 
+    def begin(self, op: str, graphs: Mapping[str, Graph]) -> None:
+        """An operator without operands that calls other graphs, before all other effects."""
+        nodes = self.ordered()
+        self.call(op, [], [], graphs, effect=True)
+        first = self.effects.pop()
+        self.effects.insert(0, first)
+        first.after = None
+        for node in nodes:
+            found = find_op(node.op)
+            if node.after is None and found is not None and (found.side_effects or node in self.effects):
+                node.after = first
+
     def _name(self, index: int) -> str:
         name = self.origins[0].name if self.origins else ""
         return f"{name}:{index}" if index and name else name

@@ -6,7 +6,7 @@ A converter needs no table of result shapes, of legal types or of foldings: the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class _Prepare(PrepareContext):
 
     @property
     def resources(self) -> Resources:
-        return _no_resources(self)
+        return _Empty()
 
 
 class _Invoke(InvokeContext):
@@ -137,11 +137,32 @@ class _Invoke(InvokeContext):
 
     @property
     def resources(self) -> Resources:
-        return _no_resources(self)
+        self.fail("has state, which nothing is known of before it runs")
 
 
-def _no_resources(ctx: PrepareContext | InvokeContext) -> NoReturn:
-    ctx.fail("has state, which nothing is known of before it runs")
+class _Empty(Resources):
+    """State as it is before anything has run."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, str], int] = {}
+        self._variables: dict[int, Array] = {}
+        self._tables: dict[int, Any] = {}
+
+    @property
+    def ids(self) -> dict[tuple[str, str], int]:
+        return self._ids
+
+    @property
+    def variables(self) -> dict[int, Array]:
+        return self._variables
+
+    @property
+    def hash_tables(self) -> dict[int, Any]:
+        return self._tables
+
+    @property
+    def initialized(self) -> set[int]:
+        return set()
 
 
 def infer(call: Call) -> list[Result]:

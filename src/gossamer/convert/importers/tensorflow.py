@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gossamer.convert.graph import Dims, Graph, Origin, Refused, Signature, Size, Value, constant, unknown
-from gossamer.convert.lowerings.tensorflow import Call, Handle, Variable, lowers
+from gossamer.convert.lowerings.tensorflow import AssetPath, Call, Handle, Variable, lowers
 from gossamer.convert.messages.tensorflow import FunctionDef, NodeDef, OpDef
 from gossamer.convert.report import Report, Unavailable
 from gossamer.convert.request import Imported, Request
@@ -77,6 +77,7 @@ class _Importer:
             inputs = {k: (spec.name, spec.dtype, spec.shape) for k, spec in sorted(stored.inputs.items())}
             wanted = {k: spec.name for k, spec in sorted(stored.outputs.items())}
             signatures.append(self._signature(key, name, body, inputs, wanted))
+        self._initialize([signature.graph for signature in signatures])
         return Imported(signatures, self.report)
 
     def _keys(self, saved: saved_model.SavedModel) -> list[str]:
@@ -137,7 +138,6 @@ class _Importer:
             known = environment.setdefault(place.node, [])
             known += [None] * (place.number + 1 - len(known))
             known[place.number] = values[argument]
-        self._initialize(graph)
         self.done, self.total = 0, len(body.nodes)
         self._walk(graph, body, [parse_edge(name).node for name in outputs.values()], environment)
         results: dict[str, Value] = {}
@@ -177,6 +177,8 @@ class _Importer:
     def _lowered(self, graph: Graph, body: Body, node: NodeDef, environment: dict[str, list[Any]]) -> list[Any]:
         inputs = [self._edge(text, environment, body) for text in node.input if not text.startswith("^")]
         origin = Origin(node.op, node.name)
+        if self.saved is not None and f"{node.name}:0" in self.saved.assets:
+            return [AssetPath(self.saved.assets[f"{node.name}:0"])]
         missing = next((item for item in inputs if isinstance(item, Unavailable)), None)
         call = Call(self, graph, node, Attributes(node, self.op_defs.get(node.op)), inputs)
         function = self.functions.get(node.op)
@@ -286,17 +288,17 @@ class _Importer:
             self.handles[node.name] = make()
         return self.handles[node.name]
 
-    def _initialize(self, graph: Graph) -> None:
-        """First values of the variables that are written, once before anything reads them."""
-        if not self.written or self.saved is None:
-            return
+    def _initialize(self, graphs: Sequence[Graph]) -> None:
+        """First values of variables that are written, and what fills tables: once, before anything else happens."""
         start = Graph("NoOp")
-        for name in sorted(self.written):
-            variable = self.variable(self.saved.graph.nodes[name])
-            if variable.initial is not None:
+        for variable in self.variables.values():
+            if variable.is_used and variable.initial is not None:
                 start.add_many("ASSIGN_VARIABLE", [variable.of(start), variable.initial()], 0)
+        if self.saved is not None and self.saved.initializer is not None and self.handles:
+            self._walk(start, Body(self.saved.graph.nodes), [self.saved.initializer], {})
         if start.effects:
-            graph.call("CALL_ONCE", [], [], {"init_subgraph_index": start}, effect=True)
+            for graph in graphs:
+                graph.begin("CALL_ONCE", {"init_subgraph_index": start})
 
     def variable(self, node: NodeDef) -> Variable:
         """The variable that a node stands for."""

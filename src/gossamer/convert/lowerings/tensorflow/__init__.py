@@ -15,10 +15,21 @@ if TYPE_CHECKING:
     from gossamer.convert.report import Report
     from gossamer.convert.request import Request
     from gossamer.convert.sources.attributes import Attributes
+    from gossamer.convert.sources.saved_model import Asset
 
 
 class Handle:
     """What an edge carries that is no tensor in TFLite: it exists only while a model is converted."""
+
+
+class AssetPath(Handle):
+    """Where a file is that belongs to the model."""
+
+    def __init__(self, asset: Asset) -> None:
+        self.asset = asset
+
+    def __repr__(self) -> str:
+        return f"path {self.asset.path!r}"
 
 
 class Importer(Protocol):
@@ -69,6 +80,11 @@ class Variable(Handle):
             )
             self._handles[id(graph)] = (graph, handle)
         return self._handles[id(graph)][1]
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any graph has it."""
+        return bool(self._handles)
 
     def read(self, graph: Graph) -> Value:
         """The value. Raises `Refused` if the variable was not saved."""
@@ -135,4 +151,4 @@ class Call:
 
 lowers: Lowerings[Call] = Lowerings(__name__)
 
-__all__ = ["Call", "Handle", "Variable", "constant", "lowers"]
+__all__ = ["AssetPath", "Call", "Handle", "Variable", "constant", "lowers"]
