@@ -18,6 +18,7 @@ from gossamer.convert.report import Report, Unavailable
 from gossamer.convert.request import Imported, Request
 from gossamer.convert.sources import graph_def, saved_model
 from gossamer.convert.sources.attributes import Attributes
+from gossamer.convert.sources.control_flow import raise_control_flow
 from gossamer.convert.sources.graph_def import parse_edge
 from gossamer.convert.sources.tensor_proto import tensor_type
 from gossamer.errors import ConvertError
@@ -66,7 +67,7 @@ class _Importer:
     def from_saved_model(self, saved: saved_model.SavedModel) -> Imported:
         keys = self._keys(saved)
         outputs = [spec.name for key in keys for spec in saved.signatures[key].outputs.values()]
-        graph = saved.graph
+        graph = raise_control_flow(saved.graph, outputs)
         self.saved, self.functions, self.op_defs = saved, graph.functions, graph.op_defs
         body = Body(graph.nodes)
         self._find_written(body, [parse_edge(name).node for name in outputs], {}, set())
@@ -104,6 +105,7 @@ class _Importer:
         for name in [*inputs, *outputs]:
             if parse_edge(name).node not in graph.nodes:
                 raise ConvertError(f"the graph has no node {parse_edge(name).node!r}")
+        graph = raise_control_flow(graph, outputs)
         self.functions, self.op_defs = graph.functions, graph.op_defs
         body = Body(graph.nodes)
         self._find_written(body, [parse_edge(name).node for name in outputs], {}, set())
