@@ -23,15 +23,21 @@ def size_vector(graph: Graph, x: Value, type: TensorType = TensorType.INT32) -> 
     return graph.add("SHAPE", x, type=type)
 
 
-def reshape(graph: Graph, x: Value, shape: Sequence[int | Size]) -> Value:
-    """A value in another shape. Of open sizes the one is -1; if there are more, the shape is computed from that of
-    ``x``, in which they must be. Raises `Refused` if they are not."""
+def reshape(graph: Graph, x: Value, shape: Sequence[int | Size], *sources: Value) -> Value:
+    """A value in another shape. Of open sizes one is -1; the others are taken from the shapes of ``x`` and ``sources``.
+
+    Raises `Refused` if they are not there.
+    """
     if x.shapes == shapes_of(shape):
         return x
-    if sum(isinstance(size, Size) for size in shape) <= 1:
-        new = [-1 if isinstance(size, Size) else size for size in shape]
-        return graph.add("RESHAPE", x, np.array(new, np.int32), new_shape=tuple(new))
-    return graph.add("RESHAPE", x, shape_value(graph, shape, x))
+    at_hand = {size for source in (x, *sources) for size in sizes(source)}
+    opened = [axis for axis, size in enumerate(shape) if isinstance(size, Size)]
+    free = next((axis for axis in opened if shape[axis] not in at_hand), opened[0] if opened else None)
+    new = [-1 if axis == free else size for axis, size in enumerate(shape)]
+    if len(opened) <= 1:
+        numbers = tuple([size for size in new if isinstance(size, int)])
+        return graph.add("RESHAPE", x, np.array(numbers, np.int32), new_shape=numbers)
+    return graph.add("RESHAPE", x, shape_value(graph, new, x, *sources))
 
 
 def shape_value(graph: Graph, shape: Sequence[int | Size], *sources: Value) -> Value:
