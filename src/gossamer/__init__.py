@@ -1,5 +1,9 @@
 """Gossamer: TensorFlow Lite in Python."""
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+
 import gossamer.delegates.jit as _jit  # noqa: F401 (found by name; a first model need not wait for its import)
 from gossamer.delegates import load_delegate
 from gossamer.delegates.delegate import Delegate, DelegateFlags, DelegateKernel
@@ -7,6 +11,7 @@ from gossamer.errors import (
     ArenaError,
     CancelledError,
     CompileError,
+    ConvertError,
     DeadlineExceededError,
     DelegateError,
     GossamerError,
@@ -22,10 +27,22 @@ from gossamer.runtime.custom_ops import InterpreterWithCustomOps
 from gossamer.runtime.interpreter import Interpreter
 from gossamer.runtime.signature import SignatureRunner
 
+if TYPE_CHECKING:
+    from gossamer.convert.tflite_converter import (
+        OpsSet,
+        Optimize,
+        RepresentativeDataset,
+        TargetSpec,
+        TFLiteConverter,
+    )
+
+_CONVERTER = ("OpsSet", "Optimize", "RepresentativeDataset", "TFLiteConverter", "TargetSpec")
+
 __all__ = [
     "ArenaError",
     "CancelledError",
     "CompileError",
+    "ConvertError",
     "DeadlineExceededError",
     "Delegate",
     "DelegateError",
@@ -39,10 +56,22 @@ __all__ = [
     "MutableOpResolver",
     "OpResolver",
     "OpResolverType",
+    "OpsSet",
+    "Optimize",
     "PrepareError",
+    "RepresentativeDataset",
     "SignatureRunner",
+    "TFLiteConverter",
+    "TargetSpec",
     "UnsupportedOpError",
     "__version__",
     "custom_op",
     "load_delegate",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    # Who runs models need not wait for the converter.
+    if name not in _CONVERTER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module("gossamer.convert.tflite_converter"), name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -32,10 +32,20 @@ class Entry(NamedTuple):
     note: str = ""
 
 
-class Report:
-    """Notes of one conversion."""
+class RefusedError(ConvertError):
+    """Operators that cannot be converted, all of them: ``entries`` has each with the reason."""
 
-    def __init__(self) -> None:
+    def __init__(self, message: str, entries: Sequence[Entry]) -> None:
+        super().__init__(message)
+        self.entries = list(entries)
+
+
+class Report:
+    """Notes of one conversion. ``progress`` is told how many of about ``total`` operators have been looked at."""
+
+    def __init__(self, progress: Callable[[str, int, int], None] | None = None, total: int = 0) -> None:
+        self.progress = progress
+        self.total = total
         self.origins: dict[Origin, None] = {}
         self.refused: dict[Origin, str] = {}
         self.notes: dict[Origin, str] = {}
@@ -48,6 +58,8 @@ class Report:
         Whoever uses it finds afterwards in ``refused`` whether it was.
         """
         self.origins[origin] = None
+        if self.progress is not None:
+            self.progress("operators", len(self.origins), max(self.total, len(self.origins)))
         with graph.at(origin):
             try:
                 yield
@@ -63,15 +75,16 @@ class Report:
         self.notes[origin] = text
 
     def check(self, what: str) -> None:
-        """Raises `ConvertError` that says all that is refused, if anything is."""
+        """Raises `RefusedError`, which says all that is refused, if anything is."""
         if not self.refused:
             return
         lines = [f"  {origin.op} {origin.name!r}: {why}" for origin, why in self.refused.items()]
         if len(lines) > MOST_SHOWN:
             lines = [*lines[:MOST_SHOWN], f"  and {len(lines) - MOST_SHOWN} more"]
         count = len(self.refused)
-        raise ConvertError(
-            f"{what}: {count} of {len(self.origins)} operators cannot be converted:\n" + "\n".join(lines)
+        raise RefusedError(
+            f"{what}: {count} of {len(self.origins)} operators cannot be converted:\n" + "\n".join(lines),
+            [Entry(origin, (), why) for origin, why in self.refused.items()],
         )
 
     def finish(self, signatures: Iterable[Signature]) -> None:

@@ -51,7 +51,7 @@ def import_source(source: str | os.PathLike[str], format: str, request: Request)
 class _Importer:
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.report = Report()
+        self.report = Report(request.progress)
         self.functions: Mapping[str, FunctionDef] = {}
         self.op_defs: Mapping[str, OpDef] = {}
         self.saved: saved_model.SavedModel | None = None
@@ -60,7 +60,6 @@ class _Importer:
         self.variables: dict[str, Variable] = {}
         self.bodies: dict[str, Body] = {}
         self.depth = 0
-        self.done = self.total = 0
 
     # -- sources
 
@@ -69,6 +68,7 @@ class _Importer:
         outputs = [spec.name for key in keys for spec in saved.signatures[key].outputs.values()]
         graph = raise_control_flow(saved.graph, outputs)
         self.saved, self.functions, self.op_defs = saved, graph.functions, graph.op_defs
+        self.report.total = len(graph.nodes) + sum(len(f.node_def) for f in graph.functions.values())
         body = Body(graph.nodes)
         self._find_written(body, [parse_edge(name).node for name in outputs], {}, set())
         signatures = []
@@ -107,6 +107,7 @@ class _Importer:
                 raise ConvertError(f"the graph has no node {parse_edge(name).node!r}")
         graph = raise_control_flow(graph, outputs)
         self.functions, self.op_defs = graph.functions, graph.op_defs
+        self.report.total = len(graph.nodes) + sum(len(f.node_def) for f in graph.functions.values())
         body = Body(graph.nodes)
         self._find_written(body, [parse_edge(name).node for name in outputs], {}, set())
         specs = {}
@@ -140,7 +141,6 @@ class _Importer:
             known = environment.setdefault(place.node, [])
             known += [None] * (place.number + 1 - len(known))
             known[place.number] = values[argument]
-        self.done, self.total = 0, len(body.nodes)
         self._walk(graph, body, [parse_edge(name).node for name in outputs.values()], environment)
         results: dict[str, Value] = {}
         for argument, edge in outputs.items():
@@ -174,7 +174,6 @@ class _Importer:
         """Lower the nodes that are needed for others, each once, in an order in which they can run."""
         for node in _ordered(body, wanted, environment):
             environment[node.name] = self._lowered(graph, body, node, environment)
-            self.done += 1
 
     def _lowered(self, graph: Graph, body: Body, node: NodeDef, environment: dict[str, list[Any]]) -> list[Any]:
         inputs = [self._edge(text, environment, body) for text in node.input if not text.startswith("^")]
