@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from gossamer.convert.export import graphs_of, to_model
+from gossamer.convert.graph import Signature
 from gossamer.convert.patterns import rewrite
 from gossamer.convert.report import Report
 from gossamer.convert.request import BUILTINS, Imported, Progress, Request
@@ -85,10 +86,24 @@ def convert_source(source: str | os.PathLike[str], format: str, request: Request
     importer = import_module(f"gossamer.convert.importers.{IMPORTERS[format]}")
     imported: Imported = importer.import_source(source, format, request)
     imported.report.check(os.fspath(source))
-    for graph in graphs_of(imported.signatures):
+    signatures = _rewritten(imported.signatures)
+    imported.report.finish(signatures)
+    return Converted(to_model(signatures), imported.report)
+
+
+def _rewritten(signatures: Sequence[Signature]) -> list[Signature]:
+    """The signatures, with all patterns applied to their graphs: other values may take the places of outputs."""
+    places = [[signature.graph.outputs.index(value) for value in signature.outputs.values()] for signature in signatures]
+    for graph in graphs_of(signatures):
         rewrite(graph)
-    imported.report.finish(imported.signatures)
-    return Converted(to_model(imported.signatures), imported.report)
+    return [
+        signature._replace(
+            outputs={
+                name: signature.graph.outputs[place] for name, place in zip(signature.outputs, where, strict=True)
+            }
+        )
+        for signature, where in zip(signatures, places, strict=True)
+    ]
 
 
 def format_of(source: str | os.PathLike[str]) -> str:

@@ -213,6 +213,7 @@ class Graph:
         self.origins: tuple[Origin, ...] = ()
         self._position: int | None = None
         self._made: list[Node] | None = None
+        self._gone: list[Node] | None = None
 
     # -- values
 
@@ -399,13 +400,14 @@ class Graph:
             self.origins, self._position = before
 
     @contextmanager
-    def recorded(self) -> Iterator[list[Node]]:
-        """The nodes that are made inside."""
-        before, self._made = self._made, []
+    def recorded(self) -> Iterator[tuple[list[Node], list[Node]]]:
+        """The nodes that are made inside, and those that nobody needs any more."""
+        before = self._made, self._gone
+        self._made, self._gone = made, gone = [], []
         try:
-            yield self._made
+            yield made, gone
         finally:
-            self._made = before
+            self._made, self._gone = before
 
     def replace(self, old: Value, new: Value) -> None:
         """Whoever takes one value takes another one of the same type instead. Values that nobody takes any more
@@ -418,7 +420,7 @@ class Graph:
         old.users = []
         if old in self.outputs:
             self.outputs = [new if value is old else value for value in self.outputs]
-        self._release(old.node)
+        self.release(old.node)
 
     def set_input(self, node: Node, position: int, new: Value | None) -> None:
         """Another input for a node."""
@@ -430,14 +432,21 @@ class Graph:
             new.users.append(node)
         if old is not None and node in old.users:
             old.users.remove(node)
-            self._release(old.node)
+            self.release(old.node)
 
-    def _release(self, node: Node | None) -> None:
+    def is_needed(self, node: Node) -> bool:
+        """Whether somebody takes an output of a node, or it has an effect."""
+        return any(value.users or value in self.outputs for value in node.outputs) or node in self.effects
+
+    def release(self, node: Node | None) -> None:
+        """Nobody needs a node, unless somebody does; then it takes nothing any more."""
         waiting = [] if node is None else [node]
         while waiting:
             node = waiting.pop()
-            if node in self.effects or any(value.users or value in self.outputs for value in node.outputs):
+            if self.is_needed(node):
                 continue
+            if self._gone is not None:
+                self._gone.append(node)
             for value in node.inputs:
                 if value is not None and node in value.users:
                     value.users = [user for user in value.users if user is not node]
