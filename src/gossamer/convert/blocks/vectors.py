@@ -1,0 +1,68 @@
+"""Vectors of sizes and bounds, of which some elements may be known although the vector is not."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gossamer.convert.blocks.shapes import cast
+from gossamer.convert.graph import WORLDS, Graph, Size, Value, unknown
+from gossamer.schema.enums import TensorType
+
+Element = "int | Size | Value"
+
+_MOST_OPEN = 512
+_next_open = itertools.count()
+
+
+def open_size(*, high: int | None = None) -> Size:
+    """A size that only values decide, and that is no other open size. ``high`` bounds it."""
+    return unknown(200 + next(_next_open) % _MOST_OPEN, high=high)
+
+
+def elements(vector: Value) -> list[int | Size | Value]:
+    """The elements of a vector or scalar: numbers where they are known, else the scalar that is put there, or the
+    vector itself for what cannot be told apart."""
+    if vector.known is not None:
+        worlds = [[int(number) for number in known.reshape(-1)] for known in vector.known]
+        return [numbers[0] if len(set(numbers)) == 1 else Size(numbers) for numbers in zip(*worlds, strict=True)]
+    if vector.node is not None:
+        inputs = [value for value in vector.node.inputs if value is not None]
+        if vector.node.op == "PACK" and vector.rank == 1:
+            return [element for value in inputs for element in elements(value)]
+        if vector.node.op == "CONCATENATION" and vector.rank == 1:
+            return [element for value in inputs for element in elements(value)]
+        if vector.node.op in ("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS") and vector.rank <= 1 >= inputs[0].rank:
+            return elements(inputs[0])
+    return [vector] * math.prod(vector.shape)
+
+
+def as_sizes(found: Sequence[int | Size | Value]) -> list[int | Size]:
+    """What a shape made of these elements can be: those that are not known are open."""
+    return [open_size() if isinstance(element, Value) else element for element in found]
+
+
+def per_world(size: int | Size) -> tuple[int, ...]:
+    """A size in each world."""
+    return size.worlds if isinstance(size, Size) else (int(size),) * WORLDS
+
+
+def size_of(worlds: Sequence[int]) -> int | Size:
+    """The size that is these numbers."""
+    return worlds[0] if len(set(worlds)) == 1 else Size(tuple(worlds))
+
+
+def int32(graph: Graph, x: Value) -> Value:
+    """Integers as int32. Constants are clipped: a bound beyond all sizes stays one."""
+    if x.data is not None and x.type != TensorType.INT32:
+        info = np.iinfo(np.int32)
+        return graph.constant(np.clip(x.data, info.min, info.max).astype(np.int32), name=x.name)
+    return cast(graph, x, TensorType.INT32)
+
+
+def index_type(graph: Graph, x: Value) -> Value:
+    """Positions in a type that operators of TFLite take: int32 or int64."""
+    return x if x.type in (TensorType.INT32, TensorType.INT64) else cast(graph, x, TensorType.INT32)

@@ -1,0 +1,169 @@
+"""Paddings, and the exchange of space for batches and depth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer.convert.blocks.moves import moved
+from gossamer.convert.blocks.shapes import channels_first, channels_last, reshape, sizes
+from gossamer.convert.blocks.vectors import elements, index_type, int32, open_size, per_world, size_of
+from gossamer.convert.graph import Graph, Size, Value, refuse
+from gossamer.convert.lowerings.tensorflow import Call, lowers
+from gossamer.convert.lowerings.tensorflow.shapes import transposed
+from gossamer.schema.enums import MirrorPadMode, TensorType
+
+T = TensorType
+
+MOST_PADDED = 5
+"""Dimensions of what TFLite's PAD takes."""
+
+
+@lowers("Pad")
+def pad(call: Call) -> Value:
+    return padded(call.graph, call.value(0), call.value(1))
+
+
+@lowers("PadV2")
+def pad_v2(call: Call) -> Value:
+    return padded(call.graph, call.value(0), call.value(1), call.value(2))
+
+
+def padded(graph: Graph, x: Value, paddings: Value, fill: Value | None = None) -> Value:
+    """A value with elements around it, zeros unless ``fill`` says which."""
+    paddings = index_type(graph, paddings)
+    known = paddings.data
+    if known is not None and not known.any():
+        return x
+    if fill is not None and fill.data is not None and not np.ascontiguousarray(fill.data).view(np.uint8).any():
+        fill = None
+    shape = _padded_shape(x, paddings)
+    if known is not None and x.rank > MOST_PADDED:
+        return _padded_in_groups(graph, x, known, fill)
+    if known is not None:
+        paddings = int32(graph, paddings)
+    if fill is None:
+        return moved(graph, "PAD", x, paddings, shape=shape)
+    return moved(graph, "PADV2", x, paddings, fill, data=(0, 2), shape=shape)
+
+
+def _padded_shape(x: Value, paddings: Value) -> list[int | Size]:
+    found = elements(paddings)
+    shape: list[int | Size] = []
+    for axis in range(x.rank):
+        before, after = found[2 * axis], found[2 * axis + 1]
+        if isinstance(before, Value) or isinstance(after, Value):
+            shape.append(open_size())
+            continue
+        sums = zip(per_world(before), per_world(x.size(axis)), per_world(after), strict=True)
+        shape.append(size_of([sum(worlds) for worlds in sums]))
+    return shape
+
+
+def _padded_in_groups(graph: Graph, x: Value, paddings: np.ndarray, fill: Value | None) -> Value:  # type: ignore[type-arg]
+    """Axes side by side that get nothing are taken as one."""
+    groups: list[list[int]] = []
+    for axis in range(x.rank):
+        if groups and not paddings[axis].any() and not paddings[groups[-1]].any():
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    if len(groups) > MOST_PADDED:
+        refuse(f"{x.rank} dimensions are padded; TFLite pads {MOST_PADDED}")
+    merged = [size_of([int(np.prod([s[a] for a in group])) for s in x.shapes]) for group in groups]
+    around = np.array([paddings[group[0]] for group in groups], np.int32)
+    small = padded(graph, reshape(graph, x, merged), graph.constant(around), fill)
+    return reshape(graph, small, _padded_shape(x, graph.constant(paddings)))
+
+
+@lowers("MirrorPad")
+def mirror_pad(call: Call) -> Value:
+    mode = MirrorPadMode[call.attributes.text("mode")]
+    paddings = index_type(call.graph, call.value(1))
+    shape = _padded_shape(call.value(0), paddings)
+    return moved(call.graph, "MIRROR_PAD", call.value(0), paddings, mode=mode, shape=shape)
+
+
+@lowers("MirrorPadGrad")
+def mirror_pad_grad(call: Call) -> Value:
+    """What was mirrored out is added where it came from, an axis at a time: a product with a matrix of ones."""
+    graph, x = call.graph, call.value(0)
+    paddings = call.constant(1, "the paddings")
+    offset = int(call.attributes.text("mode") == "REFLECT")
+    for axis, (before, after) in enumerate(paddings.tolist()):
+        if not before and not after:
+            continue
+        size = x.shape[axis] - before - after
+        numbers = np.pad(np.arange(size), (before, after), mode="reflect" if offset else "symmetric")
+        matrix = (numbers == np.arange(size)[:, None]).astype(np.float32)
+        order = [n for n in range(x.rank) if n != axis] + [axis]
+        last = transposed(graph, x, order)
+        rows = reshape(graph, last, [int(np.prod(last.shape[:-1])), last.shape[-1]])
+        summed = graph.add("BATCH_MATMUL", rows, np.ascontiguousarray(matrix.T))
+        x = transposed(graph, reshape(graph, summed, [*last.shape[:-1], size]), np.argsort(order).tolist())
+    return x
+
+
+@lowers("SpaceToBatchND", "SpaceToBatch")
+def space_to_batch(call: Call) -> Value:
+    return _blocks(call, "SPACE_TO_BATCH_ND")
+
+
+@lowers("BatchToSpaceND", "BatchToSpace")
+def batch_to_space(call: Call) -> Value:
+    return _blocks(call, "BATCH_TO_SPACE_ND")
+
+
+def _blocks(call: Call, op: str) -> Value:
+    """The operators without ND have one size for both axes of a picture, as an attribute."""
+    graph, x = call.graph, call.value(0)
+    if call.op.endswith("ND"):
+        block, around = int32(graph, call.value(1)), int32(graph, call.value(2))
+    else:
+        size = call.attributes.int("block_size")
+        block, around = graph.constant(np.array([size, size], np.int32)), int32(graph, call.value(1))
+    if block.data is None or around.data is None:
+        return moved(graph, op, x, block, around, shape=[open_size() for _ in range(x.rank)])
+    spatial = len(block.data)
+    if x.rank in (3, 4) and spatial == x.rank - 2:
+        return moved(graph, op, x, block, around)
+    to_batch = op == "SPACE_TO_BATCH_ND"
+    return (_to_batch if to_batch else _to_space)(graph, x, block.data.tolist(), around.data)
+
+
+def _to_batch(graph: Graph, x: Value, block: list[int], around: np.ndarray) -> Value:  # type: ignore[type-arg]
+    m, rest = len(block), x.rank - len(block) - 1
+    whole = np.concatenate([[[0, 0]], around, np.zeros((rest, 2))]).astype(np.int32)
+    x = padded(graph, x, graph.constant(whole))
+    split = [size for n in range(m) for size in (x.shape[n + 1] // block[n], block[n])]
+    parts = reshape(graph, x, [x.size(0), *split, *sizes(x)[m + 1 :]])
+    order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m, 2), *range(2 * m + 1, 2 * m + 1 + rest)]
+    batch = size_of([b * int(np.prod(block)) for b in per_world(x.size(0))])
+    moved_ = transposed(graph, parts, order)
+    return reshape(graph, moved_, [batch, *split[::2], *sizes(x)[m + 1 :]])
+
+
+def _to_space(graph: Graph, x: Value, block: list[int], crops: np.ndarray) -> Value:  # type: ignore[type-arg]
+    m, rest = len(block), x.rank - len(block) - 1
+    batch = size_of([b // int(np.prod(block)) for b in per_world(x.size(0))])
+    parts = reshape(graph, x, [*block, batch, *sizes(x)[1:]])
+    order = [m, *[n for k in range(m) for n in (m + 1 + k, k)], *range(2 * m + 1, 2 * m + 1 + rest)]
+    whole = [x.shape[n + 1] * block[n] for n in range(m)]
+    found = reshape(graph, transposed(graph, parts, order), [batch, *whole, *sizes(x)[m + 1 :]])
+    if not crops.any():
+        return found
+    begin = [0, *crops[:, 0].tolist(), *[0] * rest]
+    length = [-1, *[w - int(c.sum()) for w, c in zip(whole, crops, strict=True)], *[-1] * rest]
+    return moved(graph, "SLICE", found, np.array(begin, np.int32), np.array(length, np.int32))
+
+
+@lowers("SpaceToDepth", "DepthToSpace")
+def space_and_depth(call: Call) -> Value:
+    graph, x = call.graph, call.value(0)
+    op = "SPACE_TO_DEPTH" if call.op == "SpaceToDepth" else "DEPTH_TO_SPACE"
+    layout = call.attributes.text("data_format", "NHWC")
+    if layout not in ("NHWC", "NCHW"):
+        refuse(f"data_format {layout} is none that TFLite can have; NHWC and NCHW are")
+    block = call.attributes.int("block_size")
+    if layout == "NHWC":
+        return moved(graph, op, x, block_size=block)
+    return channels_first(graph, moved(graph, op, channels_last(graph, x), block_size=block))

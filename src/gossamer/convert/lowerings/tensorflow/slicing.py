@@ -1,0 +1,230 @@
+"""Slices: parts of a value by begins, ends and strides, with TensorFlow's masks, and values with such parts changed.
+
+Entry i of begin, end and strides speaks of one dimension; bit i of a mask changes it (see STRIDED_SLICE). A slice is
+looked at as a list of `Entry`, in which the ellipsis is spelt out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer.convert.blocks.indexing import slice_axis
+from gossamer.convert.blocks.moves import moved
+from gossamer.convert.blocks.shapes import reshape
+from gossamer.convert.blocks.vectors import (
+    as_sizes,
+    elements,
+    index_type,
+    int32,
+    open_size,
+    per_world,
+    size_of,
+)
+from gossamer.convert.graph import Graph, Size, Value, refuse
+from gossamer.convert.lowerings.tensorflow import Call, lowers
+
+Bound = int | Size | Value | None
+
+MOST_SLICED = 5
+"""Dimensions, the new ones counted, of what TFLite's STRIDED_SLICE can slice."""
+
+MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+class Entry(NamedTuple):
+    """What happens to a dimension: ``axis`` of the value, or -1 for a new one of size 1. Bounds are ``None`` where the
+    whole is meant; ``shrinks``: only the element at ``begin`` is left, and the dimension is gone."""
+
+    axis: int
+    begin: Bound = None
+    end: Bound = None
+    stride: int = 1
+    shrinks: bool = False
+
+
+@lowers("Slice")
+def slice_(call: Call) -> Value:
+    x, begin, size = call.value(0), index_type(call.graph, call.value(1)), index_type(call.graph, call.value(2))
+    if begin.type != size.type:
+        begin, size = int32(call.graph, begin), int32(call.graph, size)
+    first, length = elements(begin), elements(size)
+    shape: list[int | Size] = []
+    for axis, (b, n) in enumerate(zip(first, length, strict=True)):
+        if n == -1 and not isinstance(b, Value):
+            n = size_of([s - o for s, o in zip(per_world(x.size(axis)), per_world(b), strict=True)])
+        shape.append(open_size(high=x.shapes[0][axis]) if isinstance(n, Value) or n == -1 else n)
+    if x.rank > MOST_SLICED and all(isinstance(bound, int) for bound in [*first, *length]):
+        for axis, (b, n) in enumerate(zip(first, length, strict=True)):
+            if isinstance(b, int) and isinstance(n, int):
+                x = slice_axis(call.graph, x, axis, b, None if n == -1 else b + n)
+        return x
+    return moved(call.graph, "SLICE", x, begin, size, shape=shape)
+
+
+@lowers("StridedSlice")
+def strided_slice(call: Call) -> Value:
+    graph, x = call.graph, call.value(0)
+    begin, end, strides = (int32(graph, bound) for bound in call.values(1, 4))
+    masks = {name: call.attributes.int(name, 0) for name in MASKS}
+    entries = spelt_out(x.rank, begin, end, call.constant(3, "the strides").tolist(), masks)
+    if all(e.axis >= 0 and e.begin is None and e.end is None and e.stride == 1 and not e.shrinks for e in entries):
+        return x
+    shape = [size for entry in entries if not entry.shrinks for size in [_size(x, entry)]]
+    if all(_keeps_all(x, entry) for entry in entries):
+        return reshape(graph, x, shape)
+    if len(entries) > MOST_SLICED:
+        return _one_by_one(graph, x, entries, shape)
+    return graph.add("STRIDED_SLICE", x, begin, end, strides, shape=shape, **masks)
+
+
+def spelt_out(rank: int, begin: Value, end: Value, strides: list[int], masks: dict[str, int]) -> list[Entry]:
+    """What a slice does with each dimension, in the order of the result."""
+
+    def has(name: str, entry: int) -> bool:
+        return bool(masks[name] >> entry & 1)
+
+    begins, ends = elements(begin), elements(end)
+    count = len(strides)
+    ellipsis = next((n for n in range(count) if has("ellipsis_mask", n)), count)
+    spoken = sum(not has("new_axis_mask", n) for n in range(count) if n != ellipsis)
+    if spoken > rank:
+        refuse(f"a slice of {spoken} dimensions of a value that has {rank}")
+    found: list[Entry] = []
+    axis = 0
+    for n in range(count):
+        if n == ellipsis:
+            found += [Entry(axis + k) for k in range(rank - spoken)]
+            axis += rank - spoken
+        elif has("new_axis_mask", n):
+            found.append(Entry(-1))
+        else:
+            shrinks = has("shrink_axis_mask", n)
+            first = None if has("begin_mask", n) and not shrinks else begins[n]
+            last = None if has("end_mask", n) or shrinks else ends[n]
+            found.append(Entry(axis, first, last, strides[n], shrinks))
+            axis += 1
+    return found + [Entry(k) for k in range(axis, rank)]
+
+
+def _size(x: Value, entry: Entry) -> int | Size:
+    """How many elements are left of a dimension."""
+    if entry.axis < 0:
+        return 1
+    size, begin, end = x.size(entry.axis), entry.begin, entry.end
+    if isinstance(begin, Value) or isinstance(end, Value):
+        between = _distance(begin, end)
+        return open_size(high=x.shapes[0][entry.axis]) if between is None else -(-between // entry.stride)
+    worlds = []
+    for w, whole in enumerate(per_world(size)):
+        bounds = slice(
+            None if begin is None else per_world(begin)[w], None if end is None else per_world(end)[w], entry.stride
+        )
+        worlds.append(len(range(*bounds.indices(whole))))
+    return size_of(worlds)
+
+
+def _distance(begin: Bound, end: Bound) -> int | None:
+    """How far an end is from a begin that is computed, if it is computed from it by adding a constant."""
+    if not isinstance(begin, Value) or not isinstance(end, Value) or end.node is None or end.node.op != "ADD":
+        return None
+    first, second = end.node.inputs
+    for base, more in ((first, second), (second, first)):
+        if base is begin and more is not None and more.data is not None and more.data.size == 1:
+            return max(int(more.data.reshape(-1)[0]), 0)
+    return None
+
+
+def _keeps_all(x: Value, entry: Entry) -> bool:
+    """Whether all elements of a dimension are left, in their order."""
+    if entry.axis < 0 or (entry.begin is None and entry.end is None and entry.stride == 1 and not entry.shrinks):
+        return True
+    size = x.dims[entry.axis]
+    if entry.shrinks:
+        return size == 1 and entry.begin in (0, -1)
+    return (
+        size is not None
+        and entry.stride == 1
+        and entry.begin in (None, 0)
+        and (entry.end is None or (isinstance(entry.end, int) and entry.end >= size))
+    )
+
+
+def _one_by_one(graph: Graph, x: Value, entries: list[Entry], shape: list[int | Size]) -> Value:
+    for entry in entries:
+        begin, end = entry.begin, entry.end
+        if entry.axis < 0 or _keeps_all(x, entry):
+            continue
+        if isinstance(begin, Size) or isinstance(end, Size):
+            refuse(f"a slice of {len(entries)} dimensions by sizes that are open; TFLite slices {MOST_SLICED}")
+        if entry.shrinks and isinstance(begin, int):
+            end = begin + 1 if begin != -1 else None
+        x = slice_axis(graph, x, entry.axis, begin, end, entry.stride)
+    return reshape(graph, x, shape)
+
+
+@lowers("TensorStridedSliceUpdate")
+def strided_slice_update(call: Call) -> Value:
+    """A part is replaced: elements are gathered from the value and what comes in, one after the other."""
+    graph, x, new = call.graph, call.value(0), call.value(4)
+    places = np.arange(math.prod(x.shape), dtype=np.int32).reshape(x.shape)
+    selection = _numpy_slice(call, x.rank, 1)
+    target = places[selection]
+    for axis, (size, given) in enumerate(zip(target.shape[::-1], new.dims[::-1], strict=False)):
+        if given not in (1, size):
+            refuse(f"a part of shape {list(target.shape)} (dimension -{axis + 1}) is given {list(new.dims)}")
+    fresh = np.arange(math.prod(new.shape), dtype=np.int32).reshape(new.shape) + places.size
+    places[selection] = fresh
+    return gathered_from(graph, [x, new], places)
+
+
+def gathered_from(graph: Graph, parts: list[Value], places: np.ndarray) -> Value:  # type: ignore[type-arg]
+    """Elements of several values, by where they are if all are laid out one after the other."""
+    flat = [reshape(graph, part, [math.prod(part.shape)]) for part in parts]
+    whole = moved(graph, "CONCATENATION", *flat, data=range(len(flat)), axis=0) if len(flat) > 1 else flat[0]
+    return moved(graph, "GATHER", whole, places.astype(np.int32), axis=0)
+
+
+def _numpy_slice(call: Call, rank: int, first: int) -> tuple[slice | int | None, ...]:
+    begin, end = call.value(first), call.value(first + 1)
+    for position, name in ((first, "begin"), (first + 1, "end")):
+        call.constant(position, name)
+    masks = {name: call.attributes.int(name, 0) for name in MASKS}
+    strides = call.constant(first + 2, "the strides").tolist()
+    found: list[slice | int | None] = []
+    for entry in spelt_out(rank, begin, end, strides, masks):
+        if entry.axis < 0:
+            found.append(None)
+        elif entry.shrinks and isinstance(entry.begin, int):
+            found.append(entry.begin)
+        else:
+            found.append(slice(entry.begin, entry.end, entry.stride))
+    return tuple(found)
+
+
+@lowers("StridedSliceGrad")
+def strided_slice_grad(call: Call) -> Value:
+    """Zeros of a shape, with what comes in where the slice takes from."""
+    shape = tuple(call.constant(0, "the shape").tolist())
+    dy = call.value(4)
+    places = np.full(shape, math.prod(dy.shape), np.int32)
+    places[_numpy_slice(call, len(shape), 1)] = np.arange(math.prod(dy.shape)).reshape(dy.shape)
+    zero = call.graph.constant(np.zeros(1, dy.dtype), dy.type)
+    return gathered_from(call.graph, [dy, zero], places)
+
+
+@lowers("XlaDynamicUpdateSlice")
+def dynamic_update_slice(call: Call) -> Value:
+    return moved(call.graph, "DYNAMIC_UPDATE_SLICE", *call.values(0, 2), int32(call.graph, call.value(2)), data=(0, 1))
+
+
+@lowers("XlaDynamicSlice")
+def dynamic_slice(call: Call) -> Value:
+    """As many elements as ``size_indices`` says; a begin that leaves too few is moved back."""
+    graph, x = call.graph, call.value(0)
+    length = call.constant(2, "size_indices").astype(np.int32)
+    most = np.array(x.shape, np.int32) - length
+    begin = graph.add("MAXIMUM", int32(graph, call.value(1)), np.zeros(x.rank, np.int32))
+    return moved(graph, "SLICE", x, graph.add("MINIMUM", begin, most), length, shape=as_sizes(length.tolist()))
