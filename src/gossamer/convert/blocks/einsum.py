@@ -6,11 +6,10 @@ import math
 import string
 from collections.abc import Sequence
 
-import numpy as np
-
+from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.reductions import reduce
 from gossamer.convert.blocks.shapes import reshape, sizes, transpose
-from gossamer.convert.graph import Graph, Size, Value, refuse
+from gossamer.convert.graph import Graph, Value, refuse
 
 MOST_BATCHES = 3
 """Dimensions of a BATCH_MATMUL before the two of the matrices."""
@@ -72,7 +71,7 @@ def _product(graph: Graph, x: Value, left: str, y: Value, right: str, later: str
     if y.data is not None and not batch and all(isinstance(size[letter], int) for letter in inner + columns):
         order = [*rows, *inner]
         x = transpose(graph, x, [left.index(letter) for letter in order])
-        x = reshape(graph, x, [*[size[letter] for letter in rows], _count(inner, size)])
+        x = reshape(graph, x, [*[size[letter] for letter in rows], product([size[letter] for letter in inner])])
         weights = y.data.transpose([right.index(letter) for letter in [*columns, *inner]])
         weights = weights.reshape(math.prod(weights.shape[: len(columns)]), -1)
         units = graph.constant(weights, y.type, y.name)
@@ -81,9 +80,17 @@ def _product(graph: Graph, x: Value, left: str, y: Value, right: str, later: str
         return result, "".join([*rows, *columns])
     x = transpose(graph, x, [left.index(letter) for letter in [*batch, *rows, *inner]])
     y = transpose(graph, y, [right.index(letter) for letter in [*batch, *inner, *columns]])
-    stacked = [size[letter] for letter in batch] if len(batch) <= MOST_BATCHES else [_count(batch, size)]
-    x = reshape(graph, x, [*stacked, _count(rows, size), _count(inner, size)])
-    y = reshape(graph, y, [*stacked, _count(inner, size), _count(columns, size)])
+    stacked = (
+        [size[letter] for letter in batch]
+        if len(batch) <= MOST_BATCHES
+        else [product([size[letter] for letter in batch])]
+    )
+    x = reshape(
+        graph, x, [*stacked, product([size[letter] for letter in rows]), product([size[letter] for letter in inner])]
+    )
+    y = reshape(
+        graph, y, [*stacked, product([size[letter] for letter in inner]), product([size[letter] for letter in columns])]
+    )
     order = [*batch, *rows, *columns]
     result = graph.add("BATCH_MATMUL", x, y)
     shape = [size[letter] for letter in order]
@@ -101,13 +108,3 @@ def _spread(graph: Graph, x: Value, letters: str, order: Sequence[str]) -> Value
     x = transpose(graph, x, [letters.index(letter) for letter in order if letter in letters])
     has = iter(sizes(x))
     return reshape(graph, x, [next(has) if letter in letters else 1 for letter in order])
-
-
-def _count(letters: Sequence[str], size: dict[str, int | Size]) -> int | Size:
-    """The product of sizes, in each world."""
-    worlds = [1, 1]
-    for letter in letters:
-        one = size[letter]
-        for world in range(len(worlds)):
-            worlds[world] *= one.worlds[world] if isinstance(one, Size) else one
-    return worlds[0] if worlds[0] == worlds[1] else Size(tuple(worlds))

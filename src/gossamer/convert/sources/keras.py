@@ -24,7 +24,7 @@ from gossamer.convert.sources.archive import Archive, Source, Window, mapped, na
 from gossamer.convert.sources.json_value import Json
 from gossamer.dtypes import numpy_dtype
 from gossamer.errors import ConvertError
-from gossamer.records import field, record
+from gossamer.records import field, record, replace
 from gossamer.schema.enums import TensorType
 
 _DEEPEST = 12
@@ -67,7 +67,9 @@ class Layer:
     """A layer with its variables in Keras' order and its calls in theirs: a shared layer has several.
 
     ``build``: what it was built with (``{"input_shape": [None, 8]}``), empty if the file does not say. ``model``: the
-    layers of one that is a model itself. ``is_operation``: a function of ``keras.ops`` in the place of a layer.
+    layers of one that is a model itself. ``parts``: the layers that one is made of, by what it calls them: the
+    ``cell`` of an LSTM, whose variable ``kernel`` is ``cell/kernel`` of the LSTM. ``is_operation``: a function of
+    ``keras.ops`` in the place of a layer.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Layer:
     calls: tuple[Call, ...]
     model: KerasModel | None
     is_operation: bool
+    parts: dict[str, Layer] = field(default_factory=dict)
 
     def variable(self, name: str) -> NDArray[Any] | None:
         """The value of the variable of this name; ``None`` if the layer has none."""
@@ -89,6 +92,7 @@ class KerasModel:
     """Layers by their names, in the file's order, and the calls in an order in which they can run: (layer, number).
 
     ``inputs`` and ``outputs``: `KerasTensor`, in lists and dictionaries as the model takes and returns them.
+    ``version``: that of the Keras that wrote the file, of which some functions changed their meaning.
     """
 
     name: str
@@ -97,6 +101,7 @@ class KerasModel:
     inputs: Any
     outputs: Any
     order: tuple[tuple[str, int], ...] = field(default=())
+    version: tuple[int, ...] = (3,)
 
 
 @record(frozen=True)
@@ -167,11 +172,18 @@ def _read(source: Source, place: str) -> KerasModel:
         config = Json.parse(archive.read("config.json"), f"{place}: config.json")
         with _Hdf5(archive, "model.weights.h5") as file:
             _refuse_python(config)
-            return _model(config, _Grouped(file), "", {})
+            metadata = Json.parse(archive.read("metadata.json"), f"{place}: metadata.json")
+            model = _model(config, _Grouped(file), "", {})
+            return replace(model, version=_version(metadata["keras_version"].text()))
     with _Hdf5(source) as file:
         config = Json.parse(file.attribute("", "model_config"), f"{place}: model_config")
         _refuse_python(config)
-        return _model(config, _named(file, config), "", {})
+        model = _model(config, _named(file, config), "", {})
+        return replace(model, version=_version(file.attribute("", "keras_version", "2")))
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple([int(number) for number in re.findall(r"\d+", text)[:3]]) or (3,)
 
 
 def _parts(class_name: str, config: Json) -> Iterator[tuple[str, str, Json]]:
@@ -337,7 +349,10 @@ def _layer(name: str, spec: Json, store: _Store, path: str, calls: tuple[Call, .
         variables = [Variable(slot.name, store.value(slot.path)) for slot in slots]
     plain = {key: value for key, value in config.members().items() if key != "layers"}
     built = build.members() if build is not None else {}
-    return Layer(name, class_name, plain, built, tuple(variables), calls, model, is_operation)
+    parts = {}
+    for part_path, part_name, part in _parts(class_name, config) if model is None else ():
+        parts[part_name] = _layer(part_name, part, store, f"{path}/{part_path}", (), seen)
+    return Layer(name, class_name, plain, built, tuple(variables), calls, model, is_operation, parts)
 
 
 _Specs = Mapping[str, tuple[str, Json]]
@@ -509,9 +524,9 @@ class _Hdf5:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def attribute(self, path: str, name: str) -> str:
+    def attribute(self, path: str, name: str, default: str | None = None) -> str:
         """A text of a group."""
-        value = self._ask(lambda: self._at(path).attrs.get(name))
+        value = self._ask(lambda: self._at(path).attrs.get(name, default))
         value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         if not isinstance(value, str):
             raise ConvertError(
