@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.convert.blocks.shapes import cast
-from gossamer.convert.graph import Graph, Value, refuse
+from gossamer.convert.graph import Graph, Refused, Value
 from gossamer.dtypes import type_name
 from gossamer.ops import find_op
 from gossamer.schema.enums import TensorType as T
@@ -71,4 +71,4 @@ def _nearest(op: str, value: Value, legal: tuple[T, ...]) -> T:
     for type in _WIDER.get(value.type, ()):
         if type in legal:
             return type
-    refuse(f"{op} takes no {type_name(value.type)}, nor anything that could stand for it")
+    raise Refused(f"{op} takes no {type_name(value.type)}, nor anything that could stand for it")
