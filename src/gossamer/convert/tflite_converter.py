@@ -7,8 +7,10 @@ packages write it into a temporary folder, and that is read as any file is.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -76,7 +78,6 @@ class TFLiteConverter:
         self._source = source
         self._format = format
         self._request = request or Request()
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.optimizations: Sequence[Optimize] = []
         self.representative_dataset: Any = None
         self.target_spec = TargetSpec()
@@ -179,11 +180,15 @@ class TFLiteConverter:
     @classmethod
     def _saved(cls, suffix: str, save: Callable[[str], object]) -> TFLiteConverter:
         """A converter of what ``save`` writes, which goes when the converter does."""
-        folder = tempfile.TemporaryDirectory(prefix="gossamer-")
-        path = os.path.join(folder.name, f"model{suffix}")
-        save(path)
-        converter = cls(path, format_of(path))
-        converter._folder = folder
+        folder = tempfile.mkdtemp(prefix="gossamer-")
+        path = os.path.join(folder, f"model{suffix}")
+        try:
+            save(path)
+            converter = cls(path, format_of(path))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        weakref.finalize(converter, shutil.rmtree, folder, ignore_errors=True)
         return converter
 
     def convert(self) -> bytes:
