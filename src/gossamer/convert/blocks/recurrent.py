@@ -11,6 +11,7 @@ units] or ``None``. ``lengths`` [batch], int32: states of a sequence stay once i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from gossamer.convert.blocks.loops import Turn, scan
 from gossamer.convert.blocks.shapes import cast, reshape
 from gossamer.convert.graph import Graph, Value
 from gossamer.schema.enums import TensorType
+
+Stepped = tuple[list[Value], list[Value]]
+"""What a step puts out, and its states."""
 
 Activation = Callable[[Graph, Value], Value]
 
@@ -59,28 +63,29 @@ def lstm(
     gates, inner, outer = activations
     peep = [None] * 3 if peepholes is None else split(graph, peepholes, [peepholes.shape[0] // 3] * 3, 0)
 
-    def step(turn: Turn) -> tuple[list[Value], list[Value]]:
+    def step(turn: Turn, others: Sequence[Any]) -> Stepped:
         inside = turn.graph
-        before, c = turn.states[0], turn.states[1]
-        state = turn.others[0] if recurrent.data is None else recurrent
+        before, c = turn.states
+        state, lengths, projection, *peep = others
         total = _product(inside, turn.elements[0], before, state)
         parts = dict(zip(order, split(inside, total, [total.shape[-1] // 4] * 4, 1), strict=True))
         i, f, o = parts["i"], parts["f"], parts["o"]
-        if peep[0] is not None and peep[2] is not None:
+        if peepholes is not None:
             i = inside.add("ADD", i, inside.add("MUL", peep[0], c))
             f = inside.add("ADD", f, inside.add("MUL", peep[2], c))
         i = gates(inside, _clipped(inside, i, clip))
         f = inside.add("SUB", 1.0, i) if coupled else gates(inside, _clipped(inside, f, clip))
         g = inner(inside, _clipped(inside, parts["c"], clip))
         following = inside.add("ADD", inside.add("MUL", f, c), inside.add("MUL", i, g))
-        if peep[1] is not None:
+        if peepholes is not None:
             o = inside.add("ADD", o, inside.add("MUL", peep[1], following))
         h = inside.add("MUL", gates(inside, _clipped(inside, o, clip)), outer(inside, following))
         if projection is not None:
             h = inside.add("FULLY_CONNECTED", h, projection)
         return _ended(turn, lengths, h, [h, following])
 
-    outputs, states = _run(graph, step, x, weights, bias, [hidden, cell], recurrent, lengths)
+    others = [recurrent, lengths, projection, *peep]
+    outputs, states = _run(graph, step, x, weights, bias, [hidden, cell], others)
     return outputs, states[0], states[1]
 
 
@@ -106,9 +111,9 @@ def gru(
     """
     gates, inner = activations
 
-    def step(turn: Turn) -> tuple[list[Value], list[Value]]:
+    def step(turn: Turn, others: Sequence[Any]) -> Stepped:
         inside, before = turn.graph, turn.states[0]
-        state = turn.others[0] if recurrent.data is None else recurrent
+        state, lengths, recurrent_bias = others
         given = dict(zip(order, _thirds(inside, turn.elements[0], 1), strict=True))
         if reset_after:
             total = inside.add("FULLY_CONNECTED", before, state, recurrent_bias)
@@ -127,7 +132,7 @@ def gru(
         h = inside.add("ADD", inside.add("MUL", z, before), inside.add("MUL", inside.add("SUB", 1.0, z), n))
         return _ended(turn, lengths, h, [h])
 
-    outputs, states = _run(graph, step, x, weights, bias, [hidden], recurrent, lengths)
+    outputs, states = _run(graph, step, x, weights, bias, [hidden], [recurrent, lengths, recurrent_bias])
     return outputs, states[0]
 
 
@@ -145,31 +150,34 @@ def rnn(
 ) -> tuple[Value, Value]:
     """All outputs [time, batch, units] and the last one: ``h' = activation(W x + R h + b)``."""
 
-    def step(turn: Turn) -> tuple[list[Value], list[Value]]:
-        state = turn.others[0] if recurrent.data is None else recurrent
+    def step(turn: Turn, others: Sequence[Any]) -> Stepped:
+        state, lengths = others
         total = _product(turn.graph, turn.elements[0], turn.states[0], state)
         h = activation(turn.graph, _clipped(turn.graph, total, clip))
         return _ended(turn, lengths, h, [h])
 
-    outputs, states = _run(graph, step, x, weights, bias, [hidden], recurrent, lengths)
+    outputs, states = _run(graph, step, x, weights, bias, [hidden], [recurrent, lengths])
     return outputs, states[0]
 
 
 def _run(
     graph: Graph,
-    step: Callable[[Turn], tuple[list[Value], list[Value]]],
+    step: Callable[[Turn, Sequence[Any]], Stepped],
     x: Value,
     weights: Value,
     bias: Value | None,
     states: list[Value],
-    recurrent: Value,
-    lengths: Value | None,
+    others: Sequence[Value | None],
 ) -> tuple[Value, list[Value]]:
-    time, batch, inputs = x.size(0), x.size(1), x.size(2)
-    flat = x if isinstance(inputs, int) else reshape(graph, x, [time, batch, weights.size(1)])
+    """``others`` are what a step needs besides: it gets them as they are in the graph of the loop."""
+    flat = x if isinstance(x.size(2), int) else reshape(graph, x, [x.size(0), x.size(1), weights.size(1)])
     products = graph.add("FULLY_CONNECTED", flat, weights, bias, keep_num_dims=True)
-    others = [value for value in (recurrent, lengths) if value is not None and value.data is None]
-    outputs, last = scan(graph, step, [products], states, others)
+
+    def one(turn: Turn) -> Stepped:
+        rest = iter(turn.others)
+        return step(turn, [None if value is None else next(rest) for value in others])
+
+    outputs, last = scan(graph, one, [products], states, [value for value in others if value is not None])
     return outputs[0], last
 
 
@@ -187,13 +195,12 @@ def _clipped(graph: Graph, x: Value, clip: float | None) -> Value:
     return graph.add("MAXIMUM", graph.add("MINIMUM", x, float(clip)), -float(clip))
 
 
-def _ended(turn: Turn, lengths: Value | None, output: Value, states: list[Value]) -> tuple[list[Value], list[Value]]:
+def _ended(turn: Turn, lengths: Value | None, output: Value, states: list[Value]) -> Stepped:
     """Zero, and the states that were, for sequences that have ended."""
     if lengths is None:
         return [output], states
     graph = turn.graph
-    limit = lengths if lengths.data is not None else turn.others[-1]
-    goes_on = graph.add("GREATER", cast(graph, limit, TensorType.INT32), turn.number)
+    goes_on = graph.add("GREATER", cast(graph, lengths, TensorType.INT32), turn.number)
     goes_on = graph.add("EXPAND_DIMS", goes_on, np.array(1, np.int32))
     kept = [graph.add("SELECT_V2", goes_on, new, old) for new, old in zip(states, turn.states, strict=True)]
     zero = np.zeros((), np.float32)
