@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,17 +36,11 @@ def joined(graph: Graph, parts: Sequence[Value], axis: int) -> Value:
 
 
 def _joined_strings(graph: Graph, parts: Sequence[Value], axis: int) -> Value:
-    """TFLite's CONCATENATION has no strings: each part is gathered into its places, where another one is taken."""
-    shapes = [part.shape for part in parts]
-    width = sum(shape[axis] for shape in shapes)
-    whole = [width if n == axis else size for n, size in enumerate(shapes[0])]
-    places = np.arange(math.prod(whole)).reshape(whole)
-    if all(part.data is not None for part in parts):
-        return graph.constant(np.concatenate([part.data for part in parts if part.data is not None], axis))
-    refuse(
-        f"strings are put together ({len(parts)} parts, {places.size} elements), which TFLite cannot; "
-        "allow TensorFlow's operators (SELECT_TF_OPS)"
-    )
+    """TFLite's CONCATENATION has no strings; constants need none."""
+    constants = [part.data for part in parts if part.data is not None]
+    if len(constants) < len(parts):
+        refuse("strings are put together, which TFLite cannot; allow TensorFlow's operators (SELECT_TF_OPS)")
+    return graph.constant(np.concatenate(constants, axis))
 
 
 @lowers("Pack")

@@ -4,8 +4,8 @@ and DHWIO. ``data_format`` names the layout of the value: where it has the chann
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def convolved(call: Call, x: Value, filters: Value) -> Value:
     x, padding = with_padding(call, x)
     stride_h, stride_w = spatial(call, "strides")
     dilation_h, dilation_w = spatial(call, "dilations", ())
-    options = {
+    options: dict[str, Any] = {
         "padding": padding,
         "stride_h": stride_h,
         "stride_w": stride_w,
@@ -182,7 +182,7 @@ def _dilated(graph: Graph, filters: Value, dilations: Sequence[int]) -> Value:
 def _transposed_conv_2d(call: Call, x: Value, weights: Value, shape: Value) -> Value:
     graph = call.graph
     stride_h, stride_w = spatial(call, "strides")
-    options = {"stride_h": stride_h, "stride_w": stride_w}
+    options: dict[str, Any] = {"stride_h": stride_h, "stride_w": stride_w}
     pairs = explicit(call)
     if pairs is None:
         padding = Padding[call.attributes.text("padding")]
@@ -209,7 +209,7 @@ def _conv_3d(call: Call, x: Value, filters: Value) -> Value:
     return call.add("CONV_3D", x, filters, zeros(call.graph, filters.shape[4]), padding=padding, **volume(call))
 
 
-def volume(call: Call) -> dict[str, int]:
+def volume(call: Call) -> dict[str, Any]:
     """Strides and dilations of a convolution of volumes, as options."""
     names = ("d", "h", "w")
     strides, dilations = spatial(call, "strides"), spatial(call, "dilations", ())
@@ -311,7 +311,3 @@ def fused_batch_norm_ex(call: Call) -> list[Value]:
     if name != "Identity":
         found = call.add(ACTIVATIONS[name], found)
     return [found, mean, variance, mean, variance, mean]
-
-
-def product(numbers: Sequence[int]) -> int:
-    return math.prod(numbers)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import channels_first, channels_last, reshape, sizes
 from gossamer.convert.blocks.vectors import elements, index_type, int32, open_size, per_world, size_of
@@ -59,7 +62,7 @@ def _padded_shape(x: Value, paddings: Value) -> list[int | Size]:
     return shape
 
 
-def _padded_in_groups(graph: Graph, x: Value, paddings: np.ndarray, fill: Value | None) -> Value:  # type: ignore[type-arg]
+def _padded_in_groups(graph: Graph, x: Value, paddings: NDArray[Any], fill: Value | None) -> Value:
     """Axes side by side that get nothing are taken as one."""
     groups: list[list[int]] = []
     for axis in range(x.rank):
@@ -130,7 +133,7 @@ def _blocks(call: Call, op: str) -> Value:
     return (_to_batch if to_batch else _to_space)(graph, x, block.data.tolist(), around.data)
 
 
-def _to_batch(graph: Graph, x: Value, block: list[int], around: np.ndarray) -> Value:  # type: ignore[type-arg]
+def _to_batch(graph: Graph, x: Value, block: list[int], around: NDArray[Any]) -> Value:
     m, rest = len(block), x.rank - len(block) - 1
     whole = np.concatenate([[[0, 0]], around, np.zeros((rest, 2))]).astype(np.int32)
     x = padded(graph, x, graph.constant(whole))
@@ -142,7 +145,7 @@ def _to_batch(graph: Graph, x: Value, block: list[int], around: np.ndarray) -> V
     return reshape(graph, moved_, [batch, *split[::2], *sizes(x)[m + 1 :]])
 
 
-def _to_space(graph: Graph, x: Value, block: list[int], crops: np.ndarray) -> Value:  # type: ignore[type-arg]
+def _to_space(graph: Graph, x: Value, block: list[int], crops: NDArray[Any]) -> Value:
     m, rest = len(block), x.rank - len(block) - 1
     batch = size_of([b // int(np.prod(block)) for b in per_world(x.size(0))])
     parts = reshape(graph, x, [*block, batch, *sizes(x)[1:]])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.shapes import cast, reshape, sizes
 from gossamer.convert.blocks.vectors import per_world, size_of
@@ -54,7 +56,7 @@ def _pooled(call: Call, x: Value, window: Sequence[int], strides: Sequence[int])
     return pooled(call.graph, op, x, window, strides, padding)
 
 
-def _lowest(x: Value) -> np.ndarray:  # type: ignore[type-arg]
+def _lowest(x: Value) -> NDArray[Any]:
     """What is less than all elements."""
     if np.issubdtype(x.dtype, np.integer):
         return np.array(np.iinfo(x.dtype).min, x.dtype)
@@ -63,7 +65,7 @@ def _lowest(x: Value) -> np.ndarray:  # type: ignore[type-arg]
 
 def pooled(graph: Graph, op: str, x: Value, window: Sequence[int], strides: Sequence[int], padding: Padding) -> Value:
     """A pool of pictures NHWC. Elements that are no floats are numbers, not quantized ones."""
-    options = {
+    options: dict[str, Any] = {
         "filter_height": window[0],
         "filter_width": window[1],
         "stride_h": strides[0],

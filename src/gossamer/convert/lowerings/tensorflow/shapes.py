@@ -114,8 +114,8 @@ def transpose_(call: Call) -> Value:
         x = call.add("BITCAST", call.add("MUL", parts, np.array([1, -1], np.float32)), type=x.type)
     if perm.data is not None:
         return transposed(call.graph, x, [int(axis) % max(x.rank, 1) for axis in perm.data])
-    distinct = set(sizes(x))
-    shape = x.shapes[0] if len(distinct) == 1 and x.is_static else [open_size() for _ in range(x.rank)]
+    alike = len(set(sizes(x))) == 1
+    shape = sizes(x) if alike else [open_size() for _ in range(x.rank)]
     return moved(call.graph, "TRANSPOSE", x, int32(call.graph, perm), shape=shape)
 
 
@@ -223,7 +223,9 @@ def tile(call: Call) -> Value:
         many = int32(call.graph, many)
     found = elements(many)
     shape = [
-        open_size() if isinstance(times, Value) else size_of([a * b for a, b in zip(per_world(size), per_world(times))])
+        open_size()
+        if isinstance(times, Value)
+        else size_of([a * b for a, b in zip(per_world(size), per_world(times), strict=True)])
         for size, times in zip(sizes(x), found, strict=True)
     ]
     return moved(call.graph, "TILE", x, many, shape=shape)

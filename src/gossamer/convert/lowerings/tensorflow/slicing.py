@@ -7,10 +7,11 @@ looked at as a list of `Entry`, in which the ellipsis is spelt out.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.convert.blocks.indexing import slice_axis
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import reshape
@@ -68,7 +69,7 @@ def slice_(call: Call) -> Value:
 def strided_slice(call: Call) -> Value:
     graph, x = call.graph, call.value(0)
     begin, end, strides = (int32(graph, bound) for bound in call.values(1, 4))
-    masks = {name: call.attributes.int(name, 0) for name in MASKS}
+    masks: dict[str, Any] = {name: call.attributes.int(name, 0) for name in MASKS}
     entries = spelt_out(x.rank, begin, end, call.constant(3, "the strides").tolist(), masks)
     if all(e.axis >= 0 and e.begin is None and e.end is None and e.stride == 1 and not e.shrinks for e in entries):
         return x
@@ -180,7 +181,7 @@ def strided_slice_update(call: Call) -> Value:
     return gathered_from(graph, [x, new], places)
 
 
-def gathered_from(graph: Graph, parts: list[Value], places: np.ndarray) -> Value:  # type: ignore[type-arg]
+def gathered_from(graph: Graph, parts: list[Value], places: NDArray[Any]) -> Value:
     """Elements of several values, by where they are if all are laid out one after the other."""
     flat = [reshape(graph, part, [math.prod(part.shape)]) for part in parts]
     whole = moved(graph, "CONCATENATION", *flat, data=range(len(flat)), axis=0) if len(flat) > 1 else flat[0]

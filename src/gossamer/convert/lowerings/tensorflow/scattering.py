@@ -1,0 +1,178 @@
+"""Parts that are written at coordinates: the last axis of ``indices`` holds one for each leading dimension."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gossamer.arrays import NDArray
+from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.indexing import scatter_nd
+from gossamer.convert.blocks.moves import moved
+from gossamer.convert.blocks.products import matmul
+from gossamer.convert.blocks.shapes import cast, reshape, sizes, transpose
+from gossamer.convert.blocks.vectors import as_sizes, elements, index_type, int32
+from gossamer.convert.graph import Graph, Value, refuse
+from gossamer.convert.lowerings.tensorflow import Call, lowers
+from gossamer.schema.enums import TensorType
+
+T = TensorType
+
+
+@lowers("ScatterNd")
+def scatter_nd_(call: Call) -> Value:
+    indices, updates, shape = call.values()
+    return _added(call.graph, indices, updates, shape)
+
+
+def _added(graph: Graph, indices: Value, updates: Value, shape: Value) -> Value:
+    """Updates added into zeros."""
+    return widened(
+        graph,
+        "SCATTER_ND",
+        int32(graph, indices),
+        updates,
+        int32(graph, shape),
+        shape=as_sizes(elements(shape)),
+    )
+
+
+COMBINED = {
+    "TensorScatterUpdate": "set",
+    "TensorScatterAdd": "add",
+    "TensorScatterMax": "max",
+    "TensorScatterMin": "min",
+}
+
+
+@lowers(*COMBINED)
+def tensor_scatter(call: Call) -> Value:
+    x, indices, updates = call.values()
+    if call.op == "TensorScatterUpdate" and indices.data is not None:
+        return _replaced(call.graph, x, indices.data.astype(np.int64), updates)
+    return scatter_nd(call.graph, x, indices, updates, COMBINED[call.op])
+
+
+@lowers("TensorScatterSub")
+def tensor_scatter_sub(call: Call) -> Value:
+    x, indices, updates = call.values()
+    return scatter_nd(call.graph, x, indices, widened(call.graph, "NEG", updates), "add")
+
+
+def _replaced(graph: Graph, x: Value, indices: NDArray[Any], updates: Value) -> Value:
+    """Rows at known places replaced: they are gathered from old and new ones; of several for a place the last stays."""
+    depth = indices.shape[-1]
+    lead = x.shape[:depth] if x.is_static else tuple([size for size in x.dims[:depth] if size is not None])
+    if len(lead) < depth:
+        return scatter_nd(graph, x, graph.constant(indices.astype(np.int32)), updates)
+    flat = indices.reshape(-1, depth)
+    if flat.size and (flat.min() < 0 or (flat >= np.array(lead)).any()):
+        refuse(f"indices outside of the shape {list(x.dims)}")
+    row = sizes(x)[depth:]
+    source = np.arange(math.prod(lead), dtype=np.int32)
+    source[np.ravel_multi_index(tuple(flat.T), lead)] = np.arange(len(flat)) + source.size
+    rows = [reshape(graph, x, [source.size, *row]), reshape(graph, updates, [len(flat), *row])]
+    whole = moved(graph, "CONCATENATION", *rows, data=(0, 1), axis=0)
+    return reshape(graph, moved(graph, "GATHER", whole, source, axis=0), [*lead, *row])
+
+
+@lowers("SparseToDense")
+def sparse_to_dense(call: Call) -> Value:
+    indices, shape, values, default = call.values()
+    if indices.type != shape.type:
+        indices, shape = int32(call.graph, indices), int32(call.graph, shape)
+    return moved(
+        call.graph,
+        "SPARSE_TO_DENSE",
+        index_type(call.graph, indices),
+        index_type(call.graph, shape),
+        values,
+        default,
+        data=(2, 3),
+        shape=as_sizes(elements(shape)),
+    )
+
+
+@lowers("SparseTensorDenseMatMul")
+def sparse_dense_matmul(call: Call) -> Value:
+    """The sparse matrix is made dense; what is given twice for a place is the sum."""
+    graph = call.graph
+    indices, values, shape, y = call.values()
+    x = _added(graph, indices, cast(graph, values, T.FLOAT32), shape)
+    if call.attributes.bool("adjoint_a", False):
+        x = transpose(graph, x, (1, 0))
+    return cast(
+        graph, matmul(graph, x, cast(graph, y, T.FLOAT32), adj_y=call.attributes.bool("adjoint_b", False)), y.type
+    )
+
+
+@lowers("SparseTensorDenseAdd")
+def sparse_dense_add(call: Call) -> Value:
+    indices, values, shape, y = call.values()
+    return widened(call.graph, "ADD", _added(call.graph, indices, values, shape), y)
+
+
+@lowers("OneHot")
+def one_hot(call: Call) -> Value:
+    graph = call.graph
+    indices, depth, on, off = call.values()
+    axis = call.attributes.int("axis", -1)
+    place = axis % (indices.rank + 1)
+    shape = [*sizes(indices)[:place], *as_sizes(elements(depth)), *sizes(indices)[place:]]
+    return moved(
+        graph,
+        "ONE_HOT",
+        index_type(graph, indices),
+        int32(graph, depth),
+        on,
+        off,
+        data=(2, 3),
+        axis=-1 if place == indices.rank else axis,
+        shape=shape,
+    )
+
+
+@lowers("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3", "BatchMatrixDiagPart", "DiagPart")
+def matrix_diag_part(call: Call) -> Value:
+    """Diagonals of the last two dimensions, from the uppermost down, each in a row, gathered by where they are.
+
+    ``align`` says at which end a diagonal shorter than the longest is filled up: for those above the main one, then
+    for those below.
+    """
+    graph, x = call.graph, call.value(0)
+    if call.op == "DiagPart":
+        half = x.shape[: x.rank // 2]
+        count = math.prod(half)
+        places = np.arange(count, dtype=np.int32) * (count + 1)
+        return reshape(graph, moved(graph, "GATHER", reshape(graph, x, [count * count]), places), half)
+    bands = [0, 0] if len(call.inputs) < 3 else call.constant(1, "the diagonals").reshape(-1).tolist()
+    low, high = int(bands[0]), int(bands[-1])
+    rows, columns = x.dims[-2:]
+    if rows is None or columns is None:
+        refuse("the diagonals of matrices whose sizes are open; give them with --shape")
+    places = _diagonals(
+        rows, columns, low, high, call.attributes.text("align", "RIGHT_LEFT" if call.op.endswith("V3") else "LEFT_LEFT")
+    )
+    flat = reshape(graph, x, [*sizes(x)[:-2], rows * columns])
+    if (places == rows * columns).any():
+        around = np.zeros((flat.rank, 2), np.int32)
+        around[-1, 1] = 1
+        flat = moved(graph, "PADV2", flat, around, reshape(graph, call.value(2), []), data=(0, 2))
+    return moved(graph, "GATHER", flat, places[0] if low == high else places, axis=flat.rank - 1)
+
+
+def _diagonals(rows: int, columns: int, low: int, high: int, align: str) -> NDArray[Any]:
+    """Where the elements of diagonals are in a matrix that is laid out flat; behind its end, where there is none."""
+    above, below = align.split("_")
+    lengths = {k: min(rows + min(k, 0), columns - max(k, 0)) for k in range(high, low - 1, -1)}
+    if min(lengths.values()) < 0:
+        refuse(f"diagonals {low} to {high} of a matrix of {rows} x {columns}")
+    longest = max(lengths.values())
+    places = np.full((len(lengths), longest), rows * columns, np.int32)
+    for row, (k, length) in zip(places, lengths.items(), strict=True):
+        first = max(k, 0) + max(-k, 0) * columns
+        start = longest - length if (above if k >= 0 else below) == "RIGHT" else 0
+        row[start : start + length] = first + np.arange(length) * (columns + 1)
+    return places
