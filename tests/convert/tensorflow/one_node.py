@@ -1,0 +1,127 @@
+"""A frozen graph of one TensorFlow node, converted and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer import Interpreter
+from gossamer.arrays import NDArray
+from gossamer.convert import convert
+from gossamer.convert.messages.tensorflow import AttrValue, DataType, GraphDef, NodeDef, TensorProto, TensorShapeProto
+from gossamer.convert.sources.tensor_proto import numpy_dtype
+from gossamer.convert.wire import write
+
+Array = NDArray[Any]
+
+
+class Fixed(NamedTuple):
+    """An operand that is a constant of the graph; others are its inputs."""
+
+    value: Any
+
+
+def of_type(value: Any) -> Array:
+    """An array, of float32 and int32 where nothing says otherwise."""
+    array = np.asarray(value)
+    if not isinstance(value, (np.ndarray, np.generic)):
+        array = array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
+    return np.asarray(array, object) if array.dtype.kind in "SU" else array
+
+
+def data_type(dtype: np.dtype[Any]) -> DataType:
+    """TensorFlow's number of a dtype."""
+    if dtype.hasobject:
+        return DataType.DT_STRING
+    for number in DataType:
+        if number not in (DataType.DT_INVALID, DataType.DT_STRING) and number < DataType.DT_FLOAT8_E5M2:
+            try:
+                if numpy_dtype(number) == dtype and not number.name.startswith(("DT_Q", "DT_RES", "DT_VAR")):
+                    return number
+            except Exception:  # noqa: BLE001, S112  # types that no array has
+                continue
+    raise KeyError(dtype)
+
+
+def shape(*sizes: int) -> TensorShapeProto:
+    return TensorShapeProto(dim=tuple([TensorShapeProto.Dim(size=size) for size in sizes]))
+
+
+def tensor(array: Array) -> TensorProto:
+    common = {"dtype": data_type(array.dtype), "tensor_shape": shape(*array.shape)}
+    if array.dtype.hasobject:
+        return TensorProto(string_val=tuple(array.reshape(-1).tolist()), **common)
+    return TensorProto(tensor_content=memoryview(np.ascontiguousarray(array).tobytes()), **common)
+
+
+def attribute(value: Any) -> AttrValue:
+    """Python's values as attributes: types are members of `DataType`, shapes `TensorShapeProto`."""
+    if isinstance(value, AttrValue):
+        return value
+    if isinstance(value, (list, tuple)):
+        kinds: Mapping[type, str] = {bool: "b", DataType: "type", int: "i", float: "f", str: "s", bytes: "s"}
+        kind = kinds[type(value[0])] if value else "i"
+        items = tuple([item.encode() if isinstance(item, str) else item for item in value])
+        return AttrValue(list=AttrValue.ListValue(**{kind: items}))
+    for kind, types in {"b": bool, "type": DataType, "i": int, "f": float, "shape": TensorShapeProto}.items():
+        if isinstance(value, types):
+            return AttrValue(**{kind: value})
+    return AttrValue(s=value.encode() if isinstance(value, str) else value)
+
+
+def graph_of(op: str, operands: Sequence[Any], opened: Mapping[int, Sequence[int]], attributes: Any) -> GraphDef:
+    nodes = []
+    for number, operand in enumerate(operands):
+        array = of_type(operand.value if isinstance(operand, Fixed) else operand)
+        attr = {"dtype": AttrValue(type=data_type(array.dtype))}
+        if isinstance(operand, Fixed):
+            attr["value"] = AttrValue(tensor=tensor(array))
+        else:
+            sizes = [-1 if axis in opened.get(number, ()) else size for axis, size in enumerate(array.shape)]
+            attr["shape"] = AttrValue(shape=shape(*sizes))
+        nodes.append(NodeDef(name=f"x{number}", op="Const" if "value" in attr else "Placeholder", attr=attr))
+    values = {name: attribute(value) for name, value in attributes.items()}
+    nodes.append(NodeDef(name="node", op=op, input=tuple([node.name for node in nodes]), attr=values))
+    return GraphDef(node=tuple(nodes))
+
+
+class Result(NamedTuple):
+    """What came out, and the operators that it took, in order."""
+
+    values: list[Array]
+    operators: list[str]
+
+    @property
+    def value(self) -> Array:
+        (only,) = self.values
+        return only
+
+
+def run_one(
+    op: str,
+    *operands: Any,
+    path: Path,
+    outputs: int = 1,
+    opened: Mapping[int, Sequence[int]] | None = None,
+    fixed: bool = False,
+    **attributes: Any,
+) -> Result:
+    """Convert a graph of one node, and run it on the operands that are not `Fixed`.
+
+    ``opened``: axes of operands (by their number) whose sizes the model does not know. With ``fixed`` all operands are
+    constants, and the operator is folded away.
+    """
+    if fixed:
+        operands = tuple([operand if isinstance(operand, Fixed) else Fixed(operand) for operand in operands])
+    source = path / "one_node.pb"
+    source.write_bytes(write(graph_of(op, operands, opened or {}, attributes)))
+    names = [f"node:{number}" if number else "node" for number in range(outputs)]
+    model = convert(source, output_arrays=names)
+    interpreter = Interpreter(model_content=model)
+    given = {f"x{n}": of_type(operand) for n, operand in enumerate(operands) if not isinstance(operand, Fixed)}
+    found = interpreter.get_signature_runner()(**given)
+    operators = [detail["op_name"] for detail in interpreter._get_ops_details() if detail["op_name"] != "DELEGATE"]
+    return Result([found[name] for name in names], operators)
