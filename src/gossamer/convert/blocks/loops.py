@@ -31,15 +31,22 @@ Step = Callable[[Turn], "tuple[Sequence[Value], Sequence[Value]]"]
 
 
 def scan(
-    graph: Graph, step: Step, walked: Sequence[Value], states: Sequence[Value], others: Sequence[Value] = ()
+    graph: Graph,
+    step: Step,
+    walked: Sequence[Value],
+    states: Sequence[Value],
+    others: Sequence[Value] = (),
+    *,
+    unroll: bool = False,
 ) -> tuple[list[Value], list[Value]]:
     """One turn for each element of the first axis of ``walked``: what the turns put out, stacked, and the last states.
 
     ``step`` may use constants as they are; other values of the graph it must get from its turn. A loop is a WHILE whose
-    results are written into tensors of their final size; short ones of known length are unrolled.
+    results are written into tensors of their final size; short ones of known length are unrolled, with ``unroll`` long
+    ones too.
     """
     length = walked[0].dims[0]
-    if length is not None and 0 < length <= MOST_UNROLLED:
+    if length is not None and (0 < length <= MOST_UNROLLED or (unroll and length)):
         return _unrolled(graph, step, length, walked, states, others)
     number = graph.constant(0)
     if length is None:

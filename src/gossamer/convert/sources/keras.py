@@ -106,7 +106,7 @@ class KerasModel:
 
 @record(frozen=True)
 class _Own:
-    """A variable that a layer creates where its config has ``when`` and not ``unless``."""
+    """A variable that a layer creates where its config has ``when`` and not ``unless``: ``"key"`` or ``"key=value"``."""
 
     name: str
     when: str = ""
@@ -148,6 +148,7 @@ _OWN: dict[str, tuple[_Own, ...]] = {
     "Normalization": tuple([_Own(name, unless="mean", trainable=False) for name in ("mean", "variance", "count")]),
     "PReLU": (_Own("alpha"),),
     "AdditiveAttention": (_Own("scale", when="use_scale"),),
+    "Attention": (_Own("scale", when="use_scale"), _Own("concat_score_weight", when="score_mode=concat")),
     **dict.fromkeys(["SimpleRNNCell", "LSTMCell", "GRUCell", "ConvLSTMCell"], _CELL),
 }
 """The variables that a layer of a class creates, in that order."""
@@ -236,9 +237,10 @@ def _shared(spec: Json, path: str, seen: dict[int, str]) -> str:
     return path if identity is None else seen.setdefault(identity.integer(), path)
 
 
-def _has(config: Json, key: str) -> bool:
+def _has(config: Json, condition: str) -> bool:
+    key, equals, wanted = condition.partition("=")
     value = config.members().get(key)
-    return value is not None and value is not False
+    return value == wanted if equals else value is not None and value is not False
 
 
 def _layers(config: Json) -> Iterator[tuple[str, Json]]:
