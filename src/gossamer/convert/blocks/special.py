@@ -234,8 +234,8 @@ _SHIFTS = 7
 def lgamma(graph: Graph, x: Value) -> Value:
     """The logarithm of the absolute value of the gamma function.
 
-    From 1/2 on by Stirling's series (Abramowitz and Stegun 6.1.41) seven places further on (6.1.16), below by reflection
-    (6.1.17): log(pi / abs(sin(pi * x))) - lgamma(1 - x).
+    From 1/2 on by Stirling's series (Abramowitz and Stegun 6.1.41) seven places further on (6.1.16), below by
+    reflection (6.1.17): log(pi / abs(sin(pi * x))) - lgamma(1 - x).
     """
     f = graph.add
     low = f("LESS", x, 0.5)
