@@ -31,7 +31,7 @@ _WIDER = {
 _QUANTIZED = (T.INT8, T.UINT8, T.INT16)
 """Types whose elements arithmetic takes for quantized numbers."""
 
-_PLAIN = {T.UINT16, T.UINT32, T.FLOAT8_E4M3FN, T.COMPLEX64}
+_PLAIN = {T.UINT16, T.FLOAT8_E4M3FN}
 """Types of operators for which an integer is an integer: they move it, or look at its bits."""
 
 
