@@ -17,6 +17,10 @@ from gossamer.convert.wire import write
 
 Array = NDArray[Any]
 
+NONE = ("DT_INVALID", "DT_STRING", "DT_RESOURCE", "DT_VARIANT")
+ELEMENTS = [n for n in DataType if n.name not in NONE and n < DataType.DT_FLOAT8_E5M2 and "_Q" not in n.name]
+"""Types whose elements NumPy has."""
+
 
 class Fixed(NamedTuple):
     """An operand that is a constant of the graph; others are its inputs."""
@@ -36,14 +40,7 @@ def data_type(dtype: np.dtype[Any]) -> DataType:
     """TensorFlow's number of a dtype."""
     if dtype.hasobject:
         return DataType.DT_STRING
-    for number in DataType:
-        if number not in (DataType.DT_INVALID, DataType.DT_STRING) and number < DataType.DT_FLOAT8_E5M2:
-            try:
-                if numpy_dtype(number) == dtype and not number.name.startswith(("DT_Q", "DT_RES", "DT_VAR")):
-                    return number
-            except Exception:  # noqa: BLE001, S112  # types that no array has
-                continue
-    raise KeyError(dtype)
+    return next(number for number in ELEMENTS if numpy_dtype(number) == dtype)
 
 
 def shape(*sizes: int) -> TensorShapeProto:

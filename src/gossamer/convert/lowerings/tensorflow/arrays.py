@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gossamer.convert.blocks.indexing import select
 from gossamer.convert.blocks.moves import moved, moved_many
 from gossamer.convert.blocks.shapes import cast, reshape, size_vector, sizes
 from gossamer.convert.blocks.vectors import elements, index_type, int32, open_size, per_world, size_of
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
+from gossamer.dtypes import element_bits
 from gossamer.schema.enums import TensorType
 
 T = TensorType
@@ -59,12 +61,16 @@ def packed(graph: Graph, parts: Sequence[Value], axis: int) -> Value:
     return moved(graph, "PACK", *parts, data=range(len(parts)), values_count=len(parts), axis=axis)
 
 
+MOST_UNPACKED = 32
+"""Bits of the largest elements that TFLite's UNPACK has."""
+
+
 @lowers("Unpack")
 def unpack(call: Call) -> list[Value]:
     x, axis = call.value(0), call.attributes.int("axis", 0) % call.value(0).rank
     count = call.attributes.int("num", x.shapes[0][axis])
-    if x.type == T.STRING:
-        return [call.add("GATHER", x, np.array(n, np.int32), axis=axis) for n in range(count)]
+    if x.type == T.STRING or element_bits(x.type) > MOST_UNPACKED:
+        return [select(call.graph, x, axis, n) for n in range(count)]
     if count == 1:
         return [reshape(call.graph, x, [size for n, size in enumerate(sizes(x)) if n != axis])]
     return moved_many(call.graph, "UNPACK", [x], count, num=count, axis=axis)
