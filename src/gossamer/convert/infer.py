@@ -200,8 +200,10 @@ def _results(outputs: Sequence[Operand]) -> list[Result]:
 def _prepared(call: Call) -> tuple[list[Operand], Any]:
     """The outputs, prepared with the first types that the operator takes, and the data that its prepare made."""
     first: PrepareError | None = None
+    widest = max((operand.shape for operand in call.inputs if operand is not None), key=len, default=())
     for types in _candidates(call):
-        outputs = [Operand(type, (), None, call.quantization, index) for index, type in enumerate(types)]
+        # Operators that leave the output's shape as it is stored (SELECT of single elements) mean the broadcast one.
+        outputs = [Operand(type, widest, None, call.quantization, index) for index, type in enumerate(types)]
         ctx = _Prepare(call, outputs)
         data = None
         try:

@@ -103,7 +103,8 @@ def test_slices_that_are_computed_but_reach_to_the_end() -> None:
 
 def test_shrinking_a_one_is_a_reshape() -> None:
     graph = graph_of(
-        (BATCH, 1, 4), make=lambda g, x: g.add("STRIDED_SLICE", x, [0, 0], [0, 1], [1, 1], end_mask=1, shrink_axis_mask=2)
+        (BATCH, 1, 4),
+        make=lambda g, x: g.add("STRIDED_SLICE", x, [0, 0], [0, 1], [1, 1], end_mask=1, shrink_axis_mask=2),
     )
     assert rewritten(graph) == ["RESHAPE"]
 
@@ -134,7 +135,7 @@ def test_a_broadcast_is_left_to_the_operator() -> None:
         wide = g.add("BROADCAST_TO", x, [5, 3, 4])
         return [g.add("ADD", wide, y), g.add("MUL", g.add("TILE", x, [1, 4]), g.constant(np.ones((3, 4), np.float32)))]
 
-    assert rewritten(graph_of((3, 1), (5, 3, 4), make=make)) == ["ADD", "MUL"] or True
+    assert rewritten(graph_of((3, 1), (5, 3, 4), make=make)) == ["ADD", "MUL"]
 
 
 def test_a_broadcast_that_makes_the_result_larger_stays() -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from gossamer.convert.graph import Array, Graph, Node, Value
+from gossamer.convert.blocks.shapes import sizes
+from gossamer.convert.graph import Array, Graph, Node, Size, Value
+from gossamer.convert.infer import Call, Operand, evaluate
+from gossamer.dtypes import numpy_dtype
+from gossamer.errors import GossamerError, PrepareError
+from gossamer.ops import find_op
+from gossamer.ops.op_def import OpDef
 from gossamer.schema.enums import TensorType
 
 FLOATS = (TensorType.FLOAT32, TensorType.FLOAT16)
@@ -62,15 +69,22 @@ def option_values(node: Node) -> dict[str, Any]:
 
 
 def again_many(
-    graph: Graph, node: Node, inputs: Sequence[Any], op: str = "", **changes: Any
+    graph: Graph,
+    node: Node,
+    inputs: Sequence[Any],
+    op: str = "",
+    shapes: Sequence[Sequence[int | Size]] | None = None,
+    **changes: Any,
 ) -> list[Value]:
-    """A node like another one on other inputs, or with other options: its outputs."""
+    """A node like another one on other inputs, or with other options: its outputs. ``shapes`` of the outputs, where
+    values decide them, are as they were unless they are given."""
     return graph.add_many(
         op or node.op,
         inputs,
         len(node.outputs),
         types=[value.type for value in node.outputs],
         quantization=node.output.quantization,
+        shapes=[sizes(value) for value in node.outputs] if shapes is None else shapes,
         **{**option_values(node), **changes},
     )
 
@@ -78,3 +92,62 @@ def again_many(
 def again(graph: Graph, node: Node, *inputs: Any, op: str = "", **changes: Any) -> Value:
     """`again_many` of a node with one output. Without ``inputs``, on the same ones."""
     return again_many(graph, node, inputs or node.inputs, op, **changes)[0]
+
+
+@cache
+def is_elementwise(name: str) -> bool:
+    """Whether an element of an operator's result depends on the elements of its inputs in the same place alone: so says
+    its kernel of random operands, of parts of them, and of those with their axes exchanged."""
+    return _is_elementwise(name)
+
+
+@cache
+def broadcasts(name: str) -> bool:
+    """Whether an operator is elementwise and takes operands of sizes of one, and of fewer dimensions, for larger ones."""
+    return _is_elementwise(name, broadcast=True)
+
+
+_TRIED = (TensorType.FLOAT32, TensorType.BOOL, TensorType.INT32)
+
+
+def _is_elementwise(name: str, *, broadcast: bool = False) -> bool:
+    op = find_op(name)
+    if op is None or op.side_effects or len(op.outputs) > 1 or any(one[-1] == "*" for one in op.inputs):
+        return False
+    return any(_works_on(op, type, broadcast) for type in _TRIED)
+
+
+def _works_on(op: OpDef, type: TensorType, broadcast: bool) -> bool:
+    rng = np.random.default_rng(0)
+    arrays, types = [], []
+    for n, name in enumerate(op.inputs):
+        legal = op.types.get(name.rstrip("?"), ())
+        found = next((one for one in (type, *_TRIED) if not legal or one in legal), None)
+        if found is None:
+            return False
+        array: Array = rng.permutation(12).reshape(3, 4) + n + 1
+        if found == TensorType.FLOAT32:
+            array = array / 12
+        arrays.append(array % 2 == 1 if found == TensorType.BOOL else array.astype(numpy_dtype(found)))
+        types.append(found)
+
+    def result(views: Sequence[Array]) -> Array:
+        operands = [Operand(one, view.shape, view) for one, view in zip(types, views, strict=True)]
+        value = evaluate(Call(op, op.options(), operands))[0].value
+        if value is None:
+            raise PrepareError("no value")
+        return value
+
+    try:
+        whole, turned = result(arrays), result([array.T for array in arrays])
+        part, one = result([array[:, 1:3] for array in arrays]), result([array[:, :1] for array in arrays])
+        if broadcast and len(arrays) > 1 and whole[0, 0] != result([arrays[0], *[a[0, :1] for a in arrays[1:]]])[0, 0]:
+            return False
+    except (GossamerError, NotImplementedError):
+        return False
+    return (
+        whole.shape == (3, 4)
+        and one.shape == (3, 1)
+        and np.array_equal(whole[:, 1:3], part)
+        and np.array_equal(whole.T, turned)
+    )

@@ -1,0 +1,184 @@
+"""Functions of one value, recognized by what they compute.
+
+However a HARD_SWISH or a GELU is spelled, it is a node from which elementwise operators lead back to one value. What
+they make of sample points is compared with what TFLite's own operators make of them; if one does the same, it takes
+their place. Samples are dense where functions bend, and reach to numbers that are tiny and huge: an epsilon that keeps
+a division from zero is not taken for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer.convert.graph import Array, Graph, Node, Value
+from gossamer.convert.infer import Call, Operand, evaluate
+from gossamer.convert.patterns import pattern
+from gossamer.convert.patterns.matching import is_elementwise
+from gossamer.errors import GossamerError
+from gossamer.ops import find_op
+from gossamer.schema.enums import TensorType
+from gossamer.schema.fields import Table
+
+MOST_NODES = 48
+"""Operators that one function may be spelled with: an error function of its parts has about twenty."""
+
+_TINY = np.array([1e-30, 1e-12, 1e-9, 1e-6, 1e-3])
+_LARGE = np.array([20, 50, 88, 300, 1000])
+_HALF = np.concatenate([_TINY, np.linspace(0, 12, 97)[1:], _LARGE])
+POINTS: Array = np.concatenate([-_HALF[::-1], [0], _HALF]).astype(np.float32)
+
+
+class Function(NamedTuple):
+    """An operator, its options, and how far what it computes may be from what it stands for."""
+
+    op: str
+    options: Mapping[str, Any] = {}
+    rtol: float = 1e-5
+    atol: float = 0.0
+
+
+FUNCTIONS = (
+    *[Function(op) for op in ("RELU", "RELU6", "RELU_N1_TO_1", "ABS", "NEG", "SQUARE", "SQRT", "RSQRT", "EXP", "LOG")],
+    *[Function(op, atol=1e-6) for op in ("LOGISTIC", "TANH", "ELU")],
+    Function("HARD_SWISH", rtol=3e-5, atol=1e-6),  # many write 0.16667
+    *[Function("GELU", {"approximate": approximate}, atol=3e-6) for approximate in (False, True)],
+)
+
+ROOTS = frozenset(
+    ("ADD", "SUB", "MUL", "DIV", "NEG", "MAXIMUM", "MINIMUM", "SELECT", "SELECT_V2", "POW", "SQRT", "RSQRT", "SQUARE", "EXP",
+     "RELU", "RELU6", "RELU_N1_TO_1", "ABS", "LOG")
+)  # fmt: skip
+"""Operators that a spelling of one of these functions ends with."""
+
+ALONE = frozenset(("POW", "MAXIMUM", "MINIMUM"))
+"""Operators that may be another function by themselves."""
+
+
+@pattern(*ROOTS)
+def function_of_one_value(graph: Graph, node: Node) -> Value | None:
+    """What a node computes of a value further back, if an operator does just that."""
+    if node.output.type != TensorType.FLOAT32:
+        return None
+    stages = list(_stages(graph, node))
+    if not stages:
+        return None
+    computed = _computed(stages[-1][1], stages[-1][0])
+    if computed is None:
+        return None
+    result = computed[node.output]
+    for x, cone in stages:
+        if len(cone) == 1 and node.op not in ALONE:
+            continue
+        points = computed[x]
+        if _agree(result, points, Function("")):
+            return x
+        for function in (*FUNCTIONS, *_leaky(points, result)):
+            if function.op != node.op or len(cone) > 1:
+                expected = _values(function, points)
+                if expected is not None and _agree(result, expected, function):
+                    return graph.add(function.op, x, **function.options)
+    return None
+
+
+def _stages(graph: Graph, root: Node) -> Iterator[tuple[Value, list[Node]]]:
+    """Values that a node is a function of, nearest first, and the nodes between, root first."""
+    cone, leaves = [root], _leaves(root)
+    while leaves is not None and len(cone) <= MOST_NODES:
+        if len(leaves) == 1:
+            yield next(iter(leaves)), list(cone)
+        last = max(leaves, key=lambda value: (-1, -1) if value.node is None else value.node.order)
+        node = last.node
+        if node is None or last in graph.outputs or any(user not in cone for user in last.users):
+            return
+        more = _leaves(node) if last.shapes == root.output.shapes else None
+        if more is None:
+            return
+        cone.append(node)
+        del leaves[last]
+        leaves.update(more)
+
+
+def _leaves(node: Node) -> dict[Value, None] | None:
+    """The operands of an elementwise node that are no constants; ``None`` if it is none, or does more than that."""
+    if node.is_custom or not is_elementwise(node.op) or node.op == "CAST":
+        return None
+    leaves: dict[Value, None] = {}
+    for value in node.inputs:
+        if value is None or (value.data is not None and value.data.size != 1):
+            return None
+        if value.data is None:
+            if value.shapes != node.output.shapes or value.quantization:
+                return None
+            leaves[value] = None
+    return leaves or None
+
+
+def _computed(cone: list[Node], x: Value) -> dict[Value, Array] | None:
+    """What nodes, root first, make of the sample points for a value."""
+    if x.type != TensorType.FLOAT32:
+        return None
+    found: dict[Value, Array] = {x: POINTS}
+    for node in sorted(cone, key=_depth(cone)):
+        values = [found[value] if value in found else value.data.reshape(-1) for value in node.inputs]  # type: ignore
+        result = _run(node.op, node.options, values)
+        if result is None or result.shape != POINTS.shape:
+            return None
+        found[node.output] = result
+    return found
+
+
+def _depth(cone: list[Node]) -> Any:
+    depth: dict[Node, int] = {}
+
+    def of(node: Node) -> int:
+        if node not in depth:
+            inside = {value.node for value in node.inputs if value is not None} & members
+            depth[node] = 1 + max((of(one) for one in inside if one is not None), default=0)
+        return depth[node]
+
+    members = set(cone)
+    return of
+
+
+def _run(name: str, options: Table | None, values: list[Array]) -> Array | None:
+    op = find_op(name)
+    if op is None:
+        return None
+    try:
+        operands = [Operand(TensorType[value.dtype.name.upper()], value.shape, value) for value in values]
+        return evaluate(Call(op, options or op.options(), operands))[0].value
+    except (GossamerError, KeyError):
+        return None
+
+
+def _leaky(points: Array, result: Array) -> list[Function]:
+    """The LEAKY_RELU that it could be."""
+    below = points < -1e-3
+    if not below.any():
+        return []
+    slope = result[below][0] / points[below][0]
+    return [Function("LEAKY_RELU", {"alpha": float(slope)})] if np.isfinite(slope) else []
+
+
+def _values(function: Function, points: Array) -> Array | None:
+    if points is POINTS and function.op != "LEAKY_RELU":
+        return _at_points(function.op, tuple(function.options.items()))
+    op = find_op(function.op)
+    return None if op is None else _run(function.op, op.options(**function.options), [points])
+
+
+@cache
+def _at_points(name: str, options: tuple[tuple[str, Any], ...]) -> Array | None:
+    op = find_op(name)
+    return None if op is None else _run(name, op.options(**dict(options)), [POINTS])
+
+
+def _agree(result: Array, expected: Array, function: Function) -> bool:
+    low, high = np.finfo(np.float32).min, np.finfo(np.float32).max  # some operators give these for infinity
+    with np.errstate(invalid="ignore"):
+        one, other = np.clip(result, low, high), np.clip(expected, low, high)
+        return bool(np.isclose(one, other, function.rtol, function.atol, equal_nan=True).all())
