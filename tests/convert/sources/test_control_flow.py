@@ -175,7 +175,9 @@ class Building:
 
     def add(self, op: str, *inputs: str, kind: DataType = FLOAT, **attr: Any) -> str:
         name = f"{op}_{len(self.nodes)}"
-        attr = {"T": AttrValue(type=kind), **attr}
+        attr = {**({} if op == "Const" else {"T": AttrValue(type=kind)}), **attr}
+        if op == "Merge":
+            attr["N"] = AttrValue(i=len(inputs))
         self.nodes.append(NodeDef(name=name, op=op, input=inputs, attr=attr))
         self.around[name] = self.context
         return name
@@ -277,7 +279,9 @@ def test_random_graphs(seed: int) -> None:
     """Loops and conditions in each other, on values of each other."""
     choose = random.Random(seed)
     building = Building()
-    inputs = [building.add("Placeholder", dtype=AttrValue(type=FLOAT)) for _ in range(3)]
+    inputs = [
+        building.add("Placeholder", shape=AttrValue(shape=shape()), dtype=AttrValue(type=FLOAT)) for _ in range(3)
+    ]
 
     def value(known: list[str], depth: int) -> str:
         """A value made of known ones."""
@@ -308,3 +312,362 @@ def test_random_graphs(seed: int) -> None:
     outputs = [building.add("Identity", text) for text in values(inputs, 3, 3)]
     for _ in range(4):
         check(building, outputs, **{name: np.float32(choose.uniform(-1, 1)) for name in inputs})
+
+
+def placeholder(building: Building, kind: DataType = FLOAT) -> str:
+    return building.add("Placeholder", dtype=AttrValue(type=kind), shape=AttrValue(shape=shape()))
+
+
+def test_a_graph_without_control_flow_is_itself() -> None:
+    building = Building()
+    output = building.add("Sin", placeholder(building))
+    graph = building.graph()
+    assert raise_control_flow(graph, [output]) is graph
+    with pytest.raises(ConvertError, match="graph: the output 'y' is of no node of the graph"):
+        raise_control_flow(graph, ["y"])
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_merges_of_one_predicate_are_one_if(decided: bool) -> None:
+    """What both need runs once; a branch may be constants alone, or hand a value through."""
+    building = Building()
+    x, p = placeholder(building), placeholder(building, BOOL)
+
+    def true() -> list[str]:
+        printed = building.add("Print", building.use(x))
+        return [building.add("Sin", printed), building.add("Cos", printed), building.constant(3), building.use(x)]
+
+    def false() -> list[str]:
+        return [building.constant(1), building.use(x), building.constant(4), building.use(x)]
+
+    merges = building.cond(p, false, true)
+    functional = check(building, merges, **{x: np.float32(0.5), p: decided})
+    assert operators(functional.graph).count("If") == 1
+    assert list(functional.ran.values()) == ([1] if decided else [])
+    node = next(node for node in functional.graph.nodes.values() if node.op == "If")
+    assert node.input == (p, x)
+    assert node.attr["Tcond"].type == BOOL
+    assert node.attr["Tin"].list.type == (FLOAT,)
+    assert node.attr["Tout"].list.type == (FLOAT,) * 4
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_a_condition_behind_another_on_the_same_predicate(decided: bool) -> None:
+    building = Building()
+    x, p = placeholder(building), placeholder(building, BOOL)
+    first = building.cond(p, lambda: [building.use(x)], lambda: [building.add("Sin", building.use(x))])
+    second = building.cond(p, lambda: [building.constant(2)], lambda: [building.add("Cos", building.use(first[0]))])
+    functional = check(building, [*first, *second], **{x: np.float32(0.5), p: decided})
+    assert operators(functional.graph).count("If") == 2
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_predicates_that_wait_for_each_other_are_still_one_if_each(decided: bool) -> None:
+    """The second output of the second condition needs the first condition: it is there before the second is made."""
+    building = Building()
+    x, p, q = placeholder(building), placeholder(building, BOOL), placeholder(building, BOOL)
+    first = building.cond(q, lambda: [building.use(x)], lambda: [building.add("Sin", building.use(x))])
+
+    def true() -> list[str]:
+        printed = building.add("Print", building.use(x))
+        return [printed, building.add("AddV2", printed, building.use(first[0]))]
+
+    second = building.cond(p, lambda: [building.constant(2), building.constant(2)], true)
+    functional = check(building, second, **{x: np.float32(0.5), p: decided, q: True})
+    assert operators(functional.graph).count("If") == 2
+    assert list(functional.ran.values()) == ([1] if decided else [])
+
+
+def test_effects_run_once_or_not_at_all() -> None:
+    """A value with effects that two conditions need, one of which needs the other's result."""
+    building = Building()
+    x, p = placeholder(building), placeholder(building, BOOL)
+    switch = building.add("Switch", x, p)
+    printed = building.add("Print", f"{switch}:1")
+    first = building.add("Merge", switch, printed)
+    again = building.add("Switch", first, p)
+    second = building.add("Merge", again, building.add("AddV2", printed, f"{again}:1"))
+    with pytest.raises(ConvertError, match=r"'Print_\d+' \(Print\) has effects; conditions that depend on each other"):
+        raise_control_flow(building.graph(), [second])
+    nodes = [node.replace(op="Sin") if node.op == "Print" else node for node in building.nodes]
+    building.nodes = nodes
+    for decided in (True, False):
+        check(building, [second], **{x: np.float32(0.5), p: decided})
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_the_index_of_a_merge(decided: bool) -> None:
+    building = Building()
+    x, p = placeholder(building), placeholder(building, BOOL)
+    switch = building.add("Switch", x, p)
+    merge = building.add("Merge", f"{switch}:1", building.add("Sin", switch))
+    output = building.add("AddV2", f"{merge}:1", f"{merge}:1", kind=INT)
+    functional = check(building, [merge, f"{merge}:1", output], **{x: np.float32(0.5), p: decided})
+    assert functional.graph.nodes[merge].op == "IdentityN"
+    assert functional(output) == [0 if decided else 2]
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_nodes_wait_inside_and_outside(decided: bool) -> None:
+    """Control edges to the condition's own marks vanish, those to what has effects stay."""
+    building = Building()
+    x, p = placeholder(building), placeholder(building, BOOL)
+    before = building.add("Print", x)
+
+    def true() -> list[str]:
+        printed = building.add("Print", building.use(x), f"^{before}")
+        return [building.add("Sin", building.use(x), f"^{printed}")]
+
+    merge = building.cond(p, lambda: [building.constant(2)], true)[0]
+    functional = check(building, [merge], **{x: np.float32(0.5), p: decided})
+    assert functional.ran == ({before: 1, "Print_7": 1} if decided else {before: 1})
+    node = next(node for node in functional.graph.nodes.values() if node.op == "If")
+    assert node.input == (p, x, f"^{before}")
+
+
+def test_a_loop_runs_as_often_as_it_says() -> None:
+    building = Building()
+    x, y = placeholder(building), placeholder(building)
+
+    def body(given: list[str]) -> list[str]:
+        printed = building.add("Print", given[0])
+        return [building.add("AddV2", printed, building.use(y)), building.constant(2)]
+
+    exits = building.loop(5, [x, x], body)
+    functional = check(building, exits, **{x: np.float32(1), y: np.float32(10)})
+    assert functional(*exits) == [51, 2]
+    assert set(functional.ran.values()) == {10}  # five times in each of two runs
+    node = next(node for node in functional.graph.nodes.values() if node.op == "While")
+    assert node.attr["T"].list.type == (INT, FLOAT, FLOAT, FLOAT)
+    assert len(node.input) == 4
+    body = functional.graph.functions[node.attr["body"].func.name]
+    assert body.ret["output_3"] == body.signature.input_arg[3].name
+    cond = functional.graph.functions[node.attr["cond"].func.name]
+    assert cond.signature.input_arg == body.signature.input_arg
+    assert [item.type for item in cond.signature.output_arg] == [BOOL]
+
+
+def test_constants_go_into_the_functions() -> None:
+    building = Building()
+    x, two = placeholder(building), building.constant(2)
+
+    def inner() -> list[str]:
+        return [building.add("Mul", building.use(x), building.use(two))]
+
+    def outer(given: list[str]) -> list[str]:
+        decided = building.add("Greater", given[0], building.use(two))
+        return [building.add("AddV2", given[0], building.cond(decided, inner, inner)[0])]
+
+    functional = check(building, building.loop(3, [x], outer), **{x: np.float32(1)})
+    node = next(node for node in functional.graph.nodes.values() if node.op == "While")
+    assert two not in node.input
+    holding = [
+        name for name, item in functional.graph.functions.items() if two in {inside.name for inside in item.node_def}
+    ]
+    assert len(holding) == 3  # the loop's body, then, else
+
+
+def test_unused_outputs_are_gone_and_nodes_without_control_flow_stay() -> None:
+    building = Building()
+    x, p, unused = placeholder(building), placeholder(building, BOOL), placeholder(building)
+    alone = building.add("Sin", unused)
+    first, second = building.cond(
+        p, lambda: [building.use(x), building.use(x)], lambda: [building.constant(1), building.constant(2)]
+    )
+    raised = raise_control_flow(building.graph(), [first])
+    assert {x, p, unused, alone, first} < set(raised.nodes)
+    assert second not in raised.nodes
+    node = next(node for node in raised.nodes.values() if node.op == "If")
+    assert len(node.attr["Tout"].list.type) == 1
+
+
+def test_forms_for_references() -> None:
+    building = Building()
+    x, p = placeholder(building), placeholder(building, BOOL)
+    switch = building.add("RefSwitch", x, p)
+    merge = building.add("RefMerge", f"{switch}:1", building.add("Sin", switch))
+    raised = raise_control_flow(building.graph(), [merge])
+    for decided, expected in ((True, 0.5), (False, np.sin(np.float32(0.5)))):
+        assert Functional(raised, {x: np.float32(0.5), p: decided})(merge) == [expected]
+
+
+def test_functions_are_raised_too() -> None:
+    """Their edges name outputs; those of what is raised become numbers, the others stay."""
+    nodes = (
+        NodeDef(name="s", op="Switch", input=("x", "p"), attr={"T": AttrValue(type=FLOAT)}),
+        NodeDef(name="n", op="Sin", input=("s:output_true:0",), attr={"T": AttrValue(type=FLOAT)}),
+        NodeDef(name="m", op="Merge", input=("s:output_false:0", "n:y:0"), attr={"T": AttrValue(type=FLOAT)}),
+        NodeDef(name="i", op="Identity", input=("m:value_index:0",), attr={"T": AttrValue(type=INT)}),
+        NodeDef(name="z", op="Sin", input=("m:output:0",), attr={"T": AttrValue(type=FLOAT)}),
+    )
+    signature = OpDef(
+        name="f",
+        input_arg=(argument("x", FLOAT), argument("p", BOOL)),
+        output_arg=(argument("a", FLOAT), argument("b", INT), argument("c", INT)),
+    )
+    function = FunctionDef(
+        signature=signature, node_def=nodes, ret={"a": "z:y:0", "b": "i:output:0", "c": "m:value_index:0"}
+    )
+    building = Building()
+    output = placeholder(building)
+    raised = raise_control_flow(building.graph((function,)), [output])
+    assert raised.functions["f"].ret == {"a": "z:y:0", "b": "i:output:0", "c": "m:1"}
+    assert list(raised.functions) == ["f", "m/If/then", "m/If/else"]
+    assert raised.functions["m/If/then"].ret["output_0"] == "n:y:0"
+    for decided, expected in ((True, np.sin(np.float32(0.5))), (False, np.float32(0.5))):
+        found = Functional(raised, {}).call("f", [np.float32(0.5), decided])
+        assert found == [np.sin(expected), int(decided), int(decided)]
+
+
+def test_many_loops_and_conditions_in_a_row() -> None:
+    """No recursion, and no more than linear time."""
+    building = Building()
+    value, p = placeholder(building), placeholder(building, BOOL)
+    first = value
+    for _ in range(300):
+        value = building.cond(p, lambda: [building.use(value)], lambda: [building.constant(1)])[0]  # noqa: B023 called now
+        value = building.loop(1, [value], lambda given: given)[0]
+    for _ in range(3000):
+        value = building.add("Identity", value)
+    raised = raise_control_flow(building.graph(), [value])
+    assert operators(raised).count("If") == operators(raised).count("While") == 300
+    assert first in raised.nodes
+
+
+def nodes_of(*nodes: tuple[Any, ...]) -> Graph:
+    made = []
+    for name, op, *inputs in nodes:
+        attr = {"T": AttrValue(type=FLOAT)}
+        if op == "Enter":
+            attr["frame_name"] = AttrValue(s=name[0].encode())
+        made.append(NodeDef(name=name, op=op, input=tuple(inputs), attr=attr))
+    return whole_graph(GraphDef(node=tuple(made)), {}, "graph")
+
+
+X, P = ("x", "Placeholder"), ("p", "Placeholder")
+LOOP = (
+    X,
+    ("f1", "Enter", "x"),
+    ("m", "Merge", "f1", "n"),
+    ("c", "LoopCond", "m"),
+    ("s", "Switch", "m", "c"),
+    ("n", "NextIteration", "s:1"),
+    ("y", "Exit", "s"),
+)
+
+
+def changed(**nodes: tuple[Any, ...]) -> Graph:
+    """The loop with other or more nodes."""
+    own = {node[0]: node for node in LOOP}
+    return nodes_of(*{**own, **{name: (name, *node) for name, node in nodes.items()}}.values())
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        (nodes_of(X, ("y", "Merge", "x", "x")), r"graph: node 'y' \(Merge\) joins x and x; no Switch decides"),
+        (nodes_of(X, ("y", "Merge", "x")), r"node 'y' \(Merge\) has 1 inputs, must have 2"),
+        (nodes_of(X, P, ("y", "Switch", "x", "p")), r"node 'y' \(Switch\) is wanted, but exists only if 'p' is False"),
+        (nodes_of(X, P, ("s", "Switch", "x", "p"), ("y", "Sin", "s:1")), r"node 'y' \(Sin\) is wanted, .* is True"),
+        (
+            nodes_of(X, P, ("s", "Switch", "x", "p"), ("a", "Add", "s", "s:1"), ("y", "Merge", "a", "s")),
+            r"node 'a' \(Add\) needs 'p' to be true and to be false",
+        ),
+        (nodes_of(X, P, ("s", "Switch", "x", "p"), ("y", "Merge", "s", "s:2")), "has two outputs, not number 2"),
+        (
+            nodes_of(
+                X,
+                P,
+                ("q", "Placeholder"),
+                ("s", "Switch", "x", "p"),
+                ("t", "Switch", "x", "q"),
+                ("a", "Add", "s", "t"),
+                ("b", "Add", "s:1", "t:1"),
+                ("y", "Merge", "a", "b"),
+            ),
+            "more than one predicate decides",
+        ),
+        (nodes_of(X, ("a", "Add", "x", "y"), ("y", "Merge", "a", "x")), "is in a cycle that no NextIteration closes"),
+        (nodes_of(("a", "Sin", "y"), ("y", "Exit", "a")), "is in a cycle"),
+        (nodes_of(X, ("y", "Exit", "x")), r"node 'y' \(Exit\) is in no loop: no Enter leads to it"),
+        (changed(c=("Identity", "m")), "the loop 'f' has 0 nodes LoopCond, must have one"),
+        (changed(d=("LoopCond", "m"), n=("NextIteration", "s:1", "^d")), "has 2 nodes LoopCond"),
+        (
+            changed(m=("Merge", "x", "n"), c=("LoopCond", "f1")),
+            r"joins 'n' and 'x' \(Placeholder\), must join an Enter",
+        ),
+        (changed(n=("NextIteration", "x")), r"node 'n' \(NextIteration\) is in no loop"),
+        (changed(m=("Merge", "n", "n")), "is in no loop|must join an Enter"),
+        (changed(y=("Exit", "m")), r"node 'y' \(Exit\) must take the first output of a Switch on the LoopCond"),
+        (changed(y=("Sin", "s:1")), r"node 'y' \(Sin\) is in the loop 'f'; no Exit leads out of it"),
+        (changed(n=("NextIteration", "s")), r"node 's' \(Switch\) leaves its loop by an output that only an Exit"),
+        (changed(c=("LoopCond", "m:1")), r"node 'm' \(Merge\) tells whether its loop runs for the first time"),
+        (changed(s=("Switch", "f1", "c")), "hands out what is no variable of its loop|used where it has no meaning"),
+        (
+            changed(g1=("Enter", "x"), a=("Add", "s:1", "g1"), n=("NextIteration", "a")),
+            "takes values of the loops 'f' and 'g'",
+        ),
+    ],
+)
+def test_refused(graph: Graph, words: str) -> None:
+    with pytest.raises(ConvertError, match=words):
+        raise_control_flow(graph, ["y"])
+
+
+def test_a_frame_has_a_name() -> None:
+    graph = nodes_of(*LOOP)
+    assert "While" in operators(raise_control_flow(graph, ["y"]))
+    for attr, words in (({}, "attribute 'frame_name' of node 'f1'"), ({"frame_name": AttrValue(s=b"")}, "an empty")):
+        nodes = [node.replace(attr=attr) if node.op == "Enter" else node for node in graph.definition.node]
+        with pytest.raises(ConvertError, match=words):
+            raise_control_flow(whole_graph(GraphDef(node=tuple(nodes)), {}, "graph"), ["y"])
+
+
+@pytest.mark.parametrize("way", ["loop", "cond"])
+def test_nesting_has_a_limit(way: str) -> None:
+    building = Building()
+    x, p = placeholder(building), placeholder(building)
+
+    def nested(depth: int) -> list[str]:
+        if not depth:
+            return [building.use(x)]
+        if way == "loop":
+            return building.loop(1, [building.use(x)], lambda _: nested(depth - 1))
+        return building.cond(
+            building.add("Greater", building.use(x), building.use(p)), *[lambda: nested(depth - 1)] * 2
+        )
+
+    outermost = nested(6)[0]
+    check(building, [outermost], **{x: np.float32(1), p: np.float32(0)})
+
+
+@pytest.mark.corpus
+def test_the_corpus() -> None:
+    """Frozen graphs of TensorFlow 1 compute what they did."""
+    place = conversion_corpus()
+    if place is None:
+        pytest.skip("the conversion corpus is not here (beside GOSSAMER_CORPUS or in ../shared/convert)")
+    seen = 0
+    for archive, cases in (
+        ("loops", ("two_v1", "while_v1", "while_v1_data", "while_v1_nested")),
+        ("conds", ("cond_v1", "cond_v1_data", "raw_switch_merge")),
+    ):
+        with zipfile.ZipFile(place / "v1" / f"{archive}.zip") as files:
+            for case in cases:
+                graph = raise_control_flow(read_graph_def(files.read(f"{case}/g.pb")), ["out0"])
+                for step in itertools.count():
+                    if f"{case}/i{step}.0.npy" not in files.namelist():
+                        break
+                    names = ["p", "x"] if f"{case}/i{step}.1.npy" in files.namelist() else ["x"]
+                    feeds = {}
+                    for number, name in enumerate(names):
+                        with files.open(f"{case}/i{step}.{number}.npy") as file:
+                            feeds[name] = np.load(file)
+                    with files.open(f"{case}/o{step}.0.npy") as file:
+                        expected = np.load(file)
+                    np.testing.assert_allclose(Functional(graph, feeds)("out0")[0], expected, rtol=1e-6, atol=1e-6)
+                    seen += 1
+            if archive == "loops":
+                graph = raise_control_flow(read_graph_def(files.read("while_v1_tensorarray/g.pb")), ["out0"])
+                assert "While" in operators(graph)
+    assert seen > 10
