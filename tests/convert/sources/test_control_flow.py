@@ -172,10 +172,16 @@ class Building:
         self.around: dict[str, tuple[Any, ...]] = {}
         self.context: tuple[Any, ...] = ()
         self.brought: dict[Any, str] = {}
+        self.handed_in: set[str] = set()
 
     def add(self, op: str, *inputs: str, kind: DataType = FLOAT, **attr: Any) -> str:
         name = f"{op}_{len(self.nodes)}"
         attr = {**({} if op == "Const" else {"T": AttrValue(type=kind)}), **attr}
+        loops = [around for around in self.context if around[0] == "loop"]
+        if loops and inputs and op not in ("Enter", "Merge") and all(text in self.handed_in for text in inputs):
+            inputs = (*inputs, f"^{loops[-1][-1]}")  # else it would run without end
+        if op == "Enter" and attr["is_constant"].b:
+            self.handed_in.add(name)
         if op == "Merge":
             attr["N"] = AttrValue(i=len(inputs))
         self.nodes.append(NodeDef(name=name, op=op, input=inputs, attr=attr))
