@@ -280,10 +280,8 @@ def operators(graph: Graph) -> list[str]:
     return [node.op for node in graph.nodes.values()]
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_graphs(seed: int) -> None:
-    """Loops and conditions in each other, on values of each other."""
-    choose = random.Random(seed)
+def random_program(choose: random.Random, depth: int) -> tuple[Building, list[str], list[str]]:
+    """Loops and conditions in each other, on values of each other; a graph, its inputs and outputs."""
     building = Building()
     inputs = [
         building.add("Placeholder", shape=AttrValue(shape=shape()), dtype=AttrValue(type=FLOAT)) for _ in range(3)
@@ -315,9 +313,42 @@ def test_random_graphs(seed: int) -> None:
             known.append(value(known, depth))
         return known[-count:]
 
-    outputs = [building.add("Identity", text) for text in values(inputs, 3, 3)]
+    return building, inputs, [building.add("Identity", text) for text in values(inputs, depth, 3)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_graphs(seed: int) -> None:
+    choose = random.Random(seed)
+    building, inputs, outputs = random_program(choose, 3)
     for _ in range(4):
         check(building, outputs, **{name: np.float32(choose.uniform(-1, 1)) for name in inputs})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_graphs(seed: int) -> None:
+    """Edges and operators exchanged at random: a graph without control flow, or an error that says what is wrong."""
+    choose = random.Random(seed)
+    building, _, outputs = random_program(choose, 2)
+    nodes = building.nodes
+    for _ in range(50):
+        damaged = list(nodes)
+        for _ in range(choose.randint(1, 3)):
+            place = choose.randrange(len(nodes))
+            node = damaged[place]
+            if choose.random() < 0.3:
+                damaged[place] = node.replace(op=choose.choice(sorted(CONTROL_FLOW)))
+            elif node.input:
+                texts = list(node.input)
+                way = choose.choice(["{}", "{}:1", "^{}"])
+                texts[choose.randrange(len(texts))] = way.format(choose.choice(nodes).name)
+                damaged[place] = node.replace(input=tuple(texts))
+        try:
+            graph = whole_graph(GraphDef(node=tuple(damaged)), {}, "graph")
+            raised = raise_control_flow(graph, outputs)
+        except ConvertError:
+            continue
+        every = [*raised.nodes.values(), *[node for item in raised.functions.values() for node in item.node_def]]
+        assert not [node.name for node in every if node.op in CONTROL_FLOW]
 
 
 def placeholder(building: Building, kind: DataType = FLOAT) -> str:
@@ -539,6 +570,21 @@ def test_many_loops_and_conditions_in_a_row() -> None:
     raised = raise_control_flow(building.graph(), [value])
     assert operators(raised).count("If") == operators(raised).count("While") == 300
     assert first in raised.nodes
+
+
+def test_copies_have_a_limit() -> None:
+    """Conditions on one predicate, each of which needs the one before and the same many nodes."""
+    building = Building()
+    x, p = placeholder(building), placeholder(building, BOOL)
+    shared = building.add("Switch", x, p) + ":1"
+    for _ in range(200):
+        shared = building.add("Sin", shared)
+    value = x
+    for _ in range(100):
+        switch = building.add("Switch", value, p)
+        value = building.add("Merge", switch, building.add("AddV2", f"{switch}:1", shared))
+    with pytest.raises(ConvertError, match="conditions repeat their nodes more than 16 times"):
+        raise_control_flow(building.graph(), [value])
 
 
 def nodes_of(*nodes: tuple[Any, ...]) -> Graph:

@@ -13,9 +13,9 @@ A condition has no such mark: a value exists only if the predicates of the ``Swi
 These (predicate, branch) pairs are followed forward, along control edges too. A ``Merge`` joins two values that differ
 in one predicate, and what depends on that predicate before it is the body of a branch.
 
-In the result, edges of raised bodies are ``node`` and ``node:index`` also inside of functions, for nodes and outputs
-that an edge of the source names ``node:output:index`` this spelling stays
-(`gossamer.convert.sources.graph_def.parse_edge` reads all). ``Exit`` and ``Merge`` become ``Identity`` (``IdentityN``
+In the result, edges are spelled ``node`` and ``node:index`` in the new functions too. Where the source is itself the
+body of a function, edges that it spells ``node:output:index`` stay so, but for those of what is raised
+(`gossamer.convert.sources.graph_def.parse_edge` reads both). ``Exit`` and ``Merge`` become ``Identity`` (``IdentityN``
 where the index of a ``Merge`` is used) with the same name, so that their edges lead where they did.
 """
 
@@ -52,6 +52,9 @@ OUTPUTS = {"output_false": 0, "output_true": 1, "value_index": 1}
 
 MAX_NESTING = 64
 """Loops around a node, and conditions around it."""
+
+MAX_COPIES = 16
+"""How often conditions on one predicate that depend on each other may repeat what they share, on the average."""
 
 _EFFECTS = re.compile(
     r"(?!Stateless)(If$|While$|Case$|.*(Stateful|Random|Multinomial|TruncatedNormal|Variable|Assign|Resource|TensorArray"
@@ -528,6 +531,7 @@ class _Conditions:
         self.choices: dict[str, _Choice] = {}
         self.original: dict[str, Edge] = {}
         self.placed: set[str] = set()
+        self.copied = 0
 
     def raised(self, returned: list[Edge], controls: list[str]) -> list[_Node]:
         """What these edges and nodes need, in order."""
@@ -688,6 +692,9 @@ class _Conditions:
     def _place(self, nodes: Iterable[_Node], name: str) -> None:
         """Notes what is inside of a condition now. Raises `ConvertError` if something with effects was so before."""
         for node in nodes:
+            self.copied += 1
+            if self.copied > MAX_COPIES * len(self.nodes):
+                raise self.body.error(node, f"is repeated; conditions repeat their nodes more than {MAX_COPIES} times")
             if self.body.has_effects(node):
                 self.body.effects[name] = True
                 if node.name in self.placed:
