@@ -13,7 +13,7 @@ from flatbuffers import flexbuffers as peer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.schema.flexbuffers import BLOB, MAP, STRING, VECTOR, dumps, loads
+from gossamer.schema.flexbuffers import BLOB, MAP, STRING, VECTOR, String, dumps, loads
 
 KEYS = st.text(st.characters(min_codepoint=1, max_codepoint=127), max_size=8)
 NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1) | st.floats(allow_nan=False) | st.booleans()
@@ -153,3 +153,9 @@ def test_vectors_that_share_their_elements_do_not_multiply() -> None:
     with pytest.raises(ValueError, match="overlap"):
         loads(data)
     assert time.process_time() - began < 1
+
+
+def test_bytes_that_are_a_string() -> None:
+    assert dumps(String(b"ab")) == dumps("ab")
+    assert loads(dumps([String(b"\xff")])) == [b"\xff"]
+    assert dumps(String(b"\xff")) != dumps(b"\xff")

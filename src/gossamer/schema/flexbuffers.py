@@ -29,6 +29,10 @@ _READ = {
 }
 
 
+class String(bytes):
+    """Bytes that `dumps` writes as a string, not as a blob; they need not be UTF-8."""
+
+
 def loads(data: bytes | bytearray | memoryview) -> Any:
     """The value that a FlexBuffer holds: ``None``, bool, int, float, str, bytes (a blob, or a string that is no UTF-8),
     list, or dict. Raises `ValueError` for bytes that are no FlexBuffer."""
@@ -196,7 +200,11 @@ class _Writing:
         if isinstance(value, int | float):
             return _Slot(INT if isinstance(value, int) else FLOAT, value)
         if isinstance(value, str | bytes):
-            return self.text(STRING, value.encode()) if isinstance(value, str) else self.text(BLOB, value)
+            return (
+                self.text(STRING, value.encode())
+                if isinstance(value, str)
+                else self.text(STRING if isinstance(value, String) else BLOB, value)
+            )
         if isinstance(value, list):
             return self.vector([self.slot(item) for item in value])
         names = sorted(value)
