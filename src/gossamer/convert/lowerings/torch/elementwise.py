@@ -1,0 +1,596 @@
+"""Arithmetic, comparisons and functions of single elements, with torch's rules for types.
+
+Results have the type that torch says, so arithmetic casts its operands to it; comparisons cast theirs to what torch
+would compare them in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.reductions import truth
+from gossamer.convert.blocks.shapes import cast
+from gossamer.convert.graph import Value, refuse
+from gossamer.convert.lowerings.torch import Call, Number, dtype_of, is_float, lowers, promoted
+from gossamer.schema.enums import TensorType
+
+# -- functions of one tensor
+
+UNARY = {
+    "abs": "ABS",
+    "cos": "COS",
+    "exp": "EXP",
+    "log": "LOG",
+    "neg": "NEG",
+    "rsqrt": "RSQRT",
+    "sigmoid": "LOGISTIC",
+    "sign": "SIGN",
+    "sin": "SIN",
+    "sqrt": "SQRT",
+    "square": "SQUARE",
+    "tanh": "TANH",
+}
+
+_ROUNDED = {"ceil": "CEIL", "floor": "FLOOR", "round": "ROUND"}
+"""Nothing for integers."""
+
+
+@lowers(*[f"aten.{name}" for name in UNARY])
+def unary(call: Call, self: Value) -> Value:
+    if call.packet == "aten.square" and not is_float(self):
+        return widened(call.graph, "MUL", self, self)
+    return widened(call.graph, UNARY[call.packet[5:]], call.operand(self))
+
+
+@lowers(*[f"aten.{name}" for name in _ROUNDED])
+def rounded(call: Call, self: Value, decimals: int = 0) -> Value:
+    if not is_float(self):
+        return self
+    if decimals:
+        scale = np.array(10.0**decimals, np.float32)
+        return call.add("DIV", call.add("ROUND", call.add("MUL", self, scale)), scale)
+    return call.add(_ROUNDED[call.packet[5:]], self)
+
+
+@lowers("aten.trunc", "aten.fix")
+def trunc(call: Call, self: Value) -> Value:
+    return truncated(call, self) if is_float(self) else self
+
+
+def truncated(call: Call, x: Value) -> Value:
+    """Towards zero."""
+    down, up = call.add("FLOOR", x), call.add("CEIL", x)
+    return call.add("SELECT_V2", call.add("LESS", x, 0.0), up, down)
+
+
+@lowers("aten.frac")
+def frac(call: Call, self: Value) -> Value:
+    return call.add("SUB", self, truncated(call, self))
+
+
+@lowers("aten.positive", "aten.alias", "aten.detach", "aten.clone", "aten.contiguous", "aten.lift_fresh_copy")
+@lowers("aten.lift_fresh", "aten.lift", "aten._conj", "aten.resolve_conj", "aten.resolve_neg", "aten.conj_physical")
+@lowers("aten.alias_copy", "aten.copysign_identity")
+def identity(call: Call, self: Value) -> Value:
+    return self
+
+
+@lowers("aten.dropout", "aten.feature_dropout", "aten.alpha_dropout", "aten.feature_alpha_dropout")
+def dropout(call: Call, input: Value, p: float, train: bool) -> Value:
+    if train and p:
+        refuse("drops elements at random, which only training does: call eval() before the export")
+    return input
+
+
+@lowers("aten.native_dropout")
+def native_dropout(call: Call, input: Value, p: float, train: bool | None) -> tuple[Value, Value]:
+    ones = call.add("FILL", call.add("SHAPE", input), np.array(True))
+    return dropout(call, input, p, bool(train)), ones
+
+
+@lowers("aten.rrelu")
+def rrelu(call: Call, self: Value, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Value:
+    return call.add("LEAKY_RELU", self, alpha=(lower + upper) / 2)
+
+
+@lowers("aten.to", "aten._to_copy", "aten.type_as", "aten._cast_Float", "aten._cast_Long", "aten.float", "aten.bool")
+def to(call: Call, self: Value, *ignored: Any, **others: Any) -> Value:
+    return converted(call, self, call.type)
+
+
+def converted(call: Call, x: Value, type: TensorType) -> Value:
+    """The elements as another type; as bool, whether they are not zero."""
+    return truth(call.graph, x) if type == TensorType.BOOL else cast(call.graph, x, type)
+
+
+@lowers("aten.reciprocal")
+def reciprocal(call: Call, self: Value) -> Value:
+    return call.add("DIV", 1.0, call.operand(self))
+
+
+FUNCTIONS: dict[str, Callable[[Call, Value], Value]] = {
+    "acos": lambda c, x: _arc(c, c.add("SQRT", _minus_square(c, x)), x),
+    "acosh": lambda c, x: c.add("LOG", c.add("ADD", x, c.add("SQRT", c.add("SUB", c.add("SQUARE", x), 1.0)))),
+    "asin": lambda c, x: _arc(c, x, c.add("SQRT", _minus_square(c, x))),
+    "asinh": lambda c, x: _odd(
+        c,
+        x,
+        lambda a: c.add("LOG", c.add("ADD", a, c.add("SQRT", c.add("ADD", c.add("SQUARE", a), 1.0)))),
+    ),
+    "atan": lambda c, x: _arc(c, x, c.graph.constant(1.0)),
+    "atanh": lambda c, x: c.add("MUL", c.add("LOG", c.add("DIV", c.add("ADD", x, 1.0), c.add("SUB", 1.0, x))), 0.5),
+    "cosh": lambda c, x: c.add("MUL", c.add("ADD", c.add("EXP", x), c.add("EXP", c.add("NEG", x))), 0.5),
+    "sinh": lambda c, x: _sinh(c, x),
+    "tan": lambda c, x: c.add("DIV", c.add("SIN", x), c.add("COS", x)),
+    "erf": lambda c, x: erf(c, x),
+    "erfc": lambda c, x: c.add("SUB", 1.0, erf(c, x)),
+    "exp2": lambda c, x: c.add("POW", 2.0, x),
+    "expm1": lambda c, x: _expm1(c, x),
+    "log10": lambda c, x: c.add("MUL", c.add("LOG", x), 1 / math.log(10)),
+    "log1p": lambda c, x: _log1p(c, x),
+    "log2": lambda c, x: c.add("MUL", c.add("LOG", x), 1 / math.log(2)),
+    "deg2rad": lambda c, x: c.add("MUL", x, math.pi / 180),
+    "rad2deg": lambda c, x: c.add("MUL", x, 180 / math.pi),
+    "sinc": lambda c, x: _sinc(c, x),
+}
+
+_ALIASES = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctanh": "atanh",
+    "negative": "neg",
+    "special_erf": "erf",
+    "special_erfc": "erfc",
+    "special_exp2": "exp2",
+    "special_expit": "sigmoid",
+    "special_expm1": "expm1",
+    "special_log1p": "log1p",
+    "special_round": "round",
+    "special_sinc": "sinc",
+}
+
+
+@lowers(*[f"aten.{name}" for name in FUNCTIONS])
+def function(call: Call, self: Value) -> Value:
+    return FUNCTIONS[call.packet[5:]](call, call.operand(self))
+
+
+@lowers(*[f"aten.{name}" for name in _ALIASES])
+def alias(call: Call, self: Value) -> Value:
+    name = _ALIASES[call.packet[5:]]
+    x = call.operand(self)
+    return FUNCTIONS[name](call, x) if name in FUNCTIONS else widened(call.graph, {**UNARY, **_ROUNDED}[name], x)
+
+
+def _minus_square(c: Call, x: Value) -> Value:
+    """1 - x * x, without what its rounding would take away next to 1."""
+    return c.add("MUL", c.add("SUB", 1.0, x), c.add("ADD", 1.0, x))
+
+
+def _arc(c: Call, y: Value, x: Value) -> Value:
+    return c.add("ATAN2", *_together(c, y, x))
+
+
+def _together(c: Call, *values: Value) -> list[Value]:
+    """Values of one shape, for operators that do not broadcast."""
+    from gossamer.convert.blocks.indexing import broadcast_together
+
+    return broadcast_together(c.graph, values)
+
+
+def _odd(c: Call, x: Value, positive: Callable[[Value], Value]) -> Value:
+    """A function with f(-x) = -f(x), which is good for positive numbers."""
+    return c.add("MUL", c.add("SIGN", x), positive(c.add("ABS", x)))
+
+
+def _near_zero(c: Call, x: Value, near: Value, far: Value, within: float) -> Value:
+    return c.add("SELECT_V2", c.add("LESS", c.add("ABS", x), within), near, far)
+
+
+def _series(c: Call, x: Value, *coefficients: float) -> Value:
+    """A polynomial, the highest power first, by Horner's rule."""
+    result = c.graph.constant(np.array(coefficients[0], np.float32))
+    for coefficient in coefficients[1:]:
+        result = c.add("ADD", c.add("MUL", result, x), np.array(coefficient, np.float32))
+    return result
+
+
+def _sinh(c: Call, x: Value) -> Value:
+    far = c.add("MUL", c.add("SUB", c.add("EXP", x), c.add("EXP", c.add("NEG", x))), 0.5)
+    near = c.add("MUL", x, _series(c, c.add("SQUARE", x), 1 / 362880, 1 / 5040, 1 / 120, 1 / 6, 1.0))
+    return _near_zero(c, x, near, far, 1.0)
+
+
+def _expm1(c: Call, x: Value) -> Value:
+    """exp(x) - 1 = tanh(x / 2) * (exp(x) + 1), which loses nothing next to 0; far from it the plain form."""
+    power = c.add("EXP", x)
+    near = c.add("MUL", c.add("TANH", c.add("MUL", x, 0.5)), c.add("ADD", power, 1.0))
+    return _near_zero(c, x, near, c.add("SUB", power, 1.0), 1.0)
+
+
+def _log1p(c: Call, x: Value) -> Value:
+    """log(1 + x) with what rounding 1 + x took away put back: x * log(u) / (u - 1) for u = 1 + x (Kahan)."""
+    u = c.add("ADD", x, 1.0)
+    less = c.add("SUB", u, 1.0)
+    exact = c.add("EQUAL", less, 0.0)
+    ratio = c.add("DIV", x, c.add("SELECT_V2", exact, 1.0, less))
+    plain = c.add("LOG", u)
+    corrected = c.add("MUL", plain, ratio)
+    small = c.add("SELECT_V2", exact, x, corrected)
+    return c.add("SELECT_V2", c.add("LESS", c.add("ABS", x), 1e7), small, plain)
+
+
+def _sinc(c: Call, x: Value) -> Value:
+    angle = c.add("MUL", x, math.pi)
+    zero = c.add("EQUAL", x, 0.0)
+    return c.add("SELECT_V2", zero, 1.0, c.add("DIV", c.add("SIN", angle), c.add("SELECT_V2", zero, 1.0, angle)))
+
+
+def erf(c: Call, x: Value) -> Value:
+    """The error function by that of GELU: gelu(t) = t / 2 * (1 + erf(t / sqrt(2))); next to 0 by its series."""
+    t = c.add("MUL", x, math.sqrt(2))
+    zero = c.add("EQUAL", t, 0.0)
+    gelu = c.add("GELU", t)
+    far = c.add("SUB", c.add("DIV", c.add("MUL", gelu, 2.0), c.add("SELECT_V2", zero, 1.0, t)), 1.0)
+    root = 2 / math.sqrt(math.pi)
+    near = c.add("MUL", x, _series(c, c.add("SQUARE", x), root / 216, -root / 42, root / 10, -root / 3, root))
+    return _near_zero(c, x, near, far, 0.4)
+
+
+# -- functions of two
+
+_ARITHMETIC = {"mul": "MUL", "multiply": "MUL", "minimum": "MINIMUM", "maximum": "MAXIMUM"}
+_ARITHMETIC |= {"fmin": "MINIMUM", "fmax": "MAXIMUM"}
+
+_COMPARED = {"eq": "EQUAL", "ne": "NOT_EQUAL", "lt": "LESS", "le": "LESS_EQUAL", "gt": "GREATER", "ge": "GREATER_EQUAL"}
+_COMPARED |= {
+    "greater": "GREATER",
+    "greater_equal": "GREATER_EQUAL",
+    "less": "LESS",
+    "less_equal": "LESS_EQUAL",
+    "not_equal": "NOT_EQUAL",
+}
+
+
+@lowers(*[f"aten.{name}" for name in _ARITHMETIC])
+def arithmetic(call: Call, self: Value, other: Number) -> Value:
+    if call.type == TensorType.BOOL and _ARITHMETIC[call.packet[5:]] in ("MUL", "MINIMUM"):
+        return call.add("LOGICAL_AND", call.operand(self), call.operand(other))
+    if call.type == TensorType.BOOL:
+        return call.add("LOGICAL_OR", call.operand(self), call.operand(other))
+    return widened(call.graph, _ARITHMETIC[call.packet[5:]], call.operand(self), call.operand(other))
+
+
+@lowers("aten.add", "aten.sub", "aten.subtract")
+def add(call: Call, self: Value, other: Number, alpha: Number = 1) -> Value:
+    return _sum(call, "ADD" if call.packet == "aten.add" else "SUB", self, other, alpha)
+
+
+@lowers("aten.rsub")
+def rsub(call: Call, self: Value, other: Number, alpha: Number = 1) -> Value:
+    return _sum(call, "SUB", other, self, alpha)
+
+
+def _sum(call: Call, op: str, x: Number, y: Number, alpha: Number) -> Value:
+    if call.type == TensorType.BOOL:
+        return call.add("LOGICAL_OR", call.operand(x), call.operand(y))
+    right = call.operand(y)
+    if isinstance(alpha, Value) or alpha != 1:
+        right = widened(call.graph, "MUL", right, call.operand(alpha))
+    return widened(call.graph, op, call.operand(x), right)
+
+
+@lowers("aten.div", "aten.divide", "aten.true_divide")
+def div(call: Call, self: Number, other: Number, rounding_mode: str | None = None) -> Value:
+    x, y = call.operand(self), call.operand(other)
+    if rounding_mode is None:
+        return widened(call.graph, "DIV", x, y)
+    return floored(call, x, y) if rounding_mode == "floor" else towards_zero(call, x, y)
+
+
+@lowers("aten.floor_divide")
+def floor_divide(call: Call, self: Number, other: Number) -> Value:
+    return floored(call, call.operand(self), call.operand(other))
+
+
+def floored(call: Call, x: Value, y: Value) -> Value:
+    """The quotient, rounded down."""
+    if is_float(x):
+        return call.add("FLOOR", call.add("DIV", x, y))
+    return widened(call.graph, "FLOOR_DIV", x, y)
+
+
+def towards_zero(call: Call, x: Value, y: Value) -> Value:
+    """The quotient, rounded towards zero."""
+    if is_float(x):
+        return truncated(call, call.add("DIV", x, y))
+    if x.type == TensorType.INT64:
+        return cast(call.graph, call.add("DIV", _int32(call, x), _int32(call, y)), x.type)
+    return widened(call.graph, "DIV", x, y)
+
+
+def _int32(call: Call, x: Value) -> Value:
+    return cast(call.graph, x, TensorType.INT32)
+
+
+@lowers("aten.remainder")
+def remainder(call: Call, self: Number, other: Number) -> Value:
+    return widened(call.graph, "FLOOR_MOD", call.operand(self), call.operand(other))
+
+
+@lowers("aten.fmod")
+def fmod(call: Call, self: Value, other: Number) -> Value:
+    x, y = call.operand(self), call.operand(other)
+    quotient = towards_zero(call, x, y)
+    return widened(call.graph, "SUB", x, widened(call.graph, "MUL", quotient, y))
+
+
+@lowers(*[f"aten.{name}" for name in _COMPARED])
+def compared(call: Call, self: Value, other: Number) -> Value:
+    type = promoted(self, other)
+    op = _COMPARED[call.packet[5:]]
+    x, y = call.operand(self, type), call.operand(other, type)
+    return widened(call.graph, op, x, y)
+
+
+@lowers("aten.isclose")
+def isclose(
+    call: Call, self: Value, other: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Value:
+    x, y = cast(call.graph, self, TensorType.FLOAT32), cast(call.graph, other, TensorType.FLOAT32)
+    bound = call.add("ADD", call.add("MUL", call.add("ABS", y), rtol), atol)
+    near = call.add("LESS_EQUAL", call.add("ABS", call.add("SUB", x, y)), bound)
+    near = call.add("LOGICAL_OR", near, call.add("EQUAL", x, y))
+    if equal_nan:
+        both = call.add("LOGICAL_AND", call.add("NOT_EQUAL", x, x), call.add("NOT_EQUAL", y, y))
+        near = call.add("LOGICAL_OR", near, both)
+    return near
+
+
+_LOGICAL = {"and": "LOGICAL_AND", "or": "LOGICAL_OR", "xor": "NOT_EQUAL"}
+
+
+@lowers("aten.logical_and", "aten.logical_or", "aten.logical_xor")
+def logical(call: Call, self: Value, other: Value) -> Value:
+    x, y = truth(call.graph, self), truth(call.graph, other)
+    return call.add(_LOGICAL[call.packet.rpartition("_")[2]], x, y)
+
+
+@lowers("aten.logical_not")
+def logical_not(call: Call, self: Value) -> Value:
+    return call.add("LOGICAL_NOT", truth(call.graph, self))
+
+
+@lowers("aten.bitwise_not")
+def bitwise_not(call: Call, self: Value) -> Value:
+    if self.type == TensorType.BOOL:
+        return call.add("LOGICAL_NOT", self)
+    return widened(call.graph, "SUB", np.array(-1).astype(self.dtype), self)
+
+
+@lowers("aten.bitwise_and", "aten.bitwise_or", "aten.bitwise_xor", "aten.__and__", "aten.__or__", "aten.__xor__")
+def bitwise(call: Call, self: Number, other: Number) -> Value:
+    name = call.packet.removeprefix("aten.").removeprefix("bitwise_").strip("_")
+    x, y = call.operand(self), call.operand(other)
+    if call.type == TensorType.BOOL:
+        return call.add(_LOGICAL[name], x, y)
+    if name == "xor":
+        return widened(call.graph, "BITWISE_XOR", x, y)
+    both = call.add("STABLEHLO_AND", *_together(call, x, y))
+    if name == "and":
+        return both
+    return widened(call.graph, "SUB", widened(call.graph, "ADD", x, y), both)
+
+
+@lowers("aten.bitwise_left_shift", "aten.__lshift__")
+def left_shift(call: Call, self: Number, other: Number) -> Value:
+    x, y = call.operand(self), call.operand(other)
+    power = call.add("POW", 2, cast(call.graph, y, TensorType.INT32))
+    return widened(call.graph, "MUL", x, cast(call.graph, power, x.type))
+
+
+@lowers("aten.bitwise_right_shift", "aten.__rshift__")
+def right_shift(call: Call, self: Number, other: Number) -> Value:
+    x, y = call.operand(self), call.operand(other)
+    if x.type == TensorType.INT64:
+        return cast(call.graph, call.add("RIGHT_SHIFT", _int32(call, x), _int32(call, y)), x.type)
+    return call.add("RIGHT_SHIFT", x, y)
+
+
+@lowers("aten.pow", "aten.float_power")
+def pow(call: Call, self: Number, exponent: Number) -> Value:
+    x = call.operand(self)
+    if not isinstance(exponent, Value):
+        if exponent in _POWERS and is_float(x):
+            return _POWERS[exponent](call, x)
+        if exponent == 2:
+            return widened(call.graph, "MUL", x, x)
+    return widened(call.graph, "POW", x, call.operand(exponent))
+
+
+_POWERS: dict[float, Callable[[Call, Value], Value]] = {
+    0.5: lambda c, x: c.add("SQRT", x),
+    -0.5: lambda c, x: c.add("RSQRT", x),
+    1: lambda c, x: x,
+    2: lambda c, x: c.add("SQUARE", x),
+    3: lambda c, x: c.add("MUL", c.add("SQUARE", x), x),
+    -1: lambda c, x: c.add("DIV", 1.0, x),
+}
+
+
+@lowers("aten.atan2", "aten.arctan2")
+def atan2(call: Call, self: Value, other: Value) -> Value:
+    return _arc(call, call.operand(self), call.operand(other))
+
+
+@lowers("aten.hypot")
+def hypot(call: Call, self: Value, other: Value) -> Value:
+    squares = [call.add("SQUARE", call.operand(x)) for x in (self, other)]
+    return call.add("SQRT", call.add("ADD", *squares))
+
+
+@lowers("aten.logaddexp", "aten.logaddexp2")
+def logaddexp(call: Call, self: Value, other: Value) -> Value:
+    unit = math.log(2) if call.packet.endswith("2") else 1.0
+    x, y = call.operand(self), call.operand(other)
+    gap = call.add("MUL", call.add("NEG", call.add("ABS", call.add("SUB", x, y))), unit)
+    more = call.add("MUL", _log1p(call, call.add("EXP", gap)), 1 / unit)
+    return call.add("ADD", call.add("MAXIMUM", x, y), more)
+
+
+@lowers("aten.copysign")
+def copysign(call: Call, self: Value, other: Number) -> Value:
+    size, sign = call.add("ABS", call.operand(self)), call.operand(other)
+    return call.add("SELECT_V2", call.add("LESS", sign, 0.0), call.add("NEG", size), size)
+
+
+@lowers("aten.xlogy", "aten.special_xlogy", "aten.special_xlog1py")
+def xlogy(call: Call, self: Number, other: Number) -> Value:
+    x, y = call.operand(self), call.operand(other)
+    log = _log1p(call, y) if call.packet.endswith("1py") else call.add("LOG", y)
+    zero = call.add("EQUAL", x, 0.0)
+    return call.add("SELECT_V2", zero, 0.0, call.add("MUL", x, log))
+
+
+@lowers("aten.heaviside")
+def heaviside(call: Call, self: Value, values: Value) -> Value:
+    x = call.operand(self)
+    one = cast(call.graph, widened(call.graph, "GREATER", x, np.zeros((), x.dtype)), x.type)
+    return call.add("SELECT_V2", widened(call.graph, "EQUAL", x, np.zeros((), x.dtype)), call.operand(values), one)
+
+
+@lowers("aten.lerp")
+def lerp(call: Call, self: Value, end: Value, weight: Number) -> Value:
+    x, y = call.operand(self), call.operand(end)
+    return call.add("ADD", x, call.add("MUL", call.add("SUB", y, x), call.operand(weight)))
+
+
+@lowers("aten.addcmul", "aten.addcdiv")
+def addcmul(call: Call, self: Value, tensor1: Value, tensor2: Value, value: Number = 1) -> Value:
+    op = "MUL" if call.packet == "aten.addcmul" else "DIV"
+    change = widened(call.graph, op, call.operand(tensor1), call.operand(tensor2))
+    if isinstance(value, Value) or value != 1:
+        change = widened(call.graph, "MUL", change, call.operand(value))
+    return widened(call.graph, "ADD", call.operand(self), change)
+
+
+# -- what is not finite
+
+
+@lowers("aten.isnan")
+def isnan(call: Call, self: Value) -> Value:
+    return call.add("NOT_EQUAL", self, self) if is_float(self) else _nowhere(call, self)
+
+
+@lowers("aten.isinf")
+def isinf(call: Call, self: Value) -> Value:
+    return call.add("EQUAL", call.add("ABS", self), math.inf) if is_float(self) else _nowhere(call, self)
+
+
+@lowers("aten.isposinf", "aten.isneginf")
+def is_one_inf(call: Call, self: Value) -> Value:
+    bound = math.inf if call.packet == "aten.isposinf" else -math.inf
+    return call.add("EQUAL", self, bound) if is_float(self) else _nowhere(call, self)
+
+
+@lowers("aten.isfinite")
+def isfinite(call: Call, self: Value) -> Value:
+    if not is_float(self):
+        return call.add("LOGICAL_NOT", _nowhere(call, self))
+    return call.add("LESS", call.add("ABS", self), math.inf)
+
+
+def _nowhere(call: Call, x: Value) -> Value:
+    return call.add("FILL", call.add("SHAPE", x), np.array(False))
+
+
+@lowers("aten.signbit")
+def signbit(call: Call, self: Value) -> Value:
+    if self.type == TensorType.BOOL:
+        return _nowhere(call, self)
+    return widened(call.graph, "LESS", self, np.zeros((), self.dtype))
+
+
+@lowers("aten.nan_to_num")
+def nan_to_num(
+    call: Call, self: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Value:
+    if not is_float(self):
+        return self
+    most = float(np.finfo(np.float32).max)
+    x = call.add("SELECT_V2", call.add("NOT_EQUAL", self, self), float(nan or 0.0), self)
+    for bound, new in (
+        (math.inf, most if posinf is None else posinf),
+        (-math.inf, -most if neginf is None else neginf),
+    ):
+        x = call.add("SELECT_V2", call.add("EQUAL", x, bound), float(new), x)
+    return x
+
+
+# -- bounds
+
+
+@lowers("aten.clamp", "aten.clip")
+def clamp(call: Call, self: Value, min: Number | None = None, max: Number | None = None) -> Value:
+    x = call.operand(self)
+    if is_float(x) and (min, max) in _BOUNDED:
+        return call.add(_BOUNDED[min, max], x)
+    x = x if min is None else widened(call.graph, "MAXIMUM", x, call.operand(min))
+    return x if max is None else widened(call.graph, "MINIMUM", x, call.operand(max))
+
+
+_BOUNDED: dict[Any, str] = {(0, None): "RELU", (0, 6): "RELU6", (-1, 1): "RELU_N1_TO_1", (0, 1): "RELU_0_TO_1"}
+
+
+@lowers("aten.clamp_min")
+def clamp_min(call: Call, self: Value, min: Number) -> Value:
+    return clamp(call, self, min)
+
+
+@lowers("aten.clamp_max")
+def clamp_max(call: Call, self: Value, max: Number) -> Value:
+    return clamp(call, self, None, max)
+
+
+# -- choices
+
+
+@lowers("aten.where")
+def where(call: Call, condition: Value, self: Number, other: Number) -> Value:
+    return call.add("SELECT_V2", truth(call.graph, condition), call.operand(self), call.operand(other))
+
+
+@lowers("aten.masked_fill")
+def masked_fill(call: Call, self: Value, mask: Value, value: Number) -> Value:
+    return call.add("SELECT_V2", mask, call.operand(value, self.type), self)
+
+
+@lowers("aten.fill", "aten.zero")
+def fill(call: Call, self: Value, value: Number = 0) -> Value:
+    return call.add("FILL", call.add("SHAPE", self), call.operand(value, self.type))
+
+
+@lowers("aten.copy")
+def copy(call: Call, self: Value, src: Value) -> Value:
+    from gossamer.convert.blocks.indexing import broadcast_to
+
+    return broadcast_to(call.graph, converted(call, src, self.type), call.add("SHAPE", self))
+
+
+@lowers("aten.bernoulli", "aten.normal", "aten.uniform", "aten.multinomial")
+def random(call: Call, *ignored: Any, **others: Any) -> Value:
+    refuse("draws numbers at random as torch's generator has them, which no other has")
+
+
+def constant(call: Call, value: Any, type: TensorType) -> Value:
+    """A constant of a type."""
+    return call.graph.constant(np.asarray(value).astype(dtype_of(type)), type)

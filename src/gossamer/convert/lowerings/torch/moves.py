@@ -1,0 +1,510 @@
+"""Tensors side by side, repeated, turned around, padded; elements at positions and scattered updates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gossamer.convert.blocks import indexing, shapes
+from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.moves import moved
+from gossamer.convert.blocks.reductions import count as counted
+from gossamer.convert.blocks.reductions import flat
+from gossamer.convert.graph import Size, Value, refuse
+from gossamer.convert.lowerings.torch import Call, Number, dtype_of, integers, lowers, plain
+from gossamer.schema.enums import TensorType
+
+
+@lowers("aten.cat", "aten.concat", "aten.concatenate")
+def cat(call: Call, tensors: Sequence[Value], dim: int = 0, axis: int | None = None) -> Value:
+    dim = dim if axis is None else axis
+    parts = [call.operand(part) for part in tensors if not (part.rank == 1 and part.dims == (0,))]
+    if not parts:
+        return call.operand(tensors[0])
+    if len(parts) == 1:
+        return parts[0]
+    return moved(call.graph, "CONCATENATION", *parts, data=range(len(parts)), axis=dim % parts[0].rank)
+
+
+@lowers("aten.stack")
+def stack(call: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
+    rank = tensors[0].rank + 1
+    parts = [call.operand(part) for part in tensors]
+    return moved(call.graph, "PACK", *parts, data=range(len(parts)), values_count=len(parts), axis=dim % rank)
+
+
+@lowers("aten.hstack", "aten.vstack", "aten.dstack", "aten.column_stack", "aten.row_stack")
+def stacked(call: Call, tensors: Sequence[Value]) -> Value:
+    ranks = {"aten.hstack": (1, 1), "aten.dstack": (3, 2), "aten.column_stack": (2, 1)}
+    least, axis = ranks.get(call.packet, (2, 0))
+    if call.packet == "aten.hstack" and tensors[0].rank == 1:
+        axis = 0
+    made = []
+    for tensor in tensors:
+        size: list[int | Size] = shapes.sizes(tensor)
+        if call.packet == "aten.column_stack":
+            size += [1] * (2 - len(size))
+        else:
+            size = [1] * (min(least, 2) - len(size)) + size
+            size += [1] * (least - len(size))
+        made.append(shapes.reshape(call.graph, call.operand(tensor), size))
+    return cat(call, made, axis)
+
+
+@lowers("aten.repeat", "aten.tile")
+def repeat(
+    call: Call, self: Value, repeats: Sequence[Number] | None = None, dims: Sequence[Number] | None = None
+) -> Value:
+    times = list(repeats if repeats is not None else dims or [])
+    times = [1] * (self.rank - len(times)) + times
+    x = shapes.reshape(call.graph, self, [1] * (len(times) - self.rank) + shapes.sizes(self))
+    if all(not isinstance(one, Value) and one == 1 for one in times):
+        return x
+    return moved(call.graph, "TILE", x, call.vector(times))
+
+
+@lowers("aten.repeat_interleave")
+def repeat_interleave(
+    call: Call, self: Value, repeats: Number, dim: int | None = None, output_size: Number | None = None
+) -> Value:
+    x, axis = (flat(call.graph, self), 0) if dim is None else (self, dim)
+    if isinstance(repeats, Value):
+        if repeats.data is None:
+            refuse("repeats elements as often as values say: the size of the result depends on data")
+        times = np.broadcast_to(repeats.data.reshape(-1), x.shapes[0][axis : axis + 1] or (1,))
+        places = np.repeat(np.arange(len(times)), times)
+        return indexing.gather(call.graph, x, places.astype(np.int32), axis)
+    return indexing.repeat_each(call.graph, x, int(repeats), axis)
+
+
+@lowers("aten.flip", "aten.fliplr", "aten.flipud")
+def flip(call: Call, self: Value, dims: Sequence[int] | None = None) -> Value:
+    axes = [1] if call.packet == "aten.fliplr" else [0] if call.packet == "aten.flipud" else list(dims or [])
+    for axis in axes:
+        self = moved(call.graph, "REVERSE_V2", self, np.array([axis % self.rank], np.int32))
+    return self
+
+
+@lowers("aten.roll")
+def roll(call: Call, self: Value, shifts: Any, dims: Any = ()) -> Value:
+    shifts = shifts if isinstance(shifts, (list, tuple)) else [shifts]
+    dims = dims if isinstance(dims, (list, tuple)) else [dims]
+    if not dims:
+        x = indexing.roll(call.graph, flat(call.graph, self), plain(shifts[0], "shift"), 0)
+        return shapes.reshape(call.graph, x, shapes.sizes(self))
+    for shift, dim in zip(shifts, dims, strict=True):
+        self = indexing.roll(call.graph, self, plain(shift, "shift"), dim)
+    return self
+
+
+@lowers("aten.rot90")
+def rot90(call: Call, self: Value, k: int = 1, dims: Sequence[int] = (0, 1)) -> Value:
+    first, second = [dim % self.rank for dim in dims]
+    order = list(range(self.rank))
+    order[first], order[second] = second, first
+    k %= 4
+    if k == 2:
+        return indexing.flip(call.graph, self, [first, second])
+    if k == 1:
+        return shapes.transpose(call.graph, indexing.flip(call.graph, self, [second]), order)
+    return indexing.flip(call.graph, shapes.transpose(call.graph, self, order), [second]) if k else self
+
+
+# -- paddings
+
+
+_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def _pairs(rank: int, numbers: Sequence[Number]) -> list[tuple[int, int]]:
+    """Torch's list, the last axis first, as pairs for all axes."""
+    plain_ = [plain(number, "padding") for number in numbers]
+    pairs = list(zip(plain_[::2], plain_[1::2], strict=True))[::-1]
+    return [(0, 0)] * (rank - len(pairs)) + pairs
+
+
+@lowers("aten.pad", "aten.constant_pad_nd", "aten._pad_circular", "aten._pad_enum")
+def pad(
+    call: Call, self: Value, pad: Sequence[Number], mode: str | int = "constant", value: Number | None = None
+) -> Value:
+    if call.packet == "aten._pad_circular":
+        mode = "circular"
+    if isinstance(mode, int):
+        mode = ("reflect", "replicate", "circular", "constant")[mode]
+    number = 0 if value is None else value
+    if isinstance(number, Value):
+        refuse("pads with a number that is not known")
+    if mode == "constant" and any(isinstance(one, Value) for one in pad):
+        rank = self.rank
+        ahead: list[Number] = [0] * (2 * rank - len(pad))
+        last_first = [*pad, *ahead]
+        rows = [last_first[2 * (rank - 1 - axis) + side] for axis in range(rank) for side in (0, 1)]
+        paddings = call.add("RESHAPE", call.vector(rows), np.array([rank, 2], np.int32), new_shape=(rank, 2))
+        return call.add("PADV2", self, paddings, np.array(number).astype(self.dtype))
+    return indexing.pad(call.graph, self, _pairs(self.rank, pad), _MODES[str(mode)], float(number))
+
+
+@lowers("aten.reflection_pad1d", "aten.reflection_pad2d", "aten.reflection_pad3d")
+@lowers("aten.replication_pad1d", "aten.replication_pad2d", "aten.replication_pad3d")
+def pad_with_itself(call: Call, self: Value, padding: Sequence[Number]) -> Value:
+    mode = "reflect" if "reflection" in call.packet else "edge"
+    return indexing.pad(call.graph, self, _pairs(self.rank, padding), mode)
+
+
+# -- elements at positions
+
+
+@lowers("aten.embedding")
+def embedding(
+    call: Call,
+    weight: Value,
+    indices: Value,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Value:
+    return indexing.gather(call.graph, weight, indices, 0)
+
+
+@lowers("aten.index_select")
+def index_select(call: Call, self: Value, dim: int, index: Value) -> Value:
+    if not self.rank:
+        return self
+    index = index if index.rank else shapes.reshape(call.graph, index, [1])
+    return indexing.gather(call.graph, self, index, dim)
+
+
+@lowers("aten.gather", "aten.take_along_dim")
+def gather(
+    call: Call, self: Value, dim: int | None = None, index: Value | None = None, indices: Value | None = None, **_: Any
+) -> Value:
+    places = index if index is not None else indices
+    if places is None:
+        refuse("gathers without an index")
+    if dim is None:
+        self, places, dim = flat(call.graph, self), flat(call.graph, places), 0
+    if call.packet == "aten.take_along_dim" and self.rank:
+        places = indexing.wrapped(call.graph, places, self, dim)
+    return indexing.take_along(call.graph, self, places, dim)
+
+
+@lowers("aten.take")
+def take(call: Call, self: Value, index: Value) -> Value:
+    whole = flat(call.graph, self)
+    return indexing.gather(call.graph, whole, indexing.wrapped(call.graph, index, whole, 0), 0)
+
+
+@lowers("aten.index", "aten._unsafe_index")
+def index(call: Call, self: Value, indices: Sequence[Value | None]) -> Value:
+    return indexing.index(call.graph, self, _positions(call, indices, call.result.shape))
+
+
+def _positions(call: Call, indices: Sequence[Value | None], result: Sequence[int | Size]) -> list[Value | None]:
+    """Positions, those of masks as many as torch says that there are."""
+    found: list[Value | None] = []
+    for axis, one in enumerate(indices):
+        if one is None or one.type not in (TensorType.BOOL, TensorType.UINT8):
+            found.append(one)
+            continue
+        mask = one if one.type == TensorType.BOOL else shapes.cast(call.graph, one, TensorType.BOOL)
+        size = result[axis] if axis < len(result) else None
+        where = call.add("WHERE", mask, shape=(size, mask.rank)) if size is not None else call.add("WHERE", mask)
+        found += [indexing.select(call.graph, where, 1, n) for n in range(mask.rank)]
+    return found
+
+
+@lowers("aten.nonzero", "aten.argwhere")
+def nonzero(call: Call, self: Value) -> Value:
+    return call.add("WHERE", _mask(call, self), shape=call.result.shape)
+
+
+@lowers("aten.nonzero_numpy")
+def nonzero_numpy(call: Call, self: Value) -> list[Value]:
+    size = call.result.shape[0]
+    where = call.add("WHERE", _mask(call, self), shape=(size, self.rank))
+    return [indexing.select(call.graph, where, 1, n) for n in range(self.rank)]
+
+
+def _mask(call: Call, x: Value) -> Value:
+    return x if x.type == TensorType.BOOL else widened(call.graph, "NOT_EQUAL", x, np.zeros((), x.dtype))
+
+
+@lowers("aten.masked_select")
+def masked_select(call: Call, self: Value, mask: Value) -> Value:
+    x, chosen = indexing.broadcast_together(call.graph, [self, mask])
+    where = call.add("WHERE", flat(call.graph, chosen), shape=(call.result.shape[0], 1))
+    return indexing.gather(call.graph, flat(call.graph, x), indexing.select(call.graph, where, 1, 0), 0)
+
+
+@lowers("aten.one_hot")
+def one_hot(call: Call, self: Value, num_classes: Number = -1) -> Value:
+    depth = plain(num_classes, "number of classes")
+    if depth < 0:
+        refuse("one hot vectors as long as values say: give num_classes")
+    on, off = [np.array(number, np.int64) for number in (1, 0)]
+    return call.add("ONE_HOT", self, np.array(depth, np.int32), on, off, axis=-1)
+
+
+# -- scattered updates
+
+
+@lowers("aten.scatter", "aten.scatter_add", "aten.scatter_reduce")
+def scatter(
+    call: Call,
+    self: Value,
+    dim: int,
+    index: Value,
+    src: Value | None = None,
+    value: Number | None = None,
+    reduce: str | None = None,
+    include_self: bool = True,
+) -> Value:
+    graph = call.graph
+    if src is None:
+        number = call.operand(0 if value is None else value, self.type)
+        src = indexing.broadcast_to(graph, number, shapes.size_vector(graph, index))
+    if call.packet == "aten.scatter_add":
+        reduce = "sum"
+    combine = {None: "set", "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+    if not include_self:
+        self = _emptied(call, self, dim, index, str(reduce))
+    if reduce == "mean":
+        one = graph.constant(np.array(1, self.dtype))
+        ones = [indexing.broadcast_to(graph, one, shapes.size_vector(graph, x)) for x in (self, index)]
+        start = ones[0] if include_self else call.add("FILL", call.add("SHAPE", self), np.array(0, self.dtype))
+        often = indexing.scatter_along(graph, start, index, ones[1], dim, "add")
+        often = widened(graph, "MAXIMUM", often, np.array(1, self.dtype))
+        total = indexing.scatter_along(graph, self, index, src, dim, "add")
+        return widened(graph, "DIV" if self.dtype.kind == "f" else "FLOOR_DIV", total, often)
+    if reduce not in combine:
+        refuse(f"scatters with the reduction {reduce!r}, which is not known")
+    return indexing.scatter_along(graph, self, index, src, dim, combine[reduce])
+
+
+_NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -math.inf, "amin": math.inf}
+
+
+def _emptied(call: Call, x: Value, dim: int, index: Value, reduce: str) -> Value:
+    """``x`` with what changes nothing at the positions that updates come to."""
+    number = _NEUTRAL[reduce]
+    if x.dtype.kind != "f" and math.isinf(number):
+        number = float(np.iinfo(x.dtype).max if number > 0 else np.iinfo(x.dtype).min)
+    filled = call.graph.constant(np.array(number).astype(x.dtype))
+    everywhere = indexing.broadcast_to(call.graph, filled, shapes.size_vector(call.graph, index))
+    zero = call.add("FILL", call.add("SHAPE", x), np.array(0, np.int32))
+    one = indexing.broadcast_to(call.graph, call.graph.constant(1), shapes.size_vector(call.graph, index))
+    hit = indexing.scatter_along(call.graph, zero, index, one, dim, "add")
+    del everywhere
+    return call.add("SELECT_V2", call.add("GREATER", hit, 0), filled, x)
+
+
+@lowers("aten.index_put", "aten._index_put_impl", "aten._unsafe_index_put")
+def index_put(
+    call: Call,
+    self: Value,
+    indices: Sequence[Value | None],
+    values: Value,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> Value:
+    graph = call.graph
+    values = call.operand(values, self.type)
+    if len(indices) == 1 and indices[0] is not None and indices[0].type == TensorType.BOOL and not accumulate:
+        mask = indices[0]
+        if values.rank == 0 or math.prod(values.shapes[0]) == 1:
+            shape = [*shapes.sizes(mask), *[1] * (self.rank - mask.rank)]
+            wide = shapes.reshape(graph, mask, shape)
+            return call.add("SELECT_V2", wide, shapes.reshape(graph, values, []), self)
+    given: list[Value | None] = []
+    for one in indices:
+        given += [one] if one is None or one.type != TensorType.BOOL else indexing.nonzero(graph, one)
+    axes = [axis for axis, one in enumerate(given) if one is not None]
+    places = [
+        shapes.cast(graph, indexing.wrapped(graph, one, self, axis), TensorType.INT32)
+        for axis, one in enumerate(given)
+        if one is not None
+    ]
+    together = indexing.broadcast_together(graph, places)
+    rest = [axis for axis in range(self.rank) if axis not in axes]
+    order = [*axes, *rest]
+    rank = together[0].rank
+    where = call.add("PACK", *together, values_count=len(together), axis=rank)
+    before = axes[0] if axes[-1] - axes[0] == len(axes) - 1 else 0
+    updates_shape = [*shapes.sizes(together[0]), *[self.size(axis) for axis in rest]]
+    ahead = [self.size(axis) for axis in rest[:before]]
+    shown = [*ahead, *shapes.sizes(together[0]), *[self.size(axis) for axis in rest[before:]]]
+    sources = (together[0], self)
+    values = indexing.broadcast_to(graph, values, shapes.shape_value(graph, shown, *sources))
+    turn = [*range(before, before + rank), *range(before), *range(before + rank, len(updates_shape))]
+    values = shapes.transpose(graph, values, turn)
+    whole = shapes.transpose(graph, self, order)
+    made = indexing.scatter_nd(graph, whole, where, values, "add" if accumulate else "set")
+    return shapes.transpose(graph, made, [int(n) for n in np.argsort(order)])
+
+
+@lowers("aten.index_add", "aten.index_copy", "aten.index_fill", "aten.index_reduce")
+def index_add(
+    call: Call,
+    self: Value,
+    dim: int,
+    index: Value,
+    source: Value | None = None,
+    value: Number | None = None,
+    alpha: Number = 1,
+    reduce: str = "",
+    include_self: bool = True,
+) -> Value:
+    graph, axis = call.graph, dim % max(self.rank, 1)
+    order = [axis, *[n for n in range(self.rank) if n != axis]]
+    whole = shapes.transpose(graph, self, order)
+    rows = index if index.rank else shapes.reshape(graph, index, [1])
+    if source is None:
+        shape = shapes.shape_value(graph, [rows.size(0), *shapes.sizes(whole)[1:]], rows, whole)
+        updates = indexing.broadcast_to(graph, call.operand(0 if value is None else value, self.type), shape)
+    else:
+        updates = shapes.transpose(graph, source, order)
+        if isinstance(alpha, Value) or alpha != 1:
+            updates = widened(graph, "MUL", updates, call.operand(alpha, self.type))
+    combine = {"": "add" if call.packet == "aten.index_add" else "set", "prod": "mul", "amax": "max", "amin": "min"}
+    if reduce not in combine or not include_self:
+        refuse(f"the reduction {reduce!r} at positions; scatter_reduce can be converted")
+    wrapped = shapes.cast(graph, indexing.wrapped(graph, rows, self, axis), TensorType.INT32)
+    places = shapes.reshape(graph, wrapped, [rows.size(0), 1])
+    made = indexing.scatter_nd(graph, whole, places, updates, combine[reduce])
+    return shapes.transpose(graph, made, [int(n) for n in np.argsort(order)])
+
+
+@lowers("aten.masked_scatter")
+def masked_scatter(call: Call, self: Value, mask: Value, source: Value) -> Value:
+    """The element of ``source`` with the number of places before that the mask holds at."""
+    x, chosen = indexing.broadcast_together(call.graph, [self, mask])
+    ones = flat(call.graph, shapes.cast(call.graph, chosen, TensorType.INT32))
+    number = call.add("MAXIMUM", call.add("SUB", call.add("CUMSUM", ones, np.array(0, np.int32)), 1), 0)
+    last = call.add("SUB", counted(call.graph, source, None, TensorType.INT32), 1)
+    taken = indexing.gather(call.graph, flat(call.graph, source), call.add("MINIMUM", number, last), 0)
+    return call.add("SELECT_V2", chosen, shapes.reshape(call.graph, taken, shapes.sizes(x)), x)
+
+
+# -- windows
+
+
+@lowers("aten.im2col", "aten.unfold_im2col")
+def im2col(call: Call, self: Value, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Value:
+    kernel, steps, pads, strides = [integers(one, 2) for one in (kernel_size, dilation, padding, stride)]
+    graph = call.graph
+    batched = self.rank == 4
+    x = self if batched else call.add("EXPAND_DIMS", self, np.array(0, np.int32))
+    x = indexing.pad(graph, x, [(0, 0), (0, 0), *[(one, one) for one in pads]])
+    counts = []
+    for axis, (wide, step, stride_) in enumerate(zip(kernel, steps, strides, strict=True)):
+        length = x.dims[2 + 2 * axis]
+        if length is None:
+            refuse("windows over an open size; give it with --shape")
+        count = (length - (wide - 1) * step - 1) // stride_ + 1
+        places = np.arange(wide)[:, None] * step + np.arange(count)[None] * stride_
+        x = indexing.gather(graph, x, places.astype(np.int32), 2 + 2 * axis)
+        counts.append(count)
+    x = shapes.transpose(graph, x, (0, 1, 2, 4, 3, 5))
+    channels = self.shapes[0][-3]
+    shape: list[int | Size] = [x.size(0), channels * math.prod(kernel), math.prod(counts)]
+    return shapes.reshape(graph, x, shape if batched else shape[1:])
+
+
+@lowers("aten.col2im")
+def col2im(
+    call: Call, self: Value, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> Value:
+    """The sum of what windows put at each place: a product with a matrix of zeros and ones."""
+    whole, kernel, steps, pads, strides = [
+        integers(one, 2) for one in (output_size, kernel_size, dilation, padding, stride)
+    ]
+    counts = [
+        (size + 2 * pad - (wide - 1) * step - 1) // stride_ + 1
+        for size, wide, step, pad, stride_ in zip(whole, kernel, steps, pads, strides, strict=True)
+    ]
+    matrices = []
+    for axis in range(2):
+        matrix = np.zeros((whole[axis], kernel[axis], counts[axis]), np.float32)
+        for offset, number in np.ndindex(kernel[axis], counts[axis]):
+            place = number * strides[axis] + offset * steps[axis] - pads[axis]
+            if 0 <= place < whole[axis]:
+                matrix[place, offset, number] = 1
+        matrices.append(matrix)
+    from gossamer.convert.blocks.einsum import einsum
+
+    batched = self.rank == 3
+    lead: list[int | Size] = [self.size(0)] if batched else [1]
+    channels = self.shapes[0][-2] // math.prod(kernel)
+    x = shapes.reshape(call.graph, self, [*lead, channels, *kernel, *counts])
+    made = einsum(
+        call.graph, "ncijhw,xjw,yih->ncyx", x, call.graph.constant(matrices[1]), call.graph.constant(matrices[0])
+    )
+    return made if batched else shapes.reshape(call.graph, made, shapes.sizes(made)[1:])
+
+
+@lowers("aten.channel_shuffle", "aten.native_channel_shuffle")
+def channel_shuffle(call: Call, self: Value, groups: int) -> Value:
+    channels = self.shapes[0][1]
+    places = np.arange(channels).reshape(groups, -1).T.reshape(-1)
+    return indexing.gather(call.graph, self, places.astype(np.int32), 1)
+
+
+@lowers("aten.pixel_shuffle")
+def pixel_shuffle(call: Call, self: Value, upscale_factor: int) -> Value:
+    """DEPTH_TO_SPACE of the channels in TFLite's order: torch counts them [channel, row, column]."""
+    r = upscale_factor
+    *lead, channels, _, _ = shapes.sizes(self)
+    x = self if self.rank == 4 else shapes.reshape(call.graph, self, [indexing.product(lead), *shapes.sizes(self)[-3:]])
+    depth = self.shapes[0][-3] // (r * r)
+    x = indexing.gather(call.graph, x, _channel_order(depth, r), 1) if depth > 1 else x
+    x = call.add("DEPTH_TO_SPACE", shapes.channels_last(call.graph, x), block_size=r)
+    x = shapes.channels_first(call.graph, x)
+    del channels
+    return shapes.reshape(call.graph, x, [*lead, *shapes.sizes(x)[1:]])
+
+
+@lowers("aten.pixel_unshuffle")
+def pixel_unshuffle(call: Call, self: Value, downscale_factor: int) -> Value:
+    r = downscale_factor
+    *lead, _, _, _ = shapes.sizes(self)
+    x = self if self.rank == 4 else shapes.reshape(call.graph, self, [indexing.product(lead), *shapes.sizes(self)[-3:]])
+    depth = self.shapes[0][-3]
+    x = call.add("SPACE_TO_DEPTH", shapes.channels_last(call.graph, x), block_size=r)
+    x = shapes.channels_first(call.graph, x)
+    x = indexing.gather(call.graph, x, np.argsort(_channel_order(depth, r)).astype(np.int32), 1) if depth > 1 else x
+    return shapes.reshape(call.graph, x, [*lead, *shapes.sizes(x)[1:]])
+
+
+def _channel_order(depth: int, r: int) -> np.ndarray[Any, Any]:
+    """Torch's channel for each of TFLite's, which count [row, column, channel]."""
+    return np.arange(depth * r * r).reshape(depth, r, r).transpose(1, 2, 0).reshape(-1).astype(np.int32)
+
+
+@lowers("aten.cartesian_prod", "aten.meshgrid")
+def meshgrid(call: Call, tensors: Sequence[Value], indexing: str = "ij") -> list[Value]:
+    if call.packet != "aten.meshgrid":
+        refuse("products of sets; use meshgrid")
+    from gossamer.convert.blocks.indexing import broadcast_together
+
+    count = len(tensors)
+    wide = []
+    for position, tensor in enumerate(tensors):
+        axis = 1 - position if indexing == "xy" and position < 2 and count > 1 else position
+        wide.append(
+            shapes.reshape(call.graph, tensor, [tensor.size(0) if n == axis else 1 for n in range(count)])
+            if tensor.rank
+            else shapes.reshape(call.graph, tensor, [1] * count)
+        )
+    common = call.add("SHAPE", wide[0])
+    for one in wide[1:]:
+        common = call.add("BROADCAST_ARGS", common, call.add("SHAPE", one))
+    del broadcast_together
+    return [call.add("BROADCAST_TO", one, common) for one in wide]
+
+
+def constant(call: Call, array: Any, type: TensorType) -> Value:
+    """A constant of a type."""
+    return call.graph.constant(np.asarray(array).astype(dtype_of(type)), type)
