@@ -5,6 +5,7 @@ A converter needs no table of result shapes, of legal types or of foldings: the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -200,7 +201,8 @@ def _results(outputs: Sequence[Operand]) -> list[Result]:
 def _prepared(call: Call) -> tuple[list[Operand], Any]:
     """The outputs, prepared with the first types that the operator takes, and the data that its prepare made."""
     first: PrepareError | None = None
-    widest = max((operand.shape for operand in call.inputs if operand is not None), key=len, default=())
+    shapes = [operand.shape for operand in call.inputs if operand is not None]
+    widest = max(shapes, key=len) if shapes and all(math.prod(shape) == 1 for shape in shapes) else ()
     for types in _candidates(call):
         # Operators that leave the output's shape as it is stored (SELECT of single elements) mean the broadcast one.
         outputs = [Operand(type, widest, None, call.quantization, index) for index, type in enumerate(types)]
