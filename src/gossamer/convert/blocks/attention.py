@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def log_softmax(graph: Graph, x: Value, axis: int = -1) -> Value:
     return _last(graph, x, axis, "LOG_SOFTMAX")
 
 
-def _last(graph: Graph, x: Value, axis: int, op: str, **options: float) -> Value:
+def _last(graph: Graph, x: Value, axis: int, op: str, **options: Any) -> Value:
     if not x.rank:
         return reshape(graph, graph.add(op, reshape(graph, x, [1]), **options), [])
     axis %= x.rank
