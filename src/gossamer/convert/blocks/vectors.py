@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,15 @@ from gossamer.convert.blocks.shapes import cast
 from gossamer.convert.graph import WORLDS, Graph, Size, Value, unknown
 from gossamer.schema.enums import TensorType
 
-Element = "int | Size | Value"
+
+class Hidden(NamedTuple):
+    """An element that only values decide: number ``index`` of those of ``vector``."""
+
+    vector: Value
+    index: int
+
+
+Element = int | Size | Hidden
 
 _MOST_OPEN = 512
 _next_open = itertools.count()
@@ -23,26 +32,34 @@ def open_size(*, high: int | None = None) -> Size:
     return unknown(200 + next(_next_open) % _MOST_OPEN, high=high)
 
 
-def elements(vector: Value) -> list[int | Size | Value]:
-    """The elements of a vector or scalar: numbers where they are known, else the scalar that is put there, or the
-    vector itself for what cannot be told apart."""
+def elements(vector: Value) -> list[Element]:
+    """The elements of a vector or scalar: numbers where they are known."""
     if vector.known is not None:
         worlds = [[int(number) for number in known.reshape(-1)] for known in vector.known]
-        return [numbers[0] if len(set(numbers)) == 1 else Size(numbers) for numbers in zip(*worlds, strict=True)]
+        return [size_of(numbers) for numbers in zip(*worlds, strict=True)]
     if vector.node is not None:
         inputs = [value for value in vector.node.inputs if value is not None]
-        if vector.node.op == "PACK" and vector.rank == 1:
-            return [element for value in inputs for element in elements(value)]
-        if vector.node.op == "CONCATENATION" and vector.rank == 1:
+        if vector.node.op in ("PACK", "CONCATENATION") and vector.rank == 1:
             return [element for value in inputs for element in elements(value)]
         if vector.node.op in ("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS") and vector.rank <= 1 >= inputs[0].rank:
             return elements(inputs[0])
-    return [vector] * math.prod(vector.shape)
+    return [Hidden(vector, index) for index in range(math.prod(vector.shape))]
 
 
-def as_sizes(found: Sequence[int | Size | Value]) -> list[int | Size]:
+def scalar(graph: Graph, element: int | Hidden) -> Value:
+    """An element as an int32 scalar."""
+    if isinstance(element, int):
+        return graph.constant(np.array(element, np.int32))
+    vector = cast(graph, element.vector, TensorType.INT32)
+    if not vector.rank:
+        return vector
+    index = element.index
+    return graph.add("STRIDED_SLICE", vector, [index], [index + 1], [1], shrink_axis_mask=1)
+
+
+def as_sizes(found: Sequence[Element]) -> list[int | Size]:
     """What a shape made of these elements can be: those that are not known are open."""
-    return [open_size() if isinstance(element, Value) else element for element in found]
+    return [open_size() if isinstance(element, Hidden) else element for element in found]
 
 
 def per_world(size: int | Size) -> tuple[int, ...]:

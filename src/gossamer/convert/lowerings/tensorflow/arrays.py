@@ -8,9 +8,9 @@ import numpy as np
 
 from gossamer.convert.blocks.indexing import select
 from gossamer.convert.blocks.moves import moved, moved_many
-from gossamer.convert.blocks.shapes import cast, reshape, size_vector, sizes
-from gossamer.convert.blocks.vectors import elements, index_type, int32, open_size, per_world, size_of
-from gossamer.convert.graph import Graph, Value, refuse
+from gossamer.convert.blocks.shapes import reshape, size_vector, sizes
+from gossamer.convert.blocks.vectors import Hidden, elements, index_type, int32, open_size, per_world, scalar, size_of
+from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.dtypes import element_bits
 from gossamer.schema.enums import TensorType
@@ -100,10 +100,10 @@ def split_v(call: Call) -> list[Value]:
     for n in range(count):
         length = found[n]
         if n in free:
-            others = [o for k, o in enumerate(found) if k != n and not isinstance(o, Value)]
+            others = [o for k, o in enumerate(found) if k != n and not isinstance(o, Hidden)]
             taken = [sum(worlds) for worlds in zip(*map(per_world, others), strict=True)] or [0, 0]
             length = size_of([w - t for w, t in zip(per_world(x.size(axis)), taken, strict=True)])
-        if isinstance(length, Value):
+        if isinstance(length, Hidden):
             length = open_size(high=x.shapes[0][axis])
         shapes.append([*sizes(x)[:axis], length, *sizes(x)[axis + 1 :]])
     operands = [x, int32(call.graph, lengths), np.array(axis, np.int32)]
@@ -159,7 +159,9 @@ def roll(call: Call) -> Value:
             if first:
                 x = joined(graph, [_part(graph, x, axis, first, size), _part(graph, x, axis, 0, first)], axis)
         else:
-            x = _rolled(graph, x, axis, _shift(graph, call.value(1), shift, axes.index(axis)))
+            if isinstance(shift, Size):
+                shift = Hidden(call.value(1), shifts.index(shift))
+            x = _rolled(graph, x, axis, scalar(graph, shift))
     return x
 
 
@@ -167,15 +169,6 @@ def _part(graph: Graph, x: Value, axis: int, begin: int, end: int) -> Value:
     start, length = [0] * x.rank, [-1] * x.rank
     start[axis], length[axis] = begin, end - begin
     return moved(graph, "SLICE", x, np.array(start, np.int32), np.array(length, np.int32))
-
-
-def _shift(graph: Graph, shifts: Value, known: object, number: int) -> Value:
-    if isinstance(known, int):
-        return graph.constant(np.array(known, np.int32))
-    shifts = cast(graph, shifts, T.INT32)
-    if not shifts.rank:
-        return shifts
-    return graph.add("STRIDED_SLICE", shifts, [number], [number + 1], [1], shrink_axis_mask=1)
 
 
 def _rolled(graph: Graph, x: Value, axis: int, shift: Value) -> Value:

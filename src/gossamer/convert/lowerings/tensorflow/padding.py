@@ -9,7 +9,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import channels_first, channels_last, reshape, sizes
-from gossamer.convert.blocks.vectors import elements, index_type, int32, open_size, per_world, size_of
+from gossamer.convert.blocks.vectors import Hidden, elements, index_type, int32, open_size, per_world, size_of
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.convert.lowerings.tensorflow.shapes import transposed
@@ -54,7 +54,7 @@ def _padded_shape(x: Value, paddings: Value) -> list[int | Size]:
     shape: list[int | Size] = []
     for axis in range(x.rank):
         before, after = found[2 * axis], found[2 * axis + 1]
-        if isinstance(before, Value) or isinstance(after, Value):
+        if isinstance(before, Hidden) or isinstance(after, Hidden):
             shape.append(open_size())
             continue
         sums = zip(per_world(before), per_world(x.size(axis)), per_world(after), strict=True)

@@ -8,7 +8,17 @@ import numpy as np
 
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import reshape, sizes, transpose
-from gossamer.convert.blocks.vectors import as_sizes, elements, index_type, int32, open_size, per_world, size_of
+from gossamer.convert.blocks.vectors import (
+    Element,
+    Hidden,
+    as_sizes,
+    elements,
+    index_type,
+    int32,
+    open_size,
+    per_world,
+    size_of,
+)
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.ops import find_op
@@ -50,8 +60,8 @@ def reshape_(call: Call) -> Value:
 def reshape_to(graph: Graph, x: Value, shape: Value) -> Value:
     """A value in the shape that a vector says, in which one element may be -1."""
     found = elements(shape)
-    hidden = [n for n, element in enumerate(found) if isinstance(element, Value)]
-    known = [1 if isinstance(element, Value) else element for element in found]
+    hidden = [n for n, element in enumerate(found) if isinstance(element, Hidden)]
+    known = [1 if isinstance(element, Hidden) else element for element in found]
     if not hidden:
         if sum(isinstance(element, Size) for element in found) + known.count(-1) <= 1:
             new = [-1 if isinstance(element, Size) else element for element in known]
@@ -169,10 +179,10 @@ def broadcast_to(call: Call) -> Value:
     return call.add("BROADCAST_TO", x, shape, shape=_broadcast(x, elements(shape)))
 
 
-def _broadcast(x: Value, target: list[int | Size | Value]) -> list[int | Size]:
+def _broadcast(x: Value, target: list[Element]) -> list[int | Size]:
     own: list[int | Size] = [1] * (len(target) - x.rank) + sizes(x)
     new = as_sizes(target)
-    return [mine if isinstance(t, Value) and mine != 1 else n for mine, t, n in zip(own, target, new, strict=True)]
+    return [mine if isinstance(t, Hidden) and mine != 1 else n for mine, t, n in zip(own, target, new, strict=True)]
 
 
 def _repeated(graph: Graph, x: Value, shape: Value) -> Value:
@@ -224,7 +234,7 @@ def tile(call: Call) -> Value:
     found = elements(many)
     shape = [
         open_size()
-        if isinstance(times, Value)
+        if isinstance(times, Hidden)
         else size_of([a * b for a, b in zip(per_world(size), per_world(times), strict=True)])
         for size, times in zip(sizes(x), found, strict=True)
     ]

@@ -16,18 +16,21 @@ from gossamer.convert.blocks.indexing import slice_axis
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import reshape
 from gossamer.convert.blocks.vectors import (
+    Element,
+    Hidden,
     as_sizes,
     elements,
     index_type,
     int32,
     open_size,
     per_world,
+    scalar,
     size_of,
 )
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 
-Bound = int | Size | Value | None
+Bound = Element | None
 
 MOST_SLICED = 5
 """Dimensions, the new ones counted, of what TFLite's STRIDED_SLICE can slice."""
@@ -37,13 +40,15 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 
 class Entry(NamedTuple):
     """What happens to a dimension: ``axis`` of the value, or -1 for a new one of size 1. Bounds are ``None`` where the
-    whole is meant; ``shrinks``: only the element at ``begin`` is left, and the dimension is gone."""
+    whole is meant; ``shrinks``: only the element at ``begin`` is left, and the dimension is gone. ``number``: which
+    entry of the vectors says so."""
 
     axis: int
     begin: Bound = None
     end: Bound = None
     stride: int = 1
     shrinks: bool = False
+    number: int = -1
 
 
 @lowers("Slice")
@@ -54,9 +59,9 @@ def slice_(call: Call) -> Value:
     first, length = elements(begin), elements(size)
     shape: list[int | Size] = []
     for axis, (b, n) in enumerate(zip(first, length, strict=True)):
-        if n == -1 and not isinstance(b, Value):
+        if n == -1 and not isinstance(b, Hidden):
             n = size_of([s - o for s, o in zip(per_world(x.size(axis)), per_world(b), strict=True)])
-        shape.append(open_size(high=x.shapes[0][axis]) if isinstance(n, Value) or n == -1 else n)
+        shape.append(open_size(high=x.shapes[0][axis]) if isinstance(n, Hidden) or n == -1 else n)
     if x.rank > MOST_SLICED and all(isinstance(bound, int) for bound in [*first, *length]):
         for axis, (b, n) in enumerate(zip(first, length, strict=True)):
             if isinstance(b, int) and isinstance(n, int):
@@ -76,8 +81,10 @@ def strided_slice(call: Call) -> Value:
     shape = [size for entry in entries if not entry.shrinks for size in [_size(x, entry)]]
     if all(_keeps_all(x, entry) for entry in entries):
         return reshape(graph, x, shape)
-    if len(entries) > MOST_SLICED:
-        return _one_by_one(graph, x, entries, shape)
+    if x.rank > MOST_SLICED:
+        return _one_by_one(graph, x, begin, end, entries, shape)
+    if len(entries) > MOST_SLICED or (masks["ellipsis_mask"] and len(entries) < begin.shape[0]):
+        return _without_new_axes(graph, x, begin, end, entries, shape)
     return graph.add("STRIDED_SLICE", x, begin, end, strides, shape=shape, **masks)
 
 
@@ -105,7 +112,7 @@ def spelt_out(rank: int, begin: Value, end: Value, strides: list[int], masks: di
             shrinks = has("shrink_axis_mask", n)
             first = None if has("begin_mask", n) and not shrinks else begins[n]
             last = None if has("end_mask", n) or shrinks else ends[n]
-            found.append(Entry(axis, first, last, strides[n], shrinks))
+            found.append(Entry(axis, first, last, strides[n], shrinks, n))
             axis += 1
     return found + [Entry(k) for k in range(axis, rank)]
 
@@ -115,7 +122,7 @@ def _size(x: Value, entry: Entry) -> int | Size:
     if entry.axis < 0:
         return 1
     size, begin, end = x.size(entry.axis), entry.begin, entry.end
-    if isinstance(begin, Value) or isinstance(end, Value):
+    if isinstance(begin, Hidden) or isinstance(end, Hidden):
         between = _distance(begin, end)
         return open_size(high=x.shapes[0][entry.axis]) if between is None else -(-between // entry.stride)
     worlds = []
@@ -129,11 +136,14 @@ def _size(x: Value, entry: Entry) -> int | Size:
 
 def _distance(begin: Bound, end: Bound) -> int | None:
     """How far an end is from a begin that is computed, if it is computed from it by adding a constant."""
-    if not isinstance(begin, Value) or not isinstance(end, Value) or end.node is None or end.node.op != "ADD":
+    if not isinstance(begin, Hidden) or not isinstance(end, Hidden):
         return None
-    first, second = end.node.inputs
+    node = end.vector.node
+    if node is None or node.op != "ADD" or end.index != begin.index:
+        return None
+    first, second = node.inputs
     for base, more in ((first, second), (second, first)):
-        if base is begin and more is not None and more.data is not None and more.data.size == 1:
+        if base is begin.vector and more is not None and more.data is not None and more.data.size == 1:
             return max(int(more.data.reshape(-1)[0]), 0)
     return None
 
@@ -153,17 +163,42 @@ def _keeps_all(x: Value, entry: Entry) -> bool:
     )
 
 
-def _one_by_one(graph: Graph, x: Value, entries: list[Entry], shape: list[int | Size]) -> Value:
+def _without_new_axes(
+    graph: Graph, x: Value, begin: Value, end: Value, entries: list[Entry], shape: list[int | Size]
+) -> Value:
+    """The dimensions of the value are sliced, new ones are put in by a reshape."""
+    own = [entry for entry in entries if entry.axis >= 0]
+    masks: dict[str, Any] = {
+        "begin_mask": sum(1 << entry.axis for entry in own if entry.begin is None),
+        "end_mask": sum(1 << entry.axis for entry in own if entry.end is None and not entry.shrinks),
+        "shrink_axis_mask": sum(1 << entry.axis for entry in own if entry.shrinks),
+    }
+    places = np.array([max(entry.number, 0) for entry in own], np.int32)  # what a mask says may be anything
+    bounds = [graph.add("GATHER", bound, places) for bound in (begin, end)]
+    strides = np.array([entry.stride for entry in own], np.int32)
+    lasting = [entry for entry in entries if not entry.shrinks]
+    kept = [size for entry, size in zip(lasting, shape, strict=True) if entry.axis >= 0]
+    return reshape(graph, graph.add("STRIDED_SLICE", x, *bounds, strides, shape=kept, **masks), shape)
+
+
+def _one_by_one(
+    graph: Graph, x: Value, begin: Value, end: Value, entries: list[Entry], shape: list[int | Size]
+) -> Value:
+    """A slice of more dimensions than kernels have, one after the other."""
     for entry in entries:
-        begin, end = entry.begin, entry.end
         if entry.axis < 0 or _keeps_all(x, entry):
             continue
-        if isinstance(begin, Size) or isinstance(end, Size):
-            refuse(f"a slice of {len(entries)} dimensions by sizes that are open; TFLite slices {MOST_SLICED}")
-        if entry.shrinks and isinstance(begin, int):
-            end = begin + 1 if begin != -1 else None
-        x = slice_axis(graph, x, entry.axis, begin, end, entry.stride)
+        first, last = (_bound(graph, e, v, entry) for e, v in ((entry.begin, begin), (entry.end, end)))
+        if entry.shrinks:
+            last = first + 1 or None if isinstance(first, int) else graph.add("ADD", first, np.array(1, np.int32))
+        x = slice_axis(graph, x, entry.axis, first, last, entry.stride)
     return reshape(graph, x, shape)
+
+
+def _bound(graph: Graph, element: Element | None, vector: Value, entry: Entry) -> int | Value | None:
+    if isinstance(element, (Size, Hidden)):
+        return scalar(graph, Hidden(vector, entry.number))
+    return element
 
 
 @lowers("TensorStridedSliceUpdate")
