@@ -11,7 +11,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gossamer.convert.graph import Dims, Graph, Origin, Refused, Signature, Size, Value, constant, unknown
+from gossamer.convert.blocks.shapes import sizes
+from gossamer.convert.flex import PREFIX, flex_options
+from gossamer.convert.flex_operators import FLEX_OPERATORS, flex_operator
+from gossamer.convert.graph import Dims, Graph, Node, Origin, Refused, Signature, Size, Value, constant, unknown
 from gossamer.convert.lowerings.tensorflow import AssetPath, Call, Handle, Variable, lowers
 from gossamer.convert.messages.tensorflow import FunctionDef, NodeDef, OpDef
 from gossamer.convert.report import Report, Unavailable
@@ -22,6 +25,8 @@ from gossamer.convert.sources.control_flow import raise_control_flow
 from gossamer.convert.sources.graph_def import parse_edge
 from gossamer.convert.sources.tensor_proto import tensor_type
 from gossamer.errors import ConvertError
+from gossamer.schema import flexbuffers
+from gossamer.schema.enums import TensorType
 
 MOST_NESTED = 200
 """Functions within functions."""
@@ -181,19 +186,103 @@ class _Importer:
         if self.saved is not None and f"{node.name}:0" in self.saved.assets:
             return [AssetPath(self.saved.assets[f"{node.name}:0"])]
         missing = next((item for item in inputs if isinstance(item, Unavailable)), None)
-        call = Call(self, graph, node, Attributes(node, self.op_defs.get(node.op)), inputs)
+        call = Call(self, graph, node, self._attributes(node), inputs)
         function = self.functions.get(node.op)
         if function is not None:
             return self.inline(graph, node.op, inputs)
         if missing is not None:
             return _Unavailable(missing)
-        lowering = lowers.find(node.op)
         with self.report.lowering(graph, origin):
-            if lowering is None:
-                raise Refused(self._no_lowering(call))
-            found = lowering(call)
-            return list(found) if isinstance(found, (list, tuple)) else [found]
+            return self._chosen(call)
         return _Unavailable(Unavailable(origin))
+
+    def _chosen(self, call: Call) -> list[Any]:
+        """What a node becomes: builtin operators, or TensorFlow's own or a custom one as far as these are allowed."""
+        lowering = lowers.find(call.op)
+        may_be_flex = self.request.allows_flex and call.op in FLEX_OPERATORS and call.op not in ALWAYS_LOWERED
+        may_be_flex = may_be_flex and all(isinstance(item, Value) for item in call.inputs)
+        refusal: Refused | None = None
+        found: list[Any] | None = None
+        effects = len(call.graph.effects)
+        with call.graph.recorded() as (made, _):
+            try:
+                if lowering is None:
+                    raise Refused(self._no_lowering(call))
+                result = lowering(call)
+                found = list(result) if isinstance(result, (list, tuple)) else [result]
+            except Refused as error:
+                refusal = error
+        prefers = call.op in BY_FLEX or not self.request.allows_builtins
+        if may_be_flex and (found is None or prefers or _differs(call, made, found)):
+            del call.graph.effects[effects:]
+            return self._flex(call, found)
+        if found is not None:
+            return found
+        if self.request.allow_custom_ops and lowering is None:
+            return self._custom(call)
+        raise refusal or Refused(self._no_lowering(call))
+
+    def _flex(self, call: Call, like: Sequence[Any] | None) -> list[Any]:
+        """The operator as it is, with its NodeDef; ``like`` it are the shapes of its outputs, if they are known."""
+        definition = self.op_defs.get(call.op)
+        outputs = self._declared(call, like)
+        options = flex_options(call.node, definition)
+        stateful = definition is not None and definition.is_stateful
+        return list(
+            call.graph.add_custom(
+                f"{PREFIX}{call.op}", call.values(), outputs, options, effect=stateful and not outputs
+            )
+        )
+
+    def _custom(self, call: Call) -> list[Any]:
+        """An operator that the application brings: its attributes as a flexbuffer map."""
+        values = {
+            name: getattr(value, kind)
+            for name, value in sorted(call.attributes.values.items())
+            if (kind := value.which("value")) in ("i", "f", "b", "s") and not name.startswith("_")
+        }
+        return list(
+            call.graph.add_custom(call.op, call.values(), self._declared(call, None), flexbuffers.dumps(values))
+        )
+
+    def _declared(self, call: Call, like: Sequence[Any] | None) -> list[tuple[TensorType, list[int | Size]]]:
+        """Types and shapes of the outputs as the operator's definition and the node say them; a shape that nobody says
+        has as many sizes as the first input, all open."""
+        types = self._output_types(call)
+        said = call.attributes.shapes("_output_shapes") if "_output_shapes" in call.attributes else ()
+        outputs = []
+        for n, type in enumerate(types):
+            if like is not None and n < len(like) and isinstance(like[n], Value):
+                shape = sizes(like[n])
+            elif n < len(said) and said[n] is not None:
+                shape = [unknown(axis) if size is None else size for axis, size in enumerate(said[n] or ())]
+            else:
+                rank = call.value(0).rank if call.inputs and isinstance(call.inputs[0], Value) else 0
+                shape = [unknown(40 + axis) for axis in range(rank)]
+            outputs.append((type, shape))
+        return outputs
+
+    def _output_types(self, call: Call) -> list[TensorType]:
+        definition = self.op_defs.get(call.op)
+        if definition is None:
+            first = call.attributes.type("T") if "T" in call.attributes else call.value(0).type
+            return [first]
+        types: list[TensorType] = []
+        for argument in definition.output_arg:
+            if argument.type_list_attr:
+                types += call.attributes.types(argument.type_list_attr)
+                continue
+            what = f"output {argument.name!r} of {call.node.name!r}"
+            type = call.attributes.type(argument.type_attr) if argument.type_attr else tensor_type(argument.type, what)
+            types += [type] * (call.attributes.int(argument.number_attr) if argument.number_attr else 1)
+        return types
+
+    def _attributes(self, node: NodeDef) -> Attributes:
+        """A SavedModel's definitions lack operators that only bodies have; defaults are known all the same."""
+        definition = self.op_defs.get(node.op)
+        if definition is None and node.op in FLEX_OPERATORS:
+            definition = flex_operator(node.op)
+        return Attributes(node, definition)
 
     def _no_lowering(self, call: Call) -> str:
         got = ", ".join(repr(item) for item in call.inputs)
@@ -352,6 +441,29 @@ class _Unavailable(list[Any]):
     def __init__(self, what: Unavailable) -> None:
         super().__init__()
         self.what = what
+
+
+ALWAYS_LOWERED = {"Const", "Placeholder", "NoOp", "ReadVariableOp", "VarHandleOp", "PartitionedCall"}
+ALWAYS_LOWERED |= {"StatefulPartitionedCall", "While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase"}
+"""Operators that are never TensorFlow's own in a model, even where all shall be that can be."""
+
+BY_FLEX = {
+    *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan"),
+    *("Erf", "Erfinv", "Digamma", "Lgamma", "NextAfter", "Cumprod", "DenseBincount"),
+    *("BitwiseAnd", "BitwiseOr", "Invert", "LeftShift", "FFT", "FFT2D", "IFFT", "IRFFT", "StringJoin"),
+    *("Cholesky", "MatrixInverse", "MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3", "MirrorPadGrad"),
+    *("AvgPool3D", "MaxPool3D", "CropAndResize", "ResizeArea", "ResizeBicubic", "SparseTensorDenseMatMul"),
+}
+"""Operators that TensorFlow's converter leaves to Flex where it may, although they can be said in builtin ones, more or
+less exactly: who allows Flex gets the operator itself."""
+
+
+def _differs(call: Call, made: Sequence[Node], found: Sequence[Any]) -> bool:
+    """Whether a lowering computes in another type than the operator does, because TFLite has no kernel for this one."""
+    if call.op == "Cast" or not call.inputs:
+        return False
+    casts = [node for node in made if node.op == "CAST"]
+    return any(node.inputs[0] is call.inputs[0] or node.output in found for node in casts)
 
 
 OUTPUTS = {

@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 
 from gossamer.convert.blocks import shapes
-from gossamer.convert.graph import Dims, Graph, Refused, Size, Value
+from gossamer.convert.graph import Dims, Graph, Refused, Size, Value, unknown
 from gossamer.convert.lowerings.tensorflow import Call, Handle, lowers
 from gossamer.dtypes import numpy_dtype
 from gossamer.schema.enums import TensorType
+
+
+GROWN = 19
+"""Number of the open size of a list that grows as values decide."""
 
 
 class TensorList(Handle):
@@ -143,12 +147,25 @@ def set_item(call: Call) -> Any:
         found = found.of_elements(call.graph, shapes.sizes(item), item)
     value = found.elements()
     row = shapes.reshape(call.graph, item, [1, *shapes.sizes(item)])
-    if value.data is not None and not value.shapes[0][0]:
+    if value.data is not None and not value.shapes[0][0] and index.data is not None and not int(index.data):
         return found.with_value(row)
+    if call.attributes.bool("resize_if_index_out_of_bounds", False):
+        value = _at_least(call, value, index)
     first = call.add("RESHAPE", index, np.array([1], np.int32), new_shape=(1,))
     rest = np.zeros(item.rank, np.int32)
     start = call.add("CONCATENATION", first, rest, axis=0) if item.rank else first
     return found.with_value(call.add("DYNAMIC_UPDATE_SLICE", value, row, start))
+
+
+def _at_least(call: Call, value: Value, index: Value) -> Value:
+    """A list that has an element of this number, with zeros behind those that it had."""
+    missing = call.add("SUB", call.add("ADD", index, np.int32(1)), _count(call.graph, value))
+    if missing.data is not None and int(missing.data) <= 0:
+        return value
+    behind = np.zeros((value.rank, 2), np.int32)
+    behind[0, 1] = 1
+    paddings = call.add("MUL", behind, call.add("MAXIMUM", missing, np.int32(0)))
+    return call.add("PAD", value, paddings, shape=[unknown(GROWN), *shapes.sizes(value)[1:]])
 
 
 @lowers("TensorListPushBack")
