@@ -24,6 +24,7 @@ from gossamer.convert.messages.onnx import (
     NodeProto,
     SparseTensorProto,
     TensorProto,
+    ValueInfoProto,
 )
 from gossamer.convert.report import Report, Unavailable
 from gossamer.convert.request import Imported, Request
@@ -78,6 +79,7 @@ class Scope:
         self.values: dict[str, Any] = {}
         self.types: dict[str, DataType] = {}
         self.initializers: dict[str, TensorProto | SparseTensorProto] = {}
+        self.declared: dict[str, ValueInfoProto] = {}
         self.depth: int = 0 if outer is None else outer.depth + 1
 
     def find(self, name: str) -> Scope | None:
@@ -91,7 +93,7 @@ class _Importer:
     def __init__(self, model: OnnxModel, request: Request) -> None:
         self.model = model
         self.request = request
-        self.report = Report(request.progress)
+        self.report = Report(request.progress, len(model.graph.node))
         self.sizes: dict[str, Size] = {}
         self.counts: dict[str, int] = {}
         self.free: dict[int, list[str]] = {}
@@ -102,14 +104,14 @@ class _Importer:
         scope = Scope(graph, self.model.opsets)
         scope.initializers.update(self.model.initializers)
         scope.initializers.update(self.model.sparse_initializers)
+        scope.declared.update({one.name: one for one in [*self.model.graph.value_info, *self.model.graph.output]})
         wanted = [name for name in self.model.outputs if not self.request.outputs or name in self.request.outputs]
         large = self._large(self.model.inputs.values())
         inputs = {name: self._input(scope, spec, large) for name, spec in self.model.inputs.items()}
         self._walk(scope, self.model.graph.node, wanted)
         outputs: dict[str, Value] = {}
         for name in wanted:
-            with self.report.lowering(graph, Origin("output", name)):
-                outputs[name] = self._output(scope, self.model.outputs[name])
+            outputs[name] = self._output(scope, self.model.outputs[name])
         graph.outputs = list(outputs.values())
         return Imported([Signature(SIGNATURE, graph, inputs, outputs)], self.report)
 
@@ -159,7 +161,7 @@ class _Importer:
         if isinstance(found, Unavailable):
             return scope.graph.constant(0.0)  # never seen: the report has a refusal
         if not isinstance(found, Value):
-            raise Refused(f"is a {type(found).__name__}; a TFLite model gives tensors alone")
+            raise ConvertError(f"output {name!r} is a {type(found).__name__}; a TFLite model gives tensors alone")
         declared = spec.dtype if spec.dtype in CARRIERS else SOURCES[found.type]
         value = outer(scope.graph, cast(scope.graph, found, CARRIERS[declared]), OUTSIDE.get(declared))
         if value.node is not None:
@@ -171,9 +173,7 @@ class _Importer:
     def _walk(self, scope: Scope, nodes: Sequence[NodeProto], wanted: Iterable[str]) -> None:
         """Lower the nodes that are needed for others, in an order in which they can run."""
         ordered = self._ordered(nodes, wanted)
-        for number, node in enumerate(ordered):
-            if self.request.progress is not None and scope.outer is None and not scope.prefix:
-                self.request.progress(node.name or node.op_type, number + 1, len(ordered))
+        for node in ordered:
             results = self._lowered(scope, node)
             for name, result in zip(node.output, results, strict=False):
                 if name:
@@ -324,6 +324,19 @@ class _Importer:
             place.values[name] = scope.graph.constant(carried(array, kind), CARRIERS[kind], name)
             place.types[name] = kind
         return place.values[name]
+
+    def declared(self, scope: Scope, name: str) -> list[int | Size | None] | None:
+        """The shape that the model says a tensor has; ``None`` for sizes that it does not, or for all of it."""
+        stored = scope.declared.get(name)
+        tensor = None if stored is None or stored.type is None else stored.type.tensor_type
+        if tensor is None or tensor.shape is None:
+            return None
+        return [
+            int(dim.dim_value)
+            if dim.which("value") == "dim_value" and dim.dim_value >= 0
+            else self.sizes.get(dim.dim_param)
+            for dim in tensor.shape.dim
+        ]
 
     def _type(self, scope: Scope, name: str) -> DataType | None:
         place = scope.find(name)

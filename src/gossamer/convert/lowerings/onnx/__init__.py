@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from gossamer.convert.blocks.vectors import open_size
 from gossamer.convert.graph import Graph, Refused, Size, Value
 from gossamer.convert.lowerings import Lowerings
 from gossamer.convert.messages.onnx import AttributeProto, DataType, GraphProto
@@ -106,6 +107,9 @@ class Importer(Protocol):
     def free_names(self, body: GraphProto) -> list[str]:
         """What a body takes from around it."""
 
+    def declared(self, scope: Any, name: str) -> list[int | Size | None] | None:
+        """The shape that the model says a tensor has."""
+
     def inline(self, scope: Any, graph: Graph, body: GraphProto, given: Mapping[str, Any]) -> list[Any]:
         """The results of a body, its operators put into a graph. ``given`` are its inputs, and what it takes from
         around it if the graph is another one than the scope's."""
@@ -185,6 +189,18 @@ class Call:
     def gives(self, type: DataType, position: int = 0) -> None:
         """Say what type of the source an output has."""
         self.given[position] = type
+
+    def declared(self, rank: int | None = None, position: int = 0) -> list[int | Size]:
+        """The shape that the model says an output has, sizes that it does not say open: for what depends on values.
+
+        Raises `Refused` if nothing tells the number of dimensions.
+        """
+        found = self.importer.declared(self.scope, self.node.output[position])
+        if found is None or (rank is not None and len(found) != rank):
+            if rank is None:
+                raise Refused("the number of dimensions of its result depends on values; state its shape in the model")
+            found = [None] * rank
+        return [open_size() if size is None else size for size in found]
 
     # -- attributes
 
