@@ -403,7 +403,9 @@ class Graph:
     def recorded(self) -> Iterator[tuple[list[Node], list[Node]]]:
         """The nodes that are made inside, and those that nobody needs any more."""
         before = self._made, self._gone
-        self._made, self._gone = made, gone = [], []
+        made: list[Node] = []
+        gone: list[Node] = []
+        self._made, self._gone = made, gone
         try:
             yield made, gone
         finally:
@@ -528,10 +530,11 @@ def unknown(number: int, *, large: bool = False, low: int = 1, high: int | None 
     """An open size, the same for the same ``number``. ``large`` for those of pictures: it can be halved often, and is
     no less after windows and strides than what networks need. ``low`` and ``high`` bound it."""
     first, second = (64 * (9 + number), 64 * (15 + number)) if large else (12 * (2 + number), 20 * (2 + number))
-    if high is not None and second > high:
-        second = max(high, low)
-        first = max(low, min(first, second - 1))
-    first, second = max(first, low), max(second, low + 1)
+    if first < low:
+        first, second = low + number, 2 * (low + number)
+    if high is not None and second > high:  # far apart: what is halved often and rounded up must not become the same
+        second = max(high - number % max((high - low) // 4, 1), low + 1)
+        first = max(second // 2, low)
     return Size((first, second))
 
 

@@ -133,7 +133,10 @@ def test_parts_in_another_order_stay() -> None:
 def test_a_broadcast_is_left_to_the_operator() -> None:
     def make(g: Graph, x: Value, y: Value) -> list[Value]:
         wide = g.add("BROADCAST_TO", x, [5, 3, 4])
-        return [g.add("ADD", wide, y), g.add("MUL", g.add("TILE", x, [1, 4]), g.constant(np.ones((3, 4), np.float32)))]
+        return [
+            g.add("ADD", wide, y),
+            g.add("MUL", g.add("TILE", x, [1, 4]), g.constant(np.full((3, 4), 2, np.float32))),
+        ]
 
     assert rewritten(graph_of((3, 1), (5, 3, 4), make=make)) == ["ADD", "MUL"]
 

@@ -71,7 +71,7 @@ def rewrite(graph: Graph) -> None:
     for _ in range(MOST_ROUNDS):
         while _pass(graph, patterns):
             pass
-        if not any([function(graph) for function in _WHOLE]):
+        if not sum(function(graph) for function in _WHOLE):
             return
     raise RuntimeError(f"graph {graph.name!r}: changes of the whole have no end")
 

@@ -10,12 +10,11 @@ import numpy as np
 
 from gossamer.convert.graph import Graph, Node, Value
 from gossamer.convert.patterns import pattern
-from gossamer.convert.patterns.matching import activation, again, is_close, made_by, number, only_use, sides
-from gossamer.ops import find_op
+from gossamer.convert.patterns.matching import activation, again, is_close, made_by, number, only_use, options, sides
 from gossamer.quantization import CLAMPS, activation_range
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 
-CLAMP_OF = {kind.name: kind for kind in CLAMPS if kind.name != "NONE"}
+CLAMP_OF = {ActivationFunctionType(kind).name: ActivationFunctionType(kind) for kind in CLAMPS if kind}
 """The fused activation that is an operator's doing, by the operator's name."""
 
 
@@ -28,7 +27,7 @@ def both(first: ActivationFunctionType, second: ActivationFunctionType) -> Activ
     """One clamp that does what two do one after the other, if there is one."""
     (low, high), (least, most) = activation_range(first), activation_range(second)
     bounds = min(max(low, least), most), max(min(high, most), least)
-    return next((kind for kind in CLAMPS if activation_range(kind) == bounds), None)
+    return next((ActivationFunctionType(kind) for kind in CLAMPS if activation_range(kind) == bounds), None)
 
 
 def takes_activation(node: Node | None) -> bool:
@@ -37,7 +36,7 @@ def takes_activation(node: Node | None) -> bool:
         return False
     remembers = any(value is not None and value.is_variable for value in node.inputs)  # then it acts on the state
     clamps = activation(node) in CLAMPS
-    return "fused_activation_function" in node.options.FIELD and clamps and not remembers
+    return "fused_activation_function" in options(node).FIELD and clamps and not remembers
 
 
 @pattern(*CLAMP_OF)
@@ -142,7 +141,7 @@ def _below(value: Value, x: Value) -> np.ndarray | None:
 def log_softmax(graph: Graph, node: Node) -> Value | None:
     """The logarithm of a softmax."""
     softmax = made_by(node.input(0), "SOFTMAX")
-    if softmax is None or softmax.options.beta != 1 or not only_use(graph, softmax.output):  # type: ignore[union-attr]
+    if softmax is None or options(softmax).beta != 1 or not only_use(graph, softmax.output):
         return None
     return graph.add("LOG_SOFTMAX", softmax.input(0))
 
@@ -170,7 +169,7 @@ def log_softmax_of_sums(graph: Graph, node: Node) -> Value | None:
 def _is_last(node: Node) -> bool:
     """Whether a reduction is along the last axis, which stays as a one."""
     axes, rank = node.constant(1), node.input(0).rank
-    kept = node.options.keep_dims  # type: ignore[union-attr]
+    kept = options(node).keep_dims
     return axes is not None and [int(axis) % rank for axis in axes.reshape(-1)] == [rank - 1] and kept
 
 

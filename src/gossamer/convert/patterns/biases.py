@@ -163,7 +163,7 @@ def before_linear(graph: Graph, node: Node) -> Value | None:
     offset = None if made.offset is None else per_channel(made.offset, depth)
     if (scale is None) != (made.scale is None) or (offset is None) != (made.offset is None):
         return None
-    changed = filter
+    changed: Array = filter
     if scale is not None:
         changed = filter * along(np.repeat(scale, repeats) if scale.ndim else scale, linear.inputs, filter.ndim)
     if offset is not None:
@@ -172,7 +172,7 @@ def before_linear(graph: Graph, node: Node) -> Value | None:
             return None
         shift = along(np.repeat(offset, repeats) if offset.ndim else offset, linear.inputs, filter.ndim)
         axes = tuple([axis for axis in range(filter.ndim) if axis != linear.outputs])
-        added = np.sum(filter * shift, axes, dtype=np.float32)
+        added: Array = np.sum(filter * shift, axes, dtype=np.float32)
         bias = added if bias is None else bias.reshape(-1) + added
     return with_weights(graph, node, made.x, changed, bias)
 
@@ -201,9 +201,9 @@ def merged(graph: Graph, node: Node) -> Value | None:
         return None
     x, fits = first.x, max(LARGEST, *[c.size for c in (*first[1:], *second[1:]) if c is not None])
     if first.offset is None and second.offset is None and first.scale is not None and second.scale is not None:
-        op, c = "MUL", first.scale * second.scale
+        op, c = "MUL", np.asarray(first.scale * second.scale)
     elif first.scale is None and second.scale is None and first.offset is not None and second.offset is not None:
-        op, c = "ADD", first.offset + second.offset
+        op, c = "ADD", np.asarray(first.offset + second.offset)
     else:
         return None
     return graph.add(op, x, c, fused_activation_function=activation(node)) if c.size <= fits else None
@@ -223,7 +223,7 @@ def distributed(graph: Graph, node: Node) -> Value | None:
         return None
     if outer.scale is None or first.scale is None or second.offset is None:
         return None
-    scale, offset = first.scale * outer.scale, second.offset * outer.scale
+    scale, offset = np.asarray(first.scale * outer.scale), np.asarray(second.offset * outer.scale)
     if max(scale.size, offset.size) > max(LARGEST, first.scale.size, second.offset.size, outer.scale.size):
         return None
     product = graph.add("MUL", first.x, scale)

@@ -49,8 +49,8 @@ FUNCTIONS = (
 )
 
 ROOTS = frozenset(
-    ("ADD", "SUB", "MUL", "DIV", "NEG", "MAXIMUM", "MINIMUM", "SELECT", "SELECT_V2", "POW", "SQRT", "RSQRT", "SQUARE", "EXP",
-     "RELU", "RELU6", "RELU_N1_TO_1", "ABS", "LOG")
+    ("ADD", "SUB", "MUL", "DIV", "NEG", "MAXIMUM", "MINIMUM", "SELECT", "SELECT_V2", "POW", "SQRT", "RSQRT", "SQUARE",
+     "EXP", "RELU", "RELU6", "RELU_N1_TO_1", "ABS", "LOG")
 )  # fmt: skip
 """Operators that a spelling of one of these functions ends with."""
 
@@ -123,7 +123,7 @@ def _computed(cone: list[Node], x: Value) -> dict[Value, Array] | None:
         return None
     found: dict[Value, Array] = {x: POINTS}
     for node in sorted(cone, key=_depth(cone)):
-        values = [found[value] if value in found else value.data.reshape(-1) for value in node.inputs]  # type: ignore
+        values = [found[value] if value in found else value.data.reshape(-1) for value in node.inputs]  # type: ignore[union-attr]
         result = _run(node.op, node.options, values)
         if result is None or result.shape != POINTS.shape:
             return None

@@ -62,10 +62,15 @@ def activation(node: Node) -> int:
     return int(getattr(node.options, "fused_activation_function", 0))
 
 
+def options(node: Node) -> Any:
+    """The options of a builtin."""
+    return node.options
+
+
 def option_values(node: Node) -> dict[str, Any]:
     """The options that are set, by name."""
-    options = node.options
-    return {} if options is None else {name: getattr(options, name) for name in options.FIELD if options.has(name)}
+    found = node.options
+    return {} if found is None else {name: getattr(found, name) for name in found.FIELD if found.has(name)}
 
 
 def again_many(
@@ -103,7 +108,7 @@ def is_elementwise(name: str) -> bool:
 
 @cache
 def broadcasts(name: str) -> bool:
-    """Whether an operator is elementwise and takes operands of sizes of one, and of fewer dimensions, for larger ones."""
+    """Whether an operator is elementwise and takes sizes of one, and fewer dimensions, for larger ones."""
     return _is_elementwise(name, broadcast=True)
 
 

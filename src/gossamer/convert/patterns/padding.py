@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from gossamer.convert.graph import Array, Graph, Node, Value
 from gossamer.convert.patterns import pattern
-from gossamer.convert.patterns.matching import again, made_by, number, only_use
+from gossamer.convert.patterns.matching import again, made_by, number, only_use, options
 from gossamer.schema.enums import Padding
 
 AXES = {"CONV_2D": "hw", "DEPTHWISE_CONV_2D": "hw", "CONV_3D": "dhw", "MAX_POOL_2D": "hw"}
@@ -19,16 +20,15 @@ _LONG = {"h": "filter_height", "w": "filter_width"}
 
 def windows(node: Node) -> list[tuple[int, int]]:
     """Size, with the gaps of dilation, and stride of a window along each of its axes."""
-    options = node.options
     found = []
     for number_, letter in enumerate(AXES[node.op]):
         if node.op == "MAX_POOL_2D":
-            size = getattr(options, _LONG[letter])
+            size = getattr(node.options, _LONG[letter])
         else:
             first = 0 if node.op == "CONV_3D" else 1
             size = node.input(1).shape[first + number_]
-            size = (size - 1) * getattr(options, f"dilation_{letter}_factor") + 1
-        found.append((size, getattr(options, f"stride_{letter}")))
+            size = (size - 1) * getattr(node.options, f"dilation_{letter}_factor") + 1
+        found.append((size, getattr(node.options, f"stride_{letter}")))
     return found
 
 
@@ -37,7 +37,7 @@ def padded_to_same(graph: Graph, node: Node) -> Value | None:
     """Zeros, or for a maximum the least number, around a picture, as many as SAME has: part of the operator."""
     pad = made_by(node.input(0), "PAD", "PADV2")
     borders = None if pad is None else pad.constant(1)
-    if pad is None or borders is None or node.options.padding != Padding.VALID:  # type: ignore[union-attr]
+    if pad is None or borders is None or options(node).padding != Padding.VALID:
         return None
     filler = 0.0 if pad.op == "PAD" else number(pad.input(2))
     if filler is None or (filler > float(np.finfo(np.float32).min) if node.op == "MAX_POOL_2D" else filler != 0):
@@ -84,13 +84,12 @@ def dilated(graph: Graph, node: Node) -> Value | None:
     crops, borders = node.constant(2), spread.constant(2)
     if block is None or other is None or crops is None or borders is None or node.output.rank != 4:
         return None
-    options = conv.options
     plain = ("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor")
-    if options.padding != Padding.VALID or any(getattr(options, name) != 1 for name in plain):  # type: ignore[union-attr]
+    if options(conv).padding != Padding.VALID or any(getattr(conv.options, name) != 1 for name in plain):
         return None
     around = borders - crops
     if block.shape != (2,) or not np.array_equal(block, other) or (around < 0).any():
         return None
     x = graph.add("PAD", spread.input(0), np.concatenate([[(0, 0)], around, [(0, 0)]]).astype(np.int32))
-    factors = {"dilation_h_factor": int(block[0]), "dilation_w_factor": int(block[1])}
-    return again(graph, conv, x, *conv.inputs[1:], shapes=None, **factors)
+    factors: dict[str, Any] = {"dilation_h_factor": int(block[0]), "dilation_w_factor": int(block[1])}
+    return again(graph, conv, x, *conv.inputs[1:], **factors)

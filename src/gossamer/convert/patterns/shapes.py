@@ -14,7 +14,7 @@ import numpy as np
 from gossamer.convert.blocks.shapes import reshape, sizes, transpose
 from gossamer.convert.graph import Array, Graph, Node, Value
 from gossamer.convert.patterns import pattern
-from gossamer.convert.patterns.matching import again, made_by, only_use
+from gossamer.convert.patterns.matching import again, made_by, only_use, options
 from gossamer.ops import find_op
 
 RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
@@ -116,16 +116,16 @@ def slice_to_end(graph: Graph, node: Node) -> Value | None:
 def strided_slice_from_end(graph: Graph, node: Node) -> Value | None:
     """Begins and ends that are computed from the size of their dimension count from its end."""
     x, strides = node.input(0), node.constant(3)
-    options = node.options
-    plain = not (options.ellipsis_mask or options.new_axis_mask or options.offset)  # type: ignore[union-attr]
+    masks = options(node)
+    plain = not (masks.ellipsis_mask or masks.new_axis_mask or masks.offset)
     if strides is None or not plain or not (strides > 0).all():
         return None
     if node.constant(1) is not None and node.constant(2) is not None:
         return None
     begins = [_from_end(x, node.input(1), axis) for axis in range(len(strides))]
     ends = [_from_end(x, node.input(2), axis) for axis in range(len(strides))]
-    shrinks = options.shrink_axis_mask  # type: ignore[union-attr]
-    end_mask = options.end_mask  # type: ignore[union-attr]
+    shrinks = masks.shrink_axis_mask
+    end_mask = masks.end_mask
     new_ends = []
     for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         if begin is None:
@@ -183,7 +183,7 @@ def packed_parts(graph: Graph, node: Node) -> Value | None:
     if parts is None:
         return None
     x = parts.input(0)
-    source, target = parts.options.axis % x.rank, node.options.axis % x.rank  # type: ignore[union-attr]
+    source, target = options(parts).axis % x.rank, options(node).axis % x.rank
     perm = [axis for axis in range(x.rank) if axis != source]
     perm.insert(target, source)
     return transpose(graph, x, perm)
@@ -198,7 +198,7 @@ def joined_parts(graph: Graph, node: Node) -> Value | None:
     if parts is None:
         return None
     x, axis = (parts.input(1), parts.constant(0)) if parts.op == "SPLIT" else (parts.input(0), parts.constant(2))
-    if axis is None or (int(axis.reshape(())) - node.options.axis) % x.rank:  # type: ignore[union-attr]
+    if axis is None or (int(axis.reshape(())) - options(node).axis) % x.rank:
         return None
     return x
 
@@ -212,12 +212,12 @@ def _all_parts(node: Node, *ops: str) -> Node | None:
 @pattern("CONCATENATION")
 def nested_concatenation(graph: Graph, node: Node) -> Value | None:
     """Concatenations along one axis, of which nobody else needs the inner ones, are one."""
-    axis = node.options.axis % max(node.output.rank, 1)  # type: ignore[union-attr]
+    axis = options(node).axis % max(node.output.rank, 1)
     inputs: list[Value] = []
-    for value in node.inputs:
-        assert value is not None
+    for position in range(len(node.inputs)):
+        value = node.input(position)
         inner = made_by(value, "CONCATENATION")
-        alike = inner is not None and inner.options.axis % max(value.rank, 1) == axis  # type: ignore[union-attr]
+        alike = inner is not None and options(inner).axis % max(value.rank, 1) == axis
         if inner is not None and alike and only_use(graph, value) and value.quantization == node.output.quantization:
             inputs += [one for one in inner.inputs if one is not None]
         else:
