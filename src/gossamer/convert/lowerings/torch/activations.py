@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from gossamer.convert.blocks import special
 from gossamer.convert.blocks.attention import log_softmax as log_softmax_over
 from gossamer.convert.blocks.attention import softmax as softmax_over
 from gossamer.convert.blocks.elementwise import widened
@@ -15,7 +16,8 @@ from gossamer.convert.blocks.reductions import reduce
 from gossamer.convert.graph import Value
 from gossamer.convert.lowerings.torch import Call, Number, is_float, lowers
 
-SAME = {"hardswish": "HARD_SWISH", "relu6": "RELU6", "hardsigmoid": "", "relu": "RELU"}
+_NEGLIGIBLE = 16
+"""exp(-16) is what float32 does not tell from nothing beside 16."""
 
 
 @lowers("aten.relu")
@@ -86,7 +88,7 @@ def celu(call: Call, self: Value, alpha: float = 1.0) -> Value:
 
 @lowers("aten.selu")
 def selu(call: Call, self: Value) -> Value:
-    return elu(call, self, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
+    return elu(call, self, special.SELU_ALPHA, special.SELU_SCALE)
 
 
 @lowers("aten.gelu")
@@ -106,14 +108,13 @@ def mish(call: Call, self: Value) -> Value:
 
 @lowers("aten.softplus")
 def softplus(call: Call, self: Value, beta: float = 1.0, threshold: float = 20.0) -> Value:
-    """log(1 + exp(beta * x)) / beta as max(x, 0) + log(1 + exp(-abs(beta * x))) / beta: so nothing overflows, and no
-    threshold is needed."""
-    from gossamer.convert.lowerings.torch.elementwise import FUNCTIONS
-
+    """log(1 + exp(beta * x)) / beta, and x where beta * x is over the threshold: where that is high, they are equal."""
     x = self if beta == 1 else call.add("MUL", self, float(beta))
-    tail = FUNCTIONS["log1p"](call, call.add("EXP", call.add("NEG", call.add("ABS", x))))
-    tail = tail if beta == 1 else call.add("MUL", tail, 1 / beta)
-    return call.add("ADD", call.add("RELU", self), tail)
+    found = special.softplus(call.graph, x)
+    found = found if beta == 1 else call.add("MUL", found, 1 / beta)
+    if threshold >= _NEGLIGIBLE:
+        return found
+    return call.add("SELECT_V2", call.add("GREATER", x, float(threshold)), self, found)
 
 
 @lowers("aten.log_sigmoid", "aten.log_sigmoid_forward")
