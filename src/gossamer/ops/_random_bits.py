@@ -126,3 +126,14 @@ def uniform_doubles(words: Words) -> NDArray[np.float64]:
     mantissa = ((high & np.uint64(0xFFFFF)) << _HALF) | low
     numbers: NDArray[np.float64] = (mantissa | np.uint64(0x3FF0000000000000)).view(np.float64) - 1.0
     return numbers
+
+
+def normal_floats(words: Words) -> NDArray[np.float32]:
+    """Normally distributed float32, two from each two words (Box and Muller): with u and v uniform in [0, 1), u at
+    least 1e-7, ``sqrt(-2 ln u) * (sin, cos)(2 pi v)``, all in float32."""
+    uniform = uniform_floats(words).reshape(-1, 2)
+    u = np.maximum(uniform[:, 0], np.float32(1e-7))
+    angle = (2 * np.pi * uniform[:, 1].astype(np.float64)).astype(np.float32).astype(np.float64)
+    radius = np.sqrt(np.float32(-2) * np.log(u.astype(np.float64)).astype(np.float32))
+    numbers: NDArray[np.float32] = np.stack([np.sin(angle), np.cos(angle)], 1).astype(np.float32) * radius[:, None]
+    return numbers.reshape(-1)

@@ -1,8 +1,8 @@
 """RANDOM_STANDARD_NORMAL: normally distributed float32 numbers, mean 0, deviation 1, of a given shape.
 
 ``shape`` is an int32 vector; the output is dynamic if it is not constant. Each two words of a Philox generator (key
-``seed``, high half of the counter ``seed2``) make two numbers (Box and Muller): with u and v uniform in [0, 1),
-u at least 1e-7, ``sqrt(-2 ln u) * (sin, cos)(2 pi v)``, all in float32. Both seeds 0: other numbers every time.
+``seed``, high half of the counter ``seed2``) make two numbers (Box and Muller, see `normal_floats`). Both seeds 0:
+other numbers every time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer.ops._layout import elements
 from gossamer.ops._random import lower_uniform, prepare_random, wanted_shape
-from gossamer.ops._random_bits import PhiloxGenerator, uniform_floats
+from gossamer.ops._random_bits import PhiloxGenerator, normal_floats
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
@@ -39,12 +39,7 @@ def reference(ctx: InvokeContext) -> Array:
     generator: PhiloxGenerator = ctx.data
     shape = wanted_shape(ctx)
     count = elements(shape)
-    uniform = uniform_floats(generator.draw(count + count % 2)).reshape(-1, 2)
-    u = np.maximum(uniform[:, 0], np.float32(1e-7))
-    angle = (2 * np.pi * uniform[:, 1].astype(np.float64)).astype(np.float32).astype(np.float64)
-    radius = np.sqrt(np.float32(-2) * np.log(u.astype(np.float64)).astype(np.float32))
-    numbers: Array = np.stack([np.sin(angle), np.cos(angle)], 1).astype(np.float32) * radius[:, None]
-    return numbers.reshape(-1)[:count].reshape(shape)
+    return normal_floats(generator.draw(count + count % 2))[:count].reshape(shape)
 
 
 @op.lower

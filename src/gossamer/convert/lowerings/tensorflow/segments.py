@@ -195,7 +195,9 @@ def histogram_fixed_width(call: Call) -> Value:
 
 @lowers("Bucketize")
 def bucketize(call: Call) -> Value:
-    return widened(call.graph, "BUCKETIZE", call.value(0), boundaries=call.attributes.floats("boundaries"))
+    return widened(
+        call.graph, "BUCKETIZE", call.value(0), boundaries=np.array(call.attributes.floats("boundaries"), np.float32)
+    )
 
 
 # -- sets
