@@ -12,6 +12,7 @@ from gossamer.convert.graph import Graph, Node, Signature, Value
 from gossamer.dtypes import encode_strings, is_packed, pack
 from gossamer.model.model import Model
 from gossamer.ops import find_op
+from gossamer.ops.op_signature import OpSignature, TensorSpec
 from gossamer.quantization import Quantization
 from gossamer.schema import tables
 from gossamer.schema.enums import BuiltinOperator, CustomOptionsFormat, TensorType
@@ -99,7 +100,7 @@ class _Exporter:
             outputs=tuple(map(number, graph.outputs)),
             operators=tuple(
                 [
-                    self._operator(node, tuple(map(number, node.inputs)), tuple(map(number, node.outputs)))
+                    self._operator(node, tuple(map(number, _operands(node))), tuple(map(number, node.outputs)))
                     for node in nodes
                 ]
             ),
@@ -163,6 +164,27 @@ class _Exporter:
         self.contents[key] = len(self.buffers)
         self.buffers.append(tables.Buffer(data=raw))
         return len(self.buffers) - 1
+
+
+def _operands(node: Node) -> list[Value | None]:
+    """The inputs; those that are left out at the end are written as left out where older versions have that."""
+    op = find_op(node.op)
+    missing = 0 if op is None else len(op.inputs) - len(node.inputs)
+    if op is None or missing <= 0 or not all(name.endswith("?") for name in op.inputs[len(node.inputs) :]):
+        return node.inputs
+    written = [*node.inputs, *[None] * missing]
+
+    def version(inputs: Sequence[Value | None]) -> int:
+        specs = [tuple(map(_spec, values)) for values in (inputs, node.outputs)]
+        return op.needed_version(OpSignature(op.code, specs[0], specs[1], node.options)).number
+
+    return written if version(written) < version(node.inputs) else node.inputs
+
+
+def _spec(value: Value | None) -> TensorSpec:
+    if value is None:
+        return TensorSpec()
+    return TensorSpec(value.type, value.shapes[0], is_constant=value.data is not None, is_dynamic=not value.is_static)
 
 
 def _checksum(raw: NDArray[np.uint8]) -> int:

@@ -89,6 +89,8 @@ class _Importer:
     def _keys(self, saved: saved_model.SavedModel) -> list[str]:
         known = [key for key in saved.signatures if key != saved_model.INITIALIZER and not key.startswith("__")]
         wanted = list(self.request.signature_keys or known)
+        if self.request.signature_keys is None and len(known) > 1 and _is_exported(saved):
+            wanted.remove("serve")  # the same as serving_default
         for key in wanted:
             if key not in saved.signatures:
                 raise ConvertError(f"{saved.directory}: there is no signature {key!r}; there are {', '.join(known)}")
@@ -485,6 +487,13 @@ def _reader(stored: saved_model.Variable, name: str) -> Callable[[], Value]:
         return constant(stored.value(), None, name)
 
     return read
+
+
+def _is_exported(saved: saved_model.SavedModel) -> bool:
+    """Whether Keras' ``export`` wrote it, which has the one function under two names."""
+    stored = saved.meta_graph.object_graph_def
+    names = {child.local_name for child in stored.nodes[0].children} if stored is not None and stored.nodes else set()
+    return "serve" in saved.signatures and "serve" in names and "_default_save_signature" not in names
 
 
 def _captured(saved: saved_model.SavedModel, name: str) -> saved_model.Variable | None:

@@ -17,7 +17,6 @@ from gossamer.convert.lowerings.tensorflow import Call, Handle, lowers
 from gossamer.dtypes import numpy_dtype
 from gossamer.schema.enums import TensorType
 
-
 GROWN = 19
 """Number of the open size of a list that grows as values decide."""
 
