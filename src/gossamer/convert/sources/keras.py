@@ -106,7 +106,7 @@ class KerasModel:
 
 @record(frozen=True)
 class _Own:
-    """A variable that a layer creates where its config has ``when`` and not ``unless``: ``"key"`` or ``"key=value"``."""
+    """A variable that a layer creates where its config has ``when`` and not ``unless``: "key" or "key=value"."""
 
     name: str
     when: str = ""
@@ -134,6 +134,8 @@ _OWN: dict[str, tuple[_Own, ...]] = {
     "Dense": (_Own("kernel"), _BIAS),
     "EinsumDense": (_Own("kernel"), _Own("bias", when="bias_axes")),
     "Embedding": (_Own("embeddings"),),
+    "ReversibleEmbedding": (_Own("embeddings"), _Own("reverse_embeddings", unless="tie_weights")),
+    "SpectralNormalization": (_Own("vector_u", trainable=False), _Own("kernel")),
     **dict.fromkeys(_CONVOLUTIONS, (_Own("kernel"), _BIAS)),
     **dict.fromkeys(
         ["SeparableConv1D", "SeparableConv2D"], (_Own("depthwise_kernel"), _Own("pointwise_kernel"), _BIAS)
@@ -155,7 +157,7 @@ _OWN: dict[str, tuple[_Own, ...]] = {
 
 _OF_TRAINING = ("_initializer", "_regularizer", "_constraint", "compile_config")
 """Ends of the names of what a config says about training, where Python does not matter."""
-_ATTENTION = ("query_dense", "key_dense", "value_dense", "output_dense")
+_ATTENTION = ("query_dense", "key_dense", "gate_dense", "value_dense", "output_dense")
 
 
 def read(source: Source) -> KerasModel:
@@ -203,13 +205,20 @@ def _parts(class_name: str, config: Json) -> Iterator[tuple[str, str, Json]]:
     elif class_name == "Bidirectional":
         yield "forward_layer", "forward_layer", config["layer"]
         yield "backward_layer", "backward_layer", config.get("backward_layer") or config["layer"]
-    elif class_name == "TimeDistributed":
+    elif class_name in ("TimeDistributed", "SpectralNormalization"):
         yield "layer", "layer", config["layer"]
-    elif class_name == "MultiHeadAttention":
+    elif class_name == "Pipeline":
+        for path, part in _counted(config["layers"].elements()):
+            yield f"layers/{path}", f"layers/{path}", part
+    elif class_name in ("MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention"):
         bias = config.get("use_bias")
         einsum = {"bias_axes": bias is None or bias.boolean()}
+        hidden = "" if class_name == "MultiHeadAttention" else "_"
         for name in _ATTENTION:
-            yield name, name, Json({"class_name": "EinsumDense", "config": einsum}, config.place)
+            if name == "gate_dense" and not _has(config, "use_gate"):
+                continue
+            path = f"_{name}" if name == "gate_dense" else f"{hidden}{name}"
+            yield path, name, Json({"class_name": "EinsumDense", "config": einsum}, config.place)
 
 
 def _slots(
@@ -264,8 +273,14 @@ def _counted(specs: list[Json]) -> list[tuple[str, Json]]:
 
 
 def _is_operation(spec: Json) -> bool:
+    """Whether this is a function of ``keras.ops``. Legacy files do not say where a class is from, but layers have
+    members in their configs that functions have not."""
     module = spec.get("module")
-    return module is not None and module.text().startswith(("keras.src.ops", "keras.ops"))
+    if module is not None:
+        return module.text().startswith(("keras.src.ops", "keras.ops"))
+    if spec.get("inbound_nodes") is None or spec["class_name"].value in (*MODELS, "InputLayer"):
+        return False
+    return not {"trainable", "dtype", "batch_input_shape"} & spec["config"].members().keys()
 
 
 def _layer_name(spec: Json) -> str:

@@ -282,7 +282,8 @@ def sparse_sigmoid(graph: Graph, x: Value) -> Value:
 
 @_named("sparsemax")
 def sparsemax(graph: Graph, x: Value, *, axis: int = -1) -> Value:
-    """The nearest point of the simplex (Martins and Astudillo, From Softmax to Sparsemax)."""
+    """After Martins and Astudillo, From Softmax to Sparsemax; but Keras' threshold is made of the sum of all running
+    sums where the paper has the last one, and that is what its models were trained with."""
     axis %= x.rank
     size = x.dims[axis]
     if size is None:
@@ -293,7 +294,7 @@ def sparsemax(graph: Graph, x: Value, *, axis: int = -1) -> Value:
     distance = graph.add("SUB", ordered, graph.add("DIV", graph.add("SUB", sums, 1.0), numbers))
     support = graph.add("CAST", graph.add("GREATER", distance, 0.0), type=x.type)
     count = reduce(graph, "SUM", support, [axis], keepdims=True)
-    total = reduce(graph, "SUM", graph.add("MUL", support, ordered), [axis], keepdims=True)
+    total = reduce(graph, "SUM", graph.add("MUL", support, sums), [axis], keepdims=True)
     tau = graph.add("DIV", graph.add("SUB", total, 1.0), count)
     return graph.add("RELU", graph.add("SUB", x, tau))
 

@@ -114,15 +114,15 @@ def nothing(call: Call) -> Masked:
 
 
 _AUGMENTATIONS = (
-    "AugMix", "AutoContrast", "CutMix", "Equalization", "MixUp", "RandAugment", "RandomBrightness",
+    "AugMix", "CutMix", "MixUp", "RandAugment", "RandomBrightness",
     "RandomColorDegeneration", "RandomColorJitter", "RandomContrast", "RandomElasticTransform", "RandomErasing",
-    "RandomFlip", "RandomGaussianBlur", "RandomGrayscale", "RandomHue", "RandomInvert", "RandomPerspective",
+    "RandomFlip", "RandomGaussianBlur", "RandomHue", "RandomInvert", "RandomPerspective",
     "RandomPosterization", "RandomRotation", "RandomSaturation", "RandomSharpness", "RandomShear", "RandomTranslation",
     "RandomZoom",
 )  # fmt: skip
 
 
-@lowers(*[name for name in _AUGMENTATIONS if name not in ("AutoContrast", "Equalization")])
+@lowers(*_AUGMENTATIONS)
 def augmentation(call: Call) -> Value:
     """Pictures are only changed while a model is trained."""
     return floating(call.graph, call.x)

@@ -9,8 +9,10 @@ import numpy as np
 
 from gossamer.convert.blocks import shapes
 from gossamer.convert.blocks.indexing import pad, product, repeat_each, strided_slice
-from gossamer.convert.graph import Graph, Refused, Size, Value
+from gossamer.convert.blocks.resize import resize_nhwc
+from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.keras import Call, floating, lowers, pair
+from gossamer.convert.lowerings.keras.preprocessing import resized
 
 
 @lowers("Reshape")
@@ -92,10 +94,14 @@ def up_sampling_2d(call: Call) -> Value:
 
     def enlarged(x: Value) -> Value:
         sizes = [product([x.size(axis), factor]) for axis, factor in zip((1, 2), factors, strict=True)]
-        if all(isinstance(size, int) for size in sizes):
-            return resized(graph, x, graph.constant(np.array(sizes, np.int32)), how)
+        known = [size for size in sizes if isinstance(size, int)]
+        if len(known) == 2:
+            return resized(graph, x, known, how)
+        if how not in ("nearest", "bilinear"):
+            refuse(f"interpolation {how!r} of pictures whose size is open; give it with --shape")
         places = graph.add("STRIDED_SLICE", graph.add("SHAPE", x), [1], [3], [1])
-        return resized(graph, x, graph.add("MUL", places, np.array(factors, np.int32)), how)
+        size = graph.add("MUL", places, np.array(factors, np.int32))
+        return resize_nhwc(graph, x, size, nearest=how == "nearest", half_pixel_centers=True)
 
     return call.places_last(floating(graph, call.x), enlarged)
 
@@ -106,13 +112,3 @@ def up_sampling_3d(call: Call) -> Value:
     for axis, factor in enumerate(pair(call.config("size", 2), 3), _first_place(call)):
         x = repeat_each(graph, x, factor, axis)
     return x
-
-
-def resized(graph: Graph, x: Value, size: Value, how: str) -> Value:
-    """Channels-last pictures of another size, as `tf.image.resize` makes them. Raises `Refused` for what is neither
-    "nearest" nor "bilinear"."""
-    if how == "nearest":
-        return graph.add("RESIZE_NEAREST_NEIGHBOR", x, size, half_pixel_centers=True)
-    if how == "bilinear":
-        return graph.add("RESIZE_BILINEAR", x, size, half_pixel_centers=True)
-    raise Refused(f"interpolation {how!r} has no operator of TensorFlow Lite; use 'bilinear' or 'nearest'")
