@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.convert.blocks.convolution import conv_transpose, same_pads
 from gossamer.convert.blocks.elementwise import FLOATS
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import cast, channels_first, channels_last, reshape, transpose
@@ -21,9 +22,12 @@ from gossamer.schema.enums import Padding, TensorType
 T = TensorType
 
 
+BACKWARD = ("Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
+
+
 def layout(call: Call) -> str:
     """The attribute that says where the channels are."""
-    rank = call.value(0).rank if call.op not in ("Conv2DBackpropInput", "Conv3DBackpropInputV2") else call.value(2).rank
+    rank = call.value(0).rank if call.op not in BACKWARD else call.value(2).rank
     found = call.attributes.text("data_format", "NDHWC" if rank == 5 else "NHWC")
     if found not in ("NHWC", "NCHW", "NDHWC", "NCDHW"):
         refuse(f"data_format {found} is none that TFLite can have; NHWC, NCHW, NDHWC and NCDHW are")
@@ -196,6 +200,34 @@ def _transposed_conv_2d(call: Call, x: Value, weights: Value, shape: Value) -> V
     )
     first = np.ascontiguousarray(around[:, 0])
     return moved(graph, "SLICE", result, first, shape, shape=as_sizes(elements(shape)))
+
+
+@lowers("DepthwiseConv2dNativeBackpropInput")
+def depthwise_backprop_input(call: Call) -> Value:
+    """A transposed convolution whose groups have one output each."""
+    graph = call.graph
+    filters, x = in_float32(graph, call.values(1, 3))
+    height, width, channels, multiplier = filters.shape
+    weights = reshape(graph, filters, [1, height, width, channels * multiplier])
+    strides, dilations = spatial(call, "strides"), spatial(call, "dilations", ())
+    shape = elements(_output_shape(call, x, channels))[1:3]
+    if not all(isinstance(size, int) for size in shape):
+        refuse("the size of the result must be known; give it with --shape")
+    sizes = [size for size in shape if isinstance(size, int)]
+    around = explicit(call) or [(0, 0)] * 2
+    if call.attributes.text("padding") == "SAME":
+        numbers = zip(sizes, (height, width), strides, dilations, strict=True)
+        around = [same_pads(size, window, stride, dilation) for size, window, stride, dilation in numbers]
+
+    def lowered(x: Value) -> Value:
+        cuts = []
+        for size, n, window, stride, dilation, (before, _) in zip(
+            sizes, x.shape[1:3], (height, width), strides, dilations, around, strict=True
+        ):
+            cuts.append((before, (n - 1) * stride + (window - 1) * dilation + 1 - before - size))
+        return conv_transpose(graph, x, weights, strides=strides, dilations=dilations, padding=cuts, groups=channels)
+
+    return in_layout(call, x, lowered)
 
 
 @lowers("Conv3D")
