@@ -12,7 +12,7 @@ import numpy as np
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.reductions import flat, reduce
 from gossamer.convert.blocks.shapes import cast, reshape, size_vector, sizes
-from gossamer.convert.blocks.vectors import elements, index_type, int32, open_size
+from gossamer.convert.blocks.vectors import as_sizes, elements, index_type, int32, open_size
 from gossamer.convert.graph import Graph, Size, Value
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.schema.enums import TensorType
@@ -67,8 +67,7 @@ def _rest(data: Value, axes: int) -> int | Size:
 
 def _open(count: Value) -> int | Size:
     """The size that a scalar says."""
-    found = elements(count)[0]
-    return open_size() if isinstance(found, Value) else found
+    return as_sizes(elements(count))[0]
 
 
 @lowers("SegmentSum", "SegmentSumV2")
