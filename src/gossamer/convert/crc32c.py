@@ -2,7 +2,7 @@
 
 The checksum is linear over GF(2). So the data are cut into lanes whose checksums are computed side by side, two bytes
 a step, and then joined in pairs: that of A before B is that of A, moved over as many zero bytes as B has, xor that of
-B. Moving over zeros is a matrix of 32 x 32 bits, kept as the 32 images of the single bits.
+B. Moving over zeros is a matrix of 32 x 32 bits, kept as the images of the four bytes of a register.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ LANES = 4096
 SHORT = 1024
 """Bytes that are not worth lanes."""
 
-BITS = np.arange(32, dtype=np.uint32)
-
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[list[int], NDArray[np.uint32]]:
@@ -38,20 +36,20 @@ def _tables() -> tuple[list[int], NDArray[np.uint32]]:
 
 
 def _apply(matrix: NDArray[np.uint32], registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    result = np.zeros_like(registers)
-    for bit in range(32):
-        result ^= np.where(registers >> np.uint32(bit) & 1, matrix[bit], np.uint32(0))
+    result: NDArray[np.uint32] = matrix[0][registers & 255]
+    for byte in range(1, 4):
+        result ^= matrix[byte][registers >> np.uint32(8 * byte) & 255]
     return result
 
 
 @lru_cache(maxsize=128)
 def _zeros(count: int) -> NDArray[np.uint32]:
-    """The matrix of so many zero bytes."""
+    """The matrix of so many zero bytes: [4, 256], what each value of each byte becomes."""
+    unit: NDArray[np.uint32] = np.arange(256, dtype=np.uint32) << (8 * np.arange(4, dtype=np.uint32))[:, None]
     if not count:
-        return np.uint32(1) << BITS
+        return unit
     if count == 1:
         byte = np.array(_tables()[0], np.uint32)
-        unit = np.uint32(1) << BITS
         moved: NDArray[np.uint32] = byte[unit & 255] ^ unit >> 8
         return moved
     half = _zeros(count // 2)

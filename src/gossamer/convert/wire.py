@@ -22,8 +22,7 @@ from __future__ import annotations
 import operator
 import struct
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -230,8 +229,9 @@ class Message(Table):
     `AttributeError` when assigned to.
     """
 
-    TAGS: ClassVar[dict[int, tuple[Field, bool]]] = {}
-    """What may begin a field on the wire: the field, and whether its numbers are packed. Made when first needed."""
+    TAGS: ClassVar[dict[int, tuple[Field, bool, tuple[str, ...]]]] = {}
+    """What may begin a field on the wire: the field, whether its numbers are packed, and the other fields of its oneof.
+    Made when first needed."""
 
     unknown: tuple[memoryview, ...] = ()
     """Fields that the declaration does not have, as they are in the file; they are written behind the others."""
@@ -269,9 +269,10 @@ def fields_of(cls: type[Message]) -> tuple[Field, ...]:
                 field.of = type(f"{cls.__name__}.{field.name}", (Message,), members)
             elif isinstance(field.of, str):
                 field.of = operator.attrgetter(field.of)(sys.modules[cls.__module__])
-            tags[field.number << 3 | field.wire] = field, False
+            others = [one.name for one in fields if one.oneof == field.oneof and one is not field and one.oneof]
+            tags[field.number << 3 | field.wire] = field, False, tuple(others)
             if field.kind in ("scalars", "array") and field.wire != LEN:
-                tags[field.number << 3 | LEN] = field, True
+                tags[field.number << 3 | LEN] = field, True, tuple(others)
         cls.TAGS = tags
     return fields
 
@@ -339,85 +340,86 @@ def _varints(raw: memoryview, at: int) -> NDArray[np.uint64]:
     return values
 
 
-def _fields(data: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """The fields of a message: where each begins, its tag, its number if it is a varint, else where its bytes lie."""
-    while at < end:
-        start = at
-        tag = data[at]
-        at += 1
-        if tag > 127:  # as a rule, tags and sizes are a byte
-            tag, at = _varint(data, start, end)
-        wire = tag & 7
-        if wire == VARINT:
-            number, at = _varint(data, at, end)
-            yield start, tag, number, at, at
-            continue
-        if wire == LEN:
-            size = data[at] if at < end else 128
-            at += 1
-            if size > 127:
-                size, at = _varint(data, at - 1, end)
-        elif wire in FIXED:
-            size = FIXED[wire]
-        else:
-            raise _Damage(f"byte {start} begins no field: tag {tag} (wire type {wire})")
-        if size > end - at:
-            raise _Damage(f"field {tag >> 3} at byte {start} has {size} bytes, its message {end - at}")
-        at += size
-        yield start, tag, 0, at - size, at
-
-
 def _read(data: memoryview, cls: type[M], spans: list[Span], depth: int) -> M:
     """The message whose fields lie in these parts of the file."""
     if not depth:
         raise _Damage(f"messages at byte {spans[0][0]} are nested deeper than {MAX_DEPTH}")
-    if "TAGS" not in vars(cls):
+    if "TAGS" not in cls.__dict__:
         fields_of(cls)
+    tags = cls.TAGS
     values: dict[str, Any] = {}
     parts: dict[str, tuple[Field, list[Span]]] = {}  # of singular messages
     lists: dict[str, tuple[Field, list[Any]]] = {}
     unknown: list[Span] = []
-    for start, tag, number, first, end in chain.from_iterable(_fields(data, *span) for span in spans):
-        if tag not in cls.TAGS:
-            _refuse_type(cls, tag, start)
-            if unknown and unknown[-1][1] == start:
-                unknown[-1] = unknown[-1][0], end
+    for at, stop in spans:
+        while at < stop:
+            start = at
+            tag = data[at]
+            at += 1
+            if tag > 127:  # as a rule, tags and sizes are a byte
+                tag, at = _varint(data, start, stop)
+            wire = tag & 7
+            first = number = 0
+            if wire == VARINT:
+                number, at = _varint(data, at, stop)
             else:
-                unknown.append((start, end))
-            continue
-        field, packed = cls.TAGS[tag]
-        name, kind, of = field.name, field.kind, field.of
-        raw: Any = number if tag & 7 == VARINT else data[first:end]
-        if field.oneof:
-            _forget_others(cls, field, values, parts)
-        if kind == "message":
-            parts.setdefault(name, (field, []))[1].append((first, end))
-            continue
-        items = lists.setdefault(name, (field, []))[1] if kind in ("messages", "array", "scalars") else []
-        try:
-            if kind == "scalar":
-                values[name] = of.take(raw)
-            elif kind == "map":
-                entry = _read(data, of, [(first, end)], depth - 1)
-                values.setdefault(name, {})[entry.key] = _value(entry)
-            elif kind == "messages":
-                items.append(_read(data, of, [(first, end)], depth - 1))
-            elif kind == "array":
-                items.append(_numbers(of, raw, first) if packed else np.array([of.take(raw)], of.dtype))
-            elif packed:
-                items += _tuple(of, data, first, end)
-            else:
-                items.append(of.take(raw))
-        except _Damage as damage:
-            raise damage.inside(f"{name}[{len(items)}]" if kind == "messages" else name) from None
-        except UnicodeDecodeError as error:
-            raise _Damage(f"{name} at byte {start} is no UTF-8: {error.reason}") from None
+                if wire == LEN:
+                    size = data[at] if at < stop else 128
+                    at += 1
+                    if size > 127:
+                        size, at = _varint(data, at - 1, stop)
+                elif wire in FIXED:
+                    size = FIXED[wire]
+                else:
+                    raise _Damage(f"byte {start} begins no field: tag {tag} (wire type {wire})")
+                if size > stop - at:
+                    raise _Damage(f"field {tag >> 3} at byte {start} has {size} bytes, its message {stop - at}")
+                first = at
+                at += size
+            if tag not in tags:
+                _refuse_type(cls, tag, start)
+                if unknown and unknown[-1][1] == start:
+                    unknown[-1] = unknown[-1][0], at
+                else:
+                    unknown.append((start, at))
+                continue
+            field, packed, others = tags[tag]
+            name, kind, of = field.name, field.kind, field.of
+            for other in others:  # of a oneof the last field counts
+                values.pop(other, None)
+                parts.pop(other, None)
+            try:
+                if kind == "message":
+                    if name in parts:
+                        parts[name][1].append((first, at))
+                    else:
+                        parts[name] = field, [(first, at)]
+                elif kind == "scalar":
+                    values[name] = of.take(number if wire == VARINT else data[first:at])
+                elif kind == "map":
+                    entry: Any = _read(data, of, [(first, at)], depth - 1)
+                    values.setdefault(name, {})[entry.key] = _value(entry)
+                else:
+                    items = lists.setdefault(name, (field, []))[1]
+                    if kind == "messages":
+                        items.append(_read(data, of, [(first, at)], depth - 1))
+                    elif kind == "array":
+                        raw: Any = number if wire == VARINT else data[first:at]
+                        items.append(_numbers(of, raw, first) if packed else np.array([of.take(raw)], of.dtype))
+                    elif packed:
+                        items += _tuple(of, data, first, at)
+                    else:
+                        items.append(of.take(number if wire == VARINT else data[first:at]))
+            except _Damage as damage:
+                raise damage.inside(f"{name}[{len(items)}]" if kind == "messages" else name) from None
+            except UnicodeDecodeError as error:
+                raise _Damage(f"{name} at byte {start} is no UTF-8: {error.reason}") from None
     for name, (field, found) in parts.items():
         values[name] = _read_part(data, field, found, depth - 1)
     for name, (field, items) in lists.items():
         values[name] = _joined(items) if field.kind == "array" else tuple(items)
     if unknown:
-        values["unknown"] = tuple([data[first:last] for first, last in unknown])
+        values["unknown"] = tuple([data[begin:end] for begin, end in unknown])
     result = cls.__new__(cls)
     result.__dict__.update(values)
     return result
@@ -438,14 +440,6 @@ def _refuse_type(cls: type[Message], tag: int, at: int) -> None:
             raise _Damage(f"{field.name} (field {field.number}) at byte {at} has wire type {got}, must be {allowed}")
     if not tag >> 3 or tag >> 32:
         raise _Damage(f"byte {at} begins no field: number {tag >> 3}")
-
-
-def _forget_others(cls: type[Message], field: Field, values: dict[str, Any], parts: dict[str, Any]) -> None:
-    """Of a oneof the last field counts."""
-    for other in fields_of(cls):
-        if other.oneof == field.oneof and other is not field:
-            values.pop(other.name, None)
-            parts.pop(other.name, None)
 
 
 def _value(entry: Any) -> Any:
