@@ -143,10 +143,14 @@ def split(graph: Graph, x: Value, parts: Sequence[int], axis: int) -> list[Value
     axis %= x.rank
     if len(parts) == 1:
         return [x]
+    count = len(parts)
+    if x.type == TensorType.BOOL:
+        whole = cast(graph, x, TensorType.INT32)
+        return [cast(graph, part, x.type) for part in split(graph, whole, parts, axis)]
     if len(set(parts)) == 1 and x.dims[axis] is not None:
-        return graph.add_many("SPLIT", [np.array(axis, np.int32), x], len(parts), num_splits=len(parts))
+        return graph.add_many("SPLIT", [np.array(axis, np.int32), x], count, num_splits=count)
     splits = np.array(parts, np.int32)
-    return graph.add_many("SPLIT_V", [x, splits, np.array(axis, np.int32)], len(parts), num_splits=len(parts))
+    return graph.add_many("SPLIT_V", [x, splits, np.array(axis, np.int32)], count, num_splits=count)
 
 
 def flip(graph: Graph, x: Value, axes: Sequence[int]) -> Value:

@@ -165,10 +165,11 @@ def running_extreme(graph: Graph, op: str, x: Value, axis: int) -> tuple[Value, 
     if not x.rank:
         return x, graph.constant(0)
     axis %= x.rank
-    if x.dtype.kind == "f":
-        low, high = -math.inf, math.inf
-    else:
-        low, high = float(np.iinfo(x.dtype).min), float(np.iinfo(x.dtype).max)
+    if x.type == TensorType.BOOL:
+        found, places = running_extreme(graph, op, cast(graph, x, TensorType.INT32), axis)
+        return cast(graph, found, x.type), places
+    low: float = -math.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
+    high: float = math.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).max)
     extreme = cumulative(graph, op, x, axis, low if op == "MAXIMUM" else high)
     here = np.arange(x.shape[axis], dtype=np.int32).reshape([-1 if n == axis else 1 for n in range(x.rank)])
     reached = graph.add("SELECT_V2", widened(graph, "EQUAL", x, extreme), here, np.zeros((), np.int32))

@@ -44,7 +44,7 @@ def import_source(path: str | os.PathLike[str], format: str, request: Request) -
 def import_live(program: Any, request: Request, arguments: tuple[Any, ...] | None = None) -> Imported:
     """The graph of a ``torch.export.ExportedProgram``, or of a ``torch.nn.Module`` and the ``arguments`` that it is
     called with. Raises `ConvertError`, and what ``torch.export`` raises."""
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     if isinstance(program, torch.nn.Module):
         if arguments is None:
@@ -77,22 +77,21 @@ def import_program(program: source.ExportedProgram, request: Request) -> Importe
             inputs[name] = walk.number_input(name)
     walk.run()
     outputs: dict[str, Value] = {}
-    for spec in program.outputs:
-        origin = Origin(spec.kind, spec.target or str(getattr(spec.value, "name", "")))
-        if spec.kind == "user_input_mutation":
-            report.note(origin, f"the new value of {spec.target} is not handed back")
-        elif spec.kind != "user_output":
+    for result in program.outputs:
+        origin = Origin(result.kind, result.target or "")
+        if result.kind == "user_input_mutation":
+            report.note(origin, f"the new value of {result.target} is not handed back")
+        elif result.kind != "user_output":
             with report.lowering(graph, origin):
-                refuse(f"{spec.target} keeps a value from one call to the next; make it an input and an output")
-        elif isinstance(spec.value, source.Value):
-            result = walk.read(spec.value)
-            if isinstance(result, Unavailable):
+                refuse(f"{result.target} keeps a value from one call to the next; make it an input and an output")
+        elif isinstance(result.value, source.Value):
+            name = result.value.name
+            found = walk.read(result.value)
+            if isinstance(found, Unavailable):
                 continue
-            meta = program.graph.tensors.get(spec.value.name)
-            value = graph.value(result)
-            if meta is not None:
-                value = shapes.cast(graph, value, tensor_type(meta.dtype))
-            outputs[spec.value.name] = value
+            outputs[name] = graph.value(found)
+            if name in program.graph.tensors:
+                outputs[name] = shapes.cast(graph, outputs[name], tensor_type(program.graph.tensors[name].dtype))
     graph.outputs = list(outputs.values())
     return Imported([Signature(SIGNATURE, graph, inputs, outputs)], report)
 
@@ -202,7 +201,7 @@ class _Walk:
         self.program = program
         self.symbols = symbols
         self.report = report
-        self.found: dict[str, _Tensor | Unavailable | Any] = {}
+        self.found: dict[str, Any] = {}
 
     # -- values
 
@@ -348,7 +347,7 @@ class _Walk:
         position: int,
     ) -> _Tensor:
         inverse: Any = undoes.find(call.packet)
-        first, others = next(iter(named)), {name: value for name, value in list(named.items())[1:]}
+        first, others = next(iter(named)), dict(list(named.items())[1:])
 
         def redo(shown: Value) -> Value:
             result = function(call, **{first: shown}, **others)

@@ -60,14 +60,7 @@ def prelu(call: Call, self: Value, weight: Value) -> Value:
         return call.add("SELECT_V2", call.add("GREATER", self, 0.0), self, negative)
     if slope.data.size == 1:
         return call.add("LEAKY_RELU", self, alpha=float(slope.data.reshape(())))
-    return call.add(
-        "PRELU", self, slope.data.reshape(slope.data.shape[-self.rank :]) if self.rank < 2 else _front(slope)
-    )
-
-
-def _front(slope: Value) -> np.ndarray:  # type: ignore[type-arg]
-    data = slope.data
-    return data[0] if data is not None and data.ndim > 1 else data  # type: ignore[return-value]
+    return call.add("PRELU", self, slope.data[0] if slope.data.ndim > 1 else slope.data)
 
 
 @lowers("aten.elu")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.convert.blocks.shapes import cast, shape_value, size_vector
+from gossamer.convert.blocks.indexing import pad
+from gossamer.convert.blocks.shapes import cast, size_vector, transpose
 from gossamer.convert.graph import Refused, Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, dtype_of, lowers, plain
 from gossamer.schema.enums import TensorType
@@ -61,10 +62,11 @@ def arange(call: Call, end: Number | None = None, start: Number = 0, step: Numbe
     if end is None:
         refuse("a range without an end")
     if not any(isinstance(number, Value) for number in (start, end, step)):
-        return call.graph.constant(np.arange(start, end, step).astype(dtype_of(call.type)), call.type)
+        numbers: Any = (start, end, step)
+        return call.graph.constant(np.arange(*numbers).astype(dtype_of(call.type)), call.type)
     type = call.type if call.type in (TensorType.FLOAT32, TensorType.INT64) else TensorType.INT32
-    numbers = [call.operand(number, type) for number in (start, end, step)]
-    return cast(call.graph, call.add("RANGE", *numbers), call.type)
+    bounds = [call.operand(number, type) for number in (start, end, step)]
+    return cast(call.graph, call.add("RANGE", *bounds), call.type)
 
 
 @lowers("aten.linspace", "aten.logspace")
@@ -127,18 +129,16 @@ def diag(call: Call, self: Value, diagonal: int = 0, offset: int = 0, dim1: int 
     offset = offset or diagonal
     if call.packet == "aten.diag" and self.rank == 2:
         return views.diagonal(call, self, offset)
-    size = self.shapes[0][-1] + abs(offset)
-    made = call.add("MATRIX_DIAG", self)
+    x = self
     if offset:
-        paddings = [[0, 0]] * (made.rank - 2) + [[max(-offset, 0), max(offset, 0)], [max(offset, 0), max(-offset, 0)]]
-        made = call.add("PAD", made, np.array(paddings, np.int32))
-    del size
+        x = pad(call.graph, self, [*[(0, 0)] * (self.rank - 1), (max(offset, 0), max(-offset, 0))])
+    size = x.shapes[0][-1]
+    across = call.add("EXPAND_DIMS", x, np.array(x.rank - 1, np.int32))
+    place = np.eye(size, k=0, dtype=bool) if not offset else np.roll(np.eye(size, dtype=bool), -offset, 0)
+    made = call.add("SELECT_V2", place, across, np.zeros((), x.dtype))
     order = list(range(made.rank - 2))
-    places = sorted([(dim1 % made.rank, made.rank - 2), (dim2 % made.rank, made.rank - 1)])
-    for place, axis in places:
-        order.insert(place, axis)
-    from gossamer.convert.blocks.shapes import transpose
-
+    for place_, axis in sorted([(dim1 % made.rank, made.rank - 2), (dim2 % made.rank, made.rank - 1)]):
+        order.insert(place_, axis)
     return transpose(call.graph, made, order)
 
 
@@ -158,8 +158,3 @@ def random(call: Call, *ignored: Any, **others: Any) -> Value:
         raise Refused("random numbers without a shape")
     op = "RANDOM_UNIFORM" if call.packet.startswith("aten.rand_like") or call.packet == "aten.rand" else None
     return call.add(op or "RANDOM_STANDARD_NORMAL", shape, shape=call.result.shape)
-
-
-def vector_of(call: Call, *sources: Value) -> Value:
-    """The shape of the result as a vector, open sizes from those of tensors."""
-    return shape_value(call.graph, list(call.result.shape), *sources)

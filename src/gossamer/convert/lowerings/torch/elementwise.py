@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.convert.blocks import special
 from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.indexing import broadcast_to, broadcast_together
 from gossamer.convert.blocks.reductions import truth
 from gossamer.convert.blocks.shapes import cast
-from gossamer.convert.graph import Value, refuse
-from gossamer.convert.lowerings.torch import Call, Number, dtype_of, is_float, lowers, promoted
+from gossamer.convert.graph import Graph, Value, refuse
+from gossamer.convert.lowerings.torch import Call, Number, is_float, lowers, promoted
 from gossamer.schema.enums import TensorType
 
 # -- functions of one tensor
@@ -75,7 +77,7 @@ def frac(call: Call, self: Value) -> Value:
 
 @lowers("aten.positive", "aten.alias", "aten.detach", "aten.clone", "aten.contiguous", "aten.lift_fresh_copy")
 @lowers("aten.lift_fresh", "aten.lift", "aten._conj", "aten.resolve_conj", "aten.resolve_neg", "aten.conj_physical")
-@lowers("aten.alias_copy", "aten.copysign_identity")
+@lowers("aten.alias_copy")
 def identity(call: Call, self: Value) -> Value:
     return self
 
@@ -113,30 +115,38 @@ def reciprocal(call: Call, self: Value) -> Value:
     return call.add("DIV", 1.0, call.operand(self))
 
 
-FUNCTIONS: dict[str, Callable[[Call, Value], Value]] = {
-    "acos": lambda c, x: _arc(c, c.add("SQRT", _minus_square(c, x)), x),
-    "acosh": lambda c, x: c.add("LOG", c.add("ADD", x, c.add("SQRT", c.add("SUB", c.add("SQUARE", x), 1.0)))),
-    "asin": lambda c, x: _arc(c, x, c.add("SQRT", _minus_square(c, x))),
-    "asinh": lambda c, x: _odd(
-        c,
-        x,
-        lambda a: c.add("LOG", c.add("ADD", a, c.add("SQRT", c.add("ADD", c.add("SQUARE", a), 1.0)))),
+FUNCTIONS: dict[str, Callable[[Graph, Value], Value]] = {
+    "acos": special.acos,
+    "acosh": special.acosh,
+    "asin": special.asin,
+    "asinh": special.asinh,
+    "atan": special.atan,
+    "atanh": special.atanh,
+    "cosh": special.cosh,
+    "digamma": special.digamma,
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "erfinv": special.erfinv,
+    "expm1": special.expm1,
+    "lgamma": special.lgamma,
+    "log1p": special.log1p,
+    "sinh": special.sinh,
+    "special_i0e": special.bessel_i0e,
+    "special_i1e": special.bessel_i1e,
+    "special_ndtr": special.ndtr,
+    "special_ndtri": special.ndtri,
+    "tan": special.tan,
+    "i0": lambda graph, x: graph.add("MUL", special.bessel_i0e(graph, x), graph.add("EXP", graph.add("ABS", x))),
+    "special_i1": lambda graph, x: graph.add(
+        "MUL", special.bessel_i1e(graph, x), graph.add("EXP", graph.add("ABS", x))
     ),
-    "atan": lambda c, x: _arc(c, x, c.graph.constant(1.0)),
-    "atanh": lambda c, x: c.add("MUL", c.add("LOG", c.add("DIV", c.add("ADD", x, 1.0), c.add("SUB", 1.0, x))), 0.5),
-    "cosh": lambda c, x: c.add("MUL", c.add("ADD", c.add("EXP", x), c.add("EXP", c.add("NEG", x))), 0.5),
-    "sinh": lambda c, x: _sinh(c, x),
-    "tan": lambda c, x: c.add("DIV", c.add("SIN", x), c.add("COS", x)),
-    "erf": lambda c, x: erf(c, x),
-    "erfc": lambda c, x: c.add("SUB", 1.0, erf(c, x)),
-    "exp2": lambda c, x: c.add("POW", 2.0, x),
-    "expm1": lambda c, x: _expm1(c, x),
-    "log10": lambda c, x: c.add("MUL", c.add("LOG", x), 1 / math.log(10)),
-    "log1p": lambda c, x: _log1p(c, x),
-    "log2": lambda c, x: c.add("MUL", c.add("LOG", x), 1 / math.log(2)),
-    "deg2rad": lambda c, x: c.add("MUL", x, math.pi / 180),
-    "rad2deg": lambda c, x: c.add("MUL", x, 180 / math.pi),
-    "sinc": lambda c, x: _sinc(c, x),
+    "special_log_ndtr": lambda graph, x: graph.add("LOG", special.ndtr(graph, x)),
+    "exp2": lambda graph, x: graph.add("POW", 2.0, x),
+    "log10": lambda graph, x: graph.add("MUL", graph.add("LOG", x), 1 / math.log(10)),
+    "log2": lambda graph, x: graph.add("MUL", graph.add("LOG", x), 1 / math.log(2)),
+    "deg2rad": lambda graph, x: graph.add("MUL", x, math.pi / 180),
+    "rad2deg": lambda graph, x: graph.add("MUL", x, 180 / math.pi),
+    "sinc": lambda graph, x: _sinc(graph, x),
 }
 
 _ALIASES = {
@@ -148,8 +158,13 @@ _ALIASES = {
     "arctan": "atan",
     "arctanh": "atanh",
     "negative": "neg",
+    "special_digamma": "digamma",
     "special_erf": "erf",
     "special_erfc": "erfc",
+    "special_erfinv": "erfinv",
+    "special_gammaln": "lgamma",
+    "special_i0": "i0",
+    "special_psi": "digamma",
     "special_exp2": "exp2",
     "special_expit": "sigmoid",
     "special_expm1": "expm1",
@@ -161,89 +176,20 @@ _ALIASES = {
 
 @lowers(*[f"aten.{name}" for name in FUNCTIONS])
 def function(call: Call, self: Value) -> Value:
-    return FUNCTIONS[call.packet[5:]](call, call.operand(self))
+    return FUNCTIONS[call.packet[5:]](call.graph, call.operand(self))
 
 
 @lowers(*[f"aten.{name}" for name in _ALIASES])
 def alias(call: Call, self: Value) -> Value:
     name = _ALIASES[call.packet[5:]]
     x = call.operand(self)
-    return FUNCTIONS[name](call, x) if name in FUNCTIONS else widened(call.graph, {**UNARY, **_ROUNDED}[name], x)
+    return FUNCTIONS[name](call.graph, x) if name in FUNCTIONS else widened(call.graph, {**UNARY, **_ROUNDED}[name], x)
 
 
-def _minus_square(c: Call, x: Value) -> Value:
-    """1 - x * x, without what its rounding would take away next to 1."""
-    return c.add("MUL", c.add("SUB", 1.0, x), c.add("ADD", 1.0, x))
-
-
-def _arc(c: Call, y: Value, x: Value) -> Value:
-    return c.add("ATAN2", *_together(c, y, x))
-
-
-def _together(c: Call, *values: Value) -> list[Value]:
-    """Values of one shape, for operators that do not broadcast."""
-    from gossamer.convert.blocks.indexing import broadcast_together
-
-    return broadcast_together(c.graph, values)
-
-
-def _odd(c: Call, x: Value, positive: Callable[[Value], Value]) -> Value:
-    """A function with f(-x) = -f(x), which is good for positive numbers."""
-    return c.add("MUL", c.add("SIGN", x), positive(c.add("ABS", x)))
-
-
-def _near_zero(c: Call, x: Value, near: Value, far: Value, within: float) -> Value:
-    return c.add("SELECT_V2", c.add("LESS", c.add("ABS", x), within), near, far)
-
-
-def _series(c: Call, x: Value, *coefficients: float) -> Value:
-    """A polynomial, the highest power first, by Horner's rule."""
-    result = c.graph.constant(np.array(coefficients[0], np.float32))
-    for coefficient in coefficients[1:]:
-        result = c.add("ADD", c.add("MUL", result, x), np.array(coefficient, np.float32))
-    return result
-
-
-def _sinh(c: Call, x: Value) -> Value:
-    far = c.add("MUL", c.add("SUB", c.add("EXP", x), c.add("EXP", c.add("NEG", x))), 0.5)
-    near = c.add("MUL", x, _series(c, c.add("SQUARE", x), 1 / 362880, 1 / 5040, 1 / 120, 1 / 6, 1.0))
-    return _near_zero(c, x, near, far, 1.0)
-
-
-def _expm1(c: Call, x: Value) -> Value:
-    """exp(x) - 1 = tanh(x / 2) * (exp(x) + 1), which loses nothing next to 0; far from it the plain form."""
-    power = c.add("EXP", x)
-    near = c.add("MUL", c.add("TANH", c.add("MUL", x, 0.5)), c.add("ADD", power, 1.0))
-    return _near_zero(c, x, near, c.add("SUB", power, 1.0), 1.0)
-
-
-def _log1p(c: Call, x: Value) -> Value:
-    """log(1 + x) with what rounding 1 + x took away put back: x * log(u) / (u - 1) for u = 1 + x (Kahan)."""
-    u = c.add("ADD", x, 1.0)
-    less = c.add("SUB", u, 1.0)
-    exact = c.add("EQUAL", less, 0.0)
-    ratio = c.add("DIV", x, c.add("SELECT_V2", exact, 1.0, less))
-    plain = c.add("LOG", u)
-    corrected = c.add("MUL", plain, ratio)
-    small = c.add("SELECT_V2", exact, x, corrected)
-    return c.add("SELECT_V2", c.add("LESS", c.add("ABS", x), 1e7), small, plain)
-
-
-def _sinc(c: Call, x: Value) -> Value:
-    angle = c.add("MUL", x, math.pi)
-    zero = c.add("EQUAL", x, 0.0)
-    return c.add("SELECT_V2", zero, 1.0, c.add("DIV", c.add("SIN", angle), c.add("SELECT_V2", zero, 1.0, angle)))
-
-
-def erf(c: Call, x: Value) -> Value:
-    """The error function by that of GELU: gelu(t) = t / 2 * (1 + erf(t / sqrt(2))); next to 0 by its series."""
-    t = c.add("MUL", x, math.sqrt(2))
-    zero = c.add("EQUAL", t, 0.0)
-    gelu = c.add("GELU", t)
-    far = c.add("SUB", c.add("DIV", c.add("MUL", gelu, 2.0), c.add("SELECT_V2", zero, 1.0, t)), 1.0)
-    root = 2 / math.sqrt(math.pi)
-    near = c.add("MUL", x, _series(c, c.add("SQUARE", x), root / 216, -root / 42, root / 10, -root / 3, root))
-    return _near_zero(c, x, near, far, 0.4)
+def _sinc(graph: Graph, x: Value) -> Value:
+    angle = graph.add("MUL", x, math.pi)
+    zero = graph.add("EQUAL", x, 0.0)
+    return graph.add("SELECT_V2", zero, 1.0, graph.add("DIV", graph.add("SIN", angle), angle))
 
 
 # -- functions of two
@@ -385,7 +331,7 @@ def bitwise(call: Call, self: Number, other: Number) -> Value:
         return call.add(_LOGICAL[name], x, y)
     if name == "xor":
         return widened(call.graph, "BITWISE_XOR", x, y)
-    both = call.add("STABLEHLO_AND", *_together(call, x, y))
+    both = call.add("STABLEHLO_AND", *broadcast_together(call.graph, [x, y]))
     if name == "and":
         return both
     return widened(call.graph, "SUB", widened(call.graph, "ADD", x, y), both)
@@ -429,7 +375,7 @@ _POWERS: dict[float, Callable[[Call, Value], Value]] = {
 
 @lowers("aten.atan2", "aten.arctan2")
 def atan2(call: Call, self: Value, other: Value) -> Value:
-    return _arc(call, call.operand(self), call.operand(other))
+    return special.atan2(call.graph, call.operand(self), call.operand(other))
 
 
 @lowers("aten.hypot")
@@ -443,7 +389,7 @@ def logaddexp(call: Call, self: Value, other: Value) -> Value:
     unit = math.log(2) if call.packet.endswith("2") else 1.0
     x, y = call.operand(self), call.operand(other)
     gap = call.add("MUL", call.add("NEG", call.add("ABS", call.add("SUB", x, y))), unit)
-    more = call.add("MUL", _log1p(call, call.add("EXP", gap)), 1 / unit)
+    more = call.add("MUL", special.log1p(call.graph, call.add("EXP", gap)), 1 / unit)
     return call.add("ADD", call.add("MAXIMUM", x, y), more)
 
 
@@ -456,7 +402,7 @@ def copysign(call: Call, self: Value, other: Number) -> Value:
 @lowers("aten.xlogy", "aten.special_xlogy", "aten.special_xlog1py")
 def xlogy(call: Call, self: Number, other: Number) -> Value:
     x, y = call.operand(self), call.operand(other)
-    log = _log1p(call, y) if call.packet.endswith("1py") else call.add("LOG", y)
+    log = special.log1p(call.graph, y) if call.packet.endswith("1py") else call.add("LOG", y)
     zero = call.add("EQUAL", x, 0.0)
     return call.add("SELECT_V2", zero, 0.0, call.add("MUL", x, log))
 
@@ -581,16 +527,10 @@ def fill(call: Call, self: Value, value: Number = 0) -> Value:
 
 @lowers("aten.copy")
 def copy(call: Call, self: Value, src: Value) -> Value:
-    from gossamer.convert.blocks.indexing import broadcast_to
-
     return broadcast_to(call.graph, converted(call, src, self.type), call.add("SHAPE", self))
 
 
-@lowers("aten.bernoulli", "aten.normal", "aten.uniform", "aten.multinomial")
+@lowers("aten.bernoulli", "aten.normal", "aten.uniform", "aten.multinomial", "aten.cauchy", "aten.exponential")
+@lowers("aten.geometric", "aten.log_normal", "aten.poisson", "aten.random", "aten.binomial")
 def random(call: Call, *ignored: Any, **others: Any) -> Value:
     refuse("draws numbers at random as torch's generator has them, which no other has")
-
-
-def constant(call: Call, value: Any, type: TensorType) -> Value:
-    """A constant of a type."""
-    return call.graph.constant(np.asarray(value).astype(dtype_of(type)), type)

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.convert.blocks import indexing, shapes
 from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.indexing import broadcast_together
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.reductions import count as counted
-from gossamer.convert.blocks.reductions import flat
+from gossamer.convert.blocks.reductions import flat, reduce
 from gossamer.convert.graph import Size, Value, refuse
-from gossamer.convert.lowerings.torch import Call, Number, dtype_of, integers, lowers, plain
+from gossamer.convert.lowerings.torch import Call, Number, integers, lowers, plain
 from gossamer.schema.enums import TensorType
 
 
@@ -48,7 +50,7 @@ def stacked(call: Call, tensors: Sequence[Value]) -> Value:
         if call.packet == "aten.column_stack":
             size += [1] * (2 - len(size))
         else:
-            size = [1] * (min(least, 2) - len(size)) + size
+            size = [*[1] * (min(least, 2) - len(size)), *size]
             size += [1] * (least - len(size))
         made.append(shapes.reshape(call.graph, call.operand(tensor), size))
     return cat(call, made, axis)
@@ -60,7 +62,7 @@ def repeat(
 ) -> Value:
     times = list(repeats if repeats is not None else dims or [])
     times = [1] * (self.rank - len(times)) + times
-    x = shapes.reshape(call.graph, self, [1] * (len(times) - self.rank) + shapes.sizes(self))
+    x = shapes.reshape(call.graph, self, [*[1] * (len(times) - self.rank), *shapes.sizes(self)])
     if all(not isinstance(one, Value) and one == 1 for one in times):
         return x
     return moved(call.graph, "TILE", x, call.vector(times))
@@ -293,11 +295,9 @@ def _emptied(call: Call, x: Value, dim: int, index: Value, reduce: str) -> Value
     if x.dtype.kind != "f" and math.isinf(number):
         number = float(np.iinfo(x.dtype).max if number > 0 else np.iinfo(x.dtype).min)
     filled = call.graph.constant(np.array(number).astype(x.dtype))
-    everywhere = indexing.broadcast_to(call.graph, filled, shapes.size_vector(call.graph, index))
     zero = call.add("FILL", call.add("SHAPE", x), np.array(0, np.int32))
     one = indexing.broadcast_to(call.graph, call.graph.constant(1), shapes.size_vector(call.graph, index))
     hit = indexing.scatter_along(call.graph, zero, index, one, dim, "add")
-    del everywhere
     return call.add("SELECT_V2", call.add("GREATER", hit, 0), filled, x)
 
 
@@ -456,13 +456,12 @@ def channel_shuffle(call: Call, self: Value, groups: int) -> Value:
 def pixel_shuffle(call: Call, self: Value, upscale_factor: int) -> Value:
     """DEPTH_TO_SPACE of the channels in TFLite's order: torch counts them [channel, row, column]."""
     r = upscale_factor
-    *lead, channels, _, _ = shapes.sizes(self)
+    *lead, _, _, _ = shapes.sizes(self)
     x = self if self.rank == 4 else shapes.reshape(call.graph, self, [indexing.product(lead), *shapes.sizes(self)[-3:]])
     depth = self.shapes[0][-3] // (r * r)
     x = indexing.gather(call.graph, x, _channel_order(depth, r), 1) if depth > 1 else x
     x = call.add("DEPTH_TO_SPACE", shapes.channels_last(call.graph, x), block_size=r)
     x = shapes.channels_first(call.graph, x)
-    del channels
     return shapes.reshape(call.graph, x, [*lead, *shapes.sizes(x)[1:]])
 
 
@@ -478,33 +477,50 @@ def pixel_unshuffle(call: Call, self: Value, downscale_factor: int) -> Value:
     return shapes.reshape(call.graph, x, [*lead, *shapes.sizes(x)[1:]])
 
 
-def _channel_order(depth: int, r: int) -> np.ndarray[Any, Any]:
+def _channel_order(depth: int, r: int) -> NDArray[Any]:
     """Torch's channel for each of TFLite's, which count [row, column, channel]."""
     return np.arange(depth * r * r).reshape(depth, r, r).transpose(1, 2, 0).reshape(-1).astype(np.int32)
 
 
-@lowers("aten.cartesian_prod", "aten.meshgrid")
+@lowers("aten.meshgrid")
 def meshgrid(call: Call, tensors: Sequence[Value], indexing: str = "ij") -> list[Value]:
-    if call.packet != "aten.meshgrid":
-        refuse("products of sets; use meshgrid")
-    from gossamer.convert.blocks.indexing import broadcast_together
-
     count = len(tensors)
     wide = []
     for position, tensor in enumerate(tensors):
         axis = 1 - position if indexing == "xy" and position < 2 and count > 1 else position
-        wide.append(
-            shapes.reshape(call.graph, tensor, [tensor.size(0) if n == axis else 1 for n in range(count)])
-            if tensor.rank
-            else shapes.reshape(call.graph, tensor, [1] * count)
-        )
-    common = call.add("SHAPE", wide[0])
-    for one in wide[1:]:
-        common = call.add("BROADCAST_ARGS", common, call.add("SHAPE", one))
-    del broadcast_together
-    return [call.add("BROADCAST_TO", one, common) for one in wide]
+        size = tensor.size(0) if tensor.rank else 1
+        wide.append(shapes.reshape(call.graph, tensor, [size if n == axis else 1 for n in range(count)]))
+    return broadcast_together(call.graph, wide)
 
 
-def constant(call: Call, array: Any, type: TensorType) -> Value:
-    """A constant of a type."""
-    return call.graph.constant(np.asarray(array).astype(dtype_of(type)), type)
+@lowers("aten.broadcast_tensors")
+def broadcast_tensors(call: Call, tensors: Sequence[Value]) -> list[Value]:
+    return broadcast_together(call.graph, tensors)
+
+
+@lowers("aten.cartesian_prod")
+def cartesian_prod(call: Call, tensors: Sequence[Value]) -> Value:
+    columns = [flat(call.graph, one) for one in meshgrid(call, tensors)]
+    return (
+        columns[0]
+        if len(columns) == 1
+        else moved(call.graph, "PACK", *columns, data=range(len(columns)), values_count=len(columns), axis=1)
+    )
+
+
+@lowers("aten.block_diag")
+def block_diag(call: Call, tensors: Sequence[Value]) -> Value:
+    blocks = [shapes.reshape(call.graph, one, [*[1] * (2 - one.rank), *shapes.sizes(one)]) for one in tensors]
+    width, before, rows = sum(block.shape[1] for block in blocks), 0, []
+    for block in blocks:
+        rows.append(indexing.pad(call.graph, call.operand(block), [(0, 0), (before, width - before - block.shape[1])]))
+        before += block.shape[1]
+    return cat(call, rows)
+
+
+@lowers("aten.sum_to_size")
+def sum_to_size(call: Call, self: Value, size: Sequence[Number]) -> Value:
+    ahead = self.rank - len(size)
+    axes = [axis for axis in range(self.rank) if axis < ahead or self.dims[axis] != size[axis - ahead]]
+    summed = reduce(call.graph, "SUM", call.operand(self), axes, keepdims=True)
+    return shapes.reshape(call.graph, summed, list(call.result.shape))

@@ -11,7 +11,7 @@ from gossamer.convert.blocks import pooling
 from gossamer.convert.blocks.indexing import slice_axis
 from gossamer.convert.blocks.reductions import reduce
 from gossamer.convert.blocks.resize import mixed
-from gossamer.convert.blocks.shapes import NCHW_FROM_NHWC, channels_first, channels_last, reshape, sizes, transpose
+from gossamer.convert.blocks.shapes import channels_first, channels_last, reshape, sizes
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, integers, lowers
 
@@ -157,8 +157,3 @@ def adaptive_max_pool(call: Call, self: Value, output_size: Numbers) -> tuple[Va
         ]
         x = call.add("CONCATENATION", *parts, axis=axis)
     return x, None
-
-
-def back(call: Call, x: Value) -> Value:
-    """N...C as NC..."""
-    return transpose(call.graph, x, NCHW_FROM_NHWC[x.rank])

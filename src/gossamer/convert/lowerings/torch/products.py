@@ -129,7 +129,7 @@ def kron(call: Call, self: Value, other: Value) -> Value:
     from gossamer.convert.blocks.shapes import reshape, sizes
 
     rank = max(self.rank, other.rank)
-    x, y = [[1] * (rank - one.rank) + list(sizes(one)) for one in (self, other)]
+    x, y = [[*[1] * (rank - one.rank), *sizes(one)] for one in (self, other)]
     left = reshape(call.graph, call.operand(self), [size for one in x for size in (one, 1)])
     right = reshape(call.graph, call.operand(other), [size for one in y for size in (1, one)])
     return reshape(call.graph, widened(call.graph, "MUL", left, right), list(call.result.shape))

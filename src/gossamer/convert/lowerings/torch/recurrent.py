@@ -34,7 +34,7 @@ def layers(
     if dropout and train and num_layers > 1:
         refuse("drops elements at random, which only training does: call eval() before the export")
     graph = call.graph
-    states = list(hx) if isinstance(hx, (list, tuple)) else [hx]
+    states: list[Value] = [hx] if isinstance(hx, Value) else list(hx)
     batched = input.rank == 3
     x = input if batched else reshape(graph, input, [input.size(0), 1, input.size(1)])
     if not batched:
@@ -104,7 +104,7 @@ def cell(
     b_hh: Value | None = None,
 ) -> Value | tuple[Value, ...]:
     graph = call.graph
-    states = list(hx) if isinstance(hx, (list, tuple)) else [hx]
+    states: list[Value] = [hx] if isinstance(hx, Value) else list(hx)
     single = input.rank == 1
     if single:
         input, *states = [reshape(graph, value, [1, value.size(0)]) for value in (input, *states)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.convert.blocks import reductions as over
 from gossamer.convert.blocks.elementwise import widened
-from gossamer.convert.blocks.indexing import gather, slice_axis, take_along
+from gossamer.convert.blocks.indexing import gather, slice_axis
 from gossamer.convert.blocks.shapes import cast
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, lowers
@@ -95,7 +95,8 @@ def variance(
     keepdim: bool = False,
 ) -> Value | tuple[Value, Value]:
     if isinstance(dim, bool):
-        dim, unbiased = None, dim
+        unbiased = dim
+        dim = None
     less = float(unbiased) if correction is None else correction
     if isinstance(less, Value):
         refuse("a correction that follows from open sizes")
@@ -303,8 +304,3 @@ def quantile(
     if share.ndim:
         found = transpose(call.graph, found, [axis, *[n for n in range(found.rank) if n != axis]])
     return reshape(call.graph, found, list(call.result.shape))
-
-
-def along(call: Call, x: Value, places: Value, dim: int) -> Value:
-    """Elements at positions."""
-    return take_along(call.graph, x, places, dim)

@@ -11,7 +11,7 @@ import numpy as np
 from gossamer.convert.blocks import resize
 from gossamer.convert.blocks.indexing import gather, vector
 from gossamer.convert.blocks.reductions import reduce
-from gossamer.convert.blocks.shapes import cast, channels_first, channels_last, reshape, sizes, transpose
+from gossamer.convert.blocks.shapes import cast, channels_first, channels_last, reshape, transpose
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, lowers
 from gossamer.schema.enums import TensorType
@@ -75,7 +75,7 @@ def upsample(
     for axis, (size, wanted, factor) in enumerate(zip(dims, new, factors, strict=True), 2):
         if size is None or not isinstance(wanted, int):
             refuse("resizes an open size in a way that only known ones can be; give it with --shape")
-        places = np.arange(wanted)
+        places = np.arange(wanted, dtype=np.float64)
         step = size / wanted if factor is None else 1 / float(factor)
         if nearest:
             offset = 0.5 if "exact" in name else 0.0
@@ -106,7 +106,7 @@ def _smoothed(size: int, wanted: int, step: float, cubic: bool, align_corners: b
     for place in range(wanted):
         center = step * (place + 0.5)
         first, last = max(int(center - reach + 0.5), 0), min(int(center + reach + 0.5), size)
-        weights = kernel((np.arange(first, last) - center + 0.5) / wide)
+        weights = kernel((np.arange(first, last, dtype=np.float64) - center + 0.5) / wide)
         matrix[place, first:last] = weights / weights.sum()
     return matrix
 
@@ -275,8 +275,3 @@ def embedding_bag(
 
 def _ones(call: Call, like: Value) -> Value:
     return call.add("FILL", call.add("SHAPE", like), 1)
-
-
-def shape_of(x: Value) -> list[Any]:
-    """The sizes."""
-    return sizes(x)

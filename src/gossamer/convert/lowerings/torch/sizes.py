@@ -7,8 +7,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.reductions import count
 from gossamer.convert.blocks.shapes import cast, reshape, size_vector
@@ -151,8 +149,3 @@ def sym_sum(call: Call, args: Any) -> Number:
         else:
             total = total + one
     return total
-
-
-def zero(call: Call) -> Value:
-    """An int32 scalar."""
-    return call.graph.constant(np.zeros((), np.int32))

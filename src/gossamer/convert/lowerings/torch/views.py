@@ -6,7 +6,7 @@ Each has, in `undoes`, what a change of the view makes of the tensor.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -354,7 +354,4 @@ def complex_parts(call: Call, self: Value) -> Value:
     if call.packet == "aten.view_as_real":
         parts = [call.add(op, self) for op in ("REAL", "IMAG")]
         return call.add("PACK", *parts, values_count=2, axis=self.rank)
-    refuse("makes complex numbers, which no operator of TFLite does; compute with real and imaginary parts")
-
-
-Undo = Callable[..., Value]
+    return refuse("makes complex numbers, which no operator of TFLite does; compute with real and imaginary parts")
