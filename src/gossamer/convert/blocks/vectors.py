@@ -15,10 +15,10 @@ from gossamer.schema.enums import TensorType
 
 
 class Hidden(NamedTuple):
-    """An element that only values decide: number ``index`` of those of ``vector``."""
+    """An element that only values decide: number ``position`` of those of ``vector``."""
 
     vector: Value
-    index: int
+    position: int
 
 
 Element = int | Size | Hidden
@@ -43,7 +43,7 @@ def elements(vector: Value) -> list[Element]:
             return [element for value in inputs for element in elements(value)]
         if vector.node.op in ("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS") and vector.rank <= 1 >= inputs[0].rank:
             return elements(inputs[0])
-    return [Hidden(vector, index) for index in range(math.prod(vector.shape))]
+    return [Hidden(vector, position) for position in range(math.prod(vector.shape))]
 
 
 def scalar(graph: Graph, element: int | Hidden) -> Value:
@@ -53,8 +53,8 @@ def scalar(graph: Graph, element: int | Hidden) -> Value:
     vector = cast(graph, element.vector, TensorType.INT32)
     if not vector.rank:
         return vector
-    index = element.index
-    return graph.add("STRIDED_SLICE", vector, [index], [index + 1], [1], shrink_axis_mask=1)
+    place = element.position
+    return graph.add("STRIDED_SLICE", vector, [place], [place + 1], [1], shrink_axis_mask=1)
 
 
 def as_sizes(found: Sequence[Element]) -> list[int | Size]:

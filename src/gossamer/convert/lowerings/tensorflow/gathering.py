@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import cast, reshape, sizes
 from gossamer.convert.blocks.vectors import index_type, open_size
@@ -45,7 +48,7 @@ def gathered(graph: Graph, x: Value, positions: Value, axis: int, batch_dims: in
 
 def _strings(graph: Graph, x: Value, positions: Value, axis: int, batch: int) -> Value:
     """TFLite gathers strings from vectors only: numbers are gathered in their place, and by these the strings."""
-    places = np.arange(np.prod(x.shape, dtype=int), dtype=np.int32).reshape(x.shape)
+    places = np.arange(math.prod(x.shape), dtype=np.int32).reshape(x.shape)
     found = graph.add("GATHER", places, positions, axis=axis, batch_dims=batch)
     flat = reshape(graph, x, [places.size])
     if found.rank == 1:
@@ -54,8 +57,7 @@ def _strings(graph: Graph, x: Value, positions: Value, axis: int, batch: int) ->
     if count > 1:
         refuse("strings are gathered in a shape with several open sizes; give them with --shape")
     shape = sizes(found)
-    total = [int(np.prod(s, dtype=int)) for s in found.shapes]
-    vector = reshape(graph, found, [total[0] if len(set(total)) == 1 else Size(tuple(total))])
+    vector = reshape(graph, found, [product(shape)])
     return reshape(graph, graph.add("GATHER", flat, vector), shape)
 
 
@@ -114,12 +116,9 @@ def dynamic_partition(call: Call) -> list[Value]:
     """Each part is gathered from where its number stands."""
     graph, data, partitions = call.graph, call.value(0), call.value(1)
     count = call.attributes.int("num_partitions")
-    rest = sizes(data)[partitions.rank :]
     if partitions.rank > 1:
-        total = [int(np.prod(shape[: partitions.rank], dtype=int)) for shape in data.shapes]
-        length = total[0] if len(set(total)) == 1 else Size(tuple(total))
-        data = reshape(graph, data, [length, *rest])
-        partitions = reshape(graph, partitions, [length])
+        data = _rows(graph, data, partitions.rank)
+        partitions = _rows(graph, partitions, partitions.rank)
     if partitions.data is not None:
         places = [np.flatnonzero(partitions.data == number).astype(np.int32) for number in range(count)]
         return [moved(graph, "GATHER", data, place) for place in places]
@@ -164,5 +163,4 @@ def _scalar(graph: Graph, x: Value) -> Value:
 
 def _rows(graph: Graph, x: Value, leading: int) -> Value:
     """A value whose first dimensions are one."""
-    total = [int(np.prod(shape[:leading], dtype=int)) for shape in x.shapes]
-    return reshape(graph, x, [total[0] if len(set(total)) == 1 else Size(tuple(total)), *sizes(x)[leading:]])
+    return reshape(graph, x, [product(sizes(x)[:leading]), *sizes(x)[leading:]])

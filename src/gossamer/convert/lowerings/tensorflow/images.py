@@ -12,9 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import cast, reshape, sizes
-from gossamer.convert.blocks.vectors import as_sizes, elements, int32, size_of
+from gossamer.convert.blocks.vectors import as_sizes, elements, int32
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.convert.lowerings.tensorflow.padding import padded
@@ -27,9 +28,7 @@ Matrix = NDArray[np.float32]
 def along(graph: Graph, x: Value, axis: int, matrix: Matrix) -> Value:
     """The product of a matrix [new, old] with a value along an axis, float32."""
     shape = sizes(x)
-    before = size_of([math.prod(s[:axis]) for s in x.shapes])
-    after = size_of([math.prod(s[axis + 1 :]) for s in x.shapes])
-    rows = reshape(graph, x, [before, shape[axis], after])
+    rows = reshape(graph, x, [product(shape[:axis]), shape[axis], product(shape[axis + 1 :])])
     made = graph.add("BATCH_MATMUL", np.ascontiguousarray(matrix, np.float32)[None], rows)
     return reshape(graph, made, [*shape[:axis], len(matrix), *shape[axis + 1 :]])
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import channels_first, channels_last, reshape, sizes
 from gossamer.convert.blocks.vectors import Hidden, elements, index_type, int32, open_size, per_world, size_of
@@ -72,7 +73,7 @@ def _padded_in_groups(graph: Graph, x: Value, paddings: NDArray[Any], fill: Valu
             groups.append([axis])
     if len(groups) > MOST_PADDED:
         refuse(f"{x.rank} dimensions are padded; TFLite pads {MOST_PADDED}")
-    merged = [size_of([int(np.prod([s[a] for a in group])) for s in x.shapes]) for group in groups]
+    merged = [product([x.size(axis) for axis in group]) for group in groups]
     around = np.array([paddings[group[0]] for group in groups], np.int32)
     small = padded(graph, reshape(graph, x, merged), graph.constant(around), fill)
     return reshape(graph, small, _padded_shape(x, graph.constant(paddings)))
@@ -100,7 +101,7 @@ def mirror_pad_grad(call: Call) -> Value:
         matrix = (numbers == np.arange(size)[:, None]).astype(np.float32)
         order = [n for n in range(x.rank) if n != axis] + [axis]
         last = transposed(graph, x, order)
-        rows = reshape(graph, last, [int(np.prod(last.shape[:-1])), last.shape[-1]])
+        rows = reshape(graph, last, [product(sizes(last)[:-1]), last.size(-1)])
         summed = graph.add("BATCH_MATMUL", rows, np.ascontiguousarray(matrix.T))
         x = transposed(graph, reshape(graph, summed, [*last.shape[:-1], size]), np.argsort(order).tolist())
     return x
@@ -126,37 +127,20 @@ def _blocks(call: Call, op: str) -> Value:
         block, around = graph.constant(np.array([size, size], np.int32)), int32(graph, call.value(1))
     if block.data is None or around.data is None:
         return moved(graph, op, x, block, around, shape=[open_size() for _ in range(x.rank)])
-    spatial = len(block.data)
-    if x.rank in (3, 4) and spatial == x.rank - 2:
-        return moved(graph, op, x, block, around)
-    to_batch = op == "SPACE_TO_BATCH_ND"
-    return (_to_batch if to_batch else _to_space)(graph, x, block.data.tolist(), around.data)
-
-
-def _to_batch(graph: Graph, x: Value, block: list[int], around: NDArray[Any]) -> Value:
-    m, rest = len(block), x.rank - len(block) - 1
-    whole = np.concatenate([[[0, 0]], around, np.zeros((rest, 2))]).astype(np.int32)
-    x = padded(graph, x, graph.constant(whole))
-    split = [size for n in range(m) for size in (x.shape[n + 1] // block[n], block[n])]
-    parts = reshape(graph, x, [x.size(0), *split, *sizes(x)[m + 1 :]])
-    order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m, 2), *range(2 * m + 1, 2 * m + 1 + rest)]
-    batch = size_of([b * int(np.prod(block)) for b in per_world(x.size(0))])
-    moved_ = transposed(graph, parts, order)
-    return reshape(graph, moved_, [batch, *split[::2], *sizes(x)[m + 1 :]])
-
-
-def _to_space(graph: Graph, x: Value, block: list[int], crops: NDArray[Any]) -> Value:
-    m, rest = len(block), x.rank - len(block) - 1
-    batch = size_of([b // int(np.prod(block)) for b in per_world(x.size(0))])
-    parts = reshape(graph, x, [*block, batch, *sizes(x)[1:]])
-    order = [m, *[n for k in range(m) for n in (m + 1 + k, k)], *range(2 * m + 1, 2 * m + 1 + rest)]
-    whole = [x.shape[n + 1] * block[n] for n in range(m)]
-    found = reshape(graph, transposed(graph, parts, order), [batch, *whole, *sizes(x)[m + 1 :]])
-    if not crops.any():
-        return found
-    begin = [0, *crops[:, 0].tolist(), *[0] * rest]
-    length = [-1, *[w - int(c.sum()) for w, c in zip(whole, crops, strict=True)], *[-1] * rest]
-    return moved(graph, "SLICE", found, np.array(begin, np.int32), np.array(length, np.int32))
+    count = len(block.data)
+    shape = sizes(x)
+    if count in (1, 2):
+        merged = reshape(graph, x, [*shape[: count + 1], product(shape[count + 1 :])])
+        found = moved(graph, op, merged, block, around)
+        return reshape(graph, found, [*sizes(found)[:-1], *shape[count + 1 :]])
+    order = range(count)
+    for n in reversed(order) if op == "SPACE_TO_BATCH_ND" else order:  # the batch has those of the first axis outside
+        shape = sizes(x)
+        merged = reshape(graph, x, [shape[0], product(shape[1 : n + 1]), shape[n + 1], product(shape[n + 2 :])])
+        one = np.array([1, block.data[n]], np.int32), np.stack([np.zeros(2, np.int32), around.data[n]])
+        found = moved(graph, op, merged, *one)
+        x = reshape(graph, found, [found.size(0), *shape[1 : n + 1], found.size(2), *shape[n + 2 :]])
+    return x
 
 
 @lowers("SpaceToDepth", "DepthToSpace")

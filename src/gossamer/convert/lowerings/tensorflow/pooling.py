@@ -9,8 +9,8 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.shapes import cast, reshape, sizes
-from gossamer.convert.blocks.vectors import per_world, size_of
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.convert.lowerings.tensorflow.convolution import in_layout, layout, spatial, with_padding
@@ -101,11 +101,10 @@ def pooled_3d(
 ) -> Value:
     """A pool of volumes NDHWC."""
     batch, depth = x.size(0), x.size(1)
-    both = size_of([b * d for b, d in zip(per_world(batch), per_world(depth), strict=True)])
-    flat = pooled(graph, op, reshape(graph, x, [both, *sizes(x)[2:]]), window[1:], strides[1:], padding)
+    pictures = reshape(graph, x, [product([batch, depth]), *sizes(x)[2:]])
+    flat = pooled(graph, op, pictures, window[1:], strides[1:], padding)
     _, height, width, channels = sizes(flat)
-    area = size_of([h * w for h, w in zip(per_world(height), per_world(width), strict=True)])
-    deep = reshape(graph, flat, [batch, depth, area, channels])
+    deep = reshape(graph, flat, [batch, depth, product([height, width]), channels])
     if window[0] > 1 or strides[0] > 1:
         deep = pooled(graph, op, deep, [window[0], 1], [strides[0], 1], padding)
     return reshape(graph, deep, [batch, deep.size(1), height, width, channels])

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import reshape, sizes, transpose
 from gossamer.convert.blocks.vectors import (
@@ -162,13 +163,9 @@ def _transposed_in_groups(graph: Graph, x: Value, perm: list[int]) -> Value:
     if len(groups) > MOST_TRANSPOSED:
         refuse(f"a transposition of {len(groups)} dimensions that move apart; TFLite can have {MOST_TRANSPOSED}")
     order = sorted(groups)
-    merged = [_product([all_sizes[axis] for axis in group]) for group in order]
+    merged = [product([all_sizes[axis] for axis in group]) for group in order]
     small = transpose(graph, reshape(graph, x, merged), [order.index(group) for group in groups])
     return reshape(graph, small, [all_sizes[axis] for axis in perm])
-
-
-def _product(found: list[int | Size]) -> int | Size:
-    return size_of([math.prod(worlds) for worlds in zip(*map(per_world, found), strict=True)])
 
 
 @lowers("BroadcastTo")
@@ -180,7 +177,8 @@ def broadcast_to(call: Call) -> Value:
 
 
 def _broadcast(x: Value, target: list[Element]) -> list[int | Size]:
-    own: list[int | Size] = [1] * (len(target) - x.rank) + sizes(x)
+    ones: list[int | Size] = [1] * (len(target) - x.rank)
+    own = ones + sizes(x)
     new = as_sizes(target)
     return [mine if isinstance(t, Hidden) and mine != 1 else n for mine, t, n in zip(own, target, new, strict=True)]
 

@@ -139,7 +139,7 @@ def _distance(begin: Bound, end: Bound) -> int | None:
     if not isinstance(begin, Hidden) or not isinstance(end, Hidden):
         return None
     node = end.vector.node
-    if node is None or node.op != "ADD" or end.index != begin.index:
+    if node is None or node.op != "ADD" or end.position != begin.position:
         return None
     first, second = node.inputs
     for base, more in ((first, second), (second, first)):
