@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from gossamer.convert.blocks.indexing import broadcast_together
 from gossamer.convert.blocks.shapes import size_vector
-from gossamer.convert.graph import Graph, Node, Value
+from gossamer.convert.graph import Graph, Value
 
 SELU_ALPHA = 1.6732632423543772
 SELU_SCALE = 1.0507009873554805
@@ -146,7 +144,7 @@ _ERFC = (
 
 
 def erf(graph: Graph, x: Value) -> Value:
-    """x * P(x * x) / Q(x * x), up to where it is 1; relative error 1e-7. `erf_argument` knows it again."""
+    """x * P(x * x) / Q(x * x), up to where it is 1; relative error 1e-7."""
     x = graph.add("MAXIMUM", graph.add("MINIMUM", x, _ERF_LIMIT), -_ERF_LIMIT)
     square = graph.add("SQUARE", x)
     over = graph.add("MUL", x, polynomial(graph, square, _ERF_OVER))
@@ -155,45 +153,12 @@ def erf(graph: Graph, x: Value) -> Value:
 
 def erfc(graph: Graph, x: Value) -> Value:
     """1 - erf(x): exp(-x * x) * t * P(t) with t = 1 / (1 + abs(x) / 2), and 2 less that below 0; relative error 1e-6
-    above. `erfc_argument` knows it again."""
+    above."""
     size = graph.add("ABS", x)
     t = graph.add("DIV", 1.0, graph.add("ADD", graph.add("MUL", size, 0.5), 1.0))
     power = graph.add("EXP", graph.add("NEG", graph.add("SQUARE", size)))
     above = graph.add("MUL", graph.add("MUL", power, t), polynomial(graph, t, _ERFC))
     return graph.add("SELECT_V2", graph.add("LESS", x, 0.0), graph.add("SUB", 2.0, above), above)
-
-
-def erf_argument(value: Value) -> Value | None:
-    """What `erf` made the value of, if it did."""
-    node = value.node
-    if node is None or node.op != "DIV" or not _adds(node, 1, _ERF_UNDER[0]):
-        return None
-    over = node.input(0).node
-    if over is None or over.op != "MUL" or not _adds(over, 1, _ERF_OVER[0]):
-        return None
-    low = over.input(0).node
-    high = None if low is None or low.op != "MAXIMUM" else low.input(0).node
-    return None if high is None or high.op != "MINIMUM" else high.input(0)
-
-
-def erfc_argument(value: Value) -> Value | None:
-    """What `erfc` made the value of, if it did."""
-    node = value.node
-    if node is None or node.op != "SELECT_V2":
-        return None
-    less, above = node.input(0).node, node.input(2).node
-    if less is None or less.op != "LESS" or above is None or above.op != "MUL" or not _adds(above, 1, _ERFC[0]):
-        return None
-    return less.input(0)
-
-
-def _adds(node: Node, position: int, number: float) -> bool:
-    """Whether an input is a sum with this number."""
-    added = node.input(position).node
-    if added is None or added.op != "ADD":
-        return False
-    found = added.constant(1)
-    return found is not None and found.size == 1 and float(found.reshape(-1)[0]) == float(np.float32(number))
 
 
 _ERFINV_CENTRE = (
