@@ -178,6 +178,8 @@ class Call:
             return [int(n) for n in found.ints] if found.ints or not found.has("i") else [int(found.i)]
         if self.optional(position) is None:
             return None
+        if 0 in self.value(position).dims:
+            return []
         return [int(n) for n in self.constant(position, what).reshape(-1).tolist()]
 
     def source_type(self, position: int) -> DataType:
