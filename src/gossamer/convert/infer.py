@@ -34,7 +34,7 @@ class Operand:
     ``value`` is ``None`` where it is not known; so is the shape of a result that depends on values.
     """
 
-    is_stored = is_variable = False
+    is_variable = False
     sparsity: Table | None = None
 
     def __init__(
@@ -57,6 +57,8 @@ class Operand:
     def is_constant(self) -> bool:
         """Whether its value is known."""
         return self.value is not None
+
+    is_stored = is_constant
 
 
 class Result(NamedTuple):

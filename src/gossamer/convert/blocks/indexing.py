@@ -58,7 +58,9 @@ def strided_slice(
     first: list[int | Value] = [0] * x.rank
     last: list[int | Value] = [0] * x.rank
     for axis in range(x.rank):
-        begin, end, _ = found.get(axis, (None, None, 1))
+        begin, end, step = found.get(axis, (None, None, 1))
+        if begin in (None, 0) and isinstance(end, int) and end == 0 and step > 0 and x.dims[axis] is not None:
+            begin = end = x.dims[axis]  # as empty: XNNPACK takes an end of 0 for the end of the axis
         if begin is None:
             begin_mask |= 1 << axis
         else:
