@@ -24,7 +24,7 @@ h5py = pytest.importorskip("h5py", reason="Keras files are read by h5py (the ext
 
 def layer(class_name: str, name: str, *nodes: Any, **config: Any) -> dict[str, Any]:
     module = "keras.src.ops.numpy" if class_name in ("GetItem", "Multiply") else "keras.layers"
-    config = {"name": name, **config}
+    config = {"name": name, **({"trainable": True} if module == "keras.layers" else {}), **config}
     return {"module": module, "class_name": class_name, "config": config, "name": name, "inbound_nodes": list(nodes)}
 
 

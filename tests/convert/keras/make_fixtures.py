@@ -349,7 +349,7 @@ def operations():
         elif name == "logical_not":
             build = lambda x: ops.cast(ops.logical_not(x > 0), "float32")
         elif name in ("isfinite", "isinf", "isnan"):
-            build = lambda x, f=function: f(x / ops.maximum(x, 0.0))
+            build = lambda x, f=function: f(ops.log(x))
         else:
             build = function
         yield f"ops_{name}", of(build, shape)
@@ -359,7 +359,9 @@ def operations():
         function = getattr(ops, name, None)
         if function is None:
             continue
-        if name.startswith("logical"):
+        if name in ("divide", "true_divide", "mod", "fmod", "floor_divide"):
+            yield f"ops_{name}", of(lambda x, y, f=function: f(x, y + 0.01), shape, shape)
+        elif name.startswith("logical"):
             yield f"ops_{name}", of(lambda x, y, f=function: f(x > 0, y > 0), shape, shape)
         else:
             yield f"ops_{name}", of(lambda x, y, f=function: f(x, y), shape, shape)
@@ -527,6 +529,8 @@ def inputs_of(model, rng):
         elif tensor.dtype == "bool":
             value = rng.random(shape) < 0.7
             value[..., 0] = True
+        elif "embedding" in model.name:
+            value = rng.integers(0, 7, shape)
         else:
             value = np.round(rng.normal(size=shape) * 32) / 32
             if len(shape) == 3 and "masks" in model.name:

@@ -50,7 +50,7 @@ def import_model(model: KerasModel, request: Request) -> Imported:
     for name, tensor in _named(model.outputs).items():
         found = _find(known, tensor)
         if isinstance(found, _Tensor):
-            outputs[name] = found.value
+            outputs[name] = _stored(importer.graph, found.value, _policy(model, tensor))
     importer.graph.outputs = list(outputs.values())
     return Imported([Signature(SIGNATURE, importer.graph, inputs, outputs)], importer.report)
 
@@ -164,6 +164,21 @@ def dtype_of(config: Any) -> TensorType:
     if name not in TensorType.__members__:
         raise ConvertError(f"dtype {config!r} is no type of TensorFlow Lite")
     return TensorType[name]
+
+
+def _policy(model: KerasModel, tensor: KerasTensor) -> TensorType:
+    """The type in which the layer that makes a tensor computes floats."""
+    layer = model.layers[tensor.layer]
+    if layer.model is not None:
+        return _policy(layer.model, _flat(layer.model.outputs)[tensor.index])
+    return TensorType.FLOAT32 if layer.class_name == "InputLayer" else dtype_of(layer.config.get("dtype"))
+
+
+def _stored(graph: Graph, value: Value, type: TensorType) -> Value:
+    """Everything is computed in float32; what the source has in half as many bits comes out like that."""
+    if value.type != TensorType.FLOAT32 or type not in (TensorType.FLOAT16, TensorType.BFLOAT16):
+        return value
+    return graph.add("CAST", value, type=type, in_data_type=value.type)
 
 
 def _asked(graph: Graph, layer: Layer, value: Value) -> Value:

@@ -135,7 +135,7 @@ _OWN: dict[str, tuple[_Own, ...]] = {
     "EinsumDense": (_Own("kernel"), _Own("bias", when="bias_axes")),
     "Embedding": (_Own("embeddings"),),
     "ReversibleEmbedding": (_Own("embeddings"), _Own("reverse_embeddings", unless="tie_weights")),
-    "SpectralNormalization": (_Own("vector_u", trainable=False), _Own("kernel")),
+    "SpectralNormalization": (_Own("kernel"), _Own("vector_u", trainable=False)),
     **dict.fromkeys(_CONVOLUTIONS, (_Own("kernel"), _BIAS)),
     **dict.fromkeys(
         ["SeparableConv1D", "SeparableConv2D"], (_Own("depthwise_kernel"), _Own("pointwise_kernel"), _BIAS)
@@ -154,6 +154,9 @@ _OWN: dict[str, tuple[_Own, ...]] = {
     **dict.fromkeys(["SimpleRNNCell", "LSTMCell", "GRUCell", "ConvLSTMCell"], _CELL),
 }
 """The variables that a layer of a class creates, in that order."""
+
+_CLASSES = {"GroupQueryAttention": "GroupedQueryAttention"}
+"""Classes that an archive's paths call by another name than its config."""
 
 _OF_TRAINING = ("_initializer", "_regularizer", "_constraint", "compile_config")
 """Ends of the names of what a config says about training, where Python does not matter."""
@@ -175,9 +178,10 @@ def _read(source: Source, place: str) -> KerasModel:
         config = Json.parse(archive.read("config.json"), f"{place}: config.json")
         with _Hdf5(archive, "model.weights.h5") as file:
             _refuse_python(config)
-            metadata = Json.parse(archive.read("metadata.json"), f"{place}: metadata.json")
             model = _model(config, _Grouped(file), "", {})
-            return replace(model, version=_version(metadata["keras_version"].text()))
+            metadata = Json.parse(archive.read("metadata.json"), f"{place}: metadata.json")
+            version = metadata.get("keras_version")
+            return model if version is None else replace(model, version=_version(version.text()))
     with _Hdf5(source) as file:
         config = Json.parse(file.attribute("", "model_config"), f"{place}: model_config")
         _refuse_python(config)
@@ -265,6 +269,7 @@ def _counted(specs: list[Json]) -> list[tuple[str, Json]]:
     counted = []
     for spec in specs:
         name = re.sub(r"\W+", "", spec["class_name"].text())
+        name = _CLASSES.get(name, name)
         name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
         name = re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
         number = counts[name] = counts.get(name, -1) + 1

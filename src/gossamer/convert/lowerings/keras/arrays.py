@@ -116,7 +116,8 @@ def expand_dims(call: Call) -> Value:
 def broadcast_to(call: Call) -> Value:
     wanted, x = [-1 if size is None else int(size) for size in call.config("shape", ())], call.x
     own = [1] * (len(wanted) - x.rank) + shapes.sizes(x)
-    return indexing.broadcast_to(call.graph, x, [o if w == -1 else w for w, o in zip(wanted, own, strict=True)])
+    sizes = [o if w == -1 or isinstance(o, Size) else w for w, o in zip(wanted, own, strict=True)]
+    return indexing.broadcast_to(call.graph, x, sizes)
 
 
 @lowers("ops.Concatenate")

@@ -18,7 +18,6 @@ from gossamer.convert.blocks.reductions import reduce
 from gossamer.convert.blocks.resize import cubic_kernel, linear_kernel, mixed, resize_nhwc, weight_matrix
 from gossamer.convert.graph import Graph, Refused, Value, refuse
 from gossamer.convert.lowerings.keras import Call, Masked, floating, lowers
-from gossamer.convert.lowerings.keras.elementwise import dtype_named
 from gossamer.convert.lowerings.keras.normalization import along
 from gossamer.schema.enums import TensorType
 
@@ -143,7 +142,7 @@ def resizing(call: Call) -> Value:
             high = max(height, int(width * size[0] / size[1]))
             wide = max(width, int(height * size[1] / size[0]))
             top, left = (high - height) // 2, (wide - width) // 2
-            pairs = [(0, 0), (top, high - height - top), (left, wide - width - left), (0, 0)]
+            pairs = [(0, 0), (top, top), (left, left), (0, 0)]  # as Keras does, which may leave one too few
             x = pad(graph, x, pairs, "constant", float(call.config("fill_value", 0.0)))
         return resized(graph, x, size, how, antialias=antialias)
 
@@ -221,11 +220,9 @@ def discretization(call: Call) -> Value:
         refuse("its boundaries are not in the file; give them as bin_boundaries")
     boundaries = [float(one) for one in given]
     mode = str(call.config("output_mode", "int"))
-    buckets = call.graph.add("BUCKETIZE", floating(call.graph, call.x), boundaries=boundaries)
+    buckets = call.graph.add("BUCKETIZE", floating(call.graph, call.x), boundaries=np.array(boundaries, np.float32))
     result = encoded(call, buckets, len(boundaries) + 1, mode)
-    wanted = call.config("dtype")
-    own = wanted if isinstance(wanted, str) else (wanted or {}).get("config", {}).get("name", "int64")
-    return shapes.cast(call.graph, result, dtype_named(own if mode == "int" else "float32"))
+    return result
 
 
 @lowers("IntegerLookup")
@@ -247,8 +244,7 @@ def integer_lookup(call: Call) -> Value:
     if mask is not None and mode == "int":
         is_mask = graph.add("EQUAL", shapes.cast(graph, x, TensorType.INT64), np.array(mask, np.int64))
         found = graph.add("SELECT_V2", is_mask, np.array(0, np.int32), found)
-    result = encoded(call, found, len(known) + unknown, mode)
-    return shapes.cast(graph, result, TensorType.INT64) if mode == "int" else result
+    return shapes.cast(graph, encoded(call, found, len(known) + unknown, mode), TensorType.INT64)
 
 
 @lowers("Hashing", "HashedCrossing", "StringLookup", "TextVectorization", "FeatureSpace")
