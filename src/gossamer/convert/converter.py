@@ -94,7 +94,10 @@ def convert_source(source: str | os.PathLike[str], format: str, request: Request
 def _rewritten(signatures: Sequence[Signature]) -> list[Signature]:
     """The signatures, with all patterns applied to their graphs: other values may take the places of outputs."""
     places = [[signature.graph.outputs.index(value) for value in signature.outputs.values()] for signature in signatures]
-    for graph in graphs_of(signatures):
+    graphs = graphs_of(signatures)
+    for graph in reversed(graphs):  # what is called first: what it does not need, its caller need not give it
+        rewrite(graph)
+    for graph in graphs if len(graphs) > len(signatures) else ():
         rewrite(graph)
     return [
         signature._replace(

@@ -16,7 +16,7 @@ import numpy as np
 from gossamer.convert.blocks.shapes import reshape, transpose
 from gossamer.convert.graph import Array, Graph, Node, Value
 from gossamer.convert.patterns.matching import again_many, broadcasts, is_elementwise, options
-from gossamer.convert.patterns.shapes import permutation
+from gossamer.convert.patterns.shapes import REDUCES, RESHAPES, permutation
 
 Order = tuple[int, ...]
 Orders = Mapping[Value, Order]
@@ -26,7 +26,6 @@ Build = Callable[[Graph, Orders, Mapping[Value, Value]], Sequence[Value]]
 ALIKE = ("ADD_N", "QUANTIZE", "DEQUANTIZE", "FAKE_QUANT")
 """Elementwise operators that no kernel of random operands tells of."""
 
-REDUCES = ("SUM", "MEAN", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL")
 LAST = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "FULLY_CONNECTED")
 """Operators along the last axis, which must stay the last."""
 
@@ -344,7 +343,7 @@ class _Groups(Carrier):
         kept = [axis for axis in order if value.size(axis) != 1]
         return {self.x: order, self.y: identity(self.y)} if kept[: len(rows)] == rows else None
 
-    def build(self, graph: Graph, orders: Orders, stored: Mapping[Value, Value]) -> Sequence[Value]:  # type: ignore[override]
+    def build(self, graph: Graph, orders: Orders, stored: Mapping[Value, Value]) -> Sequence[Value]:
         y = reshape(graph, stored[self.x], [self.y.size(axis) for axis in orders[self.y]])
         within = [axis for axis in orders[self.x] if axis in self.groups[-1][0]]
         for user in self.weights if within != sorted(within) else ():
@@ -407,7 +406,7 @@ def _grouped(x: Value, y: Value) -> list[tuple[list[int], list[int]]] | None:
 _CARRIERS: dict[str, Callable[[Graph, Node], Carrier | None]] = {
     **dict.fromkeys(REDUCES, _reduction),
     **dict.fromkeys(LAST, _last),
-    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
+    **dict.fromkeys(RESHAPES, _reshape),
     **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
     **dict.fromkeys(("PACK", "UNPACK"), _pack),
     **dict.fromkeys(("ARG_MAX", "ARG_MIN"), _arg),

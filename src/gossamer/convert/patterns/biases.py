@@ -172,7 +172,7 @@ def before_linear(graph: Graph, node: Node) -> Value | None:
             return None
         shift = along(np.repeat(offset, repeats) if offset.ndim else offset, linear.inputs, filter.ndim)
         axes = tuple([axis for axis in range(filter.ndim) if axis != linear.outputs])
-        added: Array = np.sum(filter * shift, axes, dtype=np.float32)
+        added: Array = np.asarray(np.sum(filter * shift, axes, dtype=np.float32))
         bias = np.asarray(added if bias is None else bias.reshape(-1) + added)
     return with_weights(graph, node, made.x, changed, bias)
 

@@ -233,7 +233,8 @@ class _Region:
             orders = stored.setdefault(value, {identity(value): value})
             if order not in orders:
                 have, made = next(iter(orders.items()))
-                with graph.at(*(value.node.origins if value.node is not None else graph.origins)):
+                origins, position = ((), -1) if value.node is None else (value.node.origins, value.node.order[0])
+                with graph.at(*origins, position=position):
                     orders[order] = transpose(graph, made, [have.index(axis) for axis in order])
             return orders[order]
 
@@ -242,8 +243,10 @@ class _Region:
                 continue
             orders = chosen[node]
             with graph.at(*node.origins, position=node.order[0]):
-                inputs = {value: get(value, orders[value]) for value in node.inputs if value in orders}
-                outputs = self.carriers[node].build(graph, orders, inputs)  # type: ignore[arg-type]
+                taken = [value for value in node.inputs if value is not None and value in orders]
+                outputs = self.carriers[node].build(
+                    graph, orders, {value: get(value, orders[value]) for value in taken}
+                )
             for old, new in zip(node.outputs, outputs, strict=True):
                 if new.node is not None and not new.name:
                     new.name = old.name
