@@ -151,7 +151,8 @@ def left_shift(call: Call) -> Value:
     if x.dtype.itemsize == 8:
         powers = graph.constant(np.int64(1) << np.arange(64, dtype=np.int64))
         wide = x if own == T.INT64 else graph.add("BITCAST", x, type=T.INT64)
-        shifted = graph.add("MUL", wide, graph.add("GATHER", powers, cast(graph, y, T.INT32)))
+        places = y if own == T.INT64 else graph.add("BITCAST", y, type=T.INT64)
+        shifted = graph.add("MUL", wide, graph.add("GATHER", powers, places))
         return shifted if own == T.INT64 else graph.add("BITCAST", shifted, type=own)
     x, y = broadcast_together(graph, [x, y])
     if own not in _SIGNED:

@@ -189,6 +189,18 @@ def _size(x: Value, axis: int) -> int:
     return size if size is not None else refuse(f"the size of axis {axis} is open; give it with --shape")
 
 
+_CARRIERS = {1: T.UINT8, 2: T.INT16, 4: T.INT32, 8: T.INT64}
+
+
+def _diagonal_op(graph: Graph, op: str, *operands: Value) -> Value:
+    """MATRIX_DIAG or MATRIX_SET_DIAG. Elements of a size that TFLite takes wrong go as integers with their bits."""
+    own = operands[0].type
+    if own in (T.FLOAT32, T.INT8, *_CARRIERS.values()):
+        return graph.add(op, *operands)
+    carrier = _CARRIERS[operands[0].dtype.itemsize]
+    return graph.add("BITCAST", graph.add(op, *[graph.add("BITCAST", x, type=carrier) for x in operands]), type=own)
+
+
 @lowers("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "BatchMatrixDiag")
 def matrix_diag(call: Call) -> Value:
     """``(diagonal, k, num_rows, num_cols, padding_value)``, the first alone in the first version."""
@@ -198,7 +210,7 @@ def matrix_diag(call: Call) -> Value:
     padding = call.value(4) if len(call.inputs) > 4 else None
     plain = padding is None or (padding.data is not None and not padding.data.any())
     if lower == upper == 0 and plain and (given == [-1, -1] or given == [x.dims[-1]] * 2):
-        return moved(graph, "MATRIX_DIAG", x)
+        return _diagonal_op(graph, "MATRIX_DIAG", x)
     width = _size(x, -1)
     least_rows, least_columns = width - min(upper, 0), width + max(lower, 0)
     rows, columns = given
@@ -242,7 +254,7 @@ def matrix_set_diag(call: Call) -> Value:
     graph, (x, diagonal) = call.graph, call.values(0, 2)
     lower, upper = _band_of(call, 2)
     if lower == upper == 0:
-        return moved(graph, "MATRIX_SET_DIAG", x, diagonal, data=(0, 1))
+        return _diagonal_op(graph, "MATRIX_SET_DIAG", x, diagonal)
     return _filled(graph, diagonal, Band(lower, upper, _size(x, -2), _size(x, -1), _align(call)), x, lower != upper)
 
 
@@ -281,7 +293,7 @@ def diag(call: Call) -> Value:
     """[a, b] -> [a, b, a, b]."""
     graph, x = call.graph, call.value(0)
     flat = reshape(graph, x, [_product_of([1, *sizes(x)])])
-    return reshape(graph, moved(graph, "MATRIX_DIAG", flat), [*sizes(x), *sizes(x)])
+    return reshape(graph, _diagonal_op(graph, "MATRIX_DIAG", flat), [*sizes(x), *sizes(x)])
 
 
 @lowers("DiagPart")
