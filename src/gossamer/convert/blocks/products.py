@@ -17,8 +17,8 @@ def matmul(graph: Graph, x: Value, y: Value, *, adj_x: bool = False, adj_y: bool
     """
     if x.rank == 1:
         product = matmul(graph, reshape(graph, x, [1, x.size(0)]), y, adj_y=adj_y)
-        rows = [] if y.rank == 1 else [product.rank - 2]
-        return reshape(graph, product, [size for axis, size in enumerate(sizes(product)) if axis not in rows])
+        row = product.rank - (1 if y.rank == 1 else 2)
+        return reshape(graph, product, [size for axis, size in enumerate(sizes(product)) if axis != row])
     if y.rank == 1:
         product = matmul(graph, x, reshape(graph, y, [y.size(0), 1]), adj_x=adj_x)
         return reshape(graph, product, sizes(product)[:-1])

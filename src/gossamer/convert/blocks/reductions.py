@@ -31,6 +31,8 @@ def normalized(axes: Axes, rank: int) -> list[int]:
 def reduce(graph: Graph, op: str, x: Value, axes: Axes = None, *, keepdims: bool = False) -> Value:
     """SUM, MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_ANY or REDUCE_ALL over axes."""
     found = normalized(axes, x.rank)
+    if x.type == TensorType.BOOL:
+        op = {"REDUCE_MAX": "REDUCE_ANY", "REDUCE_MIN": "REDUCE_ALL", "REDUCE_PROD": "REDUCE_ALL"}.get(op, op)
     if op in ("REDUCE_ANY", "REDUCE_ALL"):
         x = truth(graph, x)
     if not found or not x.rank:

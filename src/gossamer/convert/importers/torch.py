@@ -88,6 +88,7 @@ def import_program(program: source.ExportedProgram, request: Request) -> Importe
             name = result.value.name
             found = walk.read(result.value)
             if isinstance(found, Unavailable):
+                walk.miss(found)
                 continue
             outputs[name] = graph.value(found)
             if name in program.graph.tensors:
@@ -248,7 +249,11 @@ class _Walk:
             first = next((output.name for output in node.outputs if output is not None), "")
             origin = Origin(node.target, first or node.target)
             given = [(argument.name, self.read(argument.value)) for argument in node.arguments]
-            if any(isinstance(element, Unavailable) for _, value in given for element in _elements(value)):
+            missing = [
+                element for _, value in given for element in _elements(value) if isinstance(element, Unavailable)
+            ]
+            if missing:
+                self.miss(missing[0])
                 self._fail(node, origin)
                 continue
             with self.report.lowering(self.graph, origin):
@@ -256,17 +261,21 @@ class _Walk:
             if origin in self.report.refused:
                 self._fail(node, origin)
 
+    def miss(self, result: Unavailable) -> None:
+        """Somebody needs a result that is not there: it was refused, or no lowering computes it."""
+        self.report.refused.setdefault(result.origin, "one of its results that is needed cannot be computed")
+
     def _fail(self, node: source.Node, origin: Origin) -> None:
         for output in node.outputs:
             if output is not None:
                 self.found[output.name] = Unavailable(origin)
 
     def _lower(self, node: source.Node, given: Sequence[tuple[str, Any]]) -> None:
-        packet = packet_of(node.target)
         metas = [None if output is None else self.program.tensors.get(output.name) for output in node.outputs]
         results = tuple([None if meta is None else Meta(type_of(meta.dtype), self.sizes(meta.shape)) for meta in metas])
-        call = Call(self.graph, node.target, results, self._call)
-        function = _lowering(node.target)
+        target = _lowered(node.target)
+        function = lowers.find(target) or lowers.find(packet_of(target))
+        call = Call(self.graph, target, results, self._call)
         positional = [value for name, value in given if not name]
         named = {name: value for name, value in given if name}
         if function is None:
@@ -276,10 +285,10 @@ class _Walk:
             refuse(f"the argument {', '.join(unknown_names)} of {node.target} is not known")
         result = function(call, *positional, **named)
         values = list(result) if isinstance(result, (list, tuple)) else [result]
-        if _is_in_place(packet) and isinstance(node.arguments[0].value, source.Value):
+        shown = self._shown(node, call.packet)
+        if _is_in_place(node.target) and shown is None:
             self._write(node, values[0])
             return
-        shown = self._shown(node)
         for position, output in enumerate(node.outputs):
             if output is None:
                 continue
@@ -294,6 +303,8 @@ class _Walk:
             self.found[output.name] = (
                 _Tensor(value) if shown is None else self._view(shown, value, call, function, named, position)
             )
+            if _is_in_place(node.target):  # ``squeeze_`` and others give a tensor another shape
+                self.found[node.arguments[0].value.name] = self.found[output.name]
 
     def _checked(self, call: Call, position: int, value: Value) -> Value:
         """A result in the type that torch says. Raises `Refused` if it has another shape: then a lowering is wrong."""
@@ -321,9 +332,8 @@ class _Walk:
 
     # -- views
 
-    def _shown(self, node: source.Node) -> _Tensor | None:
+    def _shown(self, node: source.Node, packet: str) -> _Tensor | None:
         """What the results of an operator show, if they are no values of their own."""
-        packet = packet_of(node.target)
         if undoes.find(packet) is None or not node.arguments:
             return None
         base = node.arguments[0].value
@@ -384,25 +394,24 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _is_in_place(packet: str) -> bool:
+def _is_in_place(target: str) -> bool:
     """Whether an operator changes its first argument, by the rule for names: ``relu_``, but not ``__or__``."""
-    name = packet.partition(".")[2]
-    return name.endswith("_") and not name.endswith("__")
-
-
-def _lowering(target: str) -> Callable[..., Any] | None:
-    """The lowering of an operator, or of the functional one whose result is the same."""
-    for name in (target, packet_of(target)):
-        found = lowers.find(name)
-        if found is not None:
-            return found
     packet = packet_of(target)
+    return packet.startswith("aten.") and packet.endswith("_") and not packet.endswith("__")
+
+
+def _lowered(target: str) -> str:
+    """The name of the operator whose lowering gives the result: that of the functional one for ``relu_``, of the view
+    for ``view_copy``; the name itself if there is none."""
+    packet = packet_of(target)
+    if lowers.find(target) or lowers.find(packet):
+        return target
     for ending in ("_", "_copy"):
         if packet.endswith(ending) and not packet.endswith("__"):
-            same = _lowering(packet.removesuffix(ending) + target.removeprefix(packet))
-            if same is not None:
+            same = _lowered(packet.removesuffix(ending) + target.removeprefix(packet))
+            if lowers.find(same) or lowers.find(packet_of(same)):
                 return same
-    return None
+    return target
 
 
 def _hint(target: str) -> str:

@@ -373,6 +373,11 @@ _POWERS: dict[float, Callable[[Call, Value], Value]] = {
 }
 
 
+@lowers("aten.ldexp")
+def ldexp(call: Call, self: Value, other: Value) -> Value:
+    return call.add("MUL", call.operand(self), call.add("POW", 2.0, call.operand(other)))
+
+
 @lowers("aten.atan2", "aten.arctan2")
 def atan2(call: Call, self: Value, other: Value) -> Value:
     return special.atan2(call.graph, call.operand(self), call.operand(other))

@@ -524,3 +524,22 @@ def sum_to_size(call: Call, self: Value, size: Sequence[Number]) -> Value:
     axes = [axis for axis in range(self.rank) if axis < ahead or self.dims[axis] != size[axis - ahead]]
     summed = reduce(call.graph, "SUM", call.operand(self), axes, keepdims=True)
     return shapes.reshape(call.graph, summed, list(call.result.shape))
+
+
+@lowers("aten.isin")
+def isin(
+    call: Call,
+    elements: Number | None = None,
+    test_elements: Value | None = None,
+    test_element: Number | None = None,
+    element: Number | None = None,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> Value:
+    given = elements if elements is not None else element
+    among = test_elements if test_elements is not None else test_element
+    x, y = [one if isinstance(one, Value) else call.graph.value(one) for one in (given, among)]
+    y = shapes.cast(call.graph, flat(call.graph, y), x.type)
+    wide = call.add("EXPAND_DIMS", x, np.array(x.rank, np.int32))
+    found = reduce(call.graph, "REDUCE_ANY", widened(call.graph, "EQUAL", wide, y), [-1])
+    return call.add("LOGICAL_NOT", found) if invert else found

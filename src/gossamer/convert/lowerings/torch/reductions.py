@@ -228,8 +228,10 @@ def topk(
 @lowers("aten.kthvalue")
 def kthvalue(call: Call, self: Value, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Value, Value]:
     values, places = over.top(call.graph, self, int(k), dim, largest=False)
+    if not self.rank:
+        return values, places
     found = [slice_axis(call.graph, x, dim, int(k) - 1, None) for x in (values, places)]
-    if keepdim or not self.rank:
+    if keepdim:
         return found[0], found[1]
     return over.without(call.graph, found[0], [dim]), over.without(call.graph, found[1], [dim])
 
@@ -282,13 +284,13 @@ def of_data(call: Call, *ignored: Any, **others: Any) -> Value:
 def quantile(
     call: Call,
     self: Value,
-    q: Value | float,
+    q: Value | float | int = 0,
     dim: int | None = None,
     keepdim: bool = False,
     interpolation: str = "linear",
 ) -> Value:
     if (isinstance(q, Value) and q.data is None) or call.packet != "aten.quantile" or interpolation != "linear":
-        refuse(f"{call.packet} with these arguments")
+        refuse(f"{call.packet}, and quantile of shares that are not known or without interpolation")
     share = np.asarray(q.data if isinstance(q, Value) else q, np.float64)
     x, axis = (over.flat(call.graph, self), 0) if dim is None else (self, dim % self.rank)
     size = x.shape[axis]
