@@ -64,7 +64,7 @@ def test_bilinear(how: str, size: tuple[int, int], options: dict[str, bool], tmp
 
 
 @pytest.mark.parametrize("options", PLACES, ids=str)
-@pytest.mark.parametrize(("size", "dtype"), zip(SIZES, [np.float32, np.int32, np.float64, np.int64], strict=True))
+@pytest.mark.parametrize(("size", "dtype"), [*zip(SIZES, [np.float32, np.int32, np.float64, np.int64], strict=True)])
 def test_nearest(dtype: Any, size: tuple[int, int], options: dict[str, bool], tmp_path: Path) -> None:
     x = X.astype(dtype)
     result = run_one("ResizeNearestNeighbor", x, Fixed(size), path=tmp_path, **options)
