@@ -9,10 +9,14 @@ import numpy as np
 
 from gossamer.convert.blocks.indexing import broadcast_to
 from gossamer.convert.blocks.shapes import shape_value, size_vector, sizes
-from gossamer.convert.graph import Graph, Value
+from gossamer.convert.blocks.vectors import open_size
+from gossamer.convert.graph import Graph, Shape, Value, refuse
 
 MOST_UNROLLED = 8
 """Steps that are written one after the other instead of a loop."""
+
+
+Shapes = tuple[Shape, ...]
 
 
 class Turn(NamedTuple):
@@ -54,7 +58,7 @@ def scan(
     else:
         length_value = graph.constant(length)
     trial = Graph()
-    like = [_copy(trial, value) for value in [*walked, *states, *others]]
+    like = [argument(trial, value) for value in [*walked, *states, *others]]
     turn = _turn(trial, trial.constant(0), like, len(walked), len(states))
     results, _ = step(turn)
     stacks = []
@@ -68,7 +72,7 @@ def scan(
 
     def inside(inner: Graph) -> tuple[list[Value], Value, list[Value]]:
         inner.inputs = []
-        fresh = [_copy(inner, value) for value in [*carried, *handed]]
+        fresh = [argument(inner, value) for value in [*carried, *handed]]
         rest = iter(fresh[first:])
         given = [value if value.data is not None else next(rest) for value in [length_value, *walked, *others]]
         return fresh, given[0], given[1:]
@@ -115,8 +119,20 @@ def _turn(graph: Graph, number: Value, values: Sequence[Value], walked: int, sta
     return Turn(graph, number, elements, list(values[walked : walked + states]), list(values[walked + states :]))
 
 
-def _copy(graph: Graph, value: Value) -> Value:
-    """An input that is like a value."""
+def argument(graph: Graph, value: Value) -> Value:
+    """A new input of a graph that is like a value of another one."""
     fresh = Value(value.type, value.shapes, None, value.name)
     graph.inputs.append(fresh)
     return fresh
+
+
+def wider(first: Shapes, second: Shapes) -> Shapes:
+    """The shapes in all worlds with the sizes open in which they differ. Raises `Refused` if their ranks do."""
+    if first == second:
+        return first
+    if len(first[0]) != len(second[0]):
+        refuse(f"a tensor of {len(first[0])} dimensions comes back with {len(second[0])}; TFLite's tensors keep theirs")
+    axes = []
+    for column, other in zip(zip(*first, strict=True), zip(*second, strict=True), strict=True):
+        axes.append(column if column == other else open_size().worlds)
+    return tuple(zip(*axes, strict=True))

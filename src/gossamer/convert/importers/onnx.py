@@ -157,7 +157,7 @@ class _Importer:
 
     def _output(self, scope: Scope, spec: TensorSpec) -> Value:
         name = spec.name
-        found = self._value(scope, name)
+        found = self.value(scope, name)
         if isinstance(found, Unavailable):
             return scope.graph.constant(0.0)  # never seen: the report has a refusal
         if not isinstance(found, Value):
@@ -223,7 +223,7 @@ class _Importer:
         domain = "" if node.domain in ONNX else node.domain
         name = f"{domain}.{node.op_type}" if domain else node.op_type
         origin = Origin(name, self._unique(scope.prefix + (node.name or next(filter(None, node.output), ""))))
-        inputs = [self._value(scope, one) if one else None for one in node.input]
+        inputs = [self.value(scope, one) if one else None for one in node.input]
         missing = next((one for one in inputs if isinstance(one, Unavailable)), None)
         if missing is not None:
             return [missing] * len(node.output)
@@ -293,7 +293,7 @@ class _Importer:
         for name, mine in zip(function.output, node.output, strict=False):
             if name in inside.types:
                 scope.types[mine] = inside.types[name]
-        return [self._value(inside, name) for name in function.output]
+        return [self.value(inside, name) for name in function.output]
 
     def inline(self, scope: Scope, graph: Graph, body: GraphProto, given: Mapping[str, Any]) -> list[Any]:
         """The results of a body, its operators put into a graph. ``given`` are its inputs, and what it takes from
@@ -308,11 +308,12 @@ class _Importer:
         inside.values.update(given)
         wanted = [value.name for value in body.output]
         self._walk(inside, body.node, wanted)
-        return [self._value(inside, name) for name in wanted]
+        return [self.value(inside, name) for name in wanted]
 
     # -- values
 
-    def _value(self, scope: Scope, name: str) -> Any:
+    def value(self, scope: Scope, name: str) -> Any:
+        """What a name stands for in a scope. Raises `ConvertError` if it is nothing."""
         place = scope.find(name)
         if place is None:
             raise ConvertError(f"tensor {name!r} comes from nowhere")

@@ -107,6 +107,9 @@ class Importer(Protocol):
     def free_names(self, body: GraphProto) -> list[str]:
         """What a body takes from around it."""
 
+    def value(self, scope: Any, name: str) -> Any:
+        """What a name stands for in a scope."""
+
     def declared(self, scope: Any, name: str) -> list[int | Size | None] | None:
         """The shape that the model says a tensor has."""
 

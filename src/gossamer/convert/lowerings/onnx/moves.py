@@ -11,7 +11,7 @@ from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.moves import moved, moved_many
 from gossamer.convert.blocks.reductions import top
 from gossamer.convert.blocks.shapes import cast, reshape, size_vector, sizes, transpose
-from gossamer.convert.blocks.vectors import elements, index_type, int32, open_size
+from gossamer.convert.blocks.vectors import Element, Hidden, elements, index_type, int32, open_size
 from gossamer.convert.graph import Refused, Size, Value
 from gossamer.convert.lowerings.onnx import Call, axis_of, lowers
 from gossamer.convert.lowerings.onnx.shapes import known_size
@@ -148,8 +148,27 @@ def _slice_anywhere(call: Call, x: Value) -> Value:
     known = axes.data
     stated = call.declared(x.rank)
     if known is not None:
-        stated = [stated[n] if n in known.tolist() else size for n, size in enumerate(sizes(x))]
+        numbers = known.tolist()
+        stated = [stated[n] if n in numbers else size for n, size in enumerate(sizes(x))]
+        pairs = zip(numbers, elements(call.value(1)), elements(call.value(2)), strict=True)
+        for axis, begin, end in pairs:
+            stated[axis] = _distance(begin, end) or stated[axis]
     return moved(graph, "STRIDED_SLICE", x, first, last, by, shape=stated)
+
+
+def _distance(begin: Element, end: Element) -> int | None:
+    """How far it is from a number that only values tell to the sum of that number and a constant."""
+    if not isinstance(begin, Hidden) or not isinstance(end, Hidden) or begin.index != end.index:
+        return None
+    node = end.vector.node
+    if node is None or node.op != "ADD":
+        return None
+    first, second = node.input(0), node.input(1)
+    if second is begin.vector:
+        first, second = second, first
+    if first is not begin.vector or second.data is None or second.data.size != 1:
+        return None
+    return int(second.data.reshape(())) if second.data.reshape(()) > 0 else None
 
 
 def _wrap(call: Call, axes: Value, x: Value) -> Value:
