@@ -160,7 +160,8 @@ def _leaky(points: Array, result: Array) -> list[Function]:
     below = points < -1e-3
     if not below.any():
         return []
-    slope = result[below][0] / points[below][0]
+    with np.errstate(all="ignore"):
+        slope = result[below][0] / points[below][0]
     return [Function("LEAKY_RELU", {"alpha": float(slope)})] if np.isfinite(slope) else []
 
 
