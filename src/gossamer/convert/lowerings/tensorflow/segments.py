@@ -42,8 +42,9 @@ def unsorted_segments(call: Call) -> Value:
     return _segments(call.graph, UNSORTED[call.op], data, ids, count)
 
 
-def _segments(graph: Graph, op: str, data: Value, ids: Value, count: Value) -> Value:
-    """Ids may number the rows of several axes: those are taken as one."""
+def _segments(graph: Graph, op: str, data: Value, ids: Value, count: Value, size: int | Size | None = None) -> Value:
+    """Ids may number the rows of several axes: those are taken as one. ``size`` is what the count may be, if it has
+    been asked for before."""
     own = data.type
     if own not in (T.FLOAT32, T.INT32):
         data = cast(graph, data, T.FLOAT32 if data.dtype.kind in "fV" else T.INT32)
@@ -51,7 +52,8 @@ def _segments(graph: Graph, op: str, data: Value, ids: Value, count: Value) -> V
     if ids.rank != 1:
         data = _as_rows(graph, data, row)
         ids = flat(graph, ids)
-    return cast(graph, graph.add(op, data, int32(graph, ids), int32(graph, count), shape=[_open(count), *row]), own)
+    shape = [_open(count) if size is None else size, *row]
+    return cast(graph, graph.add(op, data, int32(graph, ids), int32(graph, count), shape=shape), own)
 
 
 def _as_rows(graph: Graph, data: Value, row: list[int | Size]) -> Value:
@@ -72,13 +74,16 @@ def _open(count: Value) -> int | Size:
 
 @lowers("SegmentSum", "SegmentSumV2")
 def segment_sum(call: Call) -> Value:
+    """SEGMENT_SUM takes ids that leave no number out, which only constants are known to."""
     graph, (data, ids) = call.graph, call.values(0, 2)
-    if len(call.inputs) > 2:
-        return _segments(graph, "UNSORTED_SEGMENT_SUM", data, ids, call.value(2))
+    known = ids.data
+    if known is None or len(call.inputs) > 2 or known.size == 0 or not (np.diff(known, prepend=0) <= 1).all():
+        count = call.value(2) if len(call.inputs) > 2 else _next(graph, ids)
+        return _segments(graph, "UNSORTED_SEGMENT_SUM", data, ids, count)
     own = data.type
     if own not in (T.FLOAT32, T.INT32):
         data = cast(graph, data, T.FLOAT32 if data.dtype.kind in "fV" else T.INT32)
-    return cast(graph, graph.add("SEGMENT_SUM", data, int32(graph, ids), shape=[open_size(), *sizes(data)[1:]]), own)
+    return cast(graph, graph.add("SEGMENT_SUM", data, int32(graph, ids)), own)
 
 
 @lowers(*SORTED)
@@ -87,23 +92,23 @@ def sorted_segments(call: Call) -> Value:
     graph, (data, ids) = call.graph, call.values(0, 2)
     if len(call.inputs) > 2:
         return _segments(graph, SORTED[call.op], data, ids, call.value(2))
-    count = _next(graph, ids)
-    found = _segments(graph, SORTED[call.op], data, ids, count)
-    rows = _counted(graph, ids, count)
+    count, size = _next(graph, ids), open_size()
+    found = _segments(graph, SORTED[call.op], data, ids, count, size)
+    rows = _counted(graph, ids, count, size)
     rows = reshape(graph, rows, [rows.size(0), *[1] * (found.rank - 1)])
     empty = graph.constant(np.full((), call.op == "SegmentProd", found.dtype), found.type)
     return graph.add("SELECT_V2", graph.add("GREATER", rows, 0), found, empty)
 
 
 def _next(graph: Graph, ids: Value) -> Value:
-    """One more than the largest of them."""
-    return graph.add("ADD", reduce(graph, "REDUCE_MAX", int32(graph, ids)), 1)
+    """One more than the largest of them; 0 if there are none."""
+    return graph.add("ADD", graph.add("MAXIMUM", reduce(graph, "REDUCE_MAX", int32(graph, ids)), -1), 1)
 
 
-def _counted(graph: Graph, ids: Value, count: Value) -> Value:
+def _counted(graph: Graph, ids: Value, count: Value, size: int | Size | None = None) -> Value:
     """How often each number is among the ids: int32."""
     ones = graph.add("FILL", size_vector(graph, ids), np.array(1, np.int32))
-    return graph.add("UNSORTED_SEGMENT_SUM", ones, int32(graph, ids), int32(graph, count), shape=[_open(count)])
+    return _segments(graph, "UNSORTED_SEGMENT_SUM", ones, ids, count, size)
 
 
 @lowers("SegmentMean")
@@ -136,8 +141,9 @@ def sparse_segments(call: Call) -> Value:
 
 def _averaged(graph: Graph, data: Value, ids: Value, count: Value, how: str) -> Value:
     """Sums of segments divided by their numbers of rows (DIV), or the roots of them (SQRT)."""
-    sums = _segments(graph, "UNSORTED_SEGMENT_SUM", cast(graph, data, T.FLOAT32), ids, count)
-    many = graph.add("MAXIMUM", cast(graph, _counted(graph, ids, count), T.FLOAT32), 1.0)
+    size = _open(count)
+    sums = _segments(graph, "UNSORTED_SEGMENT_SUM", cast(graph, data, T.FLOAT32), ids, count, size)
+    many = graph.add("MAXIMUM", cast(graph, _counted(graph, ids, count, size), T.FLOAT32), 1.0)
     many = graph.add("SQRT", many) if how == "SQRT" else many
     many = reshape(graph, many, [many.size(0), *[1] * (sums.rank - 1)])
     return cast(graph, graph.add("DIV", sums, many), data.type)

@@ -70,7 +70,8 @@ def _lengths(call: Call, rank: int) -> list[int]:
 
 
 def _is_power(length: int) -> bool:
-    return length & (length - 1) == 0
+    """Whether it is a power of 2, of at least 2: LiteRT takes one element wrong."""
+    return length > 1 and length & (length - 1) == 0
 
 
 def _fitted(graph: Graph, x: Value, axis: int, length: int) -> Value:
