@@ -84,7 +84,10 @@ def convert_source(source: str | os.PathLike[str], format: str, request: Request
     if format not in IMPORTERS:
         raise ConvertError(f"format {format!r} is not known; there are {', '.join(IMPORTERS)}")
     importer = import_module(f"gossamer.convert.importers.{IMPORTERS[format]}")
-    imported: Imported = importer.import_source(source, format, request)
+    try:
+        imported: Imported = importer.import_source(source, format, request)
+    except RecursionError as error:
+        raise ConvertError(f"{os.fspath(source)}: functions or graphs within others, without end") from error
     imported.report.check(os.fspath(source))
     signatures = _rewritten(imported.signatures)
     imported.report.finish(signatures)

@@ -28,7 +28,7 @@ from gossamer.errors import ConvertError
 from gossamer.schema import flexbuffers
 from gossamer.schema.enums import TensorType
 
-MOST_NESTED = 200
+MOST_NESTED = 64
 """Functions within functions."""
 
 WRITES = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign")
@@ -64,7 +64,7 @@ class _Importer:
         self.handles: dict[str, Handle] = {}
         self.variables: dict[str, Variable] = {}
         self.bodies: dict[str, Body] = {}
-        self.depth = 0
+        self.calling: list[str] = []
 
     # -- sources
 
@@ -347,15 +347,19 @@ class _Importer:
         body = self.body(name)
         if len(arguments) != len(body.arguments):
             raise ConvertError(f"function {name!r} takes {len(body.arguments)} arguments, it is given {len(arguments)}")
-        self.depth += 1
-        if self.depth > MOST_NESTED:
-            raise ConvertError(f"function {name!r} is called {MOST_NESTED} functions deep, or calls itself")
+        if name in self.calling:
+            raise ConvertError(f"function {name!r} calls itself")
+        if len(self.calling) == MOST_NESTED:
+            raise ConvertError(f"function {name!r} is called {MOST_NESTED} functions deep; inline some of them")
         environment: dict[str, list[Any]] = {
             argument: [value] for argument, value in zip(body.arguments, arguments, strict=True)
         }
         wanted = [parse_edge(text).node for text in [*body.results, *body.effects]]
-        self._walk(graph, body, wanted, environment)
-        self.depth -= 1
+        self.calling.append(name)
+        try:
+            self._walk(graph, body, wanted, environment)
+        finally:
+            self.calling.pop()
         return [self._edge(text, environment, body) for text in body.results]
 
     def handed_on(self, name: str) -> list[int | None]:
