@@ -70,7 +70,7 @@ def _product_of(factors: list[int | Size]) -> int | Size:
     return size_of([math.prod(worlds) for worlds in zip(*map(per_world, factors), strict=True)])
 
 
-@lowers("Einsum", "XlaEinsum")
+@lowers("Einsum")
 def einsum_(call: Call) -> Value:
     graph, own = call.graph, call.value(0).type
     if own in COMPLEX:
