@@ -125,6 +125,11 @@ def test_a_picture_that_is_flattened_for_weights() -> None:
     assert ops == ["TRANSPOSE", "CONV_2D", "RESHAPE", "FULLY_CONNECTED"]
 
 
+def test_what_an_operator_takes_in_comes_before_the_transpose() -> None:
+    graph = graph_of((BATCH, 4, 6, 6), make=lambda g, x: g.add("RELU", normalized(g, conv(g, x, 5))))
+    assert rewritten(graph, rtol=1e-4, atol=1e-4) == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
+
+
 def test_a_picture_that_is_flattened_for_others() -> None:
     def make(g: Graph, x: Value) -> Value:
         x = g.add("RESHAPE", conv(g, x, 5), [-1, 5 * 6 * 6])

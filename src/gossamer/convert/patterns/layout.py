@@ -12,27 +12,29 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from gossamer.convert.blocks.shapes import transpose
 from gossamer.convert.graph import Graph, Node, Value
 from gossamer.convert.patterns import whole
+from gossamer.convert.patterns.activations import takes_activation
 from gossamer.convert.patterns.axes import Carrier, Order, carrier, identity, is_free
+from gossamer.convert.patterns.biases import LINEAR
 from gossamer.convert.patterns.cut import ENDLESS, Network
 from gossamer.convert.patterns.shapes import permutation
 
-MOST_LAYOUTS = 4
-"""Layouts of a region that are looked at."""
+MOST_WORK = 8
+"""How often a value is looked at on average to find layouts."""
+
+MOST_SWEEPS = 3
+"""How often each layout is tried."""
 
 PASSES = 1 << 10
-"""What it costs to move an element, where moving a one costs 1; half of it is the cost of another operator."""
+"""What it costs to move an element, where moving a one costs 1; half of it is the cost of another operator, and a
+part of it that of standing between an operator and what it could take in, an activation or a bias."""
 
 
-class Layout(NamedTuple):
-    """Orders of values, and of those of each node that can run so."""
-
-    orders: dict[Value, Order]
-    nodes: dict[Node, dict[Value, Order]]
+Orders = Mapping[Node, Mapping[Value, Order]]
+"""Of nodes, the orders in which they take and give their values."""
 
 
 def price(value: Value, order: Order, other: Order) -> int:
@@ -41,7 +43,11 @@ def price(value: Value, order: Order, other: Order) -> int:
         return 0
     if is_free(value, order, other):
         return 1
-    return PASSES * math.prod(value.shapes[0]) + PASSES // 2
+    node = value.node
+    while node is not None and node.op == "TRANSPOSE":
+        node = node.input(0).node
+    taken = 0 if node is None else 4 if node.op in LINEAR else 1 if takes_activation(node) else 0
+    return PASSES * math.prod(value.shapes[0]) + PASSES // 2 + PASSES // 16 * taken
 
 
 @whole
@@ -91,49 +97,57 @@ class _Region:
         for node in nodes:
             for value in self.carriers[node].names:
                 self.of.setdefault(value, []).append(node)
-        self.wanted = {value: weight for value in self.of for weight in [self._weight(value)] if weight}
+        self.outputs = set(graph.outputs)
+
+    def improve(self) -> bool:
+        """Let parts of the region run in other layouts, as long as that is cheaper."""
+        orders: dict[Node, Mapping[Value, Order]] = {
+            node: {value: identity(value) for value in self.carriers[node].names} for node in self.nodes
+        }
+        cost = first = self._paid(orders)
+        layouts = self._layouts()
+        for _ in range(MOST_SWEEPS):
+            before = cost
+            for layout in layouts:
+                tried = {**orders, **self._expansion(orders, layout)}
+                paid = self._paid(tried)
+                if paid < cost:
+                    cost, orders = paid, tried
+            if cost == before:
+                break
+        if cost == first:
+            return False
+        self._rebuild(orders)
+        return True
+
+    # -- layouts
+
+    def _layouts(self) -> list[Orders]:
+        """Layouts in which values are as they are wanted, large ones first."""
+        weights = {value: self._weight(value) for value in self.of}
+        left = dict.fromkeys(sorted((value for value in weights if weights[value]), key=weights.__getitem__)[::-1])
+        found: list[Orders] = []
+        work = MOST_WORK * (len(self.nodes) + MOST_WORK)
+        while left and work > 0:
+            orders, nodes = self._from(next(iter(left)))
+            for value in [value for value in orders if orders[value] == identity(value)]:
+                left.pop(value, None)
+            work -= len(orders)
+            found.append(nodes)
+        return sorted(found, key=len, reverse=True)
 
     def _weight(self, value: Value) -> int:
         """How often a value is wanted as it is, times its elements."""
         times = sum(not self._carries(user, value) for user in set(value.users))
-        times += value in self.graph.outputs
-        times += not self._carries(value.node, value)
+        times += (value in self.outputs) + (not self._carries(value.node, value))
         return times * math.prod(value.shapes[0])
 
     def _carries(self, node: Node | None, value: Value) -> bool:
         """Whether a node may have a value in another order."""
         return node in self.carriers and value in self.carriers[node].names
 
-    def improve(self) -> bool:
-        """Choose between two layouts for every node, if it is cheaper than what is there."""
-        cost = sum(map(self._cost, self.nodes))
-        best: tuple[int, dict[Node, dict[Value, Order]]] | None = None
-        layouts = self._layouts()
-        for n, first in enumerate(layouts):
-            for second in layouts[n:]:
-                paid, chosen = self._choice(first, second)
-                if paid < (cost if best is None else best[0]):
-                    best = paid, chosen
-        if best is None:
-            return False
-        self._rebuild(best[1])
-        return True
-
-    # -- layouts
-
-    def _layouts(self) -> list[Layout]:
-        """The layouts in which most elements are as they are wanted."""
-        left = dict(sorted(self.wanted.items(), key=lambda item: -item[1]))
-        found: list[Layout] = []
-        while left and len(found) < MOST_LAYOUTS:
-            layout = self._from(next(iter(left)))
-            for value in [value for value in left if layout.orders.get(value) == identity(value)]:
-                del left[value]
-            found.append(layout)
-        return found
-
-    def _from(self, value: Value) -> Layout:
-        """The layout in which a value is as it is."""
+    def _from(self, value: Value) -> tuple[dict[Value, Order], Orders]:
+        """The orders of values, and the nodes that can run so, if one value is as it is."""
         orders: dict[Value, Order] = {value: identity(value)}
         nodes: dict[Node, dict[Value, Order]] = {}
         refused: set[Node] = set()
@@ -156,77 +170,87 @@ class _Region:
                     if other not in orders:
                         orders[other] = order
                         waiting.append(other)
-        return Layout(orders, nodes)
+        return orders, nodes
 
-    # -- the choice between two
+    # -- choices
 
-    def _choice(self, first: Layout, second: Layout) -> tuple[int, dict[Node, dict[Value, Order]]]:
-        """What two layouts cost at least, and the orders of the values of the nodes that run in one of them."""
+    def _expansion(self, orders: Orders, layout: Orders) -> Orders:
+        """The nodes of a layout that had better run in it, if the others run as they do."""
         network = Network()
-        place: dict[Node, int] = {}
-        for node in self.nodes:
-            if node in first.nodes or node in second.nodes:
-                place[node] = network.node()
-                if node not in second.nodes:
-                    network.edge(network.SOURCE, place[node], ENDLESS)
-                if node not in first.nodes:
-                    network.edge(place[node], network.SINK, ENDLESS)
-        for value in self.of:
-            self._charge(network, place, value, first, second)
-        paid, is_first = network.cut()
-        chosen = {node: (first if is_first[at] else second).nodes[node] for node, at in place.items()}
-        return self._paid(chosen) if paid < ENDLESS else paid, chosen
+        place = {node: network.node() for node in layout}
+        for node in layout:
+            network.edge(network.SOURCE, place[node], self._intrinsic(node, orders[node]))
+        for value in dict.fromkeys(value for node in layout for value in self.carriers[node].names):
+            self._charge(network, place, value, orders, layout)
+        goes = network.cut()[1]
+        return {node: layout[node] for node in layout if goes[place[node]]}
 
-    def _charge(self, network: Network, place: Mapping[Node, int], value: Value, first: Layout, second: Layout) -> None:
-        """What has to be paid for a value, depending on where its maker and its users run."""
+    def _charge(
+        self, network: Network, place: Mapping[Node, int], value: Value, orders: Orders, layout: Orders
+    ) -> None:
+        """What is paid for a value, depending on which of its maker and its users go into a layout (with the source)
+        and which stay."""
         plain = identity(value)
-        one, other = first.orders.get(value, plain), second.orders.get(value, plain)
-        users = dict.fromkeys(value.users)
-        free = [place[user] for user in users if user in place and self._carries(user, value)]
-        fixed = value in self.graph.outputs or len(free) < len(users)
-        maker = place.get(value.node) if value.node is not None and self._carries(value.node, value) else None
-        between = price(value, one, other)
-        ends = [network.SOURCE if plain == one else None, network.SINK if plain == other else None]
-        end = next((side for side in ends if side is not None), None)
-        if between == 0:
-            return
-        if maker is None and end is None:
-            for user in free:
-                network.edge(user, network.SINK, price(value, plain, one))
-                network.edge(network.SOURCE, user, price(value, plain, other))
-            return
-        if fixed and end is None and maker is not None:
-            network.edge(maker, network.SINK, price(value, one, plain))
-            network.edge(network.SOURCE, maker, price(value, other, plain))
-        elif fixed and end is not None:
-            free.append(end)
-        source = maker if maker is not None else end
-        if source is not None and free:
-            _once(network, source, free, between)
+        made, at = plain, network.SINK
+        new = next(layout[node][value] for node in self.of[value] if node in layout)
+        if value.node is not None and self._carries(value.node, value):
+            made, at = orders[value.node][value], place.get(value.node, network.SINK)
+        stay: dict[Order, list[int]] = {}
+        go: list[int] = []
+        for user in dict.fromkeys(value.users):
+            if self._carries(user, value):
+                stay.setdefault(orders[user][value], []).append(place.get(user, network.SINK))
+                go += [place[user]] if user in place else []
+            else:
+                stay.setdefault(plain, []).append(network.SINK)
+        if value in self.outputs:
+            stay.setdefault(plain, []).append(network.SINK)
+        if stay.pop(new, None) is not None:  # then it is paid in any case if the maker stays
+            network.edge(network.SOURCE, at, price(value, made, new))
+        elif go:  # paid if the maker stays and one of these goes
+            one = network.node()
+            network.edge(one, at, price(value, made, new))
+            for user in go:
+                network.edge(user, one, ENDLESS)
+        for order, users in stay.items():
+            now, then = price(value, made, order), price(value, new, order)
+            one = network.node()
+            network.edge(at, one, max(then - now, 0))
+            network.edge(network.SOURCE, one, min(now, then))
+            for user in users:
+                network.edge(one, user, ENDLESS)
 
-    def _paid(self, chosen: Mapping[Node, Mapping[Value, Order]]) -> int:
+    def _intrinsic(self, node: Node, orders: Mapping[Value, Order]) -> int:
+        """What a node moves itself."""
+        perm = permutation(node) if node.op == "TRANSPOSE" else None
+        if perm is None:
+            return 0
+        x, taken = node.input(0), orders[node.input(0)]
+        return price(x, taken, tuple([perm[axis] for axis in orders[node.output]]))
+
+    def _paid(self, orders: Orders) -> int:
         """What a choice costs in truth."""
-        cost = 0
+        cost = sum(self._intrinsic(node, orders[node]) for node in self.nodes)
         for value in self.of:
             plain = identity(value)
-            maker = chosen.get(value.node) if value.node is not None else None
-            made = plain if maker is None else maker.get(value, plain)
-            needs = {plain} if value in self.graph.outputs else set()
+            carried = value.node is not None and self._carries(value.node, value)
+            made = orders[value.node][value] if carried and value.node is not None else plain
+            needs = {plain} if value in self.outputs else set()
             for user in value.users:
-                needs.add(chosen[user].get(value, plain) if user in chosen else plain)
+                needs.add(orders[user][value] if self._carries(user, value) else plain)
             cost += sum(price(value, made, order) for order in needs)
-        return cost + sum(self._cost(node) for node in self.nodes if node not in chosen)
-
-    def _cost(self, node: Node) -> int:
-        """What a node moves as it is."""
-        perm = permutation(node) if node.op == "TRANSPOSE" else None
-        return 0 if perm is None else price(node.input(0), identity(node.input(0)), tuple(perm))
+        return cost
 
     # -- the new graph
 
-    def _rebuild(self, chosen: Mapping[Node, Mapping[Value, Order]]) -> None:
-        """Run the chosen nodes in their orders."""
+    def _moves(self, node: Node, orders: Mapping[Value, Order]) -> bool:
+        """Whether a node has to be another one."""
+        return any(order != identity(value) for value, order in orders.items())
+
+    def _rebuild(self, orders_of: Orders) -> None:
+        """Run the nodes in their orders. Those that move nothing, and take what is not moved, stay."""
         graph = self.graph
+        chosen = {node: orders for node, orders in orders_of.items() if self._moves(node, orders)}
         stored: dict[Value, dict[Order, Value]] = {}
 
         def get(value: Value, order: Order) -> Value:
@@ -251,8 +275,8 @@ class _Region:
                 if new.node is not None and not new.name:
                     new.name = old.name
                 stored[old] = {orders.get(old, identity(old)): new}
-        for node in self.nodes:
-            for value in node.outputs if node in chosen else ():
+        for node in chosen:
+            for value in node.outputs:
                 users = [user for user in value.users if user not in chosen]
                 if not users and value not in graph.outputs:
                     continue
@@ -260,17 +284,3 @@ class _Region:
                 if value in graph.outputs:
                     new.name = value.name
                 graph.replace(value, new)
-
-
-def _once(network: Network, maker: int, users: list[int], cost: int) -> None:
-    """A cost that is paid once if any of the users goes with the other side than the maker."""
-    if len(users) == 1:
-        network.edge(maker, users[0], cost)
-        network.edge(users[0], maker, cost)
-        return
-    first, second = network.node(), network.node()
-    network.edge(maker, first, cost)
-    network.edge(second, maker, cost)
-    for user in users:
-        network.edge(first, user, ENDLESS)
-        network.edge(user, second, ENDLESS)
