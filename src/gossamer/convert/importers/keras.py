@@ -10,7 +10,7 @@ from gossamer.convert.graph import Graph, Origin, Signature, Size, Value, refuse
 from gossamer.convert.lowerings.keras import Call, Masked, lowers, tensors
 from gossamer.convert.report import Report, Unavailable
 from gossamer.convert.request import Imported, Request
-from gossamer.convert.sources.keras import KerasModel, KerasTensor, Layer, read
+from gossamer.convert.sources.keras import KerasModel, KerasTensor, Layer, is_quantized, read
 from gossamer.errors import ConvertError
 from gossamer.schema.enums import TensorType
 
@@ -102,6 +102,8 @@ class _Importer:
                 refuse(f"the model {layer.name!r} in it cannot be converted")
             values, its = tuple([value.value for value in known]), tuple([value.mask for value in known])
             return Masked(values[0], its[0]) if len(values) == 1 else Masked(values, its)
+        if is_quantized(layer.config):
+            refuse("its weights are quantized; convert the model as it was before, and quantize what comes of it")
         key = f"ops.{layer.class_name}" if layer.is_operation else layer.class_name
         function = lowers.find(key)
         if function is None:

@@ -149,6 +149,7 @@ _OWN: dict[str, tuple[_Own, ...]] = {
     "RMSNormalization": (_Own("scale"),),
     "Normalization": tuple([_Own(name, unless="mean", trainable=False) for name in ("mean", "variance", "count")]),
     "PReLU": (_Own("alpha"),),
+    "LayerScale": (_Own("variable"),),
     "AdditiveAttention": (_Own("scale", when="use_scale"),),
     "Attention": (_Own("scale", when="use_scale"), _Own("concat_score_weight", when="score_mode=concat")),
     **dict.fromkeys(["SimpleRNNCell", "LSTMCell", "GRUCell", "ConvLSTMCell"], _CELL),
@@ -303,8 +304,11 @@ def _refuse_python(json: Json) -> None:
             custom |= isinstance(module, str) and module.partition(".")[0] not in ("keras", "tf_keras", "builtins")
             if class_name in ("Lambda", "__lambda__", "function") or custom:
                 kind = "a function" if class_name == "function" else "Python code"
+                config = json.value.get("config")
+                name = json.value.get("name") or (config.get("name") if isinstance(config, dict) else None)
+                which = f" (the layer {name!r})" if isinstance(name, str) else ""
                 raise ConvertError(
-                    f"{json.place} is {kind} that the file does not describe: class_name {class_name!r}, "
+                    f"{json.place}{which} is {kind} that the file does not describe: class_name {class_name!r}, "
                     f"registered_name {registered!r}. Replace it by layers of Keras or keras.ops, or export the model "
                     "as a SavedModel (model.export) and convert that"
                 )
@@ -365,7 +369,7 @@ def _layer(name: str, spec: Json, store: _Store, path: str, calls: tuple[Call, .
     is_operation = _is_operation(spec)
     if class_name in MODELS:
         model = _model(spec, store, f"{path}/", seen)
-    elif not is_operation:
+    elif not is_operation and not is_quantized(config.members()):
         slots = list(_slots(spec, path, "", seen, 0))
         store.check(path, slots, f"the layer {name!r} ({class_name})")
         variables = [Variable(slot.name, store.value(slot.path)) for slot in slots]
@@ -375,6 +379,13 @@ def _layer(name: str, spec: Json, store: _Store, path: str, calls: tuple[Call, .
     for part_path, part_name, part in _parts(class_name, config) if model is None else ():
         parts[part_name] = _layer(part_name, part, store, f"{path}/{part_path}", (), seen)
     return Layer(name, class_name, plain, built, tuple(variables), calls, model, is_operation, parts)
+
+
+def is_quantized(config: Mapping[str, Any]) -> bool:
+    """Whether the weights of a layer are not what it computes with, but integers and scales."""
+    dtype = config.get("dtype")
+    policy = dtype.get("class_name") if isinstance(dtype, dict) else None
+    return bool(config.get("quantization_mode")) or (isinstance(policy, str) and policy.startswith("Quantized"))
 
 
 _Specs = Mapping[str, tuple[str, Json]]
@@ -529,6 +540,7 @@ class _Hdf5:
         except ImportError as error:
             raise ConvertError("Keras files are read by h5py: install gossamer[keras]") from error
         self._h5py = h5py
+        self._opened: dict[str, Any] = {}
         if isinstance(source, Archive):
             stored = source.stored(member)
             self._memory = np.frombuffer(source.read(member), np.uint8) if stored is None else stored
@@ -616,18 +628,24 @@ class _Hdf5:
         return value
 
     def _has(self, path: str) -> bool:
-        group = self._file
-        for name in path.split("/"):
-            if not isinstance(group, self._h5py.Group) or name not in group:
-                return False
-            group = self._inside(group, name)
-        return True
+        return self._find("/".join(filter(None, path.split("/")))) is not None
 
     def _at(self, path: str) -> Any:
-        group = self._file
-        for name in filter(None, path.split("/")):
-            group = self._inside(group, name)
-        return group
+        found = self._find("/".join(filter(None, path.split("/"))))
+        if found is None:
+            raise ValueError(f"there is no {path}")
+        return found
+
+    def _find(self, path: str) -> Any:
+        """What is at a path, opened once; ``None`` if nothing is."""
+        if not path:
+            return self._file
+        if path not in self._opened:
+            above, _, name = path.rpartition("/")
+            group = self._find(above)
+            is_there = isinstance(group, self._h5py.Group) and name in group
+            self._opened[path] = self._inside(group, name) if is_there else None
+        return self._opened[path]
 
     def _inside(self, group: Any, name: str) -> Any:
         """A member; links lead to other files, or in circles."""
@@ -693,6 +711,8 @@ def _named(file: _Hdf5, spec: Json) -> _Named:
         slots.sort(key=lambda slot: not slot.trainable)
         ends = [text.rpartition("/")[2].partition(":")[0] for text in names]
         expected = [slot.name.rpartition("/")[2] for slot in slots]
+        if any(end.startswith("lora_") for end in ends):
+            raise ConvertError(f"the layer {name!r} has LoRA weights apart from its own; save the model as .keras")
         if ends != expected:
             raise ConvertError(f"the layer {name!r} has the variables {names}, and {expected} are known")
         places |= {slot.path: f"{group}/{text}" for slot, text in zip(slots, names, strict=True)}

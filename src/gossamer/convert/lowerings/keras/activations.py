@@ -36,8 +36,10 @@ def activation(graph: Graph, x: Value, spec: Any, version: tuple[int, ...] = (3,
     """``spec`` of x: a name, ``None``, or ``{"class_name": ..., "config": ...}``. Raises `Refused`."""
     config: Any = {}
     while isinstance(spec, dict):
+        if not isinstance(spec.get("class_name"), str):
+            refuse("its activation is a Python function; use one of keras.activations")
         config = spec.get("config", {})
-        spec = config if isinstance(config, str) else spec.get("class_name")
+        spec = config if isinstance(config, str) else spec["class_name"]
     if not isinstance(config, dict):
         config = {}
     if spec is None:

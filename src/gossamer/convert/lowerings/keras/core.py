@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,6 @@ def dense_product(graph: Graph, x: Value, kernel: Value, bias: Value | None = No
 
 @lowers("Dense")
 def dense(call: Call) -> Masked:
-    _plain(call)
     kernel, bias = call.weight("kernel"), call.array("bias")
     given = None if bias is None else call.constant(bias, "bias")
     product = dense_product(call.graph, floating(call.graph, call.x), call.constant(kernel, "kernel"), given)
@@ -38,7 +36,6 @@ def dense(call: Call) -> Masked:
 
 @lowers("EinsumDense")
 def einsum_dense(call: Call) -> Value:
-    _plain(call)
     kernel = call.constant(call.weight("kernel"), "kernel")
     result = einsum(call.graph, _equation(call, call.x.rank), floating(call.graph, call.x), kernel)
     bias = call.array("bias")
@@ -52,21 +49,8 @@ def _equation(call: Call, rank: int) -> str:
     return equation if isinstance(equation, str) else refuse("has no equation")
 
 
-def _plain(call: Call) -> None:
-    """Refuse quantized weights."""
-    mode = call.config("quantization_mode") or _quantized(call.config("dtype"))
-    if mode:
-        refuse(f"its weights are quantized ({mode}); convert the model as it was before, and quantize the result")
-
-
-def _quantized(dtype: Any) -> str | None:
-    config = dtype.get("config") if isinstance(dtype, dict) else None
-    return config.get("mode") if isinstance(config, dict) else None
-
-
 @lowers("Embedding", "ReversibleEmbedding")
 def embedding(call: Call) -> Value | Masked:
-    _plain(call)
     graph, x = call.graph, call.x
     table = call.constant(call.weight("embeddings"), "embeddings")
     if call.argument(1, "reverse", False):
@@ -104,6 +88,7 @@ def masking(call: Call) -> Masked:
 
 _TRAINING_ONLY = (
     "ActivityRegularization", "AlphaDropout", "Dropout", "GaussianDropout", "GaussianNoise", "Identity",
+    "StochasticDepth",
     "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D",
 )  # fmt: skip
 
@@ -111,6 +96,12 @@ _TRAINING_ONLY = (
 @lowers(*_TRAINING_ONLY)
 def nothing(call: Call) -> Masked:
     return call.keeping_mask(call.args[0] if call.args else call.x)
+
+
+@lowers("LayerScale")
+def layer_scale(call: Call) -> Value:
+    """A factor for each channel: a layer of ConvNeXt in `keras.applications`."""
+    return call.graph.add("MUL", floating(call.graph, call.x), call.constant(call.weight("variable"), "gamma"))
 
 
 _AUGMENTATIONS = (

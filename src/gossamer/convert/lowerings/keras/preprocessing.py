@@ -221,8 +221,7 @@ def discretization(call: Call) -> Value:
     boundaries = [float(one) for one in given]
     mode = str(call.config("output_mode", "int"))
     buckets = call.graph.add("BUCKETIZE", floating(call.graph, call.x), boundaries=np.array(boundaries, np.float32))
-    result = encoded(call, buckets, len(boundaries) + 1, mode)
-    return result
+    return encoded(call, buckets, len(boundaries) + 1, mode)
 
 
 @lowers("IntegerLookup")

@@ -1,0 +1,188 @@
+"""What converting models of keras.applications costs, beside TensorFlow's own converter, and whether the result is
+what Keras computes.
+
+    python benchmarks/conversion.py MobileNetV2 ResNet50 --tensorflow-python PYTHON
+
+``PYTHON`` is an interpreter that has TensorFlow; this one has Gossamer and, for the columns of it, ai-edge-litert. For
+each model, random weights (also random moving statistics) are saved as ``.keras`` and ``.h5``; every conversion is a
+process of its own. Columns: seconds of the conversion alone, without imports and without reading the model in Keras
+(TensorFlow) but with reading the file (Gossamer); peak memory of the whole process in MB; operators of the two files;
+the largest deviation from Keras' answer, relative to the largest number in it. Without arguments: all of `MODELS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MODELS = (
+    "MobileNet", "MobileNetV2", "MobileNetV3Small", "MobileNetV3Large", "EfficientNetB0", "EfficientNetV2B0",
+    "ResNet50", "ResNet50V2", "DenseNet121", "NASNetMobile", "InceptionV3", "InceptionResNetV2", "Xception", "VGG16",
+    "ConvNeXtTiny",
+)  # fmt: skip
+
+
+def peak() -> float:
+    """Most memory that this process had, in MB; Linux alone says it without that of whoever started the process."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return int(re.findall(r"VmHWM:\s*(\d+)", status.read_text())[0]) / 1024
+
+
+def make(name: str, place: Path) -> None:
+    """Save a model with random weights, an input and what Keras makes of it."""
+    import keras
+
+    keras.utils.set_random_seed(0)
+    model = getattr(keras.applications, name)(weights=None, classifier_activation=None)
+    rng = np.random.default_rng(0)
+    for variable in model.variables:
+        if "moving_mean" in variable.path:
+            variable.assign(rng.normal(size=variable.shape) * 0.1)
+        elif "moving_variance" in variable.path:
+            variable.assign(rng.uniform(0.5, 1.5, variable.shape))
+    x = rng.normal(size=(1, *[size or 224 for size in model.inputs[0].shape[1:]])).astype(np.float32)
+    model.save(place / "model.keras")
+    model.save(place / "model.h5")
+    np.save(place / "input.npy", x)
+    np.save(place / "output.npy", np.asarray(model(x, training=False)))
+
+
+def tensorflow(place: Path, target: Path) -> dict[str, float]:
+    """Convert with TensorFlow."""
+    import keras
+    import tensorflow as tf
+
+    model = keras.models.load_model(place / "model.keras", compile=False)
+    start = time.perf_counter()
+    data = tf.lite.TFLiteConverter.from_keras_model(model).convert()
+    seconds = time.perf_counter() - start
+    target.write_bytes(data)
+    return {"seconds": seconds, "peak": peak()}
+
+
+def gossamer(source: Path, target: Path) -> dict[str, float]:
+    """Convert with Gossamer."""
+    from gossamer.convert import convert
+
+    start = time.perf_counter()
+    data = convert(source)
+    seconds = time.perf_counter() - start
+    target.write_bytes(data)
+    return {"seconds": seconds, "peak": peak()}
+
+
+def operators(path: Path) -> int:
+    """How many operators a file has."""
+    from gossamer import Interpreter
+
+    interpreter = Interpreter(str(path), experimental_op_resolver_type=_plain())
+    return sum(1 for _ in interpreter._get_ops_details())
+
+
+def _plain() -> Any:
+    from gossamer import OpResolverType
+
+    return OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+
+
+def deviation(interpreter: Any, place: Path) -> float:
+    """The largest difference from Keras' answer, relative to its largest number."""
+    x, wanted = np.load(place / "input.npy"), np.load(place / "output.npy")
+    run = interpreter.get_signature_runner("serving_default")
+    (name,) = run.get_input_details()
+    (got,) = run(**{name: x}).values()
+    return float(np.abs(got - wanted).max() / np.abs(wanted).max())
+
+
+def child(python: str, *arguments: str) -> dict[str, float]:
+    """Run this script's part in a process of its own; the last line that it prints is its result."""
+    done = subprocess.run([python, __file__, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip()[-600:] or f"exit status {done.returncode}")
+    lines = done.stdout.strip().splitlines()
+    return json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
+
+
+def compare(name: str, place: Path, python: str | None, runs: int) -> dict[str, Any]:
+    """A row of the table."""
+    from gossamer import Interpreter
+
+    row: dict[str, Any] = {"model": name}
+    for suffix in ("keras", "h5"):
+        target = place / f"{suffix}.tflite"
+        found = [child(sys.executable, "--gossamer", f"{place}/model.{suffix}", str(target)) for _ in range(runs)]
+        row[f"s {suffix}"] = statistics.median(one["seconds"] for one in found)
+        row[f"MB {suffix}"] = statistics.median(one["peak"] for one in found)
+    row["ops"] = operators(place / "keras.tflite")
+    row["error"] = deviation(Interpreter(str(place / "keras.tflite")), place)
+    row["same"] = (place / "keras.tflite").read_bytes() == (place / "h5.tflite").read_bytes()
+    try:
+        from ai_edge_litert.interpreter import Interpreter as LiteRT
+    except ImportError:
+        pass
+    else:
+        row["error LiteRT"] = deviation(LiteRT(str(place / "keras.tflite")), place)
+    if python is not None:
+        found = child(python, "--tensorflow", str(place), str(place / "tf.tflite"))
+        row["s TF"], row["MB TF"] = found["seconds"], found["peak"]
+        row["ops TF"] = operators(place / "tf.tflite")
+    return row
+
+
+def shown(value: Any) -> str:
+    """A cell."""
+    if isinstance(value, float):
+        return f"{value:.1e}" if value < 1e-2 else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+    return str(value)
+
+
+def main() -> None:
+    """Parse arguments and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=list(MODELS))
+    parser.add_argument("--tensorflow-python", help="an interpreter with TensorFlow; makes the models")
+    parser.add_argument("--runs", type=int, default=1, help="conversions of which the median is taken")
+    parser.add_argument("--keep", type=Path, help="a directory for the models, which are used again")
+    parser.add_argument("--without-tensorflow", action="store_true", help="do not convert with TensorFlow")
+    arguments = parser.parse_args()
+    print("| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS), sep="\n", flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in arguments.models:
+            place = (arguments.keep or Path(scratch)) / name
+            place.mkdir(parents=True, exist_ok=True)
+            try:
+                if not (place / "output.npy").exists():
+                    child(arguments.tensorflow_python, "--make", name, str(place))
+                python = None if arguments.without_tensorflow else arguments.tensorflow_python
+                row = compare(name, place, python, arguments.runs)
+            except RuntimeError as error:
+                row = {"model": f"{name}: {error}"}
+            print("| " + " | ".join(shown(row.get(column, "")) for column in COLUMNS) + " |", flush=True)
+
+
+COLUMNS = (
+    "model", "s keras", "s h5", "s TF", "MB keras", "MB h5", "MB TF", "ops", "ops TF", "error", "error LiteRT", "same",
+)  # fmt: skip
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--make"]:
+        make(sys.argv[2], Path(sys.argv[3]))
+    elif sys.argv[1:2] == ["--tensorflow"]:
+        print(json.dumps(tensorflow(Path(sys.argv[2]), Path(sys.argv[3]))))
+    elif sys.argv[1:2] == ["--gossamer"]:
+        print(json.dumps(gossamer(Path(sys.argv[2]), Path(sys.argv[3]))))
+    else:
+        main()
