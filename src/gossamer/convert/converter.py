@@ -23,6 +23,7 @@ IMPORTERS = {
     "h5": "keras",
     "onnx": "onnx",
     "torch_export": "torch",
+    "jax": "jax",
 }
 """The module of `gossamer.convert.importers` by the format of a source."""
 
@@ -79,16 +80,17 @@ def convert(
     return convert_source(source, format or format_of(source), request).to_bytes()
 
 
-def convert_source(source: str | os.PathLike[str], format: str, request: Request) -> Converted:
-    """As `convert`, with the model and the report. Raises `ConvertError`."""
+def convert_source(source: Any, format: str, request: Request) -> Converted:
+    """As `convert`, with the model and the report. A source that is no file is an object that the importer of its
+    format knows. Raises `ConvertError`."""
     if format not in IMPORTERS:
         raise ConvertError(f"format {format!r} is not known; there are {', '.join(IMPORTERS)}")
     importer = import_module(f"gossamer.convert.importers.{IMPORTERS[format]}")
     try:
         imported: Imported = importer.import_source(source, format, request)
     except RecursionError as error:
-        raise ConvertError(f"{os.fspath(source)}: functions or graphs within others, without end") from error
-    imported.report.check(os.fspath(source))
+        raise ConvertError(f"{source}: functions or graphs within others, without end") from error
+    imported.report.check(str(source))
     signatures = _rewritten(imported.signatures)
     imported.report.finish(signatures)
     return Converted(to_model(signatures), imported.report)

@@ -74,7 +74,7 @@ class TFLiteConverter:
     ``report`` has what became of each operator of the source, after `convert`.
     """
 
-    def __init__(self, source: str | os.PathLike[str], format: str, request: Request | None = None) -> None:
+    def __init__(self, source: Any, format: str, request: Request | None = None) -> None:
         self._source = source
         self._format = format
         self._request = request or Request()
@@ -141,18 +141,29 @@ class TFLiteConverter:
 
     @classmethod
     def experimental_from_jax(cls, serving_funcs: Sequence[Any], inputs: Sequence[Any]) -> TFLiteConverter:
-        """One function of JAX and its named example inputs; ``jax2tf`` and TensorFlow save it."""
+        """One function of JAX, and its example inputs: a list of pairs of names and arrays."""
         if len(serving_funcs) != 1 or len(inputs) != 1:
             raise ConvertError(f"one function with its inputs is converted, got {len(serving_funcs)}")
-        tensorflow, jax = _running("tensorflow", "functions of JAX"), _running("jax", "functions of JAX")
-        from importlib import import_module
+        names = [name for name, _ in inputs[0]]
+        return cls.from_jax(serving_funcs[0], *[example for _, example in inputs[0]], names=names)
 
-        jax2tf = import_module("jax.experimental.jax2tf")
-        module = tensorflow.Module()
-        traced = jax2tf.convert(serving_funcs[0], enable_xla=False, native_serialization=False)
-        specs = [tensorflow.TensorSpec(jax.numpy.shape(v), jax.numpy.asarray(v).dtype, name) for name, v in inputs[0]]
-        module.serve = tensorflow.function(traced, autograph=False, input_signature=specs)
-        return cls._saved("", lambda path: tensorflow.saved_model.save(module, path, signatures=module.serve))
+    @classmethod
+    def from_jax(
+        cls,
+        function: Callable[..., Any],
+        *examples: Any,
+        names: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> TFLiteConverter:
+        """A function of JAX, which traces it with example arguments: arrays, or ``jax.ShapeDtypeStruct``, of which
+        sizes that are symbols (``jax.export.symbolic_shape``) stay open; also in lists, tuples and dictionaries.
+
+        ``names`` are those of the inputs, one for each array among the arguments, else the function's parameters give
+        them; ``outputs`` those of the results, else ``output_0`` …, and in a dictionary its keys.
+        """
+        from gossamer.convert.importers.jax import Function
+
+        return cls(Function(function, examples, names, outputs), "jax")
 
     @classmethod
     def from_onnx(cls, model: Any) -> TFLiteConverter:
