@@ -7,6 +7,7 @@ import string
 from collections.abc import Sequence
 
 from gossamer.convert.blocks.indexing import product
+from gossamer.convert.blocks.products import matmul
 from gossamer.convert.blocks.reductions import reduce
 from gossamer.convert.blocks.shapes import reshape, sizes, transpose
 from gossamer.convert.graph import Graph, Value, refuse
@@ -68,7 +69,8 @@ def _product(graph: Graph, x: Value, left: str, y: Value, right: str, later: str
         order = [*batch, *rows, *columns]
         return graph.add("MUL", _spread(graph, x, left, order), _spread(graph, y, right, order)), "".join(order)
     size = dict(zip(right, sizes(y), strict=True)) | dict(zip(left, sizes(x), strict=True))
-    if y.data is not None and not batch and all(isinstance(size[letter], int) for letter in inner + columns):
+    is_known = all(isinstance(size[letter], int) for letter in inner + columns)
+    if y.data is not None and not batch and is_known and x.dtype.kind == "f":
         order = [*rows, *inner]
         x = transpose(graph, x, [left.index(letter) for letter in order])
         x = reshape(graph, x, [*[size[letter] for letter in rows], product([size[letter] for letter in inner])])
@@ -92,7 +94,7 @@ def _product(graph: Graph, x: Value, left: str, y: Value, right: str, later: str
         graph, y, [*stacked, product([size[letter] for letter in inner]), product([size[letter] for letter in columns])]
     )
     order = [*batch, *rows, *columns]
-    result = graph.add("BATCH_MATMUL", x, y)
+    result = matmul(graph, x, y)
     shape = [size[letter] for letter in order]
     return reshape(graph, result, shape, x, y), "".join(order)
 

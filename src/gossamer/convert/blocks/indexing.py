@@ -181,12 +181,12 @@ def wrapped(graph: Graph, positions: Positions, x: Value, axis: int) -> Value:
     positions = graph.value(positions)
     if positions.data is not None and (not positions.data.size or positions.data.min() >= 0):
         return positions
-    size = cast(graph, _size(graph, x, axis), positions.type)
+    size = cast(graph, length(graph, x, axis), positions.type)
     zero = np.zeros((), positions.dtype)
     return graph.add("SELECT_V2", graph.add("LESS", positions, zero), graph.add("ADD", positions, size), positions)
 
 
-def _size(graph: Graph, x: Value, axis: int) -> Value:
+def length(graph: Graph, x: Value, axis: int) -> Value:
     """A size as an int32 scalar, a constant if it is known."""
     axis %= x.rank
     return graph.add("STRIDED_SLICE", size_vector(graph, x), [axis], [axis + 1], [1], shrink_axis_mask=1)
@@ -209,7 +209,7 @@ def take_along(graph: Graph, x: Value, positions: Positions, axis: int) -> Value
     axis %= x.rank
     shorter = [n for n in range(x.rank) if n != axis and x.size(n) != positions.size(n)]
     ends: list[Bound] = [
-        size if isinstance(size, int) else _size(graph, positions, n) for n in shorter for size in [positions.size(n)]
+        size if isinstance(size, int) else length(graph, positions, n) for n in shorter for size in [positions.size(n)]
     ]
     x = strided_slice(graph, x, shorter, [0] * len(shorter), ends, [1] * len(shorter))
     order = [*[n for n in range(x.rank) if n != axis], axis]
@@ -257,15 +257,15 @@ def unfold(graph: Graph, x: Value, axis: int, size: int, step: int) -> Value:
     axis %= max(x.rank, 1)
     if not x.rank:
         return reshape(graph, x, [1])
-    length = x.dims[axis]
-    if length is None:
+    whole = x.dims[axis]
+    if whole is None:
         starts = graph.add(
-            "RANGE", 0, graph.add("SUB", _size(graph, x, axis), np.array(size - 1, np.int32)), np.array(step, np.int32)
+            "RANGE", 0, graph.add("SUB", length(graph, x, axis), np.array(size - 1, np.int32)), np.array(step, np.int32)
         )
         windows = graph.add("ADD", reshape(graph, starts, [starts.size(0), 1]), np.arange(size, dtype=np.int32)[None])
         found = graph.add("GATHER", x, windows, axis=axis)
     else:
-        places = np.arange(0, length - size + 1, step)[:, None] + np.arange(size)[None]
+        places = np.arange(0, whole - size + 1, step)[:, None] + np.arange(size)[None]
         found = gather(graph, x, places.astype(np.int32), axis)
     rest = [n for n in range(found.rank) if n != axis + 1]
     return transpose(graph, found, [*rest, axis + 1])
@@ -333,8 +333,8 @@ _COMBINED = {
 def scatter_nd(graph: Graph, x: Value, positions: Value, updates: Value, combine: str = "set") -> Value:
     """``x`` with updates at positions: the last axis of ``positions`` holds one for each of the first axes of ``x``.
 
-    ``combine``: "set" (of updates at the same position TFLite takes the sum), "add", "mul", "max" or "min" with what
-    is there.
+    ``combine``: "set" (of updates at the same position TFLite takes the sum; one scalar for all is taken as it is),
+    "add", "mul", "max" or "min" with what is there.
     """
     own = x.type
     if own not in _SCATTERED or (combine in _COMBINED and own == TensorType.INT64):
@@ -342,11 +342,11 @@ def scatter_nd(graph: Graph, x: Value, positions: Value, updates: Value, combine
         done = scatter_nd(graph, cast(graph, x, wide), positions, cast(graph, updates, wide), combine)
         return graph.add("NOT_EQUAL", done, 0) if own == TensorType.BOOL else cast(graph, done, own)
     positions = cast(graph, positions, TensorType.INT32)
-    depth = positions.shape[-1]
+    depth = positions.shapes[0][-1]
     if combine in _COMBINED:
         return _segments(graph, x, positions, updates, depth, *_COMBINED[combine])
     shape = size_vector(graph, x)
-    scattered = graph.add("SCATTER_ND", positions, updates, shape)
+    scattered = updates if combine == "set" and not updates.rank else graph.add("SCATTER_ND", positions, updates, shape)
     if combine == "add":
         return widened(graph, "ADD", x, scattered)
     ones = graph.add("FILL", _head(graph, size_vector(graph, positions), positions.rank - 1), np.array(1, np.int32))
@@ -367,7 +367,7 @@ def _segments(
     places = reshape(graph, positions, [product(sizes(positions)[:-1]), depth])
     number = graph.constant(np.zeros((), np.int32))
     for axis in range(depth):
-        number = graph.add("MUL", number, _size(graph, x, axis))
+        number = graph.add("MUL", number, length(graph, x, axis))
         number = graph.add("ADD", number, select(graph, places, 1, axis))
     count = graph.add("REDUCE_PROD", _head(graph, size_vector(graph, x), depth), np.array([0], np.int32))
     values = reshape(graph, updates, [places.size(0), *row])
@@ -381,12 +381,12 @@ def scatter_along(graph: Graph, x: Value, positions: Value, updates: Value, axis
     ``updates`` is at least as long as ``positions`` along every axis. ``combine`` as in `scatter_nd`.
     """
     if not x.rank:
-        x, positions, updates = [reshape(graph, value, [1]) for value in (x, positions, updates)]
+        x, positions, updates = [graph.add("RESHAPE", one, [1], new_shape=(1,)) for one in (x, positions, updates)]
         return reshape(graph, scatter_along(graph, x, positions, updates, 0, combine), [])
     axis %= x.rank
-    longer = [n for n in range(x.rank) if updates.size(n) != positions.size(n)]
+    longer = [n for n in range(x.rank) if updates.rank and updates.size(n) != positions.size(n)]
     ends: list[Bound] = [
-        size if isinstance(size, int) else _size(graph, positions, n) for n in longer for size in [positions.size(n)]
+        size if isinstance(size, int) else length(graph, positions, n) for n in longer for size in [positions.size(n)]
     ]
     updates = strided_slice(graph, updates, longer, [0] * len(longer), ends, [1] * len(longer))
     places = cast(graph, wrapped(graph, positions, x, axis), TensorType.INT32)
@@ -397,13 +397,13 @@ def scatter_along(graph: Graph, x: Value, positions: Value, updates: Value, axis
         else:
             size = places.dims[n]
             count = (
-                graph.add("RANGE", 0, _size(graph, places, n), 1) if size is None else np.arange(size, dtype=np.int32)
+                graph.add("RANGE", 0, length(graph, places, n), 1) if size is None else np.arange(size, dtype=np.int32)
             )
             here = reshape(graph, graph.value(count), [places.size(n) if m == n else 1 for m in range(x.rank)])
-        total = graph.add("ADD", graph.add("MUL", total, _size(graph, x, n)), here)
+        total = graph.add("ADD", graph.add("MUL", total, length(graph, x, n)), here)
     numbers = graph.add("RESHAPE", total, np.array([-1, 1], np.int32), new_shape=(-1, 1))
     whole = graph.add("RESHAPE", x, np.array([-1], np.int32), new_shape=(-1,))
-    values = graph.add("RESHAPE", updates, np.array([-1], np.int32), new_shape=(-1,))
+    values = graph.add("RESHAPE", updates, np.array([-1], np.int32), new_shape=(-1,)) if updates.rank else updates
     return reshape(graph, scatter_nd(graph, whole, numbers, values, combine), sizes(x))
 
 

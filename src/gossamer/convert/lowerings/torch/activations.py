@@ -15,6 +15,7 @@ from gossamer.convert.blocks.normalization import along
 from gossamer.convert.blocks.reductions import reduce
 from gossamer.convert.graph import Value
 from gossamer.convert.lowerings.torch import Call, Number, is_float, lowers
+from gossamer.convert.lowerings.torch.elementwise import clamp
 
 _NEGLIGIBLE = 16
 """exp(-16) is what float32 does not tell from nothing beside 16."""
@@ -27,7 +28,7 @@ def relu(call: Call, self: Value) -> Value:
 
 @lowers("aten.relu6")
 def relu6(call: Call, self: Value) -> Value:
-    return call.add("RELU6", self)
+    return call.add("RELU6", self) if is_float(self) else clamp(call, self, 0, 6)
 
 
 @lowers("aten.hardswish")
@@ -42,8 +43,6 @@ def hardsigmoid(call: Call, self: Value) -> Value:
 
 @lowers("aten.hardtanh")
 def hardtanh(call: Call, self: Value, min_val: Number = -1.0, max_val: Number = 1.0) -> Value:
-    from gossamer.convert.lowerings.torch.elementwise import clamp
-
     return clamp(call, self, min_val, max_val)
 
 

@@ -83,10 +83,13 @@ def identity(call: Call, self: Value) -> Value:
 
 
 @lowers("aten.dropout", "aten.feature_dropout", "aten.alpha_dropout", "aten.feature_alpha_dropout")
-def dropout(call: Call, input: Value, p: float, train: bool) -> Value:
-    if train and p:
+def dropout(
+    call: Call, input: Value | None = None, p: float = 0.5, train: bool = True, self: Value | None = None
+) -> Value:
+    x = self if input is None else input
+    if x is None or (train and p):
         refuse("drops elements at random, which only training does: call eval() before the export")
-    return input
+    return x
 
 
 @lowers("aten.native_dropout")
@@ -97,6 +100,8 @@ def native_dropout(call: Call, input: Value, p: float, train: bool | None) -> tu
 
 @lowers("aten.rrelu")
 def rrelu(call: Call, self: Value, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Value:
+    if training:
+        refuse("draws slopes at random, which only training does: call eval() before the export")
     return call.add("LEAKY_RELU", self, alpha=(lower + upper) / 2)
 
 
@@ -168,6 +173,7 @@ _ALIASES = {
     "special_exp2": "exp2",
     "special_expit": "sigmoid",
     "special_expm1": "expm1",
+    "sgn": "sign",
     "special_log1p": "log1p",
     "special_round": "round",
     "special_sinc": "sinc",
@@ -462,6 +468,18 @@ def isfinite(call: Call, self: Value) -> Value:
 
 def _nowhere(call: Call, x: Value) -> Value:
     return call.add("FILL", call.add("SHAPE", x), np.array(False))
+
+
+@lowers("aten.isreal")
+def isreal(call: Call, self: Value) -> Value:
+    return call.add("LOGICAL_NOT", _nowhere(call, self))
+
+
+@lowers("aten.angle")
+def angle(call: Call, self: Value) -> Value:
+    x = call.operand(self)
+    turned = call.add("SELECT_V2", call.add("LESS", x, 0.0), math.pi, 0.0)
+    return call.add("SELECT_V2", call.add("EQUAL", x, x), turned, x)
 
 
 @lowers("aten.signbit")

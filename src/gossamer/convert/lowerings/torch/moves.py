@@ -218,6 +218,20 @@ def _positions(call: Call, indices: Sequence[Value | None], result: Sequence[int
     return found
 
 
+@lowers("aten._unsafe_masked_index")
+def masked_index(call: Call, self: Value, mask: Value, indices: Sequence[Value | None], fill: Number) -> Value:
+    """Elements where the mask holds; positions that it hides may be anything."""
+    inside: list[Value | None] = []
+    for axis, one in enumerate(indices):
+        if one is not None and one.type != TensorType.BOOL:
+            last = call.add("SUB", indexing.length(call.graph, self, axis), 1)
+            low = widened(call.graph, "MAXIMUM", one, np.zeros((), one.dtype))
+            one = widened(call.graph, "MINIMUM", low, shapes.cast(call.graph, last, one.type))
+        inside.append(one)
+    found = indexing.index(call.graph, self, inside)
+    return call.add("SELECT_V2", mask, found, call.operand(fill, self.type))
+
+
 @lowers("aten.nonzero", "aten.argwhere")
 def nonzero(call: Call, self: Value) -> Value:
     return call.add("WHERE", _mask(call, self), shape=call.result.shape)
@@ -267,7 +281,8 @@ def scatter(
     graph = call.graph
     if src is None:
         number = call.operand(0 if value is None else value, self.type)
-        src = indexing.broadcast_to(graph, number, shapes.size_vector(graph, index))
+        spread = reduce is not None or not self.rank
+        src = indexing.broadcast_to(graph, number, shapes.size_vector(graph, index)) if spread else number
     if call.packet == "aten.scatter_add":
         reduce = "sum"
     combine = {None: "set", "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
@@ -314,10 +329,12 @@ def index_put(
     values = call.operand(values, self.type)
     if len(indices) == 1 and indices[0] is not None and indices[0].type == TensorType.BOOL and not accumulate:
         mask = indices[0]
-        if values.rank == 0 or math.prod(values.shapes[0]) == 1:
+        if math.prod(values.shapes[0]) == 1:
             shape = [*shapes.sizes(mask), *[1] * (self.rank - mask.rank)]
             wide = shapes.reshape(graph, mask, shape)
             return call.add("SELECT_V2", wide, shapes.reshape(graph, values, []), self)
+        if mask.rank == self.rank:
+            return masked_scatter(call, self, mask, values)
     given: list[Value | None] = []
     for one in indices:
         given += [one] if one is None or one.type != TensorType.BOOL else indexing.nonzero(graph, one)
@@ -354,27 +371,27 @@ def index_add(
     source: Value | None = None,
     value: Number | None = None,
     alpha: Number = 1,
-    reduce: str = "",
+    reduce: str | None = None,
     include_self: bool = True,
 ) -> Value:
-    graph, axis = call.graph, dim % max(self.rank, 1)
-    order = [axis, *[n for n in range(self.rank) if n != axis]]
-    whole = shapes.transpose(graph, self, order)
-    rows = index if index.rank else shapes.reshape(graph, index, [1])
+    """Scattered along an axis, at the same positions for all that lies across."""
+    graph = call.graph
+    if not self.rank:
+        given = [None if one is None else shapes.reshape(graph, one, [1]) for one in (self, index, source)]
+        found = index_add(call, given[0], 0, given[1], given[2], value, alpha, reduce, include_self)  # type: ignore[arg-type]
+        return shapes.reshape(graph, found, [])
+    axis = dim % self.rank
+    rows = indexing.wrapped(graph, index if index.rank else shapes.reshape(graph, index, [1]), self, axis)
+    shape: list[int | Size] = [rows.size(0) if n == axis else self.size(n) for n in range(self.rank)]
+    flat_rows = shapes.reshape(graph, rows, [rows.size(0) if n == axis else 1 for n in range(self.rank)])
+    places = indexing.broadcast_to(graph, flat_rows, shapes.shape_value(graph, shape, rows, self))
     if source is None:
-        shape = shapes.shape_value(graph, [rows.size(0), *shapes.sizes(whole)[1:]], rows, whole)
-        updates = indexing.broadcast_to(graph, call.operand(0 if value is None else value, self.type), shape)
-    else:
-        updates = shapes.transpose(graph, source, order)
-        if isinstance(alpha, Value) or alpha != 1:
-            updates = widened(graph, "MUL", updates, call.operand(alpha, self.type))
-    combine = {"": "add" if call.packet == "aten.index_add" else "set", "prod": "mul", "amax": "max", "amin": "min"}
-    if reduce not in combine or not include_self:
-        refuse(f"the reduction {reduce!r} at positions; scatter_reduce can be converted")
-    wrapped = shapes.cast(graph, indexing.wrapped(graph, rows, self, axis), TensorType.INT32)
-    places = shapes.reshape(graph, wrapped, [rows.size(0), 1])
-    made = indexing.scatter_nd(graph, whole, places, updates, combine[reduce])
-    return shapes.transpose(graph, made, [int(n) for n in np.argsort(order)])
+        return scatter(call, self, axis, places, value=0 if value is None else value)
+    if isinstance(alpha, Value) or alpha != 1:
+        source = widened(graph, "MUL", source, call.operand(alpha, self.type))
+    combine = "sum" if call.packet == "aten.index_add" else reduce
+    source = shapes.reshape(graph, source, shape, places)
+    return scatter(call, self, axis, places, source, reduce=combine, include_self=include_self)
 
 
 @lowers("aten.masked_scatter")

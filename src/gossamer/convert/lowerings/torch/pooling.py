@@ -74,12 +74,14 @@ def max_pool_with_indices(
     """The positions are computed only where sizes are known; nobody may need them."""
     found = max_pool(call, self, kernel_size, stride, padding, dilation, ceil_mode)
     rank = _rank(call.packet)
-    if not self.is_static or self.rank != rank + 2:
+    if not self.is_static or self.dtype.kind != "f":
         return found, None
     window, strides, pads, steps = _windows(rank, kernel_size, stride, padding, dilation)
-    x = channels_last(call.graph, self)
-    _, places = pooling.max_positions(call.graph, x, window, strides, pads, steps, ceil_mode=ceil_mode)
-    return found, channels_first(call.graph, places)
+
+    def places(x: Value) -> Value:
+        return pooling.max_positions(call.graph, x, window, strides, pads, steps, ceil_mode=ceil_mode)[1]
+
+    return found, _on_pictures(call, self, rank, places)
 
 
 @lowers("aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d")
@@ -139,10 +141,15 @@ def _parts(size: int, count: int) -> list[tuple[int, int]]:
 
 
 @lowers("aten.adaptive_max_pool1d", "aten.adaptive_max_pool2d", "aten.adaptive_max_pool3d")
-def adaptive_max_pool(call: Call, self: Value, output_size: Numbers) -> tuple[Value, None]:
+def adaptive_max_pool(call: Call, self: Value, output_size: Numbers) -> tuple[Value, Value | None]:
+    """The positions are known only where all parts are as long."""
     rank = _rank(call.packet)
+    counts, dims = integers(output_size, rank), self.dims[-rank:]
+    if self.is_static and all((size or 0) % count == 0 for size, count in zip(dims, counts, strict=True)):
+        window = [(size or 0) // count for size, count in zip(dims, counts, strict=True)]
+        return max_pool_with_indices(call, self, window)
     x = self
-    for axis, count in enumerate(integers(output_size, rank), x.rank - rank):
+    for axis, count in enumerate(counts, x.rank - rank):
         size = x.dims[axis]
         if count == 1:
             x = reduce(call.graph, "REDUCE_MAX", x, [axis], keepdims=True)

@@ -52,6 +52,9 @@ def linear(call: Call, input: Value, weight: Value, bias: Value | None = None) -
     if weight.rank == 1:
         made = products.matmul(call.graph, input, weight)
         return made if bias is None else call.add("ADD", made, bias)
+    if input.dtype.kind != "f":
+        made = products.matmul(call.graph, input, weight, adj_y=True)
+        return made if bias is None else widened(call.graph, "ADD", made, bias)
     return products.fully_connected(call.graph, input, weight, bias)
 
 

@@ -15,7 +15,6 @@ from gossamer.convert.blocks import indexing
 from gossamer.convert.blocks.shapes import size_vector, sizes, transpose
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, lowers, plain, undoes
-from gossamer.schema.enums import TensorType
 
 # -- shapes
 
@@ -254,6 +253,12 @@ def _open_parts(call: Call, x: Value, dim: int, **others: Any) -> list[Value]:
     return [indexing.slice_axis(call.graph, x, dim, first, last) for first, last in itertools.pairwise(bounds)]
 
 
+@lowers("aten.hsplit", "aten.vsplit", "aten.dsplit")
+def split_axis(call: Call, self: Value, **others: Any) -> list[Value]:
+    dim = {"h": min(self.rank - 1, 1), "v": 0, "d": 2}[call.packet[5]]
+    return indexing.split(call.graph, self, _part_sizes(call, dim), dim)
+
+
 @undoes("aten.split", "aten.split_with_sizes", "aten.chunk", "aten.tensor_split")
 def split_back(
     call: Call, new: Value, self: Value, *ignored: Any, position: int = 0, dim: int = 0, **others: Any
@@ -347,7 +352,7 @@ def as_strided(
 
 @lowers("aten.real", "aten.imag", "aten.view_as_real", "aten.view_as_complex")
 def complex_parts(call: Call, self: Value) -> Value:
-    if call.packet == "aten.real" and self.type == TensorType.FLOAT32:
+    if call.packet == "aten.real" and self.dtype.kind != "c":
         return self
     if call.packet in ("aten.real", "aten.imag"):
         return call.add("REAL" if call.packet == "aten.real" else "IMAG", self)
