@@ -148,3 +148,14 @@ def test_weights_are_not_copied_but_once() -> None:
     rewrite(graph)
     (node,) = graph.ordered()
     assert node.constant(1) is filter
+
+
+@pytest.mark.parametrize("make", [conv, connected])
+def test_chosen_channels(make: Make) -> None:
+    graph = graph_of((2, 6, 6, 4), make=lambda g, x: g.add("GATHER", make(g, x), [4, 1, 3], axis=-1))
+    assert len(rewritten(graph, rtol=1e-4)) == 1
+
+
+def test_chosen_pixels_stay() -> None:
+    graph = graph_of((2, 6, 6, 4), make=lambda g, x: g.add("GATHER", conv(g, x), [1, 0], axis=2))
+    assert rewritten(graph, rtol=1e-4) == ["CONV_2D", "GATHER"]

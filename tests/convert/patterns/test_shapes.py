@@ -181,3 +181,13 @@ def test_no_cast_to_the_same_type() -> None:
 def test_reshape_helper_leaves_shapes_alone() -> None:
     graph = graph_of((BATCH, 4), make=lambda g, x: g.add("ABS", reshape(g, x, (BATCH, 2, 2))))
     assert rewritten(graph) == ["RESHAPE", "ABS"]
+
+
+def test_values_that_get_an_axis_to_be_joined_along_are_packed() -> None:
+    def make(g: Graph, x: Value) -> Value:
+        parts = [g.add("EXPAND_DIMS", g.add(op, x), 1) for op in ("ABS", "SIN", "NEG")]
+        return g.add("CONCATENATION", *parts, axis=1)
+
+    assert rewritten(graph_of((BATCH, 4), make=make)) == ["ABS", "SIN", "NEG", "PACK"]
+    other = graph_of((2, 1, 4), make=lambda g, x: g.add("CONCATENATION", x, g.add("ABS", x), axis=1))
+    assert rewritten(other) == ["ABS", "CONCATENATION"]

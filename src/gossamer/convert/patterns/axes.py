@@ -216,6 +216,19 @@ def _split(graph: Graph, node: Node) -> Carrier | None:
     return Carrier(node, {value: range(x.rank) for value in computed(node)}, build)
 
 
+def _gather(graph: Graph, node: Node) -> Carrier | None:
+    """GATHER of a vector of places along an axis, which stays where it is."""
+    x, places = node.input(0), node.input(1)
+    if x.data is not None or places.rank != 1 or options(node).batch_dims:
+        return None
+    along = options(node).axis % x.rank
+
+    def build(graph: Graph, orders: Orders, stored: Mapping[Value, Value]) -> Sequence[Value]:
+        return again_many(graph, node, [stored[x], places], axis=orders[x].index(along))
+
+    return Carrier(node, {x: range(x.rank), node.output: range(x.rank)}, build)
+
+
 def _reverse(graph: Graph, node: Node) -> Carrier | None:
     x, axes = node.input(0), node.constant(1)
     if axes is None or x.data is not None:
@@ -414,6 +427,7 @@ _CARRIERS: dict[str, Callable[[Graph, Node], Carrier | None]] = {
     "SLICE": _by_axis(1, 2),
     "STRIDED_SLICE": _strided_slice,
     "CONCATENATION": _concatenation,
+    "GATHER": _gather,
     "REVERSE_V2": _reverse,
     "TRANSPOSE": _transpose,
     "SHAPE": _shape,

@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer.convert.graph import Array, Graph, Node, Value
 from gossamer.convert.patterns import pattern
-from gossamer.convert.patterns.matching import activation, again, constant_side, made_by, only_use
+from gossamer.convert.patterns.matching import activation, again, constant_side, made_by, only_use, options
 from gossamer.schema.enums import Padding, TensorType
 
 
@@ -175,6 +175,30 @@ def before_linear(graph: Graph, node: Node) -> Value | None:
         added: Array = np.asarray(np.sum(filter * shift, axes, dtype=np.float32))
         bias = np.asarray(added if bias is None else bias.reshape(-1) + added)
     return with_weights(graph, node, made.x, changed, bias)
+
+
+@pattern("GATHER")
+def chosen_channels(graph: Graph, node: Node) -> Value | None:
+    """Some channels of a linear operator, or all in another order: some of its filters."""
+    x, places = node.input(0), node.constant(1)
+    before = made_by(x, *LINEAR)
+    known = None if before is None else floats(before, LINEAR[before.op])
+    if before is None or known is None or places is None or places.ndim != 1 or not only_use(graph, x):
+        return None
+    if options(node).batch_dims or options(node).axis % x.rank != x.rank - 1 or before.op not in _FREE:
+        return None
+    filter, bias = known
+    depth = before.input(0).size(before.input(0).rank - 1)
+    if before.op == "CONV_2D" and filter.shape[3] != depth:
+        return None  # groups of filters
+    if len(places) > filter.shape[0]:
+        return None
+    chosen = None if bias is None else bias.reshape(-1)[places]
+    return with_weights(graph, before, before.input(0), filter[places], chosen)
+
+
+_FREE = ("CONV_2D", "FULLY_CONNECTED")
+"""Operators of which each filter is by itself, along the first axis."""
 
 
 @pattern("ADD", "SUB", "MUL", "DIV")

@@ -208,17 +208,17 @@ class _Region:
         if stay.pop(new, None) is not None:  # then it is paid in any case if the maker stays
             network.edge(network.SOURCE, at, price(value, made, new))
         elif go:  # paid if the maker stays and one of these goes
-            one = network.node()
-            network.edge(one, at, price(value, made, new))
-            for user in go:
-                network.edge(user, one, ENDLESS)
-        for order, users in stay.items():
+            either = network.node()
+            network.edge(either, at, price(value, made, new))
+            for goer in go:
+                network.edge(goer, either, ENDLESS)
+        for order, stayers in stay.items():
             now, then = price(value, made, order), price(value, new, order)
-            one = network.node()
-            network.edge(at, one, max(then - now, 0))
-            network.edge(network.SOURCE, one, min(now, then))
-            for user in users:
-                network.edge(one, user, ENDLESS)
+            either = network.node()
+            network.edge(at, either, max(then - now, 0))
+            network.edge(network.SOURCE, either, min(now, then))
+            for stayer in stayers:
+                network.edge(either, stayer, ENDLESS)
 
     def _intrinsic(self, node: Node, orders: Mapping[Value, Order]) -> int:
         """What a node moves itself."""

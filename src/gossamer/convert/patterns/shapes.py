@@ -225,6 +225,26 @@ def nested_concatenation(graph: Graph, node: Node) -> Value | None:
     return again(graph, node, *inputs) if len(inputs) > len(node.inputs) else None
 
 
+@pattern("CONCATENATION")
+def stacked(graph: Graph, node: Node) -> Value | None:
+    """A concatenation of values that were given an axis to be joined along."""
+    axis = options(node).axis % max(node.output.rank, 1)
+    parts = []
+    for position in range(len(node.inputs)):
+        value = node.input(position)
+        shaped = made_by(value, "RESHAPE")
+        flat = tuple([(*shape[:axis], *shape[axis + 1 :]) for shape in value.shapes])
+        if value.size(axis) != 1:
+            return None
+        if value.data is not None:
+            parts.append(graph.constant(value.data.reshape(flat[0]), value.type, value.name))
+        elif shaped is not None and shaped.input(0).shapes == flat:
+            parts.append(shaped.input(0))
+        else:
+            return None
+    return graph.add("PACK", *parts, values_count=len(parts), axis=axis)
+
+
 @pattern("SPLIT", "SPLIT_V")
 def split_in_one(graph: Graph, node: Node) -> Value | None:
     if len(node.outputs) > 1:
