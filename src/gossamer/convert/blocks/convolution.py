@@ -8,6 +8,7 @@ of numbers for each dimension: elements before and after. Everything is float32.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def conv(
                 **_dilation(dilations),
             ),
         )
-    options = {"padding": Padding[name], **_by_axis("stride", strides), **_dilation(dilations)}
+    options: dict[str, Any] = {"padding": Padding[name], **_by_axis("stride", strides), **_dilation(dilations)}
     if groups == channels and groups > 1:
         depthwise = transpose(graph, filter, (3, 1, 2, 0))
         return graph.add("DEPTHWISE_CONV_2D", x, depthwise, bias, depth_multiplier=outputs // channels, **options)
@@ -140,7 +141,7 @@ def conv_transpose(
     if rank == 3:
         filter = transpose(graph, filter, (1, 2, 3, 0, 4))
     operator = "CONV_3D_TRANSPOSE" if rank == 3 else "TRANSPOSE_CONV"
-    ones = _dilation([1] * rank) if rank == 3 else {}
+    ones: dict[str, Any] = _dilation([1] * rank) if rank == 3 else {}
     result = graph.add(
         operator,
         shape,
@@ -260,11 +261,11 @@ def _bias(graph: Graph, bias: Value | None, outputs: int) -> Value:
     return graph.constant(np.zeros(outputs, np.float32)) if bias is None else bias
 
 
-def _by_axis(what: str, numbers: Sequence[int]) -> dict[str, int]:
+def _by_axis(what: str, numbers: Sequence[int]) -> dict[str, Any]:
     return {f"{what}_{axis}": int(n) for axis, n in zip("dhw"[-len(numbers) :], numbers, strict=True)}
 
 
-def _dilation(numbers: Sequence[int]) -> dict[str, int]:
+def _dilation(numbers: Sequence[int]) -> dict[str, Any]:
     return {f"dilation_{axis}_factor": int(n) for axis, n in zip("dhw"[-len(numbers) :], numbers, strict=True)}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.convert.blocks.convolution import padded
+from gossamer.convert.blocks.convolution import padded, same_pads
 from gossamer.convert.blocks.indexing import broadcast_to, pad, product, slice_axis, strided_slice
 from gossamer.convert.blocks.shapes import cast, reshape, shape_value, sizes
 from gossamer.convert.graph import Graph, Value, refuse
@@ -63,23 +63,21 @@ def pool(
     if kind == "MAX":
         x, name = padded(graph, x, window, strides, steps, whole, LOWEST)
         return _windows(graph, "MAX", x, window, strides, steps, name)
-    if kind == "AVERAGE" and not (count_include_pad and not isinstance(whole, str)):
-        same, name = padded(graph, x, window, strides, steps, whole)
-        if same is x and (name == "VALID" or len(window) < 3) and all(step == 1 for step in steps):
-            return _windows(graph, "AVERAGE", x, window, strides, steps, name)
-    y, name = (
-        padded(graph, x, window, strides, steps, whole) if isinstance(whole, str) else (_pad(graph, x, whole), "VALID")
-    )
-    total = math.prod(window)
+    if isinstance(whole, str) or (kind == "AVERAGE" and not count_include_pad):
+        y, name = padded(graph, x, window, strides, steps, whole)
+        if y is x and (name == "VALID" or (len(window) < 3 and all(step == 1 for step in steps))):
+            mean = _windows(graph, "AVERAGE", x, window, strides, steps, name)
+            return graph.add("MUL", mean, float(math.prod(window))) if kind == "SUM" else mean
+    if isinstance(whole, str) or isinstance(padding, str):
+        whole = padding = [same_pads(*numbers) for numbers in zip(x.dims[1:-1], window, strides, steps, strict=True)]
+    mean = _windows(graph, "AVERAGE", _pad(graph, x, whole), window, strides, steps, "VALID")
     if kind == "SUM":
-        mean = _windows(graph, "AVERAGE", y, window, strides, steps, name)
-        return graph.add("MUL", mean, float(total)) if total != 1 else mean
-    mean = _windows(graph, "AVERAGE", y, window, strides, steps, name)
-    if name == "SAME" or (count_include_pad and not any(ends)):
+        return graph.add("MUL", mean, float(math.prod(window)))
+    if count_include_pad and not any(ends):
         return mean
-    inner = whole if not count_include_pad else [(0, end) for end in ends]
-    ones = _ones(graph, x, [(0, 0) for _ in window] if not count_include_pad else padding)
-    shares = _windows(graph, "AVERAGE", _pad(graph, ones, inner), window, strides, steps, "VALID")
+    ones = _ones(graph, x, padding if count_include_pad else [(0, 0)] * len(window))
+    rest = [(0, end) for end in ends] if count_include_pad else whole
+    shares = _windows(graph, "AVERAGE", _pad(graph, ones, rest), window, strides, steps, "VALID")
     return graph.add("DIV", mean, shares) if shares.data is None else graph.add("MUL", mean, 1 / shares.data)
 
 

@@ -58,7 +58,8 @@ def mixed(graph: Graph, x: Value, axis: int, weights: NDArray[Any]) -> Value:
 
 def linear_kernel(distance: Positions) -> Positions:
     """The weight of what lies this far off: a triangle."""
-    return np.maximum(1 - np.abs(distance), 0)
+    weights: Positions = np.maximum(1 - np.abs(distance), 0)
+    return weights
 
 
 def cubic_kernel(a: float) -> Callable[[Positions], Positions]:
@@ -68,7 +69,8 @@ def cubic_kernel(a: float) -> Callable[[Positions], Positions]:
         d = np.abs(distance)
         near = ((a + 2) * d - (a + 3)) * d * d + 1
         far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-        return np.where(d <= 1, near, np.where(d < 2, far, 0))
+        weights: Positions = np.where(d <= 1, near, np.where(d < 2, far, 0))
+        return weights
 
     return kernel
 

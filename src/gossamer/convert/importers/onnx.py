@@ -227,7 +227,7 @@ class _Importer:
         missing = next((one for one in inputs if isinstance(one, Unavailable)), None)
         if missing is not None:
             return [missing] * len(node.output)
-        attributes = {one.name: one for one in self._attributes(scope, node)}
+        attributes = dict(self._attributes(scope, node))
         lowering = lowers.find(name)
         function = self.model.functions.get((node.domain, node.op_type, node.overload))
         if lowering is None and function is not None:
@@ -260,13 +260,13 @@ class _Importer:
             if known is not None:
                 scope.types[name] = known
 
-    def _attributes(self, scope: Scope, node: NodeProto) -> Iterable[AttributeProto]:
+    def _attributes(self, scope: Scope, node: NodeProto) -> Iterable[tuple[str, AttributeProto]]:
         """Those of a node; inside a function they may stand for those of its call."""
         for attribute in node.attribute:
             if not attribute.ref_attr_name:
-                yield attribute
+                yield attribute.name, attribute
             elif attribute.ref_attr_name in scope.attributes:
-                yield _Renamed(attribute.name, scope.attributes[attribute.ref_attr_name])
+                yield attribute.name, scope.attributes[attribute.ref_attr_name]
 
     def _called(
         self,
@@ -319,9 +319,10 @@ class _Importer:
             raise ConvertError(f"tensor {name!r} comes from nowhere")
         if name not in place.values:
             stored = place.initializers[name]
-            is_dense = isinstance(stored, TensorProto)
-            array = self.model.array(stored) if is_dense else self.model.sparse_array(stored)
-            kind = stored.data_type if is_dense else (stored.values or TensorProto()).data_type
+            if isinstance(stored, TensorProto):
+                array, kind = self.model.array(stored), stored.data_type
+            else:
+                array, kind = self.model.sparse_array(stored), (stored.values or TensorProto()).data_type
             place.values[name] = scope.graph.constant(carried(array, kind), CARRIERS[kind], name)
             place.types[name] = kind
         return place.values[name]
@@ -356,17 +357,6 @@ class _Importer:
         count = self.counts.get(name, 0)
         self.counts[name] = count + 1
         return f"{name}#{count}" if count else name
-
-
-class _Renamed:
-    """An attribute of a call under the name that it has inside of the function."""
-
-    def __init__(self, name: str, attribute: AttributeProto) -> None:
-        self.name = name
-        self._attribute = attribute
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._attribute, name)
 
 
 def carried(array: NDArray[Any], kind: DataType) -> NDArray[Any]:

@@ -91,6 +91,10 @@ BITS: Mapping[DataType, int] = {
 UNSIGNED = (DataType.UINT2, DataType.UINT4, DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64)
 
 
+Integers = list[int]
+Floats = list[float]
+
+
 class TensorList(tuple[Any, ...]):
     """A sequence of tensors, which exists only while a model is converted."""
 
@@ -173,7 +177,7 @@ class Call:
             raise Refused(f"{what} (input {position}) must be a constant, it is computed; fold the model before")
         return found
 
-    def numbers(self, position: int, what: str, name: str = "") -> list[int] | None:
+    def numbers(self, position: int, what: str, name: str = "") -> Integers | None:
         """Integers that are an attribute ``name`` in old versions and an input, which must be a constant, in others;
         ``None`` if they are left out."""
         if name and self.has(name):
@@ -229,11 +233,11 @@ class Call:
         """A text."""
         return bytes(self._attributes[name].s).decode() if name in self._attributes else default
 
-    def ints(self, name: str, default: Sequence[int] = ()) -> list[int]:
+    def ints(self, name: str, default: Sequence[Any] = ()) -> Integers:
         """Numbers."""
         return [int(n) for n in self._attributes[name].ints] if name in self._attributes else list(default)
 
-    def floats(self, name: str, default: Sequence[float] = ()) -> list[float]:
+    def floats(self, name: str, default: Sequence[Any] = ()) -> Floats:
         """Numbers."""
         return [float(n) for n in self._attributes[name].floats] if name in self._attributes else list(default)
 

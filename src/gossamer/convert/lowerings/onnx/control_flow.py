@@ -79,10 +79,10 @@ def if_(call: Call) -> Any:
         other.outputs = [_tensor(one) for one in results]
         inner.append(other)
     like = []
-    for one, other in zip(inner[0].outputs, inner[1].outputs, strict=True):
-        if one.type != other.type or one.rank != other.rank:
-            raise Refused(f"its branches give {one!r} and {other!r}")
-        like.append(Value(one.type, loops.wider(one.shapes, other.shapes)))
+    for first, second in zip(inner[0].outputs, inner[1].outputs, strict=True):
+        if first.type != second.type or first.rank != second.rank:
+            raise Refused(f"its branches give {first!r} and {second!r}")
+        like.append(Value(first.type, loops.wider(first.shapes, second.shapes)))
     return graph.call(
         "IF",
         [reshape(graph, condition, []), *captured.handed.values()],

@@ -162,10 +162,10 @@ def mod(call: Call) -> Value:
 def where(call: Call) -> Value:
     condition, x, y = call.value(0), call.value(1), call.value(2)
     if x.type == T.STRING:
-        known = [one.data for one in (condition, x, y)]
-        if any(one is None for one in known):
+        known = [one.data for one in (condition, x, y) if one.data is not None]
+        if len(known) < 3:
             raise Refused("chooses between strings, which TFLite cannot")
-        return call.graph.constant(np.where(*known))  # type: ignore[call-overload,no-any-return]
+        return call.graph.constant(np.where(known[0], known[1], known[2]))
     return call.add("SELECT_V2", condition, x, y)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.convert.blocks import indexing
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.moves import moved, moved_many
@@ -158,7 +160,7 @@ def _slice_anywhere(call: Call, x: Value) -> Value:
 
 def _distance(begin: Element, end: Element) -> int | None:
     """How far it is from a number that only values tell to the sum of that number and a constant."""
-    if not isinstance(begin, Hidden) or not isinstance(end, Hidden) or begin.index != end.index:
+    if not isinstance(begin, Hidden) or not isinstance(end, Hidden) or begin.position != end.position:
         return None
     node = end.vector.node
     if node is None or node.op != "ADD":
@@ -524,7 +526,7 @@ def _unique_slices(call: Call, x: Value, is_sorted: bool) -> list[Value | None]:
     return [values, cast(graph, indices, T.INT64), cast(graph, inverse, T.INT64), cast(graph, counts, T.INT64)]
 
 
-def _unique_known(call: Call, data: np.ndarray, is_sorted: bool) -> list[Value | None]:  # type: ignore[type-arg]
+def _unique_known(call: Call, data: NDArray[Any], is_sorted: bool) -> list[Value | None]:
     axis = call.int("axis") if call.has("axis") else None
     values, first, inverse, counts = np.unique(data, True, True, True, axis=axis)
     inverse = inverse.reshape(-1)

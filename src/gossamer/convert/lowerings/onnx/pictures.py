@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -196,8 +197,8 @@ def _same(
     wanted = positions(_transformation(call), size, scale, count, region)
     theirs = (y + 0.5) * step - 0.5 if half else y * step
     if kind == "linear":
-        clamp = [np.clip(one, 0, size - 1) for one in (wanted, theirs)]
-        return bool(np.allclose(*clamp, rtol=0, atol=1e-5 * max(size, 1)))
+        first, second = [np.clip(one, 0, size - 1) for one in (wanted, theirs)]
+        return bool(np.allclose(first, second, rtol=0, atol=1e-5 * max(size, 1)))
     theirs = np.floor((y + 0.5) * step) if half else np.floor(y * step + 0.5) if align else np.floor(y * step)
     places = [np.clip(one, 0, size - 1) for one in (nearest(_nearest_mode(call), wanted), theirs)]
     return bool((places[0] == places[1]).all())
@@ -447,7 +448,7 @@ def roi_align(call: Call) -> Value:
     total = parts[0]
     for part in parts[1:]:
         total = graph.add("MAXIMUM" if is_max else "ADD", total, part)
-    options = {
+    options: dict[str, Any] = {
         "filter_height": ratio,
         "filter_width": ratio,
         "stride_h": ratio,
