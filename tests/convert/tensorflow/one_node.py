@@ -11,7 +11,18 @@ import numpy as np
 from gossamer import Interpreter
 from gossamer.arrays import NDArray
 from gossamer.convert import convert
-from gossamer.convert.messages.tensorflow import AttrValue, DataType, GraphDef, NodeDef, TensorProto, TensorShapeProto
+from gossamer.convert.messages.tensorflow import (
+    AttrValue,
+    DataType,
+    FunctionDef,
+    FunctionDefLibrary,
+    GraphDef,
+    NameAttrList,
+    NodeDef,
+    OpDef,
+    TensorProto,
+    TensorShapeProto,
+)
 from gossamer.convert.sources.tensor_proto import numpy_dtype
 from gossamer.convert.wire import write
 
@@ -69,8 +80,13 @@ def attribute(value: Any) -> AttrValue:
     return AttrValue(s=value.encode() if isinstance(value, str) else value)
 
 
-def graph_of(op: str, operands: Sequence[Any], opened: Mapping[int, Sequence[int]], attributes: Any) -> GraphDef:
-    nodes = []
+def graph_of(
+    op: str,
+    operands: Sequence[Any],
+    opened: Mapping[int, Sequence[int]],
+    attributes: Any,
+) -> GraphDef:
+    nodes, functions = [], []
     for number, operand in enumerate(operands):
         array = of_type(operand.value if isinstance(operand, Fixed) else operand)
         attr = {"dtype": AttrValue(type=data_type(array.dtype))}
@@ -80,9 +96,23 @@ def graph_of(op: str, operands: Sequence[Any], opened: Mapping[int, Sequence[int
             sizes = [-1 if axis in opened.get(number, ()) else size for axis, size in enumerate(array.shape)]
             attr["shape"] = AttrValue(shape=shape(*sizes))
         nodes.append(NodeDef(name=f"x{number}", op="Const" if "value" in attr else "Placeholder", attr=attr))
-    values = {name: attribute(value) for name, value in attributes.items()}
+    values = {}
+    for name, value in attributes.items():
+        if isinstance(value, FunctionDef) and value.signature is not None:
+            functions.append(value)
+            values[name] = AttrValue(func=NameAttrList(name=value.signature.name))
+        else:
+            values[name] = attribute(value)
     nodes.append(NodeDef(name="node", op=op, input=tuple([node.name for node in nodes]), attr=values))
-    return GraphDef(node=tuple(nodes))
+    return GraphDef(node=tuple(nodes), library=FunctionDefLibrary(function=tuple(functions)))
+
+
+def of_two(op: str, type: DataType = DataType.DT_FLOAT) -> FunctionDef:
+    """A function that is called as the operator of two operands that it has inside."""
+    node = NodeDef(name="inner", op=op, input=("a", "b"), attr={"T": AttrValue(type=type)})
+    arguments = tuple([OpDef.ArgDef(name=name, type=type) for name in "ab"])
+    signature = OpDef(name=f"two_{op}", input_arg=arguments, output_arg=(OpDef.ArgDef(name="c", type=type),))
+    return FunctionDef(signature=signature, node_def=(node,), ret={"c": "inner:z:0"})
 
 
 class Result(NamedTuple):

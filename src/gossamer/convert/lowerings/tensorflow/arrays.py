@@ -26,6 +26,12 @@ def concat(call: Call) -> Value:
     return joined(call.graph, parts, int(call.constant(place, "the axis")))
 
 
+@lowers("ParallelConcat")
+def parallel_concat(call: Call) -> Value:
+    """Along the first axis, in which each has one element."""
+    return joined(call.graph, call.values(), 0)
+
+
 def joined(graph: Graph, parts: Sequence[Value], axis: int) -> Value:
     """Values one after another along an axis. Those without elements there are left out, unless all are."""
     axis %= parts[0].rank

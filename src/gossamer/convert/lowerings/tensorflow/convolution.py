@@ -17,12 +17,18 @@ from gossamer.convert.blocks.vectors import as_sizes, elements, int32
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.convert.lowerings.tensorflow.padding import padded
-from gossamer.schema.enums import Padding, TensorType
+from gossamer.schema.enums import MirrorPadMode, Padding, TensorType
 
 T = TensorType
 
 
-BACKWARD = ("Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
+BACKWARD = (
+    "Conv2DBackpropInput",
+    "Conv3DBackpropInput",
+    "Conv3DBackpropInputV2",
+    "DepthwiseConv2dNativeBackpropInput",
+)
+"""Operators whose third operand is the value; of the others it is the first."""
 
 
 def layout(call: Call) -> str:
@@ -121,6 +127,21 @@ def convolved(call: Call, x: Value, filters: Value) -> Value:
     return graph.add("CONV_2D", x, transpose(graph, filters, (3, 0, 1, 2)), zeros(graph, channels), **options)
 
 
+@lowers("FusedPadConv2D", "FusedResizeAndPadConv2D")
+def fused_pad_conv_2d(call: Call) -> Value:
+    """A picture resized (bilinear), mirrored around its edges, and convolved, as graphs are that were transformed for
+    inference. The layout is NHWC."""
+    graph, x = call.graph, call.value(0)
+    if call.op == "FusedResizeAndPadConv2D":
+        size = int32(graph, call.value(1))
+        align_corners = call.attributes.bool("resize_align_corners", False)
+        shape = [x.size(0), *as_sizes(elements(size)), x.size(3)]
+        x = graph.add("RESIZE_BILINEAR", x, size, align_corners=align_corners, shape=shape)
+    mode = MirrorPadMode[call.attributes.text("mode")]
+    x = graph.add("MIRROR_PAD", x, call.value(len(call.inputs) - 2), mode=mode)
+    return convolved(call, x, call.value(len(call.inputs) - 1))
+
+
 @lowers("DepthwiseConv2dNative", "DepthwiseConv2dNativeV2")
 def depthwise_conv_2d(call: Call) -> Value:
     x, filters = in_float32(call.graph, call.values(0, 2))
@@ -153,15 +174,15 @@ def conv_2d_backprop_input(call: Call) -> Value:
     """A transposed convolution. Its filters are HWOI seen from here."""
     graph = call.graph
     filters, x = in_float32(graph, call.values(1, 3))
-    shape = _output_shape(call, x, filters.shape[2])
+    shape = _output_shape(call, call.value(0), x, filters.shape[2])
     filters = _dilated(graph, filters, spatial(call, "dilations", ()))
     weights = transpose(graph, filters, (2, 0, 1, 3))
     return in_layout(call, x, lambda x: _transposed_conv_2d(call, x, weights, shape))
 
 
-def _output_shape(call: Call, x: Value, channels: int) -> Value:
+def _output_shape(call: Call, sizes: Value, x: Value, channels: int) -> Value:
     """``input_sizes`` with the channels last; it may have the sizes of space alone."""
-    graph, shape, rank = call.graph, int32(call.graph, call.value(0)), x.rank
+    graph, shape, rank = call.graph, int32(call.graph, sizes), x.rank
     if shape.shape == (rank - 2,):
         batch = graph.add("STRIDED_SLICE", graph.add("SHAPE", x), [0], [1], [1])
         return graph.add("CONCATENATION", batch, shape, np.array([channels], np.int32), axis=0)
@@ -210,7 +231,7 @@ def depthwise_backprop_input(call: Call) -> Value:
     height, width, channels, multiplier = filters.shape
     weights = reshape(graph, filters, [1, height, width, channels * multiplier])
     strides, dilations = spatial(call, "strides"), spatial(call, "dilations", ())
-    shape = elements(_output_shape(call, x, channels))[1:3]
+    shape = elements(_output_shape(call, call.value(0), x, channels))[1:3]
     if not all(isinstance(size, int) for size in shape):
         refuse("the size of the result must be known; give it with --shape")
     sizes = [size for size in shape if isinstance(size, int)]
@@ -251,10 +272,12 @@ def volume(call: Call) -> dict[str, Any]:
     }
 
 
-@lowers("Conv3DBackpropInputV2")
+@lowers("Conv3DBackpropInputV2", "Conv3DBackpropInput")
 def conv_3d_backprop_input(call: Call) -> Value:
+    """The first version has a value of the result's shape for its first operand."""
     filters, x = in_float32(call.graph, call.values(1, 3))
-    shape = _output_shape(call, x, filters.shape[3])
+    given = call.value(0) if call.op.endswith("V2") else call.add("SHAPE", call.value(0))
+    shape = _output_shape(call, given, x, filters.shape[3])
     padding = Padding[call.attributes.text("padding")]
 
     def lowered(x: Value) -> Value:

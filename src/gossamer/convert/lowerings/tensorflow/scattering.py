@@ -9,13 +9,14 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.convert.blocks.elementwise import widened
-from gossamer.convert.blocks.indexing import scatter_nd
+from gossamer.convert.blocks.indexing import broadcast_to, scatter_nd
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.products import matmul
 from gossamer.convert.blocks.shapes import cast, reshape, sizes, transpose
 from gossamer.convert.blocks.vectors import as_sizes, elements, index_type, int32
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
+from gossamer.convert.lowerings.tensorflow.variables import written
 from gossamer.schema.enums import TensorType
 
 T = TensorType
@@ -42,6 +43,7 @@ def _added(graph: Graph, indices: Value, updates: Value, shape: Value) -> Value:
 COMBINED = {
     "TensorScatterUpdate": "set",
     "TensorScatterAdd": "add",
+    "ScatterNdNonAliasingAdd": "add",
     "TensorScatterMax": "max",
     "TensorScatterMin": "min",
 }
@@ -58,7 +60,7 @@ def tensor_scatter(call: Call) -> Value:
 @lowers("TensorScatterSub")
 def tensor_scatter_sub(call: Call) -> Value:
     x, indices, updates = call.values()
-    return scatter_nd(call.graph, x, indices, widened(call.graph, "NEG", updates), "add")
+    return scattered(call.graph, x, indices, updates, "sub")
 
 
 def _replaced(graph: Graph, x: Value, indices: NDArray[Any], updates: Value) -> Value:
@@ -76,6 +78,46 @@ def _replaced(graph: Graph, x: Value, indices: NDArray[Any], updates: Value) -> 
     rows = [reshape(graph, x, [source.size, *row]), reshape(graph, updates, [len(flat), *row])]
     whole = moved(graph, "CONCATENATION", *rows, data=(0, 1), axis=0)
     return reshape(graph, moved(graph, "GATHER", whole, source, axis=0), [*lead, *row])
+
+
+INPLACE = {"InplaceUpdate": "set", "InplaceAdd": "add", "InplaceSub": "sub"}
+
+
+@lowers(*INPLACE)
+def inplace(call: Call) -> Value:
+    """Rows of a value."""
+    x, rows, new = call.values()
+    return scattered(call.graph, x, reshape(call.graph, rows, [*sizes(rows), 1]), new, INPLACE[call.op])
+
+
+def scattered(graph: Graph, x: Value, indices: Value, updates: Value, combine: str) -> Value:
+    """`scatter_nd` that also subtracts ("sub") and divides ("div")."""
+    if combine == "sub":
+        return scatter_nd(graph, x, indices, widened(graph, "NEG", updates), "add")
+    if combine == "div":
+        return scatter_nd(graph, x, indices, widened(graph, "DIV", np.ones((), updates.dtype), updates), "mul")
+    return scatter_nd(graph, x, indices, updates, combine)
+
+
+RESOURCES = {
+    f"ResourceScatter{name}": name.removeprefix("Nd").lower().replace("update", "set")
+    for name in ("Update", "Add", "Sub", "Mul", "Div", "Max", "Min", "NdUpdate", "NdAdd", "NdSub", "NdMax", "NdMin")
+}
+
+
+@lowers(*RESOURCES)
+def resource_scatter(call: Call) -> list[Value]:
+    """Rows of a variable, those with Nd parts of it: read, changed and written."""
+    graph, variable = call.graph, written(call)
+    x, (indices, updates) = variable.read(graph), call.values(1)
+    if "Nd" not in call.op:
+        shape = [*sizes(indices), *sizes(x)[1:]]
+        if updates.rank < len(shape):
+            updates = broadcast_to(graph, updates, shape)
+        indices = reshape(graph, indices, [*sizes(indices), 1])
+    new = scattered(graph, x, indices, updates, RESOURCES[call.op])
+    graph.add_many("ASSIGN_VARIABLE", [variable.of(graph), new], 0)
+    return []
 
 
 @lowers("SparseToDense")

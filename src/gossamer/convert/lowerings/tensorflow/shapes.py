@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
-from gossamer.convert.blocks.shapes import reshape, sizes, transpose
+from gossamer.convert.blocks.shapes import cast, reshape, sizes, transpose
 from gossamer.convert.blocks.vectors import (
     Element,
     Hidden,
@@ -22,6 +22,7 @@ from gossamer.convert.blocks.vectors import (
 )
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
+from gossamer.dtypes import numpy_dtype
 from gossamer.ops import find_op
 from gossamer.schema.enums import TensorType
 
@@ -204,6 +205,40 @@ def broadcast_args(call: Call) -> Value:
 def fill(call: Call) -> Value:
     dims, value = index_type(call.graph, call.value(0)), call.value(1)
     return moved(call.graph, "FILL", dims, value, data=(1,), shape=as_sizes(elements(dims)))
+
+
+@lowers("Empty")
+def empty(call: Call) -> Value:
+    """What nobody has written is zero here."""
+    dims, type = index_type(call.graph, call.value(0)), call.attributes.type("dtype")
+    zero = call.graph.constant(np.zeros((), numpy_dtype(type)), type)
+    return moved(call.graph, "FILL", dims, zero, data=(1,), shape=as_sizes(elements(dims)))
+
+
+@lowers("DataFormatVecPermute", "DataFormatDimMap")
+def data_format(call: Call) -> Value:
+    """Sizes in the order of another layout; for DimMap the numbers of dimensions there. Of a vector with the sizes of
+    space alone, those."""
+    graph, x = call.graph, call.value(0)
+    source, target = call.attributes.text("src_format", "NHWC"), call.attributes.text("dst_format", "NCHW")
+    if call.op == "DataFormatDimMap":
+        places = np.array([target.index(letter) for letter in source], np.int32)
+        number = graph.add("FLOOR_MOD", int32(graph, x), np.array(len(source), np.int32))
+        return cast(graph, graph.add("GATHER", places, number), x.type)
+    if x.shape[0] == len(source) - 2:
+        source, target = (name.replace("N", "").replace("C", "") for name in (source, target))
+    return moved(graph, "GATHER", x, np.array([source.index(letter) for letter in target], np.int32))
+
+
+@lowers("ConcatOffset")
+def concat_offset(call: Call) -> list[Value]:
+    """Where each of several values begins that are put together along an axis, from their shapes."""
+    graph, axis = call.graph, int(call.constant(0, "the axis"))
+    here = (np.arange(call.value(1).shape[0]) == axis).astype(np.int32)
+    found = [graph.constant(np.zeros_like(here))]
+    for part in call.values(1)[:-1]:
+        found.append(graph.add("ADD", found[-1], graph.add("MUL", part, here)))
+    return found
 
 
 @lowers("ZerosLike")

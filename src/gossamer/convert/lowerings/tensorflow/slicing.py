@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.convert.blocks.indexing import slice_axis
+from gossamer.convert.blocks.indexing import broadcast_to, slice_axis, vector, wrapped
 from gossamer.convert.blocks.moves import moved
-from gossamer.convert.blocks.shapes import reshape
+from gossamer.convert.blocks.shapes import reshape, sizes
 from gossamer.convert.blocks.vectors import (
     Element,
     Hidden,
@@ -29,6 +29,8 @@ from gossamer.convert.blocks.vectors import (
 )
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
+from gossamer.convert.lowerings.tensorflow.variables import written
+from gossamer.schema.enums import TensorType
 
 Bound = Element | None
 
@@ -203,17 +205,58 @@ def _bound(graph: Graph, element: Element | None, vector: Value, entry: Entry) -
 
 @lowers("TensorStridedSliceUpdate")
 def strided_slice_update(call: Call) -> Value:
-    """A part is replaced: elements are gathered from the value and what comes in, one after the other."""
-    graph, x, new = call.graph, call.value(0), call.value(4)
+    return _updated(call, call.value(0))
+
+
+@lowers("ResourceStridedSliceAssign")
+def strided_slice_assign(call: Call) -> list[Value]:
+    """A part of a variable: it is read, changed and written."""
+    variable = written(call)
+    new = _updated(call, variable.read(call.graph))
+    call.graph.add_many("ASSIGN_VARIABLE", [variable.of(call.graph), new], 0)
+    return []
+
+
+def _updated(call: Call, x: Value) -> Value:
+    """A value of which a part is replaced, that of begin, end and strides in inputs 1 to 3, by input 4.
+
+    A box is written where it begins; of other parts elements are gathered from the old and the new, one after another.
+    """
+    graph, new = call.graph, call.value(4)
+    begin, end = (int32(graph, bound) for bound in call.values(1, 3))
+    masks = {name: call.attributes.int(name, 0) for name in MASKS}
+    entries = spelt_out(x.rank, begin, end, call.constant(3, "the strides").tolist(), masks)
+    if all(entry.stride == 1 for entry in entries) and x.type != TensorType.STRING:
+        return _boxed(graph, x, begin, entries, new)
     places = np.arange(math.prod(x.shape), dtype=np.int32).reshape(x.shape)
     selection = _numpy_slice(call, x.rank, 1)
-    target = places[selection]
-    for axis, (size, given) in enumerate(zip(target.shape[::-1], new.dims[::-1], strict=False)):
-        if given not in (1, size):
-            refuse(f"a part of shape {list(target.shape)} (dimension -{axis + 1}) is given {list(new.dims)}")
-    fresh = np.arange(math.prod(new.shape), dtype=np.int32).reshape(new.shape) + places.size
-    places[selection] = fresh
+    places[selection] = np.arange(math.prod(new.shape), dtype=np.int32).reshape(new.shape) + places.size
     return gathered_from(graph, [x, new], places)
+
+
+def _boxed(graph: Graph, x: Value, begin: Value, entries: list[Entry], new: Value) -> Value:
+    lasting = [entry for entry in entries if not entry.shrinks]
+    given = [1] * (len(lasting) - new.rank) + sizes(new)
+    at = {entry.axis: size for entry, size in zip(lasting, given, strict=True) if entry.axis >= 0}
+    own = [entry for entry in entries if entry.axis >= 0]
+    wide = [1 if entry.shrinks else at[entry.axis] for entry in own]
+    full = []
+    for entry, size in zip(own, wide, strict=True):
+        bounds = [bound for bound in (entry.begin, entry.end) if isinstance(bound, Hidden)]
+        full.append(size if entry.shrinks or bounds else _size(x, entry))
+    new = reshape(graph, new, wide)
+    new = new if wide == full else broadcast_to(graph, new, full)
+    starts: list[int | Value] = []
+    for entry in own:
+        first = 0 if entry.begin is None else _bound(graph, entry.begin, begin, entry)
+        if isinstance(first, int) and first < 0 and x.dims[entry.axis] is None:
+            first = graph.constant(np.array(first, np.int32))
+        if isinstance(first, Value):
+            first = wrapped(graph, first, x, entry.axis)
+        elif first is not None and first < 0:
+            first = max(first + (x.dims[entry.axis] or 0), 0)
+        starts.append(0 if first is None else first)
+    return moved(graph, "DYNAMIC_UPDATE_SLICE", x, new, vector(graph, starts), data=(0, 1))
 
 
 def gathered_from(graph: Graph, parts: list[Value], places: NDArray[Any]) -> Value:
