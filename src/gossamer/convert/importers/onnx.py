@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.convert.blocks.shapes import cast
+from gossamer.convert.blocks.shapes import cast, reshape
 from gossamer.convert.graph import Graph, Origin, Refused, Signature, Size, Value, unknown
 from gossamer.convert.lowerings.onnx import CARRIERS, SOURCES, Call, lowers
 from gossamer.convert.messages.onnx import (
@@ -163,6 +163,8 @@ class _Importer:
         if not isinstance(found, Value):
             raise ConvertError(f"output {name!r} is a {type(found).__name__}; a TFLite model gives tensors alone")
         declared = spec.dtype if spec.dtype in CARRIERS else SOURCES[found.type]
+        if found.data is not None and not found.data.size:
+            found = nothing(scope.graph, found)
         value = outer(scope.graph, cast(scope.graph, found, CARRIERS[declared]), OUTSIDE.get(declared))
         if value.node is not None:
             value.name = name
@@ -370,6 +372,16 @@ def carried(array: NDArray[Any], kind: DataType) -> NDArray[Any]:
         return array.view(np.int64)
     with np.errstate(over="ignore"):
         return array.astype(dtype)
+
+
+def nothing(graph: Graph, value: Value) -> Value:
+    """No elements, computed: of a constant without any LiteRT cannot say the shape."""
+    given = next((one for one in graph.inputs if one.dtype.kind in "fiu"), None)
+    if given is None:
+        return value
+    flat = graph.add("RESHAPE", given, np.array([-1], np.int32), new_shape=(-1,))
+    none = cast(graph, graph.add("GATHER", flat, np.zeros(0, np.int32)), value.type)
+    return reshape(graph, none, value.shape)
 
 
 def inner(graph: Graph, value: Value, type: TensorType) -> Value:

@@ -190,6 +190,8 @@ def filled(call: Call, shape: Value, value: Value) -> Value:
     stated = None
     if any(isinstance(one, Hidden) for one in wanted):
         stated = _stated(call, value, wanted)
+        if value.data is not None and 0 in stated and all(isinstance(size, int) for size in stated):
+            return call.graph.constant(np.zeros([size for size in stated if isinstance(size, int)], value.dtype))
     return moved(call.graph, "FILL", int32(call.graph, shape), value, data=(1,), shape=stated)
 
 
