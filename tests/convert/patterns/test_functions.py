@@ -84,6 +84,10 @@ CLOSE: dict[str, tuple[list[str], Make]] = {
         lambda g, x: times(g, x, g.add("RELU6", g.add("ADD", x, 3.1)), 1 / 6),
     ),
     "silu": (["LOGISTIC", "MUL"], lambda g, x: times(g, x, g.add("LOGISTIC", x))),
+    "a guard against infinities": (
+        ["SUB", "EQUAL", "SELECT_V2"],
+        lambda g, x: g.add("SELECT_V2", g.add("EQUAL", g.add("SUB", x, x), 0.0), x, 0.0),
+    ),
 }
 
 
