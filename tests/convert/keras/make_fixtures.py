@@ -47,7 +47,7 @@ def of(function, *shapes, dtypes=None):
     def build():
         names = ["x", "y", "z"]
         given = dtypes or ["float32"] * len(shapes)
-        xs = [Input(shape, dtype=dtype, name=name) for shape, dtype, name in zip(shapes, given, names)]
+        xs = [Input(shape, dtype=dtype, name=name) for shape, dtype, name in zip(shapes, given, names, strict=False)]
         return Model(xs, function(*xs))
 
     return build
@@ -62,19 +62,35 @@ def core():
     yield "dense_int", single(lambda: L.Dense(3), 4, dtype="int32")
     yield "einsum_dense", single(lambda: L.EinsumDense("abc,cd->abd", output_shape=(None, 6), bias_axes="d"), 5, 4)
     yield "einsum_dense_heads", single(lambda: L.EinsumDense("abc,cde->abde", (None, 2, 3), bias_axes="de"), 5, 4)
-    yield "einsum_dense_ellipsis", single(lambda: L.EinsumDense("...x,xy->...y", (5, 3), bias_axes="y", activation="relu"), 5, 4)
+    yield (
+        "einsum_dense_ellipsis",
+        single(lambda: L.EinsumDense("...x,xy->...y", (5, 3), bias_axes="y", activation="relu"), 5, 4),
+    )
     yield "einsum_dense_inner", single(lambda: L.EinsumDense("abc,bd->adc", (3, 4)), 5, 4)
     yield "embedding", single(lambda: L.Embedding(7, 3), 5, dtype="int32")
     yield "embedding_float", single(lambda: L.Embedding(7, 3), 5)
-    yield "embedding_mask", of(lambda x: L.GlobalAveragePooling1D()(L.Embedding(7, 3, mask_zero=True)(x)), (5,), dtypes=["int32"])
-    yield "reversible_embedding", of(lambda x: (lambda e: e(e(x), reverse=True))(L.ReversibleEmbedding(7, 3, logit_soft_cap=2.0)), (5,), dtypes=["int32"])
+    yield (
+        "embedding_mask",
+        of(lambda x: L.GlobalAveragePooling1D()(L.Embedding(7, 3, mask_zero=True)(x)), (5,), dtypes=["int32"]),
+    )
+    yield (
+        "reversible_embedding",
+        of(
+            lambda x: (lambda e: e(e(x), reverse=True))(L.ReversibleEmbedding(7, 3, logit_soft_cap=2.0)),
+            (5,),
+            dtypes=["int32"],
+        ),
+    )
     yield "masking", of(lambda x: L.GlobalAveragePooling1D()(L.Masking(0.0)(x)), (5, 3))
     yield "identity", single(lambda: L.Identity(), 4)
     for name in ("Dropout", "GaussianDropout", "GaussianNoise", "SpatialDropout1D", "AlphaDropout"):
         yield name.lower(), of(lambda x, n=name: L.Dense(2)(getattr(L, n)(0.3)(x)), (4, 3))
     yield "activity_regularization", of(lambda x: L.Dense(2)(L.ActivityRegularization(0.1)(x)), (4,))
     yield "spectral", single(lambda: L.SpectralNormalization(L.Dense(3)), 4)
-    yield "masked_dense_chain", of(lambda x: L.LSTM(3)(L.Dense(4, activation="relu")(L.Dropout(0.5)(L.Masking(0.0)(x)))), (5, 3))
+    yield (
+        "masked_dense_chain",
+        of(lambda x: L.LSTM(3)(L.Dense(4, activation="relu")(L.Dropout(0.5)(L.Masking(0.0)(x)))), (5, 3)),
+    )
 
 
 def activations():
@@ -96,7 +112,10 @@ def activations():
     yield "softmax_axis", single(lambda: layers.Softmax(axis=1), 4, 3)
     yield "softmax_axes", single(lambda: layers.Softmax(axis=[1, 2]), 4, 3)
     yield "softmax_mask", of(lambda x, y: layers.Softmax()(x, mask=y), (4,), (4,), dtypes=["float32", "bool"])
-    yield "activation_layer_in_layer", single(lambda: layers.Dense(4, activation=layers.LeakyReLU(negative_slope=0.1)), 3)
+    yield (
+        "activation_layer_in_layer",
+        single(lambda: layers.Dense(4, activation=layers.LeakyReLU(negative_slope=0.1)), 3),
+    )
 
 
 def convolutions():
@@ -111,7 +130,10 @@ def convolutions():
     yield "conv2d_dilated", single(lambda: L.Conv2D(3, 3, dilation_rate=(2, 1)), 7, 6, 2)
     yield "conv2d_groups", single(lambda: L.Conv2D(4, 3, groups=2, use_bias=False), 7, 6, 4)
     yield "conv2d_depthwise_groups", single(lambda: L.Conv2D(8, 3, groups=4), 7, 6, 4)
-    yield "conv2d_first", single(lambda: L.Conv2D(3, 3, data_format="channels_first", padding="same", activation="tanh"), 2, 7, 6)
+    yield (
+        "conv2d_first",
+        single(lambda: L.Conv2D(3, 3, data_format="channels_first", padding="same", activation="tanh"), 2, 7, 6),
+    )
     yield "conv2d_open", single(lambda: L.Conv2D(3, 3, strides=2, padding="same"), None, None, 2)
     yield "conv3d", single(lambda: L.Conv3D(3, (2, 3, 2), strides=(1, 2, 1), padding="same"), 5, 6, 5, 2)
     yield "conv3d_valid", single(lambda: L.Conv3D(3, 2, use_bias=False), 5, 4, 5, 2)
@@ -126,10 +148,16 @@ def convolutions():
     yield "separable2d", single(lambda: L.SeparableConv2D(4, 3, strides=2, depth_multiplier=2), 7, 6, 2)
     for padding in ("valid", "same"):
         for stride in (1, 2, 3):
-            yield f"conv2d_transpose_{padding}_{stride}", single(lambda p=padding, s=stride: L.Conv2DTranspose(3, 3, s, p), 4, 5, 2)
+            yield (
+                f"conv2d_transpose_{padding}_{stride}",
+                single(lambda p=padding, s=stride: L.Conv2DTranspose(3, 3, s, p), 4, 5, 2),
+            )
     yield "conv1d_transpose", single(lambda: L.Conv1DTranspose(3, 3, 2, padding="same"), 5, 2)
     yield "conv1d_transpose_valid", single(lambda: L.Conv1DTranspose(3, 2, 3, activation="relu"), 5, 2)
-    yield "conv2d_transpose_extra", single(lambda: L.Conv2DTranspose(3, 3, 2, padding="same", output_padding=1), 4, 5, 2)
+    yield (
+        "conv2d_transpose_extra",
+        single(lambda: L.Conv2DTranspose(3, 3, 2, padding="same", output_padding=1), 4, 5, 2),
+    )
     yield "conv2d_transpose_extra_valid", single(lambda: L.Conv2DTranspose(3, 3, 2, output_padding=(1, 0)), 4, 5, 2)
     yield "conv2d_transpose_dilated", single(lambda: L.Conv2DTranspose(3, 3, dilation_rate=2), 4, 5, 2)
     yield "conv2d_transpose_first", single(lambda: L.Conv2DTranspose(3, 3, 2, data_format="channels_first"), 2, 4, 5)
@@ -155,7 +183,7 @@ def pooling():
             layer = getattr(L, f"{kind}{n}D", None)
             if layer is not None:
                 yield f"{kind.lower()}{n}d", single(lambda c=layer: c(4), *shape)
-                yield f"{kind.lower()}{n}d_even", single(lambda c=layer: c(shape[0] if n == 1 else 3), *shape)
+                yield f"{kind.lower()}{n}d_even", single(lambda c=layer, size=9 if n == 1 else 3: c(size), *shape)
     yield "global_average_first", single(lambda: L.GlobalAveragePooling2D(data_format="channels_first"), 3, 5, 4)
     yield "average_open", single(lambda: L.AveragePooling2D(2, padding="same"), None, None, 3)
     yield "max_pooling3d_open", single(lambda: L.MaxPooling3D(2), None, 4, 4, 3)
@@ -197,7 +225,10 @@ def merging():
     yield "dot_rank4", of(lambda x, y: L.Dot(axes=(3, 2))([x, y]), (2, 5, 4), (3, 4))
     yield "masks_merged", of(lambda x, y: L.LSTM(3)(L.Add()([L.Masking()(x), L.Masking()(y)])), (5, 2), (5, 2))
     yield "masks_joined", of(lambda x, y: L.LSTM(3)(L.Concatenate()([L.Masking()(x), y])), (5, 2), (5, 3))
-    yield "masks_joined_time", of(lambda x, y: L.LSTM(3)(L.Concatenate(axis=1)([L.Masking()(x), L.Masking()(y)])), (5, 2), (3, 2))
+    yield (
+        "masks_joined_time",
+        of(lambda x, y: L.LSTM(3)(L.Concatenate(axis=1)([L.Masking()(x), L.Masking()(y)])), (5, 2), (3, 2)),
+    )
 
 
 def reshaping():
@@ -239,8 +270,20 @@ def attention():
     yield "mha_key", of(lambda x, y, z: L.MultiHeadAttention(2, 3)(x, y, key=z), (4, 5), (6, 3), (6, 2))
     yield "mha_open", of(lambda x: L.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True), (None, 5))
     yield "mha_causal", of(lambda x: L.MultiHeadAttention(2, 3, dropout=0.1)(x, x, use_causal_mask=True), (4, 5))
-    yield "mha_mask", of(lambda x, y: L.MultiHeadAttention(2, 3)(x, x, attention_mask=y), (4, 5), (4, 4), dtypes=["float32", "bool"])
-    yield "mha_keras_mask", of(lambda x: L.GlobalAveragePooling1D()((lambda e: L.MultiHeadAttention(2, 3)(e, e))(L.Embedding(5, 4, mask_zero=True)(x))), (6,), dtypes=["int32"])
+    yield (
+        "mha_mask",
+        of(lambda x, y: L.MultiHeadAttention(2, 3)(x, x, attention_mask=y), (4, 5), (4, 4), dtypes=["float32", "bool"]),
+    )
+    yield (
+        "mha_keras_mask",
+        of(
+            lambda x: L.GlobalAveragePooling1D()(
+                (lambda e: L.MultiHeadAttention(2, 3)(e, e))(L.Embedding(5, 4, mask_zero=True)(x))
+            ),
+            (6,),
+            dtypes=["int32"],
+        ),
+    )
     yield "mha_axes", of(lambda x: L.MultiHeadAttention(2, 3, attention_axes=(2,))(x, x), (3, 4, 5))
     yield "mha_two_axes", of(lambda x: L.MultiHeadAttention(2, 3, attention_axes=(1, 2))(x, x), (3, 4, 5))
     yield "mha_output_shape", of(lambda x: L.MultiHeadAttention(2, 3, output_shape=7)(x, x), (4, 5))
@@ -263,7 +306,10 @@ def recurrent():
         yield f"{low}_open", single(lambda c=layer: c(3, return_sequences=True), None, 2)
         yield f"{low}_unrolled", single(lambda c=layer: c(3, unroll=True, return_sequences=True), 9, 2)
         yield f"{low}_mask", of(lambda x, c=layer: c(3)(L.Masking()(x)), (9, 2))
-        yield f"{low}_mask_sequences", of(lambda x, c=layer: c(3, return_sequences=True, go_backwards=True)(L.Masking()(x)), (9, 2))
+        yield (
+            f"{low}_mask_sequences",
+            of(lambda x, c=layer: c(3, return_sequences=True, go_backwards=True)(L.Masking()(x)), (9, 2)),
+        )
         yield f"{low}_activations", single(lambda c=layer: c(3, activation="relu"), 9, 2)
     yield "lstm_hard", single(lambda: L.LSTM(3, recurrent_activation="hard_sigmoid", activation="softsign"), 9, 2)
     yield "gru_before", single(lambda: L.GRU(3, reset_after=False, return_sequences=True), 9, 2)
@@ -271,19 +317,31 @@ def recurrent():
     yield "gru_initial", of(lambda x, y: L.GRU(3, return_state=True)(x, initial_state=y), (9, 2), (3,))
     yield "lstm_stack", of(lambda x: L.LSTM(2)(L.LSTM(3, return_sequences=True)(L.Masking()(x))), (9, 2))
     for mode in ("concat", "sum", "mul", "ave", None):
-        yield f"bidirectional_{mode}", single(lambda m=mode: L.Bidirectional(L.LSTM(3, return_sequences=True), merge_mode=m), 9, 2)
+        yield (
+            f"bidirectional_{mode}",
+            single(lambda m=mode: L.Bidirectional(L.LSTM(3, return_sequences=True), merge_mode=m), 9, 2),
+        )
     yield "bidirectional_last", single(lambda: L.Bidirectional(L.GRU(3)), 9, 2)
     yield "bidirectional_states", single(lambda: L.Bidirectional(L.LSTM(3, return_state=True)), 9, 2)
     yield "bidirectional_mask", of(lambda x: L.Bidirectional(L.LSTM(3, return_sequences=True))(L.Masking()(x)), (9, 2))
-    yield "bidirectional_other", single(lambda: L.Bidirectional(L.LSTM(3), backward_layer=L.GRU(3, go_backwards=True)), 9, 2)
+    yield (
+        "bidirectional_other",
+        single(lambda: L.Bidirectional(L.LSTM(3), backward_layer=L.GRU(3, go_backwards=True)), 9, 2),
+    )
     yield "rnn_cell", single(lambda: L.RNN(L.GRUCell(3), return_sequences=True), 9, 2)
-    yield "rnn_stacked", single(lambda: L.RNN(L.StackedRNNCells([L.LSTMCell(3), L.GRUCell(4), L.SimpleRNNCell(2)])), 9, 2)
+    yield (
+        "rnn_stacked",
+        single(lambda: L.RNN(L.StackedRNNCells([L.LSTMCell(3), L.GRUCell(4), L.SimpleRNNCell(2)])), 9, 2),
+    )
     yield "rnn_list", single(lambda: L.RNN([L.LSTMCell(3), L.LSTMCell(4)], return_sequences=True), 9, 2)
     yield "rnn_stacked_mask", of(lambda x: L.RNN([L.LSTMCell(3), L.GRUCell(4)])(L.Masking()(x)), (9, 2))
     yield "time_distributed_dense", single(lambda: L.TimeDistributed(L.Dense(3)), 9, 2)
     yield "time_distributed_conv", single(lambda: L.TimeDistributed(L.Conv2D(3, 3, padding="same")), 4, 5, 6, 2)
     yield "time_distributed_open", single(lambda: L.TimeDistributed(L.Conv1D(3, 3)), None, 5, 2)
-    yield "time_distributed_model", single(lambda: L.TimeDistributed(Sequential([Input((4,)), L.Dense(3), L.Dense(2)])), 5, 4)
+    yield (
+        "time_distributed_model",
+        single(lambda: L.TimeDistributed(Sequential([Input((4,)), L.Dense(3), L.Dense(2)])), 5, 4),
+    )
     yield "conv_lstm1d", single(lambda: L.ConvLSTM1D(3, 3), 9, 6, 2)
     yield "conv_lstm2d", single(lambda: L.ConvLSTM2D(3, 3, padding="same", return_sequences=True), 4, 5, 6, 2)
     yield "conv_lstm2d_states", single(lambda: L.ConvLSTM2D(2, 2, strides=2, return_state=True), 9, 6, 5, 2)
@@ -298,7 +356,10 @@ def preprocessing():
     yield "rescaling_uint8", single(lambda: L.Rescaling(1 / 255), 4, 3, dtype="uint8")
     yield "normalization", single(lambda: L.Normalization(mean=[1.0, 2.0, 3.0], variance=[1.0, 4.0, 9.0]), 3)
     yield "normalization_scalar", single(lambda: L.Normalization(axis=None, mean=1.0, variance=2.0), 4, 3)
-    yield "normalization_invert", single(lambda: L.Normalization(mean=[1.0, 2.0, 3.0], variance=[1.0, 4.0, 9.0], invert=True), 3)
+    yield (
+        "normalization_invert",
+        single(lambda: L.Normalization(mean=[1.0, 2.0, 3.0], variance=[1.0, 4.0, 9.0], invert=True), 3),
+    )
 
     def adapted():
         layer = L.Normalization(axis=-1)
@@ -315,47 +376,79 @@ def preprocessing():
     yield "resizing_pad", single(lambda: L.Resizing(5, 7, pad_to_aspect_ratio=True), 8, 6, 2)
     yield "resizing_bicubic", single(lambda: L.Resizing(5, 7, interpolation="bicubic"), 8, 6, 2)
     yield "discretization", single(lambda: L.Discretization(bin_boundaries=[-0.5, 0.0, 0.5]), 4)
-    yield "discretization_one_hot", single(lambda: L.Discretization(bin_boundaries=[-0.5, 0.0, 0.5], output_mode="one_hot"), 1)
-    yield "discretization_multi_hot", single(lambda: L.Discretization(bin_boundaries=[-0.5, 0.0, 0.5], output_mode="multi_hot"), 4)
-    yield "discretization_count", single(lambda: L.Discretization(bin_boundaries=[-0.5, 0.0, 0.5], output_mode="count"), 4)
+    yield (
+        "discretization_one_hot",
+        single(lambda: L.Discretization(bin_boundaries=[-0.5, 0.0, 0.5], output_mode="one_hot"), 1),
+    )
+    yield (
+        "discretization_multi_hot",
+        single(lambda: L.Discretization(bin_boundaries=[-0.5, 0.0, 0.5], output_mode="multi_hot"), 4),
+    )
+    yield (
+        "discretization_count",
+        single(lambda: L.Discretization(bin_boundaries=[-0.5, 0.0, 0.5], output_mode="count"), 4),
+    )
     for mode in ("one_hot", "multi_hot", "count"):
-        yield f"category_encoding_{mode}", single(lambda m=mode: L.CategoryEncoding(5, output_mode=m), 1 if mode == "one_hot" else 3, dtype="int32")
+        yield (
+            f"category_encoding_{mode}",
+            single(lambda m=mode: L.CategoryEncoding(5, output_mode=m), 1 if mode == "one_hot" else 3, dtype="int32"),
+        )
     yield "integer_lookup", single(lambda: L.IntegerLookup(vocabulary=[2, 4, 1]), 4, dtype="int64")
-    yield "integer_lookup_one_hot", single(lambda: L.IntegerLookup(vocabulary=[2, 4, 1], output_mode="multi_hot"), 4, dtype="int64")
-    for name in ("RandomFlip", "RandomRotation", "RandomZoom", "RandomContrast", "RandomBrightness", "RandomTranslation"):
+    yield (
+        "integer_lookup_one_hot",
+        single(lambda: L.IntegerLookup(vocabulary=[2, 4, 1], output_mode="multi_hot"), 4, dtype="int64"),
+    )
+    for name in (
+        "RandomFlip",
+        "RandomRotation",
+        "RandomZoom",
+        "RandomContrast",
+        "RandomBrightness",
+        "RandomTranslation",
+    ):
         arguments = {"RandomFlip": (), "RandomTranslation": (0.1, 0.1)}.get(name, (0.2,))
         yield name.lower(), of(lambda x, n=name, a=arguments: L.Conv2D(2, 1)(getattr(L, n)(*a)(x)), (5, 4, 2))
 
 
+def within_domain(name, function):
+    """A function of any number, by one of those that it is defined for."""
+    if name == "arccosh":
+        return lambda x: function(x * x + 1.5)
+    if name in ("log", "log10", "log2", "log1p", "rsqrt", "sqrt", "reciprocal", "cbrt"):
+        return lambda x: function(x * x + 0.5)
+    if name in ("arcsin", "arccos", "arctanh"):
+        return lambda x: function(ops.tanh(x) * 0.9)
+    if name == "logical_not":
+        return lambda x: ops.cast(function(x > 0), "float32")
+    if name in ("isfinite", "isinf", "isnan"):
+        return lambda x: function(ops.log(x))
+    return function
+
+
+UNARY = """
+absolute arccosh arcsinh arctan arctanh cbrt ceil cos cosh deg2rad rad2deg exp exp2 expm1 floor isfinite isinf isnan
+log log10 log1p log2 negative ones_like zeros_like reciprocal round rsqrt sign sin sinc sinh sqrt square tan tanh
+trunc erf relu relu6 sigmoid softplus softsign silu hard_sigmoid gelu selu elu leaky_relu log_sigmoid hard_silu
+hard_tanh celu squareplus soft_shrink hard_shrink tanh_shrink sparse_plus sparse_sigmoid arcsin arccos logical_not
+erfc nan_to_num real copy ravel stop_gradient
+"""
+BINARY = """
+add subtract multiply maximum minimum arctan2 floor_divide mod equal not_equal greater greater_equal less less_equal
+logaddexp hypot logical_and logical_or logical_xor divide true_divide divide_no_nan fmod
+"""
+REDUCTIONS = """
+sum mean max min prod std var amax amin logsumexp count_nonzero median average
+"""
+
+
 def operations():
     shape = (4, 3)
-    unary = """absolute arccosh arcsinh arctan arctanh cbrt ceil cos cosh deg2rad rad2deg exp exp2 expm1 floor heaviside_ isfinite
-    isinf isnan log log10 log1p log2 negative ones_like zeros_like reciprocal round rsqrt sign sin sinc sinh sqrt square tan tanh
-    trunc erf relu relu6 sigmoid softplus softsign silu hard_sigmoid gelu selu elu leaky_relu log_sigmoid hard_silu hard_tanh
-    celu mish_ squareplus soft_shrink hard_shrink tanh_shrink sparse_plus sparse_sigmoid arcsin arccos logical_not signbit_
-    erfc isposinf_ isneginf_ nan_to_num angle_ real conj_ copy view_ fabs_ ravel stop_gradient""".split()
-    for name in unary:
+    for name in UNARY.split():
         function = getattr(ops, name, None)
         if function is None:
             continue
-        positive = name in ("arccosh", "log", "log10", "log2", "log1p", "rsqrt", "sqrt", "reciprocal", "cbrt")
-        unit = name in ("arcsin", "arccos", "arctanh")
-        if name == "arccosh":
-            build = lambda x: ops.arccosh(x * x + 1.5)
-        elif positive:
-            build = lambda x, f=function: f(x * x + 0.5)
-        elif unit:
-            build = lambda x, f=function: f(ops.tanh(x) * 0.9)
-        elif name == "logical_not":
-            build = lambda x: ops.cast(ops.logical_not(x > 0), "float32")
-        elif name in ("isfinite", "isinf", "isnan"):
-            build = lambda x, f=function: f(ops.log(x))
-        else:
-            build = function
-        yield f"ops_{name}", of(build, shape)
-    binary = """add subtract multiply maximum minimum arctan2 floor_divide mod power_ squared_difference_ equal not_equal
-    greater greater_equal less less_equal logaddexp hypot logical_and logical_or logical_xor divide true_divide divide_no_nan fmod_""".split()
-    for name in binary:
+        yield f"ops_{name}", of(within_domain(name, function), shape)
+    for name in BINARY.split():
         function = getattr(ops, name, None)
         if function is None:
             continue
@@ -370,10 +463,8 @@ def operations():
     yield "ops_int", of(lambda x, y: (x + y) * 2 - x // 3, (4,), (4,), dtypes=["int32", "int32"])
     yield "ops_compare", of(lambda x: ops.where(x > 0.5, x, -x), shape)
     yield "ops_where_scalar", of(lambda x: ops.where(x > 0.5, 1.0, 0.0), shape)
-    for name in "sum mean max min prod std var amax amin logsumexp count_nonzero median ptp_ nansum_ average".split():
-        function = getattr(ops, name, None)
-        if function is None:
-            continue
+    for name in REDUCTIONS.split():
+        function = getattr(ops, name)
         yield f"ops_{name}", of(lambda x, f=function: f(x, axis=-1), shape)
         if name not in ("average", "median"):
             yield f"ops_{name}_all", of(lambda x, f=function: f(x, axis=[1, 2]), (4, 3))
@@ -408,7 +499,10 @@ def operations():
     yield "ops_broadcast_to", of(lambda x: ops.broadcast_to(x, (2, 4, 3)), shape)
     yield "ops_take", of(lambda x: ops.take(x, [0, 2], axis=1), shape)
     yield "ops_take_tensor", of(lambda x, y: ops.take(x, y, axis=0), (4,), (2,), dtypes=["float32", "int32"])
-    yield "ops_take_along_axis", of(lambda x, y: ops.take_along_axis(x, y, axis=1), (4,), (4,), dtypes=["float32", "int32"])
+    yield (
+        "ops_take_along_axis",
+        of(lambda x, y: ops.take_along_axis(x, y, axis=1), (4,), (4,), dtypes=["float32", "int32"]),
+    )
     yield "ops_get_item", of(lambda x: x[:, 1:3, ::2], shape)
     yield "ops_get_item_index", of(lambda x: x[:, 0], shape)
     yield "ops_get_item_ellipsis", of(lambda x: x[..., -1, None], shape)
@@ -492,15 +586,66 @@ def models():
         return Model([x, y], [s2, d, d2])
 
     yield "functional_in_functional", functional_in_functional
-    yield "sequential", lambda: Sequential([Input((6, 5, 2), name="x"), L.Conv2D(3, 3), L.ReLU(), L.Flatten(), L.Dense(2)])
-    yield "masked_nested", lambda: (lambda x: Model(x, Sequential([L.LSTM(3), L.Dense(2)])(L.Embedding(5, 4, mask_zero=True)(x))))(Input((6,), dtype="int32", name="x"))
-    yield "nested_mask_out", lambda: (lambda x, inner: Model(x, L.LSTM(3)(inner(x))))(Input((6,), dtype="int32", name="x"), Sequential([Input((6,), dtype="int32"), L.Embedding(5, 4, mask_zero=True), L.Dense(3)]))
+    yield (
+        "sequential",
+        lambda: Sequential([Input((6, 5, 2), name="x"), L.Conv2D(3, 3), L.ReLU(), L.Flatten(), L.Dense(2)]),
+    )
+    yield (
+        "masked_nested",
+        lambda: (lambda x: Model(x, Sequential([L.LSTM(3), L.Dense(2)])(L.Embedding(5, 4, mask_zero=True)(x))))(
+            Input((6,), dtype="int32", name="x")
+        ),
+    )
+    yield (
+        "nested_mask_out",
+        lambda: (lambda x, inner: Model(x, L.LSTM(3)(inner(x))))(
+            Input((6,), dtype="int32", name="x"),
+            Sequential([Input((6,), dtype="int32"), L.Embedding(5, 4, mask_zero=True), L.Dense(3)]),
+        ),
+    )
     yield "float16", single(lambda: L.Dense(3, dtype="mixed_float16"), 4)
     yield "batch_size", single(lambda: L.LSTM(3, return_sequences=True), 9, 2, batch=2)
 
 
-FAMILIES = (core, activations, convolutions, pooling, normalization, merging, reshaping, attention, recurrent, preprocessing, operations, models)
-LEGACY = ("dense", "conv2d", "separable2d", "lstm", "gru", "bidirectional_concat", "mha", "batch_normalization", "nested", "shared", "several", "functional_in_functional", "sequential", "layer_normalization", "rnn_stacked", "time_distributed_dense", "masked_dense_chain", "ops_scalar", "embedding_mask", "conv_lstm2d", "attention_key", "prelu", "normalization_adapted")
+FAMILIES = (
+    core,
+    activations,
+    convolutions,
+    pooling,
+    normalization,
+    merging,
+    reshaping,
+    attention,
+    recurrent,
+    preprocessing,
+    operations,
+    models,
+)
+LEGACY = (
+    "dense",
+    "conv2d",
+    "separable2d",
+    "lstm",
+    "gru",
+    "bidirectional_concat",
+    "mha",
+    "batch_normalization",
+    "nested",
+    "shared",
+    "several",
+    "functional_in_functional",
+    "sequential",
+    "layer_normalization",
+    "rnn_stacked",
+    "time_distributed_dense",
+    "masked_dense_chain",
+    "ops_scalar",
+    "embedding_mask",
+    "conv_lstm2d",
+    "attention_key",
+    "prelu",
+    "normalization_adapted",
+)
 
 
 def packed(array):
@@ -523,9 +668,14 @@ def randomized(model, rng):
 def inputs_of(model, rng):
     found = {}
     for tensor in model.inputs:
-        shape = [BATCH if axis == 0 and size is None else 5 if size is None else size for axis, size in enumerate(tensor.shape)]
+        shape = [
+            BATCH if axis == 0 and size is None else 5 if size is None else size
+            for axis, size in enumerate(tensor.shape)
+        ]
         if "int" in tensor.dtype:
-            value = rng.integers(0, 5 if tensor.dtype != "int32" or len(shape) < 1 else 2 if "take" in model.name else 4, shape)
+            value = rng.integers(
+                0, 5 if tensor.dtype != "int32" or len(shape) < 1 else 2 if "take" in model.name else 4, shape
+            )
         elif tensor.dtype == "bool":
             value = rng.random(shape) < 0.7
             value[..., 0] = True
@@ -547,7 +697,11 @@ def case_of(name, build, number):
     model.name = f"{name}_masks" if "mask" in name else name
     randomized(model, rng)
     given = inputs_of(model, rng)
-    struct = {n: given[n] for n in given} if isinstance(getattr(model, "_inputs_struct", None), dict) else list(given.values())
+    struct = (
+        {n: given[n] for n in given}
+        if isinstance(getattr(model, "_inputs_struct", None), dict)
+        else list(given.values())
+    )
     answer = model(struct if len(given) > 1 or isinstance(struct, dict) else struct[0], training=False)
     if isinstance(answer, dict):
         outputs = {key: np.asarray(value) for key, value in sorted(answer.items())}
@@ -562,14 +716,23 @@ def case_of(name, build, number):
             case["metadata"] = {"keras_version": json.loads(archive.read("metadata.json"))["keras_version"]}
             case["weights"] = {}
             with h5py.File(io.BytesIO(archive.read("model.weights.h5"))) as file:
-                file.visititems(lambda path, item: case["weights"].update({path: packed(item[()])}) if isinstance(item, h5py.Dataset) and "seed" not in path else None)
+                file.visititems(
+                    lambda path, item: (
+                        case["weights"].update({path: packed(item[()])})
+                        if isinstance(item, h5py.Dataset) and "seed" not in path
+                        else None
+                    )
+                )
         if name in LEGACY:
             model.save(f"{place}/m.h5")
             with h5py.File(f"{place}/m.h5") as file:
                 group = file["model_weights"]
                 case["legacy"] = {
                     "config": slim(json.loads(file.attrs["model_config"])),
-                    "weights": {layer: {str(n): packed(group[layer][n][()]) for n in group[layer].attrs["weight_names"]} for layer in group},
+                    "weights": {
+                        layer: {str(n): packed(group[layer][n][()]) for n in group[layer].attrs["weight_names"]}
+                        for layer in group
+                    },
                 }
     case["inputs"] = {key: packed(value) for key, value in given.items()}
     case["outputs"] = {key: packed(value) for key, value in outputs.items()}
@@ -597,13 +760,13 @@ def main():
             try:
                 case = case_of(name, build, number)
             except Exception as error:
-                print(f"{name}: {type(error).__name__}: {str(error)[:300]}", file=sys.stderr)
+                sys.stderr.write(f"{name}: {type(error).__name__}: {str(error)[:300]}\n")
                 continue
             case["family"] = family.__name__
             cases.append(case)
     target = HERE / "fixtures.json.xz" if not only else Path("/tmp/fixtures.json.xz")
     target.write_bytes(lzma.compress(json.dumps(cases).encode(), preset=9))
-    print(f"{len(cases)} cases, {target.stat().st_size} bytes")
+    sys.stdout.write(f"{len(cases)} cases, {target.stat().st_size} bytes\n")
 
 
 if __name__ == "__main__":

@@ -165,11 +165,11 @@ def _windows(
     if rank == 3:  # over height and width, then over depth
         n, depth, height, width, channels = sizes(x)
         y = reshape(graph, x, [product([n, depth]), height, width, channels])
-        y = _windows(graph, kind, y, window[1:], strides[1:], (1, 1), padding)
-        _, height, width, _ = sizes(y)
-        y = reshape(graph, y, [n, depth, product([height, width]), channels])
+        planes = _windows(graph, kind, y, window[1:], strides[1:], (1, 1), padding)
+        _, height, width, _ = sizes(planes)
+        y = reshape(graph, planes, [n, depth, product([height, width]), channels], x)
         y = _windows(graph, kind, y, (window[0], 1), (strides[0], 1), (1, 1), padding)
-        return reshape(graph, y, [n, y.size(1), height, width, channels])
+        return reshape(graph, y, [n, y.size(1), height, width, channels], planes)
     if rank != 2:
         refuse(f"windows of {rank} dimensions; TFLite has those of 1 to 3")
     return graph.add(

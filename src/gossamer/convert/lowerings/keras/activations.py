@@ -14,6 +14,7 @@ from gossamer.convert.blocks.reductions import cumulative_sum, reduce, top
 from gossamer.convert.blocks.shapes import transpose
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.keras import Call, Masked, floating, lowers
+from gossamer.convert.sources.keras import Layer
 from gossamer.schema.enums import TensorType
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -52,19 +53,19 @@ def activation(graph: Graph, x: Value, spec: Any, version: tuple[int, ...] = (3,
         if layer is None or layer.__module__ != __name__:
             refuse(f"the activation {spec!r} is not known")
         return _as_layer(graph, x, layer, spec, config, version)
-    known = {key: value for key, value in config.items() if key in function.__kwdefaults__ or ()} if config else {}
+    options = getattr(function, "__kwdefaults__", None) or {}
+    known = {key: value for key, value in config.items() if key in options}
     return function(graph, floating(graph, x), **known, **arguments)
 
 
 def _as_layer(
-    graph: Graph, x: Value, lowering: Function, name: str, config: dict[str, Any], version: tuple[int, ...]
+    graph: Graph, x: Value, lowering: Callable[[Call], Any], name: str, config: dict[str, Any], version: tuple[int, ...]
 ) -> Value:
     """An activation that is a layer without variables."""
-    from gossamer.convert.sources.keras import Layer
-
     layer = Layer(name, name, config, {}, (), (), None, False)
-    result: Any = lowering(Call(graph, layer, (x,), {}, ((None,), {}), _none_within, version))
-    return result.result if isinstance(result, Masked) else result
+    found: Masked | Value = lowering(Call(graph, layer, (x,), {}, ((None,), {}), _none_within, version))
+    result: Value = found.result if isinstance(found, Masked) else found
+    return result
 
 
 def _none_within(*_: Any) -> Masked:
@@ -369,5 +370,6 @@ _OPERATIONS = {
 def operation(call: Call) -> Value:
     name = _OPERATIONS.get(call.layer.class_name, call.layer.class_name.lower())
     function = _FUNCTIONS[name]
-    options = {key: call.layer.config[key] for key in function.__kwdefaults__ or () if key in call.layer.config}
+    names = getattr(function, "__kwdefaults__", None) or {}
+    options = {key: call.layer.config[key] for key in names if key in call.layer.config}
     return function(call.graph, floating(call.graph, call.x), **options)

@@ -42,7 +42,8 @@ def either(call: Call) -> Value | None:
     masks = call.handed_mask
     if not isinstance(masks, (list, tuple)) or any(mask is None for mask in masks):
         return None
-    return folded(lambda x, y: x if x is y else call.graph.add("LOGICAL_OR", x, y), masks)
+    given: list[Value] = list(masks)
+    return folded(lambda x, y: x if x is y else call.graph.add("LOGICAL_OR", x, y), given)
 
 
 @lowers("Concatenate")
@@ -63,18 +64,19 @@ def _joined_masks(call: Call, values: list[Value], axis: int) -> Value | None:
     graph, masks = call.graph, call.handed_mask
     if not isinstance(masks, (list, tuple)) or all(mask is None for mask in masks):
         return None
-    if all(mask is masks[0] for mask in masks):
-        return masks[0] if axis % values[0].rank else None
+    if all(mask is masks[0] for mask in masks) and axis % values[0].rank >= masks[0].rank:
+        return masks[0]  # type: ignore[no-any-return]
     spread = []
     for value, mask in zip(values, masks, strict=True):
-        zeros = graph.add("NOT_EQUAL", value, value) if is_floating(value) else graph.add("LESS", value, value)
+        zeros = widened(graph, "LESS", value, value)
         if mask is None:
             spread.append(graph.add("LOGICAL_NOT", zeros))
         elif mask.rank < value.rank:
             spread.append(graph.add("LOGICAL_OR", graph.add("EXPAND_DIMS", mask, -1), zeros))
         else:
             spread.append(mask)
-    return reduce(graph, "REDUCE_ANY", joined(graph, spread, axis), [-1])
+    numbers = joined(graph, [floating(graph, one) for one in spread], axis)
+    return reduce(graph, "REDUCE_ANY", graph.add("GREATER", numbers, 0.0), [-1])
 
 
 @lowers("Dot")

@@ -9,17 +9,18 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.keras import Call, floating, lowers, pair
-from gossamer.convert.lowerings.keras.convolution import Window, convolution, depthwise, transposed
-from gossamer.convert.lowerings.keras.pooling import adaptive, adaptive_maximum, adaptive_mean, pooled
+from gossamer.convert.lowerings.keras.convolution import Window, convolution, depthwise, extra_of, transposed
+from gossamer.convert.lowerings.keras.pooling import adaptive, adaptive_maximum, adaptive_mean, windows
 
 
-@lowers("ops.MaxPool", "ops.AveragePool")
-def pool(call: Call) -> Value:
-    graph, x = call.graph, floating(call.graph, call.x)
-    op = "MAX_POOL_2D" if call.layer.class_name == "MaxPool" else "AVERAGE_POOL_2D"
-    size = pair(call.config("pool_size", 2), x.rank - 2)
-    strides, padding = pair(call.config("strides", size), x.rank - 2), str(call.config("padding", "valid"))
-    return call.places_last(x, lambda x: pooled(graph, op, x, size, strides, padding))
+@lowers("ops.MaxPool")
+def max_pool(call: Call) -> Value:
+    return windows(call, "MAX")
+
+
+@lowers("ops.AveragePool")
+def average_pool(call: Call) -> Value:
+    return windows(call, "AVERAGE")
 
 
 @lowers("ops.AdaptiveMaxPool", "ops.AdaptiveAveragePool")
@@ -48,14 +49,11 @@ def conv(call: Call) -> Value:
             depth = x.dims[-1] or kernels[0].shape[-2]
             return convolution(graph, x, kernels[0], None, window, depth // kernels[0].shape[-2])
         if name == "ConvTranspose":
-            extra = call.config("output_padding")
-            paddings = [None] * (x.rank - 2) if extra is None else [*pair(extra, x.rank - 2)]
-            return transposed(graph, x, kernels[0], None, window, paddings)
+            return transposed(graph, x, kernels[0], None, window, extra_of(call, x.rank - 2))
         apart = depthwise(graph, x, kernels[0], None, window)
         if name == "DepthwiseConv":
             return apart
-        ones = (1,) * (x.rank - 2)
-        return convolution(graph, apart, kernels[1], None, Window(ones, ones, "valid"))
+        return convolution(graph, apart, kernels[1], None, Window.plain(x.rank - 2))
 
     return call.places_last(x, result)
 

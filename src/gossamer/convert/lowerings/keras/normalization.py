@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.convert.blocks import shapes
-from gossamer.convert.blocks.indexing import product
+from gossamer.convert.blocks.normalization import group_norm, layer_norm, rms_norm
 from gossamer.convert.blocks.reductions import reduce
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.keras import Call, Masked, floating, lowers
@@ -47,13 +46,6 @@ def batch_normalization(call: Call) -> Masked:
     return call.keeping_mask(graph.add("ADD", scaled, call.constant(summands, "beta")))
 
 
-def standardized(graph: Graph, x: Value, axes: Sequence[int], epsilon: float) -> Value:
-    """(x - mean) / sqrt(variance + epsilon) over the axes."""
-    distance = graph.add("SUB", x, reduce(graph, "MEAN", x, axes, keepdims=True))
-    variance = reduce(graph, "MEAN", graph.add("MUL", distance, distance), axes, keepdims=True)
-    return graph.add("MUL", distance, graph.add("RSQRT", graph.add("ADD", variance, epsilon)))
-
-
 @lowers("LayerNormalization")
 def layer_normalization(call: Call) -> Masked:
     graph, x = call.graph, floating(call.graph, call.x)
@@ -63,7 +55,7 @@ def layer_normalization(call: Call) -> Masked:
         variance = reduce(graph, "MEAN", graph.add("MUL", distance, distance), axes, keepdims=True)
         result = graph.add("MUL", x, graph.add("RSQRT", graph.add("ADD", variance, epsilon)))
     else:
-        result = standardized(graph, x, axes, epsilon)
+        result = layer_norm(graph, x, axes, None, None, epsilon)
     return call.keeping_mask(_scaled(call, result, axes))
 
 
@@ -86,14 +78,10 @@ def group_normalization(call: Call) -> Masked:
         refuse("the number of channels is open; give it with --shape")
     groups = int(call.config("groups", 32))
     groups = channels if groups == -1 else groups
-    order = [*[n for n in range(x.rank) if n != axis], axis]
-    last = shapes.transpose(graph, x, order)
-    places = product(shapes.sizes(last)[1:-1])
-    grouped = shapes.reshape(graph, last, [last.size(0), places, groups, channels // groups])
-    grouped = standardized(graph, grouped, [1, 3], epsilon)
-    result = shapes.reshape(graph, grouped, shapes.sizes(last), last)
-    result = shapes.transpose(graph, result, [int(n) for n in np.argsort(order)])
-    return call.keeping_mask(_scaled(call, result, [axis]))
+    scale, shift = [None if array is None else graph.constant(array) for array in map(call.array, ("gamma", "beta"))]
+    if axis not in (1, x.rank - 1):
+        refuse("groups along an axis that is neither the first after the batch nor the last")
+    return call.keeping_mask(group_norm(graph, x, groups, axis, scale, shift, epsilon)[0])
 
 
 @lowers("UnitNormalization")
@@ -113,14 +101,6 @@ def unit(graph: Graph, x: Value, axes: Sequence[int], epsilon: float) -> Value:
 def rms_normalization(call: Call) -> Value:
     graph, x = call.graph, floating(call.graph, call.x)
     axes = axes_of(call)
-    result = root_mean_square(graph, x, axes, float(call.config("epsilon", 1e-6)))
     scale = call.array("scale")
-    if scale is None:
-        return result
-    return graph.add("MUL", result, call.constant(along(scale, axes, x.rank), "scale"))
-
-
-def root_mean_square(graph: Graph, x: Value, axes: Sequence[int], epsilon: float) -> Value:
-    """x / sqrt(mean of squares + epsilon)."""
-    mean = reduce(graph, "MEAN", graph.add("MUL", x, x), axes, keepdims=True)
-    return graph.add("MUL", x, graph.add("RSQRT", graph.add("ADD", mean, epsilon)))
+    factor = None if scale is None else call.constant(along(scale, axes, x.rank), "scale")
+    return rms_norm(graph, x, axes, factor, float(call.config("epsilon", 1e-6)))

@@ -6,61 +6,31 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gossamer.convert.blocks import shapes
 from gossamer.convert.blocks.einsum import einsum
-from gossamer.convert.blocks.indexing import gather, product
+from gossamer.convert.blocks.indexing import gather
+from gossamer.convert.blocks.pooling import pool
 from gossamer.convert.blocks.reductions import reduce
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.keras import Call, floating, lowers, pair
-from gossamer.schema.enums import Padding
+from gossamer.convert.lowerings.keras.convolution import padding_of
 
 
-def pooled(graph: Graph, op: str, x: Value, size: Sequence[int], strides: Sequence[int], padding: str) -> Value:
-    """MAX_POOL_2D or AVERAGE_POOL_2D over one, two or three dimensions of channels-last x.
-
-    Three are the last two, then the first: means of means are means, for padding does not count.
-    """
-    if x.rank == 3:
-        row = shapes.reshape(graph, x, [x.size(0), 1, x.size(1), x.size(2)])
-        row = pooled(graph, op, row, (1, *size), (1, *strides), padding)
-        return shapes.reshape(graph, row, [row.size(0), row.size(2), row.size(3)])
-    if x.rank == 5:
-        batch, depth, height, width, channels = shapes.sizes(x)
-        planes = shapes.reshape(graph, x, [product([batch, depth]), height, width, channels])
-        planes = pooled(graph, op, planes, size[1:], strides[1:], padding)
-        _, height, width, _ = shapes.sizes(planes)
-        columns = shapes.reshape(graph, planes, [batch, depth, product([height, width]), channels], x)
-        columns = pooled(graph, op, columns, (size[0], 1), (strides[0], 1), padding)
-        return shapes.reshape(graph, columns, [batch, columns.size(1), height, width, channels], planes, x)
-    if padding not in ("valid", "same"):
-        refuse(f"padding {padding!r} is not known")
-    return graph.add(
-        op,
-        x,
-        filter_height=size[0],
-        filter_width=size[1],
-        stride_h=strides[0],
-        stride_w=strides[1],
-        padding=Padding.SAME if padding == "same" else Padding.VALID,
-    )
-
-
-def _windows(call: Call, op: str) -> Value:
+def windows(call: Call, kind: str) -> Value:
+    """The maximum or mean of what windows show, as the config says."""
     x = floating(call.graph, call.x)
     size = pair(call.config("pool_size", 2), x.rank - 2)
-    strides = pair(call.config("strides", size), x.rank - 2)
-    padding = str(call.config("padding", "valid")).lower()
-    return call.places_last(x, lambda x: pooled(call.graph, op, x, size, strides, padding))
+    strides, padding = pair(call.config("strides", size), x.rank - 2), padding_of(call).upper()
+    return call.places_last(x, lambda x: pool(call.graph, kind, x, size, strides, padding))
 
 
 @lowers("MaxPooling1D", "MaxPooling2D", "MaxPooling3D", "MaxPool1D", "MaxPool2D", "MaxPool3D")
 def max_pooling(call: Call) -> Value:
-    return _windows(call, "MAX_POOL_2D")
+    return windows(call, "MAX")
 
 
 @lowers("AveragePooling1D", "AveragePooling2D", "AveragePooling3D", "AvgPool1D", "AvgPool2D", "AvgPool3D")
 def average_pooling(call: Call) -> Value:
-    return _windows(call, "AVERAGE_POOL_2D")
+    return windows(call, "AVERAGE")
 
 
 def _places(call: Call, x: Value) -> list[int]:

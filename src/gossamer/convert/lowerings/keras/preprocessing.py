@@ -99,10 +99,10 @@ def resized(graph: Graph, x: Value, size: Sequence[int], how: str, *, antialias:
 
 def _weights(old: int, new: int, how: str, antialias: bool) -> NDArray[Any]:
     """The weights of elements for each place of a resized axis."""
-    positions = (np.arange(new) + 0.5) * (old / new) - 0.5
+    positions: NDArray[np.float64] = (np.arange(new, dtype=np.float64) + 0.5) * (old / new) - 0.5
     if how == "bicubic" and not antialias:  # a table of 1024 steps is looked up
         whole = np.floor(positions)
-        positions = whole + np.rint((positions - whole) * 1024) / 1024
+        positions = np.asarray(whole + np.rint((positions - whole) * 1024) / 1024, np.float64)
     kernels: dict[str, tuple[Callable[[Any], Any], int]] = {
         "bilinear": (linear_kernel, 1),
         "bicubic": (cubic_kernel(-0.5), 2),

@@ -182,7 +182,7 @@ class ConvLSTMCell(LSTMCell):
     def step(self, graph: Graph, x: Value, states: Sequence[Value]) -> tuple[Value, list[Value]]:
         """See `Cell.step`."""
         kernel, rank = self.weight("recurrent_kernel"), x.rank - 2
-        window = Window((1,) * rank, (1,) * rank, "same")
+        window = Window.plain(rank, "same")
         own = self._in_layout(graph, states[0], lambda h: convolution(graph, h, kernel, None, window))
         return self.gated(graph, graph.add("ADD", x, own), states[1], 1 if self.first else -1)
 

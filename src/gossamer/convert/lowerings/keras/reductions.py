@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gossamer.convert.blocks import reductions
 from gossamer.convert.blocks.attention import attention as attend
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import gather, slice_axis
+from gossamer.convert.blocks.normalization import layer_norm, rms_norm
 from gossamer.convert.blocks.shapes import cast, transpose
-from gossamer.convert.graph import Value, refuse
+from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.keras import Call, floating, lowers
 from gossamer.convert.lowerings.keras.elementwise import dtype_named
-from gossamer.convert.lowerings.keras.normalization import root_mean_square, standardized, unit
+from gossamer.convert.lowerings.keras.normalization import unit
 from gossamer.schema.enums import TensorType
 
 _OPERATORS = {
@@ -109,12 +112,14 @@ def normalize(call: Call) -> Value:
 def normalized(call: Call) -> Value:
     graph, x, axes = call.graph, floating(call.graph, call.x), axes_of(call) or [-1]
     epsilon = float(call.config("epsilon", 1e-7))
-    function = root_mean_square if call.layer.class_name == "RMSNorm" else standardized
-    result = function(graph, x, axes, epsilon)
     scale, shift = [call.argument(n, name) for n, name in ((1, "gamma"), (2, "beta"))]
-    scale = call.argument(1, "scale", scale)
-    result = result if scale is None else graph.add("MUL", result, scale)
-    return result if shift is None else graph.add("ADD", result, shift)
+    if call.layer.class_name == "RMSNorm":
+        return rms_norm(graph, x, axes, _operand(graph, call.argument(1, "scale")), epsilon)
+    return layer_norm(graph, x, axes, _operand(graph, scale), _operand(graph, shift), epsilon)
+
+
+def _operand(graph: Graph, given: Any) -> Value | None:
+    return None if given is None else floating(graph, graph.value(given))
 
 
 @lowers("ops.Argmax", "ops.Argmin")
