@@ -103,3 +103,8 @@ def test_roll(shift: Any, axis: Any, how: str, tmp_path: Path) -> None:
         "Roll", X, operand if how == "computed" else Fixed(operand), Fixed(axis), path=tmp_path, opened=opened
     )
     np.testing.assert_array_equal(result.value, np.roll(X, shift, axis))
+
+
+def test_parallel_concat(tmp_path: Path) -> None:
+    result = run_one("ParallelConcat", X[:1], X[1:], N=2, path=tmp_path)
+    np.testing.assert_array_equal(result.value, X)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gossamer.errors import ConvertError
-from tests.convert.tensorflow.one_node import Array, Fixed, run_one
+from tests.convert.tensorflow.one_node import Array, DataType, Fixed, run_one
 
 LAST = {4: "NHWC", 5: "NDHWC"}
 FIRST = {4: "NCHW", 5: "NCDHW"}
@@ -367,3 +367,53 @@ def test_groups_of_channels(tmp_path: Path) -> None:
 def test_windows_drawn_by_chance_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConvertError, match="drawn by chance"):
         run_one("FractionalMaxPool", random(1, 4, 4, 1), path=tmp_path, pooling_ratio=[1.0, 1.5, 1.5, 1.0])
+
+
+@pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])
+def test_a_convolution_with_mirrored_edges(mode: str, tmp_path: Path) -> None:
+    x, filters, around = random(1, 5, 6, 2), random(3, 3, 2, 4, seed=1), [(0, 0), (1, 2), (1, 1), (0, 0)]
+    options: dict[str, Any] = {"mode": mode, "strides": [1, 2, 2, 1], "padding": "VALID"}
+    result = run_one("FusedPadConv2D", x, Fixed(around), Fixed(filters), path=tmp_path, **options)
+    wide = np.pad(x, around, mode=mode.lower())  # type: ignore[call-overload]
+    np.testing.assert_array_equal(result.value, convolved(wide, filters, (2, 2), (1, 1), "VALID"))
+    result = run_one(
+        "FusedResizeAndPadConv2D", x[:, :, ::2], Fixed([5, 3]), Fixed(around), Fixed(filters), path=tmp_path, **options
+    )
+    wide = np.pad(x[:, :, ::2], around, mode=mode.lower())  # type: ignore[call-overload]
+    np.testing.assert_array_equal(result.value, convolved(wide, filters, (2, 2), (1, 1), "VALID"))
+
+
+def test_the_first_version_has_a_value_for_its_shape(tmp_path: Path) -> None:
+    filters, like = random(2, 3, 2, 2, 3, seed=1), np.zeros((1, 4, 7, 6, 2), np.float32)
+    x = random(*convolved(like, filters, (1, 1, 1), (1, 1, 1), "SAME").shape, seed=2)
+    result = run_one(
+        "Conv3DBackpropInput", like, Fixed(filters), x, path=tmp_path, strides=[1, 1, 1, 1, 1], padding="SAME"
+    )
+    np.testing.assert_array_equal(result.value, transposed(x, filters, like.shape, (1, 1, 1), (1, 1, 1), "SAME"))
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("with_batch", [False, True])
+def test_where_the_maximum_is(with_batch: bool, padding: str, tmp_path: Path) -> None:
+    x = random(2, 5, 6, 3)
+    result = run_one(
+        "MaxPoolWithArgmax",
+        x,
+        path=tmp_path,
+        outputs=2,
+        ksize=[1, 2, 3, 1],
+        strides=[1, 2, 2, 1],
+        padding=padding,
+        include_batch_in_index=with_batch,
+        Targmax=DataType.DT_INT32,
+    )
+    taken = windows(x, (2, 3), (2, 2), (1, 1), padding, -math.inf)
+    np.testing.assert_array_equal(result.values[0], taken.max((-2, -1)))
+    numbers = (
+        np.arange(x.size).reshape(x.shape) if with_batch else np.tile(np.arange(90).reshape(1, 5, 6, 3), (2, 1, 1, 1))
+    )
+    places = windows(numbers, (2, 3), (2, 2), (1, 1), padding, -1)
+    first = taken.reshape(*taken.shape[:4], 6).argmax(-1)
+    expected = np.take_along_axis(places.reshape(*taken.shape[:4], 6), first[..., None], -1)[..., 0]
+    np.testing.assert_array_equal(result.values[1], expected)
+    assert result.values[1].dtype == np.int32

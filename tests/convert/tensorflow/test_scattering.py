@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.convert.tensorflow.one_node import Array, Fixed, run_one
+from gossamer import Interpreter
+from gossamer.convert import convert
+from gossamer.convert.messages.tensorflow import GraphDef, NodeDef
+from gossamer.convert.wire import write
+from tests.convert.tensorflow.one_node import Array, DataType, Fixed, attribute, graph_of, run_one, shape
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 ROWS = np.array([[2], [0], [2]], np.int32)
@@ -109,3 +113,36 @@ def test_one_hot(axis: int, on: Any, computed: bool, tmp_path: Path) -> None:
     )
     np.testing.assert_array_equal(result.value, expected)
     assert result.value.dtype == on.dtype
+
+
+@pytest.mark.parametrize(("op", "at"), {"InplaceAdd": np.add, "InplaceSub": np.subtract}.items())
+def test_rows(op: str, at: np.ufunc, tmp_path: Path) -> None:
+    result = run_one(op, X, [3, 0, 3], UPDATES, path=tmp_path)
+    expected = X.copy()
+    at.at(expected, [3, 0, 3], UPDATES)
+    np.testing.assert_array_equal(result.value, expected)
+
+
+@pytest.mark.parametrize("kind", ["Update", "Add", "Sub", "Mul", "Div", "Max", "Min", "NdUpdate", "NdAdd", "NdSub"])
+def test_parts_of_a_variable(kind: str, tmp_path: Path) -> None:
+    rows = np.array([2, 0], np.int32)
+    indices = Fixed(rows[:, None] if "Nd" in kind else rows)
+    updates = np.array([[2, -2, 4], [4, 2, -8]], np.float32)
+    handle = {"dtype": attribute(DataType.DT_FLOAT), "shape": attribute(shape(4, 3)), "shared_name": attribute("v")}
+    nodes = list(graph_of("NoOp", [X, indices, updates], {}, {}).node)[:3]
+    nodes += [
+        NodeDef(name="v", op="VarHandleOp", attr=handle),
+        NodeDef(name="start", op="AssignVariableOp", input=("v", "x0")),
+        NodeDef(name="change", op=f"ResourceScatter{kind}", input=("v", "x1", "x2", "^start")),
+        NodeDef(name="node", op="ReadVariableOp", input=("v", "^change"), attr={"dtype": handle["dtype"]}),
+    ]
+    source = tmp_path / "variable.pb"
+    source.write_bytes(write(GraphDef(node=tuple(nodes))))
+    runner = Interpreter(model_content=convert(source, output_arrays=["node"])).get_signature_runner()
+    expected = X.copy()
+    if kind.endswith("Update"):
+        expected[rows] = updates
+    else:
+        names = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Max": np.maximum}
+        {**names, "Min": np.minimum}[kind.removeprefix("Nd")].at(expected, rows, updates)
+    np.testing.assert_array_equal(runner(x0=X, x2=updates)["node"], expected)

@@ -110,3 +110,24 @@ def test_repeated(dtype: Any, computed: bool, tmp_path: Path) -> None:
     np.testing.assert_array_equal(result.value, np.full((2, 3), 7))
     result = run_one("BroadcastArgs", operand([2, 1]), operand([3, 1, 5]), path=tmp_path)
     assert result.value.tolist() == [3, 2, 5]
+
+
+def test_empty(tmp_path: Path) -> None:
+    result = run_one("Empty", Fixed([2, 3]), path=tmp_path, dtype=DataType.DT_INT64)
+    np.testing.assert_array_equal(result.value, np.zeros((2, 3), np.int64))
+
+
+def test_sizes_in_another_layout(tmp_path: Path) -> None:
+    layouts = {"src_format": "NHWC", "dst_format": "NCHW"}
+    assert run_one("DataFormatVecPermute", [1, 2, 3, 4], path=tmp_path, **layouts).value.tolist() == [1, 4, 2, 3]
+    assert run_one("DataFormatVecPermute", [5, 6], path=tmp_path, **layouts).value.tolist() == [5, 6]
+    pairs = np.arange(8, dtype=np.int64).reshape(4, 2)
+    result = run_one("DataFormatVecPermute", pairs, path=tmp_path, **layouts)
+    np.testing.assert_array_equal(result.value, pairs[[0, 3, 1, 2]])
+    assert run_one("DataFormatDimMap", [0, 1, -1, 2], path=tmp_path, **layouts).value.tolist() == [0, 2, 1, 3]
+
+
+def test_where_parts_begin(tmp_path: Path) -> None:
+    shapes = [np.array([2, n, 4], np.int32) for n in (3, 1, 5)]
+    result = run_one("ConcatOffset", Fixed(1), *shapes, N=3, outputs=3, path=tmp_path)
+    assert [value.tolist() for value in result.values] == [[0, 0, 0], [0, 3, 0], [0, 4, 0]]

@@ -129,3 +129,26 @@ def test_dynamic_slice_stays_inside(begin: list[int], tmp_path: Path) -> None:
     inside = np.clip(begin, 0, np.array(X.shape) - [1, 2, 2, 5])
     box = tuple(slice(b, b + n) for b, n in zip(inside, [1, 2, 2, 5], strict=True))
     np.testing.assert_array_equal(result.value, X[box])
+
+
+@pytest.mark.parametrize("begin", [0, 2, -1])
+def test_a_row_is_replaced_where_a_number_says(begin: int, tmp_path: Path) -> None:
+    """As a cache of a language model is written."""
+    row = -np.arange(2 * 4 * 5, dtype=np.float32).reshape(2, 1, 4, 5)
+    bounds = [np.array([0, begin], np.int32), np.array([0, begin + 1], np.int32), Fixed([1, 1])]
+    for shrinks in (0, 2):
+        update = row[:, 0] if shrinks else row
+        result = run_one(
+            "TensorStridedSliceUpdate",
+            X,
+            *bounds,
+            update,
+            path=tmp_path,
+            begin_mask=1,
+            end_mask=1,
+            shrink_axis_mask=shrinks,
+        )
+        expected = X.copy()
+        expected[:, begin] = row[:, 0]
+        np.testing.assert_array_equal(result.value, expected)
+        assert result.operators[-1] == "DYNAMIC_UPDATE_SLICE"
