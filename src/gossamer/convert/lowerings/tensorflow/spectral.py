@@ -44,10 +44,10 @@ def rfft(call: Call) -> Value:
     if len(lengths) == 2 and all(_is_power(length) for length in lengths):
         return graph.add("RFFT2D", x, np.array(lengths, np.int32))
     for place, length in enumerate(lengths[:-1]):
-        x = _fitted(graph, x, place - len(lengths), length)
-    x = _half(graph, x, lengths[-1])
+        x = fitted(graph, x, place - len(lengths), length)
+    x = half(graph, x, lengths[-1])
     for place in range(len(lengths) - 1):
-        x = _along(graph, x, place - len(lengths), inverse=False)
+        x = along(graph, x, place - len(lengths), inverse=False)
     return x
 
 
@@ -57,9 +57,9 @@ def irfft(call: Call) -> Value:
     lengths = _lengths(call, x.rank)
     for place, length in enumerate(lengths[:-1]):
         axis = place - len(lengths)
-        x = _along(graph, _of_fitted(graph, x, axis, length), axis, inverse=True)
-    x = _of_fitted(graph, x, -1, lengths[-1] // 2 + 1)
-    return cast(graph, _whole(graph, x, lengths[-1]), call.attributes.type("Treal", T.FLOAT32))
+        x = along(graph, of_fitted(graph, x, axis, length), axis, inverse=True)
+    x = of_fitted(graph, x, -1, lengths[-1] // 2 + 1)
+    return cast(graph, whole(graph, x, lengths[-1]), call.attributes.type("Treal", T.FLOAT32))
 
 
 def _lengths(call: Call, rank: int) -> list[int]:
@@ -74,7 +74,7 @@ def _is_power(length: int) -> bool:
     return length > 1 and length & (length - 1) == 0
 
 
-def _fitted(graph: Graph, x: Value, axis: int, length: int) -> Value:
+def fitted(graph: Graph, x: Value, axis: int, length: int) -> Value:
     """Cut, or filled with zeros, to a length."""
     size = x.dims[axis]
     if size is None:
@@ -85,8 +85,8 @@ def _fitted(graph: Graph, x: Value, axis: int, length: int) -> Value:
     return pad(graph, x, more)
 
 
-def _of_fitted(graph: Graph, x: Value, axis: int, length: int) -> Value:
-    return x if x.dims[axis] == length else of_pairs(graph, _fitted(graph, pairs(graph, x), axis - 1, length))
+def of_fitted(graph: Graph, x: Value, axis: int, length: int) -> Value:
+    return x if x.dims[axis] == length else of_pairs(graph, fitted(graph, pairs(graph, x), axis - 1, length))
 
 
 def _matrix(length: int) -> NDArray[np.complex128]:
@@ -97,7 +97,7 @@ def _matrix(length: int) -> NDArray[np.complex128]:
     return found
 
 
-def _half(graph: Graph, x: Value, length: int) -> Value:
+def half(graph: Graph, x: Value, length: int) -> Value:
     """The frequencies 0 to length // 2 of floats: complex64."""
     if _is_power(length):
         rows = reshape(graph, x, [*sizes(x)[:-1], 1, x.size(-1)])
@@ -105,7 +105,7 @@ def _half(graph: Graph, x: Value, length: int) -> Value:
         return reshape(graph, found, [*sizes(x)[:-1], length // 2 + 1])
     matrix = _matrix(length)[: length // 2 + 1]
     weights = np.stack([matrix.real, matrix.imag], 1).reshape(-1, length).astype(np.float32)
-    found = fully_connected(graph, _fitted(graph, x, -1, length), graph.constant(weights))
+    found = fully_connected(graph, fitted(graph, x, -1, length), graph.constant(weights))
     return of_pairs(graph, reshape(graph, found, [*sizes(x)[:-1], length // 2 + 1, 2]))
 
 
@@ -120,10 +120,10 @@ def _mirrored(graph: Graph, half: Value, length: int, sign: list[float]) -> Valu
 
 def _full(graph: Graph, x: Value, length: int) -> Value:
     """All frequencies of floats, as pairs."""
-    return _mirrored(graph, pairs(graph, _half(graph, x, length)), length, [1, -1])
+    return _mirrored(graph, pairs(graph, half(graph, x, length)), length, [1, -1])
 
 
-def _whole(graph: Graph, x: Value, length: int) -> Value:
+def whole(graph: Graph, x: Value, length: int) -> Value:
     """The floats that have these frequencies. Their real parts are even and give cosines, their imaginary parts are odd
     and give sines: x[n] = C[n] - S[n], and x[length - n] = C[n] + S[n]."""
     half = pairs(graph, x)
@@ -139,7 +139,7 @@ def _whole(graph: Graph, x: Value, length: int) -> Value:
     even = graph.add("MUL", half, odd)
     spectrum = _mirrored(graph, even, length, [1, -1])
     order = [*range(x.rank - 1), x.rank, x.rank - 1]
-    parts = pairs(graph, _half(graph, transpose(graph, spectrum, order), length))  # [..., 2, length // 2 + 1, 2]
+    parts = pairs(graph, half(graph, transpose(graph, spectrum, order), length))  # [..., 2, length // 2 + 1, 2]
     before = [0] * (x.rank - 1)
     cosine, sine = (
         reshape(
@@ -167,11 +167,11 @@ def _complex_transform(graph: Graph, x: Value, axes: int, *, inverse: bool) -> V
     if own != T.COMPLEX64:
         refuse("only transforms of complex64 can be converted")
     for axis in range(-axes, 0):
-        x = _along(graph, x, axis, inverse=inverse)
+        x = along(graph, x, axis, inverse=inverse)
     return x
 
 
-def _along(graph: Graph, x: Value, axis: int, *, inverse: bool) -> Value:
+def along(graph: Graph, x: Value, axis: int, *, inverse: bool) -> Value:
     """The transform along an axis; the inverse is that of the conjugate, its conjugate divided by the length."""
     length = x.dims[axis]
     if length is None:
