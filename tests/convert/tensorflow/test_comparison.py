@@ -105,3 +105,13 @@ def test_bits(dtype: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(run_one("LeftShift", x, by, path=tmp_path).value, x << by)
     if np.dtype(dtype).itemsize < 8:
         np.testing.assert_array_equal(run_one("RightShift", x, by, path=tmp_path).value, x >> by)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64])
+def test_counts_of_bits(dtype: Any, tmp_path: Path) -> None:
+    x = np.array([[0, 1, 127], [-1, 64, 5]]).astype(dtype)
+    found = run_one("PopulationCount", x, path=tmp_path).value
+    mask = (1 << 8 * np.dtype(dtype).itemsize) - 1
+    expected = [[(int(number) & mask).bit_count() for number in row] for row in x]
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, expected)

@@ -165,6 +165,8 @@ def test_systems_of_equations(tmp_path: Path) -> None:
     near = {"rtol": 1e-3, "atol": 1e-4}
     np.testing.assert_allclose(run_one("MatrixInverse", x, path=tmp_path).value, np.linalg.inv(x), **near)
     np.testing.assert_allclose(run_one("MatrixDeterminant", x, path=tmp_path).value, np.linalg.det(x), **near)
+    sign, size = run_one("LogMatrixDeterminant", x, path=tmp_path, outputs=2).values
+    np.testing.assert_allclose(sign * np.exp(size), np.linalg.det(x), **near)
     np.testing.assert_allclose(run_one("MatrixSolve", x, right, path=tmp_path).value, np.linalg.solve(x, right), **near)
     found = run_one("MatrixInverse", x[0], path=tmp_path, adjoint=True).value
     np.testing.assert_allclose(found, np.linalg.inv(x[0]).T, **near)

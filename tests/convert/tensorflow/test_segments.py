@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gossamer.convert.messages.tensorflow import DataType
+from gossamer.errors import ConvertError
 from tests.convert.tensorflow.one_node import Array, Fixed, run_one
 
 Function = Callable[..., Any]
@@ -118,3 +119,15 @@ def test_different_elements(dtype: Any, tmp_path: Path) -> None:
 def test_inverted_permutation(tmp_path: Path) -> None:
     x = np.array([3, 4, 0, 2, 1], np.int32)
     np.testing.assert_array_equal(run_one("InvertPermutation", x, path=tmp_path, opened={0: [0]}).value, np.argsort(x))
+
+
+def test_what_only_one_has(tmp_path: Path) -> None:
+    x, y = np.array([1, 2, 3, 4, 5, 6], np.int32), np.array([1, 3, 5], np.int32)
+    values, places = run_one("ListDiff", x, y, path=tmp_path, outputs=2).values
+    np.testing.assert_array_equal(values, [2, 4, 6])
+    np.testing.assert_array_equal(places, [1, 3, 5])
+
+
+def test_different_rows_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConvertError, match="only vectors"):
+        run_one("UniqueV2", np.zeros((2, 2), np.int32), Fixed(np.array([0])), path=tmp_path, outputs=2)

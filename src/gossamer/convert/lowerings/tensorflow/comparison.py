@@ -9,7 +9,7 @@ import numpy as np
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import broadcast_together
 from gossamer.convert.blocks.moves import moved
-from gossamer.convert.blocks.shapes import cast, reshape
+from gossamer.convert.blocks.shapes import cast
 from gossamer.convert.graph import Graph, Value
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.convert.lowerings.tensorflow.complex_ import COMPLEX, pairs
@@ -78,8 +78,8 @@ def kind_of_number(call: Call) -> Value:
 def select(call: Call) -> Value:
     """A vector of conditions chooses rows, a scalar the whole."""
     graph, (condition, x, y) = call.graph, call.values()
-    if condition.rank == 1 and x.rank > 1:
-        condition = reshape(graph, condition, [condition.size(0), *[1] * (x.rank - 1)])
+    if condition.rank < x.rank:
+        return moved(graph, "SELECT", condition, x, y, data=(1, 2))
     return chosen(graph, condition, x, y)
 
 
@@ -159,3 +159,15 @@ def left_shift(call: Call) -> Value:
         return graph.add("STABLEHLO_SHIFT_LEFT", x, y)
     x, y = (graph.add("BITCAST", value, type=_SIGNED[own]) for value in (x, y))
     return graph.add("BITCAST", graph.add("STABLEHLO_SHIFT_LEFT", x, y), type=own)
+
+
+@lowers("PopulationCount")
+def population_count(call: Call) -> Value:
+    """How many bits are set: looked up for each byte."""
+    graph, x = call.graph, call.value(0)
+    bits = np.array([number.bit_count() for number in range(256)], np.int32)
+    octets = graph.add("BITCAST", x, type=T.UINT8)
+    if x.dtype.itemsize == 1:
+        octets = graph.add("EXPAND_DIMS", octets, np.array(octets.rank, np.int32))
+    counts = graph.add("GATHER", bits, cast(graph, octets, T.INT32), axis=0)
+    return cast(graph, graph.add("SUM", counts, np.array([counts.rank - 1], np.int32)), T.UINT8)

@@ -262,14 +262,14 @@ def guarded(call: Call) -> Value:
     graph, (x, y) = call.graph, call.values()
     op, position = GUARDED[call.op]
     if x.type in COMPLEX:
-        result = complex_arithmetic(graph, "Mul" if op == "MUL" else "RealDiv", [x, y])
         zero = widened(graph, "EQUAL", graph.add("COMPLEX_ABS", (x, y)[position]), 0.0)
+        result = complex_arithmetic(graph, "Mul" if op == "MUL" else "RealDiv", [x, y])
     else:
-        second = widened(graph, "ADD", y, np.ones((), y.dtype)) if call.op == "Xlog1py" else y
-        result = (
-            widened(graph, "MUL", x, widened(graph, "LOG", second)) if op == "LOG" else widened(graph, op, x, second)
-        )
         zero = widened(graph, "EQUAL", (x, y)[position], np.zeros((), x.dtype))
+        second = widened(graph, "ADD", y, np.ones((), y.dtype)) if call.op == "Xlog1py" else y
+        if op == "LOG":
+            op, second = "MUL", widened(graph, "LOG", second)
+        result = widened(graph, op, x, second)
     return graph.add("SELECT_V2", zero, graph.constant(np.zeros((), result.dtype), result.type), result)
 
 

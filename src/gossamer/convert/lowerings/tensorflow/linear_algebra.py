@@ -339,6 +339,14 @@ def matrix_determinant(call: Call) -> Value:
     return cast(call.graph, _eliminated(call.graph, cast(call.graph, x, T.FLOAT32), None, _small(x))[1], x.type)
 
 
+@lowers("LogMatrixDeterminant")
+def log_matrix_determinant(call: Call) -> list[Value]:
+    """The sign, and the logarithm of the size."""
+    graph, x = call.graph, call.value(0)
+    _, found = _eliminated(graph, cast(graph, x, T.FLOAT32), None, _small(x))
+    return [cast(graph, part, x.type) for part in (graph.add("SIGN", found), graph.add("LOG", graph.add("ABS", found)))]
+
+
 @lowers("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
 def matrix_triangular_solve(call: Call) -> Value:
     """What is on the other side of the diagonal is not looked at."""

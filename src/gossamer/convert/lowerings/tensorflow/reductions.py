@@ -69,7 +69,7 @@ def cumsum(call: Call) -> Value:
     return widened(graph, "CUMSUM", x, int32(graph, axis), **_direction(call))
 
 
-def _direction(call: Call) -> dict[str, bool]:
+def _direction(call: Call) -> dict[str, Any]:
     return {name: call.attributes.bool(name, False) for name in ("exclusive", "reverse")}
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.reductions import flat, reduce
 from gossamer.convert.blocks.shapes import cast, reshape, size_vector, sizes
 from gossamer.convert.blocks.vectors import as_sizes, elements, index_type, int32, open_size
-from gossamer.convert.graph import Graph, Size, Value
+from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.schema.enums import TensorType
 
@@ -210,30 +211,43 @@ def bucketize(call: Call) -> Value:
 
 @lowers("Unique", "UniqueV2")
 def unique(call: Call) -> list[Value]:
-    graph, x = call.graph, flat(call.graph, call.value(0))
-    values, places = _unique(graph, x)
+    graph = call.graph
+    values, places = _unique(graph, call.value(0))
     return [values, cast(graph, places, call.attributes.type("out_idx", T.INT32))]
 
 
 def _unique(graph: Graph, x: Value) -> tuple[Value, Value]:
     """The different elements of a vector in the order of their first place, and which of them each element is."""
+    if x.rank != 1:
+        refuse(f"the different parts of {x!r} are looked for; only vectors can be converted")
     own = x.type
     if own not in (T.FLOAT32, T.UINT8, T.INT8, T.INT16, T.INT32, T.INT64):
         x = cast(graph, x, T.FLOAT32 if x.dtype.kind in "fV" else T.INT32)
-    size = x.dims[0]
-    shapes = [[open_size(high=size)], [x.size(0)]]
+    shapes: list[list[int | Size]] = [[open_size(high=x.dims[0])], [x.size(0)]]
     values, places = graph.add_many("UNIQUE", [x], 2, types=[x.type, T.INT32], shapes=shapes)
     return cast(graph, values, own), places
 
 
 @lowers("UniqueWithCounts", "UniqueWithCountsV2")
 def unique_with_counts(call: Call) -> list[Value]:
-    graph, x = call.graph, flat(call.graph, call.value(0))
+    graph = call.graph
     wanted = call.attributes.type("out_idx", T.INT32)
-    values, places = _unique(graph, x)
+    values, places = _unique(graph, call.value(0))
     count = graph.add("STRIDED_SLICE", size_vector(graph, values), [0], [1], [1], shrink_axis_mask=1)
     counts = reshape(graph, _counted(graph, places, count), [values.size(0)])
     return [values, cast(graph, places, wanted), cast(graph, counts, wanted)]
+
+
+@lowers("ListDiff")
+def list_diff(call: Call) -> list[Value]:
+    """Elements of the first vector that the second one has not, and where they are."""
+    graph, (x, y) = call.graph, call.values()
+    same = widened(graph, "EQUAL", reshape(graph, x, [x.size(0), 1]), y)
+    left = graph.add("LOGICAL_NOT", reduce(graph, "REDUCE_ANY", same, [1]))
+    found = graph.add("WHERE", left, shape=[open_size(high=x.dims[0]), 1])
+    places = reshape(graph, found, [found.size(0)])
+    wanted = call.attributes.type("out_idx", T.INT32)
+    return [moved(graph, "GATHER", x, places, axis=0), cast(graph, places, wanted)]
 
 
 @lowers("InvertPermutation")
