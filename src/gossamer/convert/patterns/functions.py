@@ -30,6 +30,7 @@ _TINY = np.array([1e-30, 1e-12, 1e-9, 1e-6, 1e-3])
 _LARGE = np.array([20, 50, 88, 300, 1000])
 _HALF = np.concatenate([_TINY, np.linspace(0, 12, 97)[1:], _LARGE])
 POINTS: Array = np.concatenate([-_HALF[::-1], [0], _HALF]).astype(np.float32)
+NOT_FINITE: Array = np.array([np.inf, -np.inf, np.nan], np.float32)
 
 
 class Function(NamedTuple):
@@ -75,7 +76,7 @@ def function_of_one_value(graph: Graph, node: Node) -> Value | None:
             continue
         points = computed[x]
         if _agree(result, points, Function("")):
-            return x
+            return x if _keeps_what_is_not_finite(node, x, cone) else None
         for function in (*FUNCTIONS, *_leaky(points, result)):
             if function.op != node.op or len(cone) > 1:
                 expected = _values(function, points)
@@ -117,15 +118,21 @@ def _leaves(node: Node) -> dict[Value, None] | None:
     return leaves or None
 
 
-def _computed(cone: list[Node], x: Value) -> dict[Value, Array] | None:
+def _keeps_what_is_not_finite(node: Node, x: Value, cone: list[Node]) -> bool:
+    """Whether a node that does nothing to finite numbers is no guard against others either."""
+    computed = _computed(cone, x, NOT_FINITE)
+    return computed is not None and np.array_equal(computed[node.output], NOT_FINITE, equal_nan=True)
+
+
+def _computed(cone: list[Node], x: Value, points: Array = POINTS) -> dict[Value, Array] | None:
     """What nodes, root first, make of the sample points for a value."""
     if x.type != TensorType.FLOAT32:
         return None
-    found: dict[Value, Array] = {x: POINTS}
+    found: dict[Value, Array] = {x: points}
     for node in sorted(cone, key=_depth(cone)):
         values = [found[value] if value in found else value.data.reshape(-1) for value in node.inputs]  # type: ignore[union-attr]
         result = _run(node.op, node.options, values)
-        if result is None or result.shape != POINTS.shape:
+        if result is None or result.shape != points.shape:
             return None
         found[node.output] = result
     return found
