@@ -200,6 +200,16 @@ def test_volumes_and_rows() -> None:
     assert rewritten(graph_of((BATCH, 4, 9), make=row), rtol=1e-4, atol=1e-4).count("TRANSPOSE") == 2
 
 
+def test_regions_that_meet_where_axes_are_dropped() -> None:
+    def make(g: Graph, x: Value) -> list[Value]:
+        y = conv(g, g.add("ABS", conv(g, x, 4)), 4)
+        rows = transpose(g, g.add("ABS", transpose(g, g.add("SUM", y, [2, 3]), (1, 0))), (1, 0))
+        return [y, g.add("ADD", rows, g.add("SUM", y, [2, 3]))]
+
+    ops = rewritten(graph_of((BATCH, 4, 6, 6), make=make), rtol=1e-4, atol=1e-4)
+    assert ops.count("TRANSPOSE") == 2
+
+
 def test_a_transpose_that_nothing_undoes_stays() -> None:
     graph = graph_of((3, 4), (4, 3), make=lambda g, x, y: g.add("ADD", transpose(g, x, (1, 0)), y))
     assert rewritten(graph) == ["TRANSPOSE", "ADD"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gossamer.convert.blocks.shapes import transpose
 from gossamer.convert.graph import Graph, Node, Value
@@ -56,12 +56,15 @@ def least_moved(graph: Graph) -> bool:
     nodes = graph.ordered()
     if not any(node.op == "TRANSPOSE" for node in nodes):
         return False
-    carriers = {node: found for node in nodes for found in [carrier(graph, node)] if found is not None}
     changed = False
-    for region in _regions(carriers):
-        if any(node.op == "TRANSPOSE" for node in region):
-            changed |= _Region(graph, region, carriers).improve()
+    for region in _regions(_carriers(graph, nodes)):
+        if any(node.op == "TRANSPOSE" for node in region):  # what another one gave it may be another value now
+            changed |= _Region(graph, _carriers(graph, region)).improve()
     return changed
+
+
+def _carriers(graph: Graph, nodes: Iterable[Node]) -> dict[Node, Carrier]:
+    return {node: found for node in nodes for found in [carrier(graph, node)] if found is not None}
 
 
 def _regions(carriers: Mapping[Node, Carrier]) -> Iterator[list[Node]]:
@@ -89,12 +92,12 @@ def _regions(carriers: Mapping[Node, Carrier]) -> Iterator[list[Node]]:
 
 
 class _Region:
-    def __init__(self, graph: Graph, nodes: list[Node], carriers: Mapping[Node, Carrier]) -> None:
+    def __init__(self, graph: Graph, carriers: Mapping[Node, Carrier]) -> None:
         self.graph = graph
-        self.nodes = nodes
-        self.carriers = {node: carriers[node] for node in nodes}
+        self.nodes = list(carriers)
+        self.carriers = carriers
         self.of: dict[Value, list[Node]] = {}
-        for node in nodes:
+        for node in carriers:
             for value in self.carriers[node].names:
                 self.of.setdefault(value, []).append(node)
         self.outputs = set(graph.outputs)
@@ -144,7 +147,7 @@ class _Region:
 
     def _carries(self, node: Node | None, value: Value) -> bool:
         """Whether a node may have a value in another order."""
-        return node in self.carriers and value in self.carriers[node].names
+        return node is not None and node in self.carriers and value in self.carriers[node].names
 
     def _from(self, value: Value) -> tuple[dict[Value, Order], Orders]:
         """The orders of values, and the nodes that can run so, if one value is as it is."""
