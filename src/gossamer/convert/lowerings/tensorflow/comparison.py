@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
+from gossamer.convert.blocks.complex_numbers import COMPLEX, pairs
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import broadcast_together
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import cast
 from gossamer.convert.graph import Graph, Value
 from gossamer.convert.lowerings.tensorflow import Call, lowers
-from gossamer.convert.lowerings.tensorflow.complex_ import COMPLEX, pairs
 from gossamer.schema.enums import TensorType
 
 T = TensorType

@@ -1,7 +1,7 @@
 """Functions of each element: arithmetic, activations and the functions of mathematics.
 
 Operands broadcast. Where TFLite's operator does not have their type, they are cast to one that it has and the result is
-cast back (`gossamer.convert.blocks.elementwise.widened`); complex numbers are computed by their parts (`complex_`).
+cast back (`gossamer.convert.blocks.elementwise.widened`); complex numbers are computed by their parts.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from gossamer.convert.blocks import special
+from gossamer.convert.blocks.complex_numbers import COMPLEX, complex_arithmetic
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.shapes import cast, reshape
 from gossamer.convert.graph import Graph, Value
 from gossamer.convert.lowerings.tensorflow import Call, lowers
-from gossamer.convert.lowerings.tensorflow.complex_ import COMPLEX, complex_arithmetic
 from gossamer.schema.enums import TensorType
 
 T = TensorType

@@ -13,6 +13,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.convert.blocks import products
+from gossamer.convert.blocks.complex_numbers import COMPLEX, conjugate, of_parts, parts
 from gossamer.convert.blocks.einsum import einsum
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.moves import moved
@@ -20,7 +21,6 @@ from gossamer.convert.blocks.shapes import cast, reshape, sizes, transpose
 from gossamer.convert.blocks.vectors import int32, per_world, size_of
 from gossamer.convert.graph import Graph, Refused, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
-from gossamer.convert.lowerings.tensorflow.complex_ import COMPLEX, conjugate, of_parts, parts
 from gossamer.schema.enums import TensorType
 
 T = TensorType

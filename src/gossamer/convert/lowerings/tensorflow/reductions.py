@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from gossamer.convert.blocks import reductions
+from gossamer.convert.blocks.complex_numbers import COMPLEX, of_pairs, pairs
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import slice_axis
 from gossamer.convert.blocks.shapes import cast, sizes
 from gossamer.convert.blocks.vectors import int32, open_size
 from gossamer.convert.graph import Graph, Refused, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
-from gossamer.convert.lowerings.tensorflow.complex_ import COMPLEX, of_pairs, pairs
 from gossamer.ops import find_op
 from gossamer.schema.enums import TensorType
 
