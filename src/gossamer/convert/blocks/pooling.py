@@ -53,6 +53,8 @@ def pool(
         )
         return cast(graph, result, x.type)
     steps = [1] * len(window) if dilations is None else list(dilations)
+    if padding == "SAME" and any(step != 1 for step in steps):
+        padding = [same_pads(*numbers) for numbers in zip(x.dims[1:-1], window, strides, steps, strict=True)]
     ends = [0] * len(window)
     if ceil_mode and padding != "SAME":
         padding = [(0, 0)] * len(window) if isinstance(padding, str) else padding
@@ -61,7 +63,10 @@ def pool(
     if any(ends) and not isinstance(padding, str):
         whole = [(before, after + end) for (before, after), end in zip(padding, ends, strict=True)]
     if kind == "MAX":
-        x, name = padded(graph, x, window, strides, steps, whole, LOWEST)
+        if any(step != 1 for step in steps) and not isinstance(whole, str):
+            x, name = _pad(graph, x, whole, LOWEST), "VALID"  # REDUCE_WINDOW has no padding
+        else:
+            x, name = padded(graph, x, window, strides, steps, whole, LOWEST)
         return _windows(graph, "MAX", x, window, strides, steps, name)
     if isinstance(whole, str) or (kind == "AVERAGE" and not count_include_pad):
         y, name = padded(graph, x, window, strides, steps, whole)
