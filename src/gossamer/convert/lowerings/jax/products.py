@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gossamer.convert.blocks.complex_numbers import of_parts, parts
 from gossamer.convert.blocks.convolution import conv, conv_transpose
 from gossamer.convert.blocks.einsum import einsum
 from gossamer.convert.blocks.indexing import flip, pad
 from gossamer.convert.blocks.shapes import cast, transpose
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.jax import Call, lowers
-from gossamer.convert.lowerings.tensorflow.complex_ import of_parts, parts
 from gossamer.schema.enums import TensorType
 
 T = TensorType
