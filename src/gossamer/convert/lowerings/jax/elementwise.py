@@ -8,13 +8,13 @@ from collections.abc import Callable
 import numpy as np
 
 from gossamer.convert.blocks import special
+from gossamer.convert.blocks.complex_numbers import complex_arithmetic, conjugate, of_parts
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import broadcast_together
 from gossamer.convert.blocks.reductions import truth
 from gossamer.convert.blocks.shapes import cast
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.jax import Call, is_float, like, lowers
-from gossamer.convert.lowerings.tensorflow.complex_ import complex_arithmetic, conjugate, of_parts
 from gossamer.schema.enums import TensorType
 
 T = TensorType
@@ -150,7 +150,18 @@ def arithmetic(call: Call) -> Value:
         for one, other in ((x, y), (y, x)):
             if other.data is not None and is_float(x) and (other.data == NEUTRAL[op]).all():
                 return one
+    if op == "DIV" and not is_float(x):
+        return quotient(call.graph, x, y)
     return widened(call.graph, op, x, y)
+
+
+def quotient(graph: Graph, x: Value, y: Value) -> Value:
+    """Integers divided towards zero. What is divided by 0 is -1, as XLA has it, and no error."""
+    if y.data is not None and y.data.all():
+        return widened(graph, "DIV", x, y)
+    nothing = widened(graph, "EQUAL", y, like(graph, y, 0))
+    found = widened(graph, "DIV", x, graph.add("SELECT_V2", nothing, like(graph, y, 1), y))
+    return graph.add("SELECT_V2", nothing, graph.constant(np.array(-1).astype(x.dtype), x.type), found)
 
 
 @lowers("pow")
@@ -164,8 +175,7 @@ def rem(call: Call) -> Value:
     """What is left of a division towards zero; exact, where the quotient would be rounded."""
     x, y = call.operands()
     if not is_float(x):
-        quotient = widened(call.graph, "DIV", x, y)
-        return widened(call.graph, "SUB", x, widened(call.graph, "MUL", quotient, y))
+        return widened(call.graph, "SUB", x, widened(call.graph, "MUL", quotient(call.graph, x, y), y))
     rest = call.add("FLOOR_MOD", call.add("ABS", x), call.add("ABS", y))
     return call.add("SELECT_V2", call.add("LESS", x, 0.0), call.add("NEG", rest), rest)
 

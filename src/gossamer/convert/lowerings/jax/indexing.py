@@ -151,9 +151,10 @@ def _places(
         start = reshape(graph, start, [*sizes(start), *[1] * len(windows)])
         if axis in windows:
             within = np.arange(_known(shape[axis]), dtype=np.int32)
-            place = [1] * (batch + len(windows))
-            place[batch + windows.index(axis)] = -1
-            start = graph.add("ADD", start, within.reshape(place))
+            own = batch + windows.index(axis)
+            start = graph.add(
+                "ADD", start, within.reshape([-1 if n == own else 1 for n in range(batch + len(windows))])
+            )
         coordinates[axis] = start
     for axis, place in batching:
         numbers = np.arange(_known(x.size(axis)), dtype=np.int32)
@@ -289,6 +290,8 @@ _ALONE = {"add": "ADD", "mul": "MUL", "max": "MAXIMUM", "min": "MINIMUM"}
 @lowers(*COMBINED)
 def scatter(call: Call) -> Value:
     graph, combine = call.graph, COMBINED[call.name]
+    if combine == "set" and not _replaces(call.params.get("update_jaxpr")):
+        refuse("applies a function to elements; take them, apply it, and set them")
     x, indices, updates = call.values()[:3]
     numbers = call.params["dimension_numbers"]
     batching = _batching(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims)
@@ -330,6 +333,14 @@ def scatter(call: Call) -> Value:
     positions = graph.add("SELECT_V2", inside, positions, outside)
     done = _scattered(graph, longer, positions, updates, combine)
     return transpose(graph, slice_axis(graph, done, 0, 0, size), back)
+
+
+def _replaces(jaxpr: Any) -> bool:
+    """Whether a function of what is there and of an update gives the update."""
+    if jaxpr is None:
+        return True
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    return not inner.eqns and inner.outvars[0] is inner.invars[1]
 
 
 def _scattered_once(

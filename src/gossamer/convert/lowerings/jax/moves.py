@@ -8,9 +8,10 @@ from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import pad as padded
 from gossamer.convert.blocks.indexing import split as parts_of
 from gossamer.convert.blocks.indexing import strided_slice
-from gossamer.convert.blocks.moves import moved
+from gossamer.convert.blocks.moves import moved, moved_many
 from gossamer.convert.blocks.shapes import cast, reshape, transpose
 from gossamer.convert.graph import Size, Value, refuse, shapes_of
+from gossamer.convert.infer import tensor_type
 from gossamer.convert.lowerings.jax import Call, bare, lowers, spread
 from gossamer.dtypes import numpy_dtype
 from gossamer.schema.enums import TensorType
@@ -64,6 +65,20 @@ def concatenate(call: Call) -> Value:
     return moved(call.graph, "CONCATENATION", *values, data=range(len(values)), axis=int(call.params["dimension"]))
 
 
+@lowers("stack")
+def stack(call: Call) -> Value:
+    values = call.values()
+    axis = int(call.params["axis"])
+    return moved(call.graph, "PACK", *values, data=range(len(values)), values_count=len(values), axis=axis)
+
+
+@lowers("unstack")
+def unstack(call: Call) -> list[Value]:
+    count = len(call.results)
+    axis = int(call.params["axis"])
+    return moved_many(call.graph, "UNPACK", [call.value(0)], count, num=count, axis=axis)
+
+
 @lowers("split")
 def split(call: Call) -> list[Value]:
     return parts_of(call.graph, call.value(0), [int(size) for size in call.params["sizes"]], int(call.params["axis"]))
@@ -90,19 +105,18 @@ def slice_(call: Call) -> Value:
     begins, ends = call.sizes(call.params["start_indices"]), call.sizes(call.params["limit_indices"])
     steps = call.params.get("strides") or [1] * len(begins)
     x = call.value(0)
-    bounds: list[list[int | Value | None]] = [[], []]
+    first: list[int | Value | None] = []
+    last: list[int | Value | None] = []
     for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         at_end = end == x.size(axis)
-        bounds[0].append(
-            begin if isinstance(begin, int) else call.number(call.graph, call.params["start_indices"][axis])
-        )
+        first.append(begin if isinstance(begin, int) else call.number(call.graph, call.params["start_indices"][axis]))
         if at_end:
-            bounds[1].append(None)
+            last.append(None)
         elif isinstance(end, int):
-            bounds[1].append(end)
+            last.append(end)
         else:
-            bounds[1].append(call.number(call.graph, call.params["limit_indices"][axis]))
-    return strided_slice(call.graph, x, range(x.rank), *bounds, [int(step) for step in steps])
+            last.append(call.number(call.graph, call.params["limit_indices"][axis]))
+    return strided_slice(call.graph, x, range(x.rank), first, last, [int(n) for n in steps])
 
 
 # -- new elements
@@ -112,7 +126,7 @@ def slice_(call: Call) -> Value:
 def pad(call: Call) -> Value:
     """Elements between others first, then before and after each axis; negative numbers take some away."""
     graph, x, filling = call.graph, call.value(0), call.operand(1)
-    config = [tuple(map(int, numbers)) for numbers in call.params["padding_config"]]
+    config = [tuple([int(number) for number in numbers]) for numbers in call.params["padding_config"]]
     if x.type == T.BOOL:
         x, filling = cast(graph, x, T.INT32), cast(graph, filling, T.INT32)
     if any(interior for *_, interior in config):
@@ -161,6 +175,6 @@ def bitcast_convert_type(call: Call) -> Value:
     """The same bits as another type, with an axis more or less where elements have another width."""
     x = call.value(0)
     dtype = np.dtype(call.params["new_dtype"])
-    if T[dtype.name.upper()] != call.type:
+    if tensor_type(dtype) != call.type:
         refuse(f"takes the bits of {dtype.name}, which float32 carries here")
     return x if x.type == call.type else call.add("BITCAST", x, type=call.type)

@@ -94,8 +94,8 @@ def reduce_window_of(call: Call) -> Value:
     if name not in ("add", "max", "min"):
         refuse(f"windows joined by {name}")
     start = call.operand(1).data
-    expected = {"add": 0, "max": -math.inf, "min": math.inf}[name]
-    if start is None or float(start.reshape(())) != expected:
+    least, most = (-math.inf, math.inf) if call.inputs[0].dtype.kind == "f" else _ends(call.inputs[0])
+    if start is None or start.reshape(()).item() != {"add": 0, "max": least, "min": most}[name]:
         refuse("windows that start with another number than one that changes nothing")
     return _pooled(call, WINDOWS[f"reduce_window_{name.replace('add', 'sum')}"])
 
@@ -133,6 +133,11 @@ def _pooled(call: Call, kind: str) -> Value:
     return widened(graph, "NEG", found) if kind == "MIN" else found
 
 
+def _ends(x: Value) -> tuple[int, int]:
+    """The least and the largest of integers."""
+    return int(np.iinfo(x.dtype).min), int(np.iinfo(x.dtype).max)
+
+
 # -- running results
 
 RUNNING = {"cumprod": ("MUL", 1), "cummax": ("MAXIMUM", -math.inf), "cummin": ("MINIMUM", math.inf)}
@@ -149,8 +154,7 @@ def cumulative(call: Call) -> Value:
     op, identity = RUNNING[call.name]
     x = call.value(0)
     if x.dtype.kind != "f" and math.isinf(identity):
-        info = np.iinfo(x.dtype)
-        identity = info.min if identity < 0 else info.max
+        identity = _ends(x)[int(identity > 0)]
     return _both_ways(call, x, lambda y, axis: over.cumulative(call.graph, op, y, axis, identity))
 
 
