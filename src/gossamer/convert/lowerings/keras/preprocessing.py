@@ -224,31 +224,9 @@ def discretization(call: Call) -> Value:
     return encoded(call, buckets, len(boundaries) + 1, mode)
 
 
-@lowers("IntegerLookup")
-def integer_lookup(call: Call) -> Value:
-    """The place of each number in the vocabulary, after those that stand for the mask and for unknown numbers."""
-    graph, x = call.graph, call.x
-    words, mode = call.config("vocabulary"), str(call.config("output_mode", "int"))
-    unknown, mask = int(call.config("num_oov_indices", 1)), call.layer.config.get("mask_token")
-    if not isinstance(words, list) or unknown > 1 or call.config("invert"):
-        refuse("a vocabulary in the file itself, with one place for unknown numbers at most, can be converted")
-    first = unknown + (mask is not None and mode == "int")
-    known = np.array([word for word in words if word != mask and word != call.config("oov_token", -1)], np.int64)
-    same = graph.add("EQUAL", graph.add("EXPAND_DIMS", shapes.cast(graph, x, TensorType.INT64), -1), known)
-    places = np.arange(first, first + len(known), dtype=np.int32)
-    found = reduce(graph, "SUM", graph.add("MUL", shapes.cast(graph, same, TensorType.INT32), places), [-1])
-    missing = graph.add("LOGICAL_NOT", reduce(graph, "REDUCE_ANY", same, [-1]))
-    place = np.array(first - 1 if unknown else -1, np.int32)
-    found = graph.add("SELECT_V2", missing, place, found)
-    if mask is not None and mode == "int":
-        is_mask = graph.add("EQUAL", shapes.cast(graph, x, TensorType.INT64), np.array(mask, np.int64))
-        found = graph.add("SELECT_V2", is_mask, np.array(0, np.int32), found)
-    return shapes.cast(graph, encoded(call, found, len(known) + unknown, mode), TensorType.INT64)
-
-
-@lowers("Hashing", "HashedCrossing", "StringLookup", "TextVectorization", "FeatureSpace")
+@lowers("Hashing", "HashedCrossing", "TextVectorization", "FeatureSpace")
 def strings(call: Call) -> Value:
-    raise Refused("works on strings or hashes, which no operator of TensorFlow Lite does; do it before the model")
+    raise Refused("takes strings apart or hashes them, which no operator does; do it before the model")
 
 
 @lowers("MelSpectrogram", "STFTSpectrogram")
