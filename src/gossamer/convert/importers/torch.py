@@ -58,17 +58,34 @@ def import_live(program: Any, request: Request, arguments: tuple[Any, ...] | Non
 
 def import_program(program: source.ExportedProgram, request: Request) -> Imported:
     """The graph of a program that has been read."""
-    report = Report()
     symbols = _symbols(program, request)
+    imported, changed = _imported(program, symbols, {})
+    if changed:  # buffers that keep what a call makes of them: known only when all operators have been seen
+        imported, _ = _imported(program, symbols, changed)
+    return imported
+
+
+def _imported(
+    program: source.ExportedProgram, symbols: Sequence[Mapping[str, int]], variables: Mapping[str, str]
+) -> tuple[Imported, dict[str, str]]:
+    """The graph with these buffers as variables (by input, what they are called), and those that it changes."""
+    report = Report()
     graph = Graph()
     walk = _Walk(graph, program.graph, symbols, report)
     inputs: dict[str, Value] = {}
+    start = Graph("NoOp")
+    handles: dict[str, Value] = {}
     for spec in program.inputs:
         if not isinstance(spec.value, source.Value):
             continue
         name = spec.value.name
         if spec.target is not None:
-            walk.define(name, _stored(graph, program.state[spec.target], spec.target))
+            value = _stored(graph, program.state[spec.target], spec.target)
+            if name in variables:
+                start.add_many("ASSIGN_VARIABLE", [_handle(start, spec.target), value], 0)
+                handles[name] = _handle(graph, spec.target)
+                value = graph.add("READ_VARIABLE", handles[name], type=value.type, shape=value.shape)
+            walk.define(name, value)
         elif name in program.graph.tensors:
             meta = program.graph.tensors[name]
             inputs[name] = graph.input(name, tensor_type(meta.dtype), walk.sizes(meta.shape))
@@ -76,25 +93,35 @@ def import_program(program: source.ExportedProgram, request: Request) -> Importe
         else:
             inputs[name] = walk.number_input(name)
     walk.run()
+    final = {name: walk.found[name].read() for name in handles if walk.found[name].version}
     outputs: dict[str, Value] = {}
     for result in program.outputs:
-        origin = Origin(result.kind, result.target or "")
-        if result.kind == "user_input_mutation":
-            report.note(origin, f"the new value of {result.target} is not handed back")
-        elif result.kind != "user_output":
-            with report.lowering(graph, origin):
-                refuse(f"{result.target} keeps a value from one call to the next; make it an input and an output")
-        elif isinstance(result.value, source.Value):
-            name = result.value.name
-            found = walk.read(result.value)
-            if isinstance(found, Unavailable):
-                walk.miss(found)
-                continue
+        if not isinstance(result.value, source.Value):
+            continue
+        name = result.value.name
+        found = walk.read(result.value)
+        if isinstance(found, Unavailable):
+            walk.miss(found)
+        elif result.kind == "user_output":
             outputs[name] = graph.value(found)
             if name in program.graph.tensors:
                 outputs[name] = shapes.cast(graph, outputs[name], tensor_type(program.graph.tensors[name].dtype))
+        elif result.kind == "user_input_mutation":
+            report.note(Origin(result.kind, result.target or ""), "the new value of this input is not handed back")
+        else:
+            final[next(spec.value.name for spec in program.inputs if spec.target == result.target)] = found
+    stored = {spec.value.name: spec.target for spec in program.inputs if spec.target is not None}
+    changed = {name: stored[name] for name in stored if name in final or walk.found[name].version}
+    for name, handle in handles.items():
+        graph.add_many("ASSIGN_VARIABLE", [handle, final[name]], 0)
+    if handles:
+        graph.begin("CALL_ONCE", {"init_subgraph_index": start})
     graph.outputs = list(outputs.values())
-    return Imported([Signature(SIGNATURE, graph, inputs, outputs)], report)
+    return Imported([Signature(SIGNATURE, graph, inputs, outputs)], report), changed
+
+
+def _handle(graph: Graph, name: str) -> Value:
+    return graph.add("VAR_HANDLE", type=TensorType.RESOURCE, shared_name=name, shape=())
 
 
 def _stored(graph: Graph, array: NDArray[Any], name: str) -> Value:
@@ -297,7 +324,7 @@ class _Walk:
                 self.found[output.name] = Unavailable(Origin(node.target, output.name))
                 continue
             if results[position] is None:
-                self.found[output.name] = _plain(value)
+                self.found[output.name] = self._number(output.name, value)
                 continue
             value = self._checked(call, position, value)
             self.found[output.name] = (
@@ -329,6 +356,17 @@ class _Walk:
         if any(isinstance(result, Unavailable) for result in results):
             refuse(f"the graph {program.name} cannot be converted")
         return results
+
+    def _number(self, name: str, value: Any) -> Any:
+        """A number that is known as Python's; one that only data decide is in each world what its symbol is."""
+        if not isinstance(value, Value) or value.rank:
+            return value
+        if value.data is not None:
+            return value.data.item()
+        size = self.program.numbers.get(name)
+        if value.known is None and size is not None and not isinstance(size, (bool, int, float)):
+            value.known = tuple([np.array(symbolic.evaluate(size, world), value.dtype) for world in self.symbols])
+        return value
 
     # -- views
 
@@ -385,13 +423,6 @@ class _Walk:
 
 def _elements(value: Any) -> list[Any]:
     return [element for one in value for element in _elements(one)] if isinstance(value, list) else [value]
-
-
-def _plain(value: Any) -> Any:
-    """A number that is known as Python's."""
-    if isinstance(value, Value) and value.data is not None and not value.rank:
-        return value.data.item()
-    return value
 
 
 def _is_in_place(target: str) -> bool:

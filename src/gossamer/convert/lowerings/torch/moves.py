@@ -75,7 +75,12 @@ def repeat_interleave(
     x, axis = (flat(call.graph, self), 0) if dim is None else (self, dim)
     if isinstance(repeats, Value):
         if repeats.data is None:
-            refuse("repeats elements as often as values say: the size of the result depends on data")
+            total = reduce(call.graph, "SUM", shapes.cast(call.graph, repeats, TensorType.INT32), None)
+            every = call.add("RANGE", 0, total, 1, shape=[call.result.shape[axis]])
+            ends = call.add("CUMSUM", shapes.cast(call.graph, repeats, TensorType.INT32), np.array(0, np.int32))
+            over = call.add("GREATER_EQUAL", call.add("EXPAND_DIMS", every, 1), call.add("EXPAND_DIMS", ends, 0))
+            found = reduce(call.graph, "SUM", shapes.cast(call.graph, over, TensorType.INT32), [1])
+            return indexing.gather(call.graph, x, found, axis)
         times = np.broadcast_to(repeats.data.reshape(-1), x.shapes[0][axis : axis + 1] or (1,))
         places = np.repeat(np.arange(len(times)), times)
         return indexing.gather(call.graph, x, places.astype(np.int32), axis)
@@ -190,7 +195,18 @@ def gather(
         self, places, dim = flat(call.graph, self), flat(call.graph, places), 0
     if call.packet == "aten.take_along_dim" and self.rank:
         places = indexing.wrapped(call.graph, places, self, dim)
+        across = [n for n in range(self.rank) if n != dim % self.rank]
+        self, places = [_stretched(call, x, y, across) for x, y in ((self, places), (places, self))]
     return indexing.take_along(call.graph, self, places, dim)
+
+
+def _stretched(call: Call, x: Value, other: Value, axes: Sequence[int]) -> Value:
+    """A value repeated along those of the axes where it has one element and the other one has more."""
+    wanted = shapes.sizes(x)
+    for axis in axes:
+        if wanted[axis] == 1:
+            wanted[axis] = other.size(axis)
+    return indexing.broadcast_to(call.graph, x, shapes.shape_value(call.graph, wanted, x, other))
 
 
 @lowers("aten.take")
@@ -307,8 +323,8 @@ _NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -math.inf, "amin": mat
 def _emptied(call: Call, x: Value, dim: int, index: Value, reduce: str) -> Value:
     """``x`` with what changes nothing at the positions that updates come to."""
     number = _NEUTRAL[reduce]
-    if x.dtype.kind != "f" and math.isinf(number):
-        number = float(np.iinfo(x.dtype).max if number > 0 else np.iinfo(x.dtype).min)
+    if x.dtype.kind != "f" and math.isinf(number):  # such extremes are found among int32
+        number = math.copysign(2**31 - 1, number)
     filled = call.graph.constant(np.array(number).astype(x.dtype))
     zero = call.add("FILL", call.add("SHAPE", x), np.array(0, np.int32))
     one = indexing.broadcast_to(call.graph, call.graph.constant(1), shapes.size_vector(call.graph, index))
@@ -350,14 +366,14 @@ def index_put(
     rank = together[0].rank
     where = call.add("PACK", *together, values_count=len(together), axis=rank)
     before = axes[0] if axes[-1] - axes[0] == len(axes) - 1 else 0
-    updates_shape = [*shapes.sizes(together[0]), *[self.size(axis) for axis in rest]]
-    ahead = [self.size(axis) for axis in rest[:before]]
-    shown = [*ahead, *shapes.sizes(together[0]), *[self.size(axis) for axis in rest[before:]]]
-    sources = (together[0], self)
-    values = indexing.broadcast_to(graph, values, shapes.shape_value(graph, shown, *sources))
-    turn = [*range(before, before + rank), *range(before), *range(before + rank, len(updates_shape))]
-    values = shapes.transpose(graph, values, turn)
     whole = shapes.transpose(graph, self, order)
+    if math.prod(values.shapes[0]) == 1 and not accumulate:
+        values = shapes.reshape(graph, values, [])
+    else:
+        lead, behind = [self.size(axis) for axis in rest[:before]], [self.size(axis) for axis in rest[before:]]
+        shown = shapes.shape_value(graph, [*lead, *shapes.sizes(together[0]), *behind], together[0], self)
+        turn = [*range(before, before + rank), *range(before), *range(before + rank, rank + len(rest))]
+        values = shapes.transpose(graph, indexing.broadcast_to(graph, values, shown), turn)
     made = indexing.scatter_nd(graph, whole, where, values, "add" if accumulate else "set")
     return shapes.transpose(graph, made, [int(n) for n in np.argsort(order)])
 

@@ -14,6 +14,7 @@ from gossamer.convert.blocks.indexing import gather, slice_axis
 from gossamer.convert.blocks.shapes import cast
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, lowers
+from gossamer.convert.lowerings.torch.views import diagonal
 from gossamer.schema.enums import TensorType
 
 Dim = int | Sequence[int] | None
@@ -47,12 +48,19 @@ def reduced(call: Call, self: Value, dim: Dim = None, keepdim: bool = False, dty
 @lowers("aten.nansum", "aten.nanmean")
 def without_nan(call: Call, self: Value, dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Value:
     x = call.operand(self)
+    if x.dtype.kind != "f":
+        return over.reduce(call.graph, "SUM", x, axes_of(dim), keepdims=keepdim)
     real = call.add("EQUAL", x, x)
     total = over.reduce(call.graph, "SUM", call.add("SELECT_V2", real, x, 0.0), axes_of(dim), keepdims=keepdim)
     if call.packet == "aten.nansum":
         return total
     count = over.reduce(call.graph, "SUM", cast(call.graph, real, x.type), axes_of(dim), keepdims=keepdim)
     return call.add("DIV", total, count)
+
+
+@lowers("aten.trace")
+def trace(call: Call, self: Value) -> Value:
+    return over.reduce(call.graph, "SUM", diagonal(call, call.operand(self)))
 
 
 @lowers("aten.count_nonzero")

@@ -246,9 +246,12 @@ def embedding_bag(
 ) -> tuple[Value, ...]:
     """Sums, means or maxima of rows: the bag of a place is the number of offsets up to it, less one."""
     graph = call.graph
-    if padding_idx is not None and padding_idx >= 0:
-        refuse("leaves out a padding_idx")
     rows = gather(graph, weight, indices, 0)
+    counted: Value | None = None
+    if padding_idx is not None and padding_idx >= 0:
+        counted = call.add("NOT_EQUAL", indices, np.array(padding_idx, indices.dtype))
+        kept = call.add("EXPAND_DIMS", counted, np.array(1, np.int32))
+        rows = call.add("SELECT_V2", kept, rows, -math.inf if mode == 2 else 0.0)
     if per_sample_weights is not None:
         rows = call.add("MUL", rows, call.add("EXPAND_DIMS", per_sample_weights, np.array(1, np.int32)))
     count = call.add("STRIDED_SLICE", call.add("SHAPE", indices), [0], [1], [1], shrink_axis_mask=1)
@@ -262,16 +265,19 @@ def embedding_bag(
     shape = [bags, weight.size(1)]
     if mode == 2:
         found = call.add("UNSORTED_SEGMENT_MAX", rows, bag, number, shape=shape)
-        often = call.add("UNSORTED_SEGMENT_SUM", _ones(call, bag), bag, number, shape=[bags])
+        often = call.add("UNSORTED_SEGMENT_SUM", _ones(call, bag, counted), bag, number, shape=[bags])
         some = call.add("EXPAND_DIMS", call.add("GREATER", often, 0), np.array(1, np.int32))
         return (call.add("SELECT_V2", some, found, 0.0),)
     found = call.add("UNSORTED_SEGMENT_SUM", rows, bag, number, shape=shape)
     if mode == 1:
-        often = call.add("UNSORTED_SEGMENT_SUM", _ones(call, bag), bag, number, shape=[bags])
+        often = call.add("UNSORTED_SEGMENT_SUM", _ones(call, bag, counted), bag, number, shape=[bags])
         often = cast(graph, call.add("MAXIMUM", often, 1), TensorType.FLOAT32)
         found = call.add("DIV", found, call.add("EXPAND_DIMS", often, np.array(1, np.int32)))
     return (found,)
 
 
-def _ones(call: Call, like: Value) -> Value:
+def _ones(call: Call, like: Value, counted: Value | None) -> Value:
+    """What each row counts."""
+    if counted is not None:
+        return cast(call.graph, counted, TensorType.INT32)
     return call.add("FILL", call.add("SHAPE", like), 1)
