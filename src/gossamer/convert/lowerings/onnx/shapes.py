@@ -13,7 +13,7 @@ import numpy as np
 
 from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
-from gossamer.convert.blocks.shapes import cast, reshape, size_vector, sizes, transpose
+from gossamer.convert.blocks.shapes import cast, channels_first, channels_last, reshape, size_vector, sizes, transpose
 from gossamer.convert.blocks.vectors import Element, Hidden, as_sizes, elements, int32, open_size, per_world, size_of
 from gossamer.convert.graph import Refused, Size, Value, shapes_of
 from gossamer.convert.lowerings.onnx import CARRIERS, Call, axis_of, lowers
@@ -247,22 +247,20 @@ def where_(call: Call, condition: Value, x: Value, y: Value) -> Value:
 
 @lowers("DepthToSpace", "SpaceToDepth")
 def blocks(call: Call) -> Value:
-    """Parts of channels beside each other; ``DCR``: the block before the channel, ``CRD``: behind it."""
+    """TFLite's operators of these names, whose channels go through the block first, as ``DCR`` says. For ``CRD`` the
+    block goes first for each channel."""
     graph, x, block = call.graph, call.value(0), call.int("blocksize")
+    y = channels_last(graph, x)
+    depth = known_size(x, 1) // (block * block if call.op == "DepthToSpace" else 1)
+    order = np.arange(depth * block * block, dtype=np.int32).reshape(depth, block * block).T.reshape(-1)
     crd = call.string("mode", "DCR") == "CRD"
-    n, channels, height, width = sizes(x)
-    if call.op == "SpaceToDepth":
-        rows, columns = scaled(height, 1, block), scaled(width, 1, block)
-        parts = reshape(graph, x, [product([n, channels]), rows, block, product([columns, block])])
-        parts = reshape(graph, parts, [n, channels, rows, block, columns, block])
-        order = (0, 1, 3, 5, 2, 4) if crd else (0, 3, 5, 1, 2, 4)
-        return reshape(graph, transpose(graph, parts, order), [n, scaled(channels, block * block), rows, columns])
-    depth = scaled(channels, 1, block * block)
-    parts = reshape(
-        graph, x, [n, depth, block, block, height, width] if crd else [n, block, block, depth, height, width]
-    )
-    order = (0, 1, 4, 2, 5, 3) if crd else (0, 3, 4, 1, 5, 2)
-    return reshape(graph, transpose(graph, parts, order), [n, depth, scaled(height, block), scaled(width, block)])
+    if call.op == "DepthToSpace":
+        y = moved(graph, "GATHER", y, order, axis=3) if crd else y
+        y = moved(graph, "DEPTH_TO_SPACE", y, block_size=block)
+    else:
+        y = moved(graph, "SPACE_TO_DEPTH", y, block_size=block)
+        y = moved(graph, "GATHER", y, np.argsort(order).astype(np.int32), axis=3) if crd else y
+    return channels_first(graph, y)
 
 
 def scaled(size: int | Size, factor: int, divisor: int = 1) -> int | Size:
