@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,13 +24,28 @@ class Hidden(NamedTuple):
 
 Element = int | Size | Hidden
 
-_MOST_OPEN = 512
+_FIRST_OPEN, _MOST_OPEN = 12, 200
+"""Numbers of open sizes that only values decide, see `gossamer.convert.graph.unknown`."""
+
 _next_open = itertools.count()
 
 
 def open_size(*, high: int | None = None) -> Size:
     """A size that only values decide, and that is no other open size. ``high`` bounds it."""
-    return unknown(200 + next(_next_open) % _MOST_OPEN, high=high)
+    return unknown(_FIRST_OPEN + next(_next_open) % _MOST_OPEN, high=high)
+
+
+def decided(*by: Element | None) -> int | Size:
+    """A size that these elements decide: the same for the same ones. A single number is the size itself."""
+    if len(by) == 1 and isinstance(by[0], (int, Size)):
+        return by[0]
+    key = repr([_name(element) if isinstance(element, Hidden) else element for element in by])
+    return unknown(_FIRST_OPEN + zlib.crc32(key.encode()) % _MOST_OPEN)
+
+
+def _name(element: Hidden) -> tuple[object, int]:
+    node = element.vector.node
+    return (element.vector.name if node is None else (node.order, element.vector.index)), element.position
 
 
 def elements(vector: Value) -> list[Element]:
@@ -41,6 +57,8 @@ def elements(vector: Value) -> list[Element]:
         inputs = [value for value in vector.node.inputs if value is not None]
         if vector.node.op in ("PACK", "CONCATENATION") and vector.rank == 1:
             return [element for value in inputs for element in elements(value)]
+        if vector.node.op == "STRIDED_SLICE" and not vector.rank and inputs[0].rank == 1 and inputs[1].data is not None:
+            return [elements(inputs[0])[int(inputs[1].data[0])]]
         if vector.node.op in ("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS") and vector.rank <= 1 >= inputs[0].rank:
             return elements(inputs[0])
     return [Hidden(vector, position) for position in range(math.prod(vector.shape))]
@@ -59,7 +77,7 @@ def scalar(graph: Graph, element: int | Hidden) -> Value:
 
 def as_sizes(found: Sequence[Element]) -> list[int | Size]:
     """What a shape made of these elements can be: those that are not known are open."""
-    return [open_size() if isinstance(element, Hidden) else element for element in found]
+    return [decided(element) for element in found]
 
 
 def per_world(size: int | Size) -> tuple[int, ...]:

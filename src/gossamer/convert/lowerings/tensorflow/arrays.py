@@ -9,7 +9,7 @@ import numpy as np
 from gossamer.convert.blocks.indexing import select
 from gossamer.convert.blocks.moves import moved, moved_many
 from gossamer.convert.blocks.shapes import reshape, size_vector, sizes
-from gossamer.convert.blocks.vectors import Hidden, elements, index_type, int32, open_size, per_world, scalar, size_of
+from gossamer.convert.blocks.vectors import Hidden, decided, elements, index_type, int32, per_world, scalar, size_of
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.dtypes import element_bits
@@ -110,7 +110,7 @@ def split_v(call: Call) -> list[Value]:
             taken = [sum(worlds) for worlds in zip(*map(per_world, others), strict=True)] or [0, 0]
             length = size_of([w - t for w, t in zip(per_world(x.size(axis)), taken, strict=True)])
         if isinstance(length, Hidden):
-            length = open_size(high=x.shapes[0][axis])
+            length = decided(length)
         shapes.append([*sizes(x)[:axis], length, *sizes(x)[axis + 1 :]])
     operands = [x, int32(call.graph, lengths), np.array(axis, np.int32)]
     return moved_many(call.graph, "SPLIT_V", operands, count, num_splits=count, shapes=shapes)

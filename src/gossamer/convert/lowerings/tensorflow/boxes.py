@@ -6,7 +6,7 @@ import numpy as np
 
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import cast, reshape, sizes
-from gossamer.convert.blocks.vectors import as_sizes, elements, int32, open_size
+from gossamer.convert.blocks.vectors import Hidden, as_sizes, decided, elements, int32
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.schema.enums import TensorType
@@ -55,8 +55,8 @@ def _number(graph: Graph, number: float) -> Value:
 
 def first(graph: Graph, x: Value, count: Value) -> Value:
     """As many of the first elements of a vector as a scalar says."""
-    high = x.dims[0]
-    return graph.add("SLICE", x, np.zeros(1, np.int32), reshape(graph, count, [1]), shape=[open_size(high=high)])
+    size = [decided(Hidden(count, 0))]
+    return graph.add("SLICE", x, np.zeros(1, np.int32), reshape(graph, count, [1]), shape=size)
 
 
 @lowers("NonMaxSuppressionV5")
@@ -67,9 +67,7 @@ def non_max_suppression_v5(call: Call) -> list[Value]:
     size = as_sizes(elements(most))
     chosen, scores, count = graph.add_many("NON_MAX_SUPPRESSION_V5", operands, 3, shapes=[size, size, ()])
     if not call.attributes.bool("pad_to_max_output_size", False):
-        length = [open_size(high=chosen.dims[0])]
-        begin, count_ = np.zeros(1, np.int32), reshape(graph, count, [1])
-        chosen, scores = (graph.add("SLICE", x, begin, count_, shape=length) for x in (chosen, scores))
+        chosen, scores = (first(graph, x, count) for x in (chosen, scores))
     return [chosen, cast(graph, scores, inputs[1].type), count]
 
 

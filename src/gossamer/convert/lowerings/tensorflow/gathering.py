@@ -9,7 +9,7 @@ import numpy as np
 from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import cast, reshape, sizes
-from gossamer.convert.blocks.vectors import index_type, open_size
+from gossamer.convert.blocks.vectors import Hidden, decided, index_type, open_size
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, Variable, lowers
 from gossamer.schema.enums import TensorType
@@ -97,18 +97,11 @@ def where(call: Call) -> Value:
     return graph.add("WHERE", x, shape=[_count(x), x.rank])
 
 
-def _count(mask: Value) -> Size:
-    """How many elements of a mask are set: one open size for each, whatever shape it is asked in."""
+def _count(mask: Value) -> int | Size:
+    """How many elements of a mask are set: the same, whatever shape it is asked in."""
     while mask.node is not None and mask.node.op in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS"):
         mask = mask.node.input(0)
-    for user in mask.users:
-        behind = [user, *[u for value in user.outputs for u in value.users if user.op == "RESHAPE"]]
-        for node in behind:
-            if node.op == "WHERE":
-                found = node.output.size(0)
-                if isinstance(found, Size):
-                    return found
-    return open_size()
+    return decided(Hidden(mask, 0), mask.rank)
 
 
 @lowers("DynamicPartition")

@@ -10,7 +10,7 @@ from gossamer.arrays import NDArray
 from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import channels_first, channels_last, reshape, sizes
-from gossamer.convert.blocks.vectors import Hidden, elements, index_type, int32, open_size, per_world, size_of
+from gossamer.convert.blocks.vectors import Hidden, decided, elements, index_type, int32, open_size, per_world, size_of
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.convert.lowerings.tensorflow.shapes import transposed
@@ -56,7 +56,7 @@ def _padded_shape(x: Value, paddings: Value) -> list[int | Size]:
     for axis in range(x.rank):
         before, after = found[2 * axis], found[2 * axis + 1]
         if isinstance(before, Hidden) or isinstance(after, Hidden):
-            shape.append(open_size())
+            shape.append(decided(before, x.size(axis), after))
             continue
         sums = zip(per_world(before), per_world(x.size(axis)), per_world(after), strict=True)
         shape.append(size_of([sum(worlds) for worlds in sums]))

@@ -7,7 +7,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import cast, reshape, sizes
-from gossamer.convert.blocks.vectors import as_sizes, elements, int32, open_size
+from gossamer.convert.blocks.vectors import Hidden, as_sizes, decided, elements, int32
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.schema.enums import TensorType
@@ -34,7 +34,7 @@ def ragged_to_tensor(call: Call) -> Value:
         numbers = graph.constant(np.arange(wanted[1], dtype=np.int32))
     else:
         longest = graph.add("REDUCE_MAX", lengths, [0])
-        width = open_size()
+        width = decided(Hidden(longest, 0))
         numbers = graph.add("RANGE", np.array(0, np.int32), longest, np.array(1, np.int32), shape=[width])
     inside = graph.add("LESS", numbers, reshape(graph, lengths, [count, 1]))
     place = graph.add("ADD", numbers, reshape(graph, begins, [count, 1]))

@@ -11,7 +11,7 @@ from gossamer.convert.blocks.complex_numbers import COMPLEX, of_pairs, pairs
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import slice_axis
 from gossamer.convert.blocks.shapes import cast, sizes
-from gossamer.convert.blocks.vectors import int32, open_size
+from gossamer.convert.blocks.vectors import decided, elements, int32, open_size
 from gossamer.convert.graph import Graph, Refused, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.ops import find_op
@@ -183,7 +183,12 @@ def range_(call: Call) -> Value:
     own, operator = values[0].type, find_op("RANGE")
     if operator is not None and own not in operator.types["start"]:
         values = [cast(graph, value, T.FLOAT32 if value.dtype.kind in "fV" else T.INT32) for value in values]
-    return cast(graph, graph.add("RANGE", *values, shape=[open_size()]), own)
+    if own in (T.INT32, T.INT64):
+        start, limit, delta = (elements(value)[0] for value in values)
+        size = decided(limit) if (start, delta) == (0, 1) else decided(start, limit, delta)
+    else:
+        size = open_size()
+    return cast(graph, graph.add("RANGE", *values, shape=[size]), own)
 
 
 @lowers("LinSpace")

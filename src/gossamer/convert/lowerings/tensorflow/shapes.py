@@ -13,6 +13,7 @@ from gossamer.convert.blocks.vectors import (
     Element,
     Hidden,
     as_sizes,
+    decided,
     elements,
     index_type,
     int32,
@@ -75,7 +76,7 @@ def reshape_to(graph: Graph, x: Value, shape: Value) -> Value:
     if len(hidden) == 1 and -1 not in known:
         known[hidden[0]] = -1  # it can only be what is left
         return reshape(graph, x, _completed(x, known))
-    opened = [open_size() if n in hidden else element for n, element in enumerate(known)]
+    opened = [decided(found[n]) if n in hidden else element for n, element in enumerate(known)]
     return graph.add("RESHAPE", x, int32(graph, shape), shape=_completed(x, opened))
 
 
@@ -266,7 +267,7 @@ def tile(call: Call) -> Value:
         many = int32(call.graph, many)
     found = elements(many)
     shape = [
-        open_size()
+        decided(*[size] * (size != 1), times)
         if isinstance(times, Hidden)
         else size_of([a * b for a, b in zip(per_world(size), per_world(times), strict=True)])
         for size, times in zip(sizes(x), found, strict=True)

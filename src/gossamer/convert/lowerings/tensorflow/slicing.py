@@ -19,10 +19,10 @@ from gossamer.convert.blocks.vectors import (
     Element,
     Hidden,
     as_sizes,
+    decided,
     elements,
     index_type,
     int32,
-    open_size,
     per_world,
     scalar,
     size_of,
@@ -61,9 +61,12 @@ def slice_(call: Call) -> Value:
     first, length = elements(begin), elements(size)
     shape: list[int | Size] = []
     for axis, (b, n) in enumerate(zip(first, length, strict=True)):
-        if n == -1 and not isinstance(b, Hidden):
-            n = size_of([s - o for s, o in zip(per_world(x.size(axis)), per_world(b), strict=True)])
-        shape.append(open_size(high=x.shapes[0][axis]) if isinstance(n, Hidden) or n == -1 else n)
+        if n != -1:
+            shape.append(decided(n))
+        elif isinstance(b, Hidden):
+            shape.append(decided(b, x.size(axis)))
+        else:
+            shape.append(size_of([s - o for s, o in zip(per_world(x.size(axis)), per_world(b), strict=True)]))
     if x.rank > MOST_SLICED and all(isinstance(bound, int) for bound in [*first, *length]):
         for axis, (b, n) in enumerate(zip(first, length, strict=True)):
             if isinstance(b, int) and isinstance(n, int):
@@ -126,7 +129,11 @@ def _size(x: Value, entry: Entry) -> int | Size:
     size, begin, end = x.size(entry.axis), entry.begin, entry.end
     if isinstance(begin, Hidden) or isinstance(end, Hidden):
         between = _distance(begin, end)
-        return open_size(high=x.shapes[0][entry.axis]) if between is None else -(-between // entry.stride)
+        if between is not None:
+            return -(-between // entry.stride)
+        if entry.stride == 1 and begin in (None, 0):
+            return decided(end)
+        return decided(size, begin, end, entry.stride)
     worlds = []
     for w, whole in enumerate(per_world(size)):
         bounds = slice(
