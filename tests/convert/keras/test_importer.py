@@ -66,6 +66,23 @@ def test_the_words_of_places(tmp_path: Path) -> None:
     assert got.tolist() == [b"b", b"a", b"[UNK]", b"[UNK]"]
 
 
+# -- state
+
+
+def test_states_go_on_from_one_invocation_to_the_next(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    kernel, recurrent = rng.normal(size=(2, 3)).astype(np.float32), rng.normal(size=(3, 3)).astype(np.float32)
+    weights = {"layers/simple_rnn/cell/vars/0": kernel, "layers/simple_rnn/cell/vars/1": recurrent}
+    net = one_layer("SimpleRNN", [2, 9, 2], units=3, use_bias=False, activation="tanh", stateful=True)
+    runner = Interpreter(model_content=convert(written(tmp_path, net, weights))).get_signature_runner("serving_default")
+    state = np.zeros((2, 3), np.float32)
+    for _ in range(3):
+        x = rng.normal(size=(2, 9, 2)).astype(np.float32)
+        for step in range(9):
+            state = np.tanh(x[:, step] @ kernel + state @ recurrent)
+        np.testing.assert_allclose(runner(x=x)["output_0"], state, rtol=1e-5, atol=1e-5)
+
+
 # -- models of Keras 2
 
 
@@ -181,12 +198,10 @@ QUANTIZED = {"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8"}}
     ],
 )
 def test_what_is_refused(class_name: str, config: dict[str, Any], words: str, tmp_path: Path) -> None:
-    weights = {}
-    if class_name == "LSTM":
-        zeros = np.zeros
-        weights = {f"layers/lstm/cell/vars/{n}": zeros((2, 8), np.float32) for n in (0, 1)}
+    weights = {f"layers/lstm/cell/vars/{n}": np.zeros((2, 8), np.float32) for n in (0, 1)}
+    net = one_layer(class_name, [None, 3, 2], **config)
     with pytest.raises(ConvertError, match=words) as refused:
-        convert(written(tmp_path, one_layer(class_name, [2, 3, 2], **config), weights))
+        convert(written(tmp_path, net, weights if class_name == "LSTM" else {}))
     assert "'made'" in str(refused.value)
 
 

@@ -300,8 +300,6 @@ def _zeros_of(graph: Graph, shape: Shape, *sources: Value) -> Value:
 @lowers("LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "CuDNNLSTM", "CuDNNGRU")
 def rnn(call: Call) -> Masked:
     graph = call.graph
-    if call.config("stateful"):
-        refuse("is stateful; states are kept between calls of the model: make them inputs and outputs of it")
     x, *initial = call.inputs
     x = floating(graph, x)
     given = call.argument(1, "initial_state")
@@ -312,9 +310,12 @@ def rnn(call: Call) -> Masked:
     wanted = cell.states(x)
     if initial and len(initial) != len(wanted):
         refuse(f"has {len(wanted)} states and is called with {len(initial)}")
-    states = [floating(graph, state) for state in initial] or [
-        _zeros_of(graph, [x.size(0), *shape], x) for shape in wanted
-    ]
+    states = [floating(graph, state) for state in initial]
+    kept = _kept_states(call, [[x.size(0), *shape] for shape in wanted]) if call.config("stateful") else []
+    if not states:
+        states = [graph.add("READ_VARIABLE", handle, type=TensorType.FLOAT32, shape=shape) for handle, shape in kept]
+    if not states:
+        states = [_zeros_of(graph, [x.size(0), *shape], x) for shape in wanted]
     mask = call.mask
     if isinstance(mask, (list, tuple)):
         mask = next((one for one in mask if one is not None), None)
@@ -330,6 +331,8 @@ def rnn(call: Call) -> Masked:
         zero_masked=bool(call.config("zero_output_for_mask")),
         unroll=bool(call.config("unroll")),
     )
+    for (handle, _), state in zip(kept, last, strict=False):
+        graph.add_many("ASSIGN_VARIABLE", [handle, state], 0)
     if call.config("time_major") and sequences:
         output = shapes.transpose(graph, output, [1, 0, *range(2, output.rank)])
     handed = call.handed_mask
@@ -339,6 +342,28 @@ def rnn(call: Call) -> Masked:
     if with_states:
         return Masked((output, *last), (handed, *[None] * len(last)))
     return Masked(output, handed)
+
+
+def _kept_states(call: Call, found: Sequence[Shape]) -> list[tuple[Value, Shape]]:
+    """Handles of variables for states that one invocation hands to the next, and their shapes; zero at first.
+
+    Raises `Refused` if a size of them is open.
+    """
+    if any(isinstance(size, Size) for shape in found for size in shape):
+        refuse("is stateful, and the size of its states is open; give the batch (or --shape)")
+    if len(call.layer.calls) > 1:
+        refuse("is stateful and called several times, each of which goes on from the one before")
+    graph, start = call.graph, Graph(f"{call.layer.name}_states")
+    start.origins = graph.origins
+
+    def handle(graph: Graph, number: int) -> Value:
+        name = "/".join([*[origin.name for origin in call.graph.origins], call.layer.name, f"state_{number}"])
+        return graph.add("VAR_HANDLE", type=TensorType.RESOURCE, container="", shared_name=name, shape=())
+
+    for number, shape in enumerate(found):
+        start.add_many("ASSIGN_VARIABLE", [handle(start, number), _zeros_of(start, shape)], 0)
+    graph.call("CALL_ONCE", [], [], {"init_subgraph_index": start}, effect=True)
+    return [(handle(graph, number), shape) for number, shape in enumerate(found)]
 
 
 @lowers("Bidirectional")
