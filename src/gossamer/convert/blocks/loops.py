@@ -127,12 +127,14 @@ def argument(graph: Graph, value: Value) -> Value:
 
 
 def wider(first: Shapes, second: Shapes) -> Shapes:
-    """The shapes in all worlds with the sizes open in which they differ. Raises `Refused` if their ranks do."""
+    """The shapes of what is now the first and then the second, in all worlds: sizes that change are open, those that
+    were so stay what they were. Raises `Refused` if the ranks differ."""
     if first == second:
         return first
     if len(first[0]) != len(second[0]):
         refuse(f"a tensor of {len(first[0])} dimensions comes back with {len(second[0])}; TFLite's tensors keep theirs")
     axes = []
     for column, other in zip(zip(*first, strict=True), zip(*second, strict=True), strict=True):
-        axes.append(column if column == other else open_size().worlds)
+        stays = column == other or len(set(column)) > 1
+        axes.append(column if stays else open_size().worlds)
     return tuple(zip(*axes, strict=True))

@@ -68,7 +68,7 @@ def lstm(
         before, c = turn.states
         state, lengths, projection, *peep = others
         total = _product(inside, turn.elements[0], before, state)
-        parts = dict(zip(order, split(inside, total, [total.shape[-1] // 4] * 4, 1), strict=True))
+        parts = dict(zip(order, split(inside, total, [state.shape[0] // 4] * 4, 1), strict=True))
         i, f, o = parts["i"], parts["f"], parts["o"]
         if peepholes is not None:
             i = inside.add("ADD", i, inside.add("MUL", peep[0], c))

@@ -217,7 +217,10 @@ def _while(
         {"cond_subgraph_index": test, "body_subgraph_index": turn},
     )
     finished = values[2:count]
-    if room and found[0].data is None and found[0] is not fresh[1]:
+    if not room:
+        results = [slice_axis(graph, stack, 0, 1, None) for stack in finished[len(states) :]]
+        return [*finished[: len(states)], *results]
+    if found[0].data is None and found[0] is not fresh[1]:
         last = cast(graph, reshape(graph, values[0], [1]), T.INT32)
         finished = [
             *finished[: len(states)],
@@ -227,11 +230,12 @@ def _while(
 
 
 def _room(call: Call, value: Value, room: int | None) -> Value:
-    """Where the results of all turns go; without a known number of them nothing, to begin with."""
+    """Where the results of all turns go; without a known number of them they follow a first row that is none of them:
+    LiteRT's WHILE takes no tensor without elements."""
     if not value.is_static:
         raise Refused("puts together results whose sizes are open; give them with --shape")
     zero: Any = b"" if value.type == T.STRING else 0
-    return call.graph.constant(np.full((room or 0, *value.shape), zero, value.dtype), value.type)
+    return call.graph.constant(np.full((room or 1, *value.shape), zero, value.dtype), value.type)
 
 
 def _grown(stack: Value) -> Value:
