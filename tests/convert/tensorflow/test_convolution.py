@@ -282,6 +282,18 @@ def test_what_grappler_fuses(tmp_path: Path) -> None:
     )
     normal = (expected - mean) / np.sqrt(variance + 0.5) * scale + offset
     np.testing.assert_allclose(result.value, normal, rtol=1e-5, atol=1e-4)
+    volume = random(1, 3, 4, 4, 1)
+    kernel = random(2, 2, 2, 1, 4, seed=1)
+    result = run_one(
+        "_FusedConv3D",
+        volume,
+        Fixed(kernel),
+        Fixed(bias),
+        path=tmp_path,
+        fused_ops=["BiasAdd"],
+        **attributes("NDHWC", (1, 1, 1), (1, 1, 1), "VALID"),
+    )
+    np.testing.assert_array_equal(result.value, convolved(volume, kernel, (1, 1, 1), (1, 1, 1), "VALID") + bias)
     y = random(2, 3)
     result = run_one("_FusedMatMul", y, Fixed(random(3, 4)), Fixed(bias), path=tmp_path, fused_ops=["BiasAdd", "Relu6"])
     np.testing.assert_array_equal(result.value, np.clip(y @ random(3, 4) + bias, 0, 6))

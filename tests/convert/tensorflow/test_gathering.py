@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.convert.tensorflow.one_node import Fixed, run_one
+from tests.convert.tensorflow.one_node import Fixed, of_two, run_one
 
 X = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
 WORDS = np.array([[b"a", b"bc", b""], [b"def", b"g", b"hi"]], object)
@@ -85,3 +85,18 @@ def test_rows_are_put_in_their_places(computed: bool, tmp_path: Path) -> None:
 def test_the_last_row_for_a_place_stays(tmp_path: Path) -> None:
     result = run_one("DynamicStitch", Fixed([0, 1]), Fixed([1]), X[0, :2], X[1, :1], N=2, path=tmp_path)
     np.testing.assert_array_equal(result.value, np.stack([X[0, 0], X[1, 0]]))
+
+
+def test_coordinates_of_places(tmp_path: Path) -> None:
+    places = np.array([[3, 23, 0], [7, 12, 5]], np.int64)
+    result = run_one("UnravelIndex", places, Fixed(np.array([2, 3, 4], np.int64)), path=tmp_path, opened={0: [0]})
+    np.testing.assert_array_equal(result.value, np.stack(np.unravel_index(places, (2, 3, 4))))
+
+
+def test_batching_and_devices_change_nothing(tmp_path: Path) -> None:
+    x = X[0]
+    result = run_one("BatchFunction", x, x, f=of_two("AddV2"), path=tmp_path)
+    np.testing.assert_array_equal(result.value, x + x)
+    result = run_one("TPUPartitionedCall", x, x, Fixed(0), f=of_two("Mul"), path=tmp_path)
+    np.testing.assert_array_equal(result.value, x * x)
+    assert run_one("TPUReplicatedInput", x, N=1, path=tmp_path).operators == []

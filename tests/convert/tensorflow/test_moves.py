@@ -16,10 +16,7 @@ TYPES = [
     np.float32,
     np.float64,
     ml_dtypes.bfloat16,
-    np.int8,
     np.uint16,
-    np.uint32,
-    np.int64,
     np.bool_,
     np.complex64,
 ]

@@ -287,12 +287,15 @@ def conv_3d_backprop_input(call: Call) -> Value:
     return in_layout(call, x, lowered)
 
 
-@lowers("_FusedConv2D", "_FusedDepthwiseConv2dNative")
-def fused_conv_2d(call: Call) -> Value:
+FUSED = {"_FusedConv2D": convolved, "_FusedDepthwiseConv2dNative": depthwise, "_FusedConv3D": _conv_3d}
+
+
+@lowers(*FUSED)
+def fused_conv(call: Call) -> Value:
     """A convolution and what follows it: what Grappler makes of them."""
     graph = call.graph
     x, filters = in_float32(graph, call.values(0, 2))
-    lowered = convolved if call.op == "_FusedConv2D" else depthwise
+    lowered = FUSED[call.op]
 
     def fused(x: Value) -> Value:
         return followed(call, lowered(call, x, filters), 2)

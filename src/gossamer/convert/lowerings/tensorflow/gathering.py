@@ -104,6 +104,17 @@ def _count(mask: Value) -> int | Size:
     return decided(Hidden(mask, 0), mask.rank)
 
 
+@lowers("UnravelIndex")
+def unravel_index(call: Call) -> Value:
+    """The coordinates of places in a value that is laid out flat: a row for each dimension."""
+    graph, places, shape = call.graph, call.value(0), call.constant(1, "the shape")
+    steps = np.cumprod([1, *shape[:0:-1]])[::-1].reshape(-1, *[1] * places.rank)
+    wide = shape.reshape(-1, *[1] * places.rank)
+    row = reshape(graph, cast(graph, places, T.INT32), [1, *sizes(places)])
+    found = graph.add("FLOOR_MOD", graph.add("FLOOR_DIV", row, steps.astype(np.int32)), wide.astype(np.int32))
+    return cast(graph, found, places.type)
+
+
 @lowers("DynamicPartition")
 def dynamic_partition(call: Call) -> list[Value]:
     """Each part is gathered from where its number stands."""
