@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from gossamer.convert.blocks.special import erf
@@ -78,6 +79,7 @@ def test_the_inverse_root() -> None:
 CLOSE: dict[str, tuple[list[str], Make]] = {
     "an epsilon": (["ADD", "SQRT"], lambda g, x: g.add("SQRT", g.add("ADD", x, 1e-7))),
     "a floor": (["MAXIMUM"], lambda g, x: g.add("MAXIMUM", x, 1e-12)),
+    "a bound far away": (["MAXIMUM"], lambda g, x: g.add("MAXIMUM", x, float(np.finfo(np.float32).min))),
     "another bound": (["MAXIMUM", "MINIMUM"], lambda g, x: g.add("MINIMUM", g.add("MAXIMUM", x, 0.0), 6.01)),
     "another shift": (
         ["ADD", "MUL", "MUL"],

@@ -101,6 +101,15 @@ def test_slices_that_are_computed_but_reach_to_the_end() -> None:
     assert "FLOOR_DIV" in rewritten(graph_of((3, TIME), make=half), {TIME: 7})
 
 
+def test_an_open_size_may_be_larger_than_any_number() -> None:
+    def make(g: Graph, x: Value) -> Value:
+        return g.add("ABS", g.add("STRIDED_SLICE", x, [0, 0], [3, 1000], [1, 1], begin_mask=3))
+
+    graph = graph_of((3, TIME), make=make)
+    assert rewritten(graph, {TIME: 1500}) == ["STRIDED_SLICE", "ABS"]
+    assert rewritten(graph_of((3, 900), make=make)) == ["ABS"]
+
+
 def test_shrinking_a_one_is_a_reshape() -> None:
     graph = graph_of(
         (BATCH, 1, 4),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.convert.graph import Array, Graph, Node, Value
 from gossamer.convert.infer import Call, Operand, evaluate
 from gossamer.convert.patterns import pattern
@@ -27,14 +28,15 @@ MOST_NODES = 48
 """Operators that one function may be spelled with: an error function of its parts has about twenty."""
 
 _TINY = np.array([1e-30, 1e-12, 1e-9, 1e-6, 1e-3])
-_LARGE = np.array([20, 50, 88, 300, 1000])
+_LARGE = np.array([20, 50, 88, 300, 1000, 1e5, 1e9, 1e20])
 _HALF = np.concatenate([_TINY, np.linspace(0, 12, 97)[1:], _LARGE])
 POINTS: Array = np.concatenate([-_HALF[::-1], [0], _HALF]).astype(np.float32)
 NOT_FINITE: Array = np.array([np.inf, -np.inf, np.nan], np.float32)
 
 
 class Function(NamedTuple):
-    """An operator, its options, and how far what it computes may be from what it stands for."""
+    """An operator, its options, and how far what it computes may be from what it stands for. If only in relation to
+    that, then everywhere; else as far as sums of the parts make sense."""
 
     op: str
     options: Mapping[str, Any] = {}
@@ -75,12 +77,12 @@ def function_of_one_value(graph: Graph, node: Node) -> Value | None:
         if len(cone) == 1 and node.op not in ALONE:
             continue
         points = computed[x]
-        if _agree(result, points, Function("")):
+        if _is_close(result, points, 1e-5).all():
             return x if _keeps_what_is_not_finite(node, x, cone) else None
         for function in (*FUNCTIONS, *_leaky(points, result)):
             if function.op != node.op or len(cone) > 1:
                 expected = _values(function, points)
-                if expected is not None and _agree(result, expected, function):
+                if expected is not None and _agree(points, result, expected, function):
                     return graph.add(function.op, x, **function.options)
     return None
 
@@ -185,8 +187,12 @@ def _at_points(name: str, options: tuple[tuple[str, Any], ...]) -> Array | None:
     return None if op is None else _run(name, op.options(**dict(options)), [POINTS])
 
 
-def _agree(result: Array, expected: Array, function: Function) -> bool:
+def _agree(points: Array, result: Array, expected: Array, function: Function) -> bool:
     low, high = np.finfo(np.float32).min, np.finfo(np.float32).max  # some operators give these for infinity
+    close = _is_close(np.clip(result, low, high), np.clip(expected, low, high), function.rtol, function.atol)
+    return bool((close | (np.abs(points) > 1e6)).all() if function.atol else close.all())
+
+
+def _is_close(one: Array, other: Array, rtol: float, atol: float = 0.0) -> NDArray[np.bool_]:
     with np.errstate(all="ignore"):
-        one, other = np.clip(result, low, high), np.clip(expected, low, high)
-        return bool(np.isclose(one, other, function.rtol, function.atol, equal_nan=True).all())
+        return np.isclose(one, other, rtol, atol, equal_nan=True)

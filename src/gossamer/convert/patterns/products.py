@@ -76,7 +76,7 @@ def rows_of_reshaped(graph: Graph, node: Node) -> Value | None:
     if shaped is None or options(node).keep_num_dims:
         return None
     x = shaped.input(0)
-    if x.rank < 1 or x.size(x.rank - 1) != node.input(1).size(1):
+    if x.rank < 2 or x.size(x.rank - 1) != node.input(1).size(1):
         return None
     return again(graph, node, x, *node.inputs[1:])
 

@@ -159,10 +159,22 @@ def slice_of_all(graph: Graph, node: Node) -> Value | None:
     x, strides = node.input(0), node.constant(3)
     if strides is None or not (strides > 0).all() or any(v is None or v.known is None for v in node.inputs[1:3]):
         return None
+    if not all(_reaches_to_end(node, axis) for axis, size in enumerate(x.dims) if size is None):
+        return None
     pairs = zip(x.shapes, node.output.shapes, strict=True)
     if any(math.prod(before) != math.prod(after) or not math.prod(before) for before, after in pairs):
         return None
     return reshaped(graph, x, node.output)
+
+
+def _reaches_to_end(node: Node, axis: int) -> bool:
+    """Whether a slice takes an open dimension to its end, however large it is: not if the end is a number."""
+    masks, end = options(node), node.input(2)
+    if masks.ellipsis_mask or masks.new_axis_mask or masks.offset or end.known is None:
+        return False
+    if axis >= end.shape[0] or masks.end_mask >> axis & 1:
+        return True
+    return len({int(known[axis]) for known in end.known}) > 1 or int(end.known[0][axis]) >= np.iinfo(np.int32).max
 
 
 @pattern(*REDUCES)
