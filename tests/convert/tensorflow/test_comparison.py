@@ -79,6 +79,8 @@ def test_choices(dtype: Any, tmp_path: Path) -> None:
     assert "SELECT" in alike.operators
     wide = run_one("SelectV2", condition, x, y[0, :1], path=tmp_path).value
     np.testing.assert_array_equal(wide, np.where(condition, x, y))
+    all_ = run_one("Select", np.array(True), x, y, path=tmp_path).value
+    np.testing.assert_array_equal(all_, x)
     rows = run_one("Select", condition[:, 2] & condition[:, 0], x, y, path=tmp_path).value
     np.testing.assert_array_equal(rows, np.where((condition[:, 2] & condition[:, 0])[:, None], x, y))
 
