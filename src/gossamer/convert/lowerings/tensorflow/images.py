@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
-from gossamer.convert.blocks.shapes import cast, reshape, sizes
+from gossamer.convert.blocks.resize import cubic_kernel, linear_kernel, mixed, weight_matrix
+from gossamer.convert.blocks.shapes import cast, reshape
 from gossamer.convert.blocks.vectors import as_sizes, elements, int32
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
@@ -22,15 +22,7 @@ from gossamer.convert.lowerings.tensorflow.padding import padded
 from gossamer.schema.enums import Padding, TensorType
 
 T = TensorType
-Matrix = NDArray[np.float32]
-
-
-def along(graph: Graph, x: Value, axis: int, matrix: Matrix) -> Value:
-    """The product of a matrix [new, old] with a value along an axis, float32."""
-    shape = sizes(x)
-    rows = reshape(graph, x, [product(shape[:axis]), shape[axis], product(shape[axis + 1 :])])
-    made = graph.add("BATCH_MATMUL", np.ascontiguousarray(matrix, np.float32)[None], rows)
-    return reshape(graph, made, [*shape[:axis], len(matrix), *shape[axis + 1 :]])
+Matrix = NDArray[np.float64]
 
 
 @lowers("ResizeBilinear", "ResizeNearestNeighbor")
@@ -57,7 +49,7 @@ def resampled(call: Call, matrix: Callable[[int, int, int], Matrix]) -> Value:
         old = x.dims[number + 1]
         if old is None:
             refuse("the size of the picture is open; give it with --shape")
-        x = along(call.graph, x, number + 1, matrix(number, old, size))
+        x = mixed(call.graph, x, number + 1, matrix(number, old, size))
     return x
 
 
@@ -73,34 +65,16 @@ def resize_bicubic(call: Call) -> Value:
     table of 1024 places between two pixels. Pixels beyond the edge are those at the edge, with half_pixel_centers none.
     """
     align, half = (call.attributes.bool(name, False) for name in ("align_corners", "half_pixel_centers"))
+    kernel = cubic_kernel(-0.5 if half else -0.75)
 
     def matrix(number: int, old: int, new: int) -> Matrix:
         scale, places = _scale(old, new, align), np.arange(new, dtype=np.float32)
         at = (places + np.float32(0.5)) * scale - np.float32(0.5) if half else places * scale
-        base = np.floor(at).astype(int)
-        part = np.rint((at - base) * 1024) / 1024
-        weights = _cubic(np.stack([part + 1, part, 1 - part, 2 - part], 1), -0.5 if half else -0.75)
-        taps = base[:, None] + np.arange(-1, 3)
-        inside = np.clip(taps, 0, old - 1)
-        if half:
-            weights = np.where(taps == inside, weights, 0)
-            weights /= weights.sum(1, keepdims=True)
-        return _matrix(inside, weights, old)
+        base = np.floor(at)
+        rounded = base + np.rint((at - base) * 1024) / 1024
+        return weight_matrix(old, rounded.astype(np.float64), kernel, 2, exclude_outside=half)
 
     return resampled(call, matrix)
-
-
-def _cubic(x: NDArray[np.float64], a: float) -> NDArray[np.float64]:
-    """Weights of pixels at distances up to 2."""
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    return np.where(x <= 1, near, np.where(x < 2, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a, 0))
-
-
-def _matrix(taps: NDArray[np.int64], weights: NDArray[np.float64], old: int) -> Matrix:
-    made = np.zeros((len(taps), old))
-    for row, (places, row_weights) in enumerate(zip(taps, weights, strict=True)):
-        np.add.at(made[row], places, row_weights)
-    return made.astype(np.float32)
 
 
 @lowers("ResizeArea")
@@ -115,12 +89,12 @@ def resize_area(call: Call) -> Value:
             low, high = row * scale, (row + 1) * scale
             for place in range(math.floor(low), math.ceil(high)):
                 made[row, min(max(place, 0), old - 1)] += (min(place + 1, high) - max(place, low)) / scale
-        return made.astype(np.float32)
+        return made
 
     return resampled(call, matrix)
 
 
-def _lanczos(radius: float) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def _lanczos(radius: int) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     return lambda x: np.where(np.abs(x) <= radius, np.sinc(x) * np.sinc(x / radius), 0)
 
 
@@ -130,17 +104,17 @@ def _mitchell(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x < 1, near, np.where(x < 2, (((-7 / 3 * x + 12) * x - 20) * x + 32 / 3) / 6, 0))
 
 
-KERNELS: dict[str, tuple[float, Callable[[NDArray[np.float64]], NDArray[np.float64]]]] = {
+KERNELS: dict[str, tuple[int, Callable[[NDArray[np.float64]], NDArray[np.float64]]]] = {
     "lanczos1": (1, _lanczos(1)),
     "lanczos3": (3, _lanczos(3)),
     "lanczos5": (5, _lanczos(5)),
-    "gaussian": (1.5, lambda x: np.where(np.abs(x) < 1.5, np.exp(-x * x / (2 * 0.5**2)), 0)),
+    "gaussian": (2, lambda x: np.where(np.abs(x) < 1.5, np.exp(-x * x / (2 * 0.5**2)), 0)),
     "box": (1, lambda x: np.where(np.abs(x) < 0.5, 1, np.where(np.abs(x) == 0.5, 0.5, 0))),
-    "triangle": (1, lambda x: np.maximum(1 - np.abs(x), 0)),
-    "keyscubic": (2, lambda x: _cubic(np.abs(x), -0.5)),
+    "triangle": (1, linear_kernel),
+    "keyscubic": (2, cubic_kernel(-0.5)),
     "mitchellcubic": (2, _mitchell),
 }
-"""Filters of ScaleAndTranslate: how far each reaches, and the weight at a distance."""
+"""Filters of ScaleAndTranslate: how far each reaches at most, and the weight at a distance."""
 
 
 @lowers("ScaleAndTranslate")
@@ -154,14 +128,10 @@ def scale_and_translate(call: Call) -> Value:
     def matrix(number: int, old: int, new: int) -> Matrix:
         inverse = 1 / float(scales[number])
         wide = max(inverse, 1.0) if antialias else 1.0
-        at = (np.arange(new) + 0.5) * inverse - inverse * float(shifts[number])
-        distance = np.arange(old) + 0.5 - at[:, None]
-        weights = np.where(np.abs(distance) <= radius * wide, kernel(distance / wide), 0)
-        weights[(at < 0) | (at > old)] = 0
-        total = weights.sum(1, keepdims=True)
-        made = np.zeros_like(weights)
-        np.divide(weights, total, out=made, where=np.abs(total) > 1e-35)
-        return made.astype(np.float32)
+        at = (np.arange(new, dtype=np.float64) + 0.5) * inverse - inverse * float(shifts[number])
+        made = weight_matrix(old, at - 0.5, kernel, radius, stretch=wide, exclude_outside=True)
+        made[(at < 0) | (at > old)] = 0
+        return made
 
     return resampled(call, matrix)
 

@@ -9,11 +9,11 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.convert.blocks.indexing import product
 from gossamer.convert.blocks.moves import moved
+from gossamer.convert.blocks.resize import mixed
 from gossamer.convert.blocks.shapes import channels_first, channels_last, reshape, sizes
 from gossamer.convert.blocks.vectors import Hidden, decided, elements, index_type, int32, open_size, per_world, size_of
 from gossamer.convert.graph import Graph, Size, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
-from gossamer.convert.lowerings.tensorflow.shapes import transposed
 from gossamer.schema.enums import MirrorPadMode, TensorType
 
 T = TensorType
@@ -98,12 +98,7 @@ def mirror_pad_grad(call: Call) -> Value:
             continue
         size = x.shape[axis] - before - after
         numbers = np.pad(np.arange(size), (before, after), mode="reflect" if offset else "symmetric")
-        matrix = (numbers == np.arange(size)[:, None]).astype(np.float32)
-        order = [n for n in range(x.rank) if n != axis] + [axis]
-        last = transposed(graph, x, order)
-        rows = reshape(graph, last, [product(sizes(last)[:-1]), last.size(-1)])
-        summed = graph.add("BATCH_MATMUL", rows, np.ascontiguousarray(matrix.T))
-        x = transposed(graph, reshape(graph, summed, [*last.shape[:-1], size]), np.argsort(order).tolist())
+        x = mixed(graph, x, axis, (numbers == np.arange(size)[:, None]).astype(np.float32))
     return x
 
 

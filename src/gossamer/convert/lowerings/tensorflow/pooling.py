@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,11 +12,11 @@ from gossamer.arrays import NDArray
 from gossamer.convert.blocks.convolution import same_pads
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import product
+from gossamer.convert.blocks.pooling import max_positions
 from gossamer.convert.blocks.shapes import cast, reshape, sizes
 from gossamer.convert.graph import Graph, Value, refuse
 from gossamer.convert.lowerings.tensorflow import Call, lowers
 from gossamer.convert.lowerings.tensorflow.convolution import in_layout, layout, spatial, with_padding
-from gossamer.convert.lowerings.tensorflow.padding import padded
 from gossamer.schema.enums import Padding, TensorType
 
 T = TensorType
@@ -81,47 +82,24 @@ def pooled(graph: Graph, op: str, x: Value, window: Sequence[int], strides: Sequ
     return widened(graph, op, x, **options)
 
 
-MOST_TAPS = 256
-"""Elements of the largest window whose place of the maximum is looked for, one after the other."""
-
-
 @lowers("MaxPoolWithArgmax")
 def max_pool_with_argmax(call: Call) -> list[Value]:
     """Maxima of windows, and where each is: its number in the example that is laid out flat, or with
     ``include_batch_in_index`` in the whole value. Of several the first."""
     graph, x = call.graph, cast(call.graph, call.value(0), T.FLOAT32)
-    (rows, columns), strides = spatial(call, "ksize"), spatial(call, "strides")
-    if rows * columns > MOST_TAPS:
-        refuse(f"a window of {rows} x {columns}; the maximum is looked for in at most {MOST_TAPS} elements")
-    batch, height, width, channels = x.shape
-    places = np.arange(height * width * channels, dtype=np.int64).reshape(1, height, width, channels)
+    window, strides = spatial(call, "ksize"), spatial(call, "strides")
+    around = [(0, 0)] * 2
+    if call.attributes.text("padding") == "SAME":
+        sizes_ = zip(x.dims[1:3], window, strides, strict=True)
+        around = [same_pads(size, taps, stride, 1) for size, taps, stride in sizes_]
+    best, places = max_positions(graph, x, window, strides, around, (1, 1))
+    channels = x.shape[3]
+    numbers = graph.add("MUL", places, np.array(channels, np.int32))
+    numbers = graph.add("ADD", numbers, np.arange(channels, dtype=np.int32))
     if call.attributes.bool("include_batch_in_index", False):
-        places = places + np.arange(batch).reshape(-1, 1, 1, 1) * places.size
-    around, counts = np.zeros((4, 2), np.int32), []
-    for axis, (size, taps, stride) in enumerate(zip(x.shape[1:3], (rows, columns), strides, strict=True), 1):
-        if call.attributes.text("padding") == "SAME":
-            around[axis] = same_pads(size, taps, stride, 1)
-        counts.append((size + int(around[axis].sum()) - taps) // stride + 1)
-    x = padded(graph, x, graph.constant(around), graph.constant(_lowest(x), x.type))
-    places = np.pad(places, around)
-    best: tuple[Value, Value] | None = None
-    for row in range(rows):
-        for column in range(columns):
-            begin = np.array([0, row, column, 0], np.int32)
-            steps = np.array([1, *strides, 1], np.int32)
-            end = begin + [0, *[(n - 1) * s + 1 for n, s in zip(counts, strides, strict=True)], 0]
-            part = graph.add("STRIDED_SLICE", x, begin, end.astype(np.int32), steps, begin_mask=0b1001, end_mask=0b1001)
-            number = places[:, row : end[1] : strides[0], column : end[2] : strides[1]]
-            here = graph.constant(np.ascontiguousarray(np.broadcast_to(number, part.shape)))
-            if best is None:
-                best = part, here
-                continue
-            more = graph.add("GREATER", part, best[0])
-            best = graph.add("MAXIMUM", part, best[0]), graph.add("SELECT_V2", more, here, best[1])
-    if best is None:
-        refuse("a window without elements")
-    type = call.attributes.type("Targmax", T.INT64)
-    return [cast(graph, best[0], call.value(0).type), cast(graph, best[1], type)]
+        example = np.arange(x.shape[0], dtype=np.int32).reshape(-1, 1, 1, 1) * math.prod(x.shape[1:])
+        numbers = graph.add("ADD", numbers, example.astype(np.int32))
+    return [cast(graph, best, call.value(0).type), cast(graph, numbers, call.attributes.type("Targmax", T.INT64))]
 
 
 def _of_channels(call: Call, x: Value, window: Sequence[int], strides: Sequence[int], axis: int) -> Value:
