@@ -159,3 +159,10 @@ def test_chosen_channels(make: Make) -> None:
 def test_chosen_pixels_stay() -> None:
     graph = graph_of((2, 6, 6, 4), make=lambda g, x: g.add("GATHER", conv(g, x), [1, 0], axis=2))
     assert rewritten(graph, rtol=1e-4) == ["CONV_2D", "GATHER"]
+
+
+def test_a_factor_of_a_factor_goes_into_the_filter() -> None:
+    def make(g: Graph, x: Value, y: Value) -> Value:
+        return conv(g, g.add("MUL", x, g.add("MUL", y, 1 / 6)))
+
+    assert rewritten(graph_of((2, 6, 6, 4), (2, 1, 1, 4), make=make), rtol=1e-4) == ["MUL", "CONV_2D"]

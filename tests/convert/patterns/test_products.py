@@ -77,3 +77,19 @@ def test_rows_of_other_lengths_are_reshaped() -> None:
         return g.add("RESHAPE", y, [-1, 3, 2])
 
     assert rewritten(graph_of((BATCH, 3, 4), make=make), rtol=1e-4) == ["RESHAPE", "FULLY_CONNECTED", "RESHAPE"]
+
+
+def test_numbers_on_both_sides() -> None:
+    def make(g: Graph, x: Value, y: Value) -> Value:
+        return g.add("BATCH_MATMUL", g.add("MUL", x, 0.5), g.add("MUL", y, 3.0))
+
+    assert rewritten(graph_of((2, 3, 4), (2, 4, 5), make=make), rtol=1e-4) == ["MUL", "BATCH_MATMUL"]
+
+
+def test_batches_are_not_reshaped() -> None:
+    def make(g: Graph, x: Value, y: Value) -> Value:
+        x, y = g.add("RESHAPE", x, [6, 4, 5]), g.add("RESHAPE", y, [6, 5, 7])
+        return g.add("RESHAPE", g.add("BATCH_MATMUL", x, y), [2, 3, 4, 7])
+
+    assert rewritten(graph_of((2, 3, 4, 5), (2, 3, 5, 7), make=make), rtol=1e-4) == ["BATCH_MATMUL"]
+    assert len(rewritten(graph_of((3, 2, 4, 5), (3, 2, 5, 7), make=make), rtol=1e-4)) == 4

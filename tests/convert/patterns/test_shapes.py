@@ -200,3 +200,30 @@ def test_values_that_get_an_axis_to_be_joined_along_are_packed() -> None:
     assert rewritten(graph_of((BATCH, 4), make=make)) == ["ABS", "SIN", "NEG", "PACK"]
     other = graph_of((2, 1, 4), make=lambda g, x: g.add("CONCATENATION", x, g.add("ABS", x), axis=1))
     assert rewritten(other) == ["ABS", "CONCATENATION"]
+
+
+def test_ones_are_dropped_before_a_transpose() -> None:
+    def make(g: Graph, x: Value) -> Value:
+        y = g.add("RESHAPE", x, [-1, 5, 1, 2, 4])
+        return g.add("RESHAPE", transpose(g, y, (2, 0, 3, 1, 4)), [-1, 2, 5, 4])
+
+    graph = graph_of((BATCH, 5, 8), make=make)
+    assert rewritten(graph) == ["RESHAPE", "TRANSPOSE"]
+
+
+def test_a_slice_drops_what_is_one() -> None:
+    def make(g: Graph, x: Value) -> Value:
+        y = g.add("STRIDED_SLICE", x, [0, 0, 1], [0, 0, 2], [1, 1, 1], begin_mask=3, end_mask=3)
+        return g.add("RESHAPE", transpose(g, y, (2, 1, 0)), [3, -1])
+
+    assert rewritten(graph_of((BATCH, 3, 4), make=make)) == ["STRIDED_SLICE", "TRANSPOSE"]
+
+
+def test_shapes_of_what_has_the_same() -> None:
+    def make(g: Graph, x: Value) -> list[Value]:
+        y = g.add("MUL", g.add("TANH", x), 2.0)
+        return [g.add("SHAPE", y), g.add("SHAPE", g.add("MEAN", y, [1]))]
+
+    assert rewritten(graph_of((BATCH, TIME, 4), make=make)).count("SHAPE") == 2
+    graph = graph_of((BATCH, TIME, 4), make=lambda g, x: g.add("SHAPE", g.add("TANH", x)))
+    assert rewritten(graph) == ["SHAPE"]

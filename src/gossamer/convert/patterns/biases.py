@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer.convert.graph import Array, Graph, Node, Value
 from gossamer.convert.patterns import pattern
-from gossamer.convert.patterns.matching import activation, again, constant_side, made_by, only_use, options
+from gossamer.convert.patterns.matching import activation, again, constant_side, made_by, only_use, options, sides
 from gossamer.schema.enums import Padding, TensorType
 
 
@@ -175,6 +175,22 @@ def before_linear(graph: Graph, node: Node) -> Value | None:
         added: Array = np.asarray(np.sum(filter * shift, axes, dtype=np.float32))
         bias = np.asarray(added if bias is None else bias.reshape(-1) + added)
     return with_weights(graph, node, made.x, changed, bias)
+
+
+@pattern("MUL")
+def factor_of_factor(graph: Graph, node: Node) -> Value | None:
+    """x * (y * c), where filters come next, is (x * y) * c, of which c goes into the filters."""
+    if activation(node) or not only_use(graph, node.output) or node.output.users[0].op not in LINEAR:
+        return None
+    user = node.output.users[0]
+    if floats(user, LINEAR[user.op]) is None or user.inputs[LINEAR[user.op].input] is not node.output:
+        return None
+    for x, product in sides(node):
+        inner = made_by(product, "MUL")
+        found = None if inner is None or activation(inner) else constant_side(inner)
+        if found is not None and x.data is None and found[2].size == 1 and only_use(graph, product):
+            return graph.add("MUL", graph.add("MUL", x, found[0]), found[2])
+    return None
 
 
 @pattern("GATHER")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from gossamer.convert.blocks.shapes import transpose
-from gossamer.convert.graph import Graph, Node, Value
+import numpy as np
+
+from gossamer.convert.blocks.shapes import reshape, sizes, transpose
+from gossamer.convert.graph import Graph, Node, Value, shapes_of
 from gossamer.convert.patterns import pattern
-from gossamer.convert.patterns.matching import again, made_by, only_use, options
+from gossamer.convert.patterns.matching import activation, again, constant_side, made_by, only_use, options
 from gossamer.convert.patterns.shapes import permutation
 from gossamer.schema.enums import TensorType
 
@@ -48,6 +50,45 @@ def with_constant(graph: Graph, node: Node) -> Value | None:
     matrix = y.data.reshape(y.data.shape[-2:])
     weights = graph.constant(matrix if options(node).adj_y else matrix.T, y.type, y.name)
     return graph.add("FULLY_CONNECTED", x, weights, None, keep_num_dims=x.rank > 2)
+
+
+@pattern("BATCH_MATMUL")
+def factors(graph: Graph, node: Node) -> Value | None:
+    """Numbers that both operands are multiplied with: one of them is multiplied with both."""
+    found = []
+    for value in node.inputs:
+        product = made_by(value, "MUL")
+        side = None if product is None or activation(product) else constant_side(product)
+        if side is None or side[2].size != 1 or value is None or not only_use(graph, value):
+            return None
+        found.append(side)
+    (x, _, c), (y, _, d) = found
+    return again(graph, node, graph.add("MUL", x, np.asarray(c * d)), y)
+
+
+@pattern("RESHAPE")
+def batches_reshaped(graph: Graph, node: Node) -> Value | None:
+    """Batches of a product that are reshaped back to those that its operands had before they were reshaped."""
+    product = made_by(node.input(0), "BATCH_MATMUL")
+    if product is None or not only_use(graph, product.output) or not 2 < node.output.rank <= MOST_RANK:
+        return None
+    if node.output.shapes[0][-2:] != product.output.shapes[0][-2:] or node.output.dims[-2:] != product.output.dims[-2:]:
+        return None
+    batches = sizes(node.output)[:-2]
+    inputs, gained = [], False
+    for position in (0, 1):
+        x = product.input(position)
+        if x.rank != product.output.rank or sizes(x)[:-2] != sizes(product.output)[:-2]:
+            return None
+        shaped = made_by(x, "RESHAPE")
+        wanted = [*batches, *sizes(x)[-2:]]
+        gained |= shaped is not None and shaped.input(0).shapes == shapes_of(wanted)
+        inputs.append(reshape(graph, x if shaped is None else shaped.input(0), wanted))
+    return again(graph, product, *inputs) if gained else None
+
+
+MOST_RANK = 5
+"""Dimensions that the operands of BATCH_MATMUL may have."""
 
 
 @pattern("RESHAPE")

@@ -14,7 +14,7 @@ import numpy as np
 from gossamer.convert.blocks.shapes import reshape, sizes, transpose
 from gossamer.convert.graph import Array, Graph, Node, Value
 from gossamer.convert.patterns import pattern
-from gossamer.convert.patterns.matching import again, made_by, only_use, options
+from gossamer.convert.patterns.matching import again, is_elementwise, made_by, only_use, options
 from gossamer.ops import find_op
 
 RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
@@ -95,6 +95,66 @@ def transposed_reshape(graph: Graph, node: Node) -> Value | None:
     if inner is None or perm is None or not keeps_order(node.input(0), perm):
         return None
     return reshaped(graph, inner.input(0), node.output)
+
+
+@pattern("RESHAPE")
+def ones_before_transpose(graph: Graph, node: Node) -> Value | None:
+    """A reshape that only drops or adds ones, after a transpose of what is reshaped or sliced already: it is done
+    before, where it is part of that."""
+    moved = made_by(node.input(0), "TRANSPOSE")
+    perm = None if moved is None else permutation(moved)
+    if moved is None or perm is None or not only_use(graph, moved.output):
+        return None
+    x, y = moved.input(0), node.output
+    before = made_by(x, "RESHAPE", "STRIDED_SLICE")
+    walked = [axis for axis in perm if x.size(axis) != 1]
+    places = [axis for axis in range(y.rank) if y.size(axis) != 1]
+    if before is None or not only_use(graph, x) or [x.size(a) for a in walked] != [y.size(a) for a in places]:
+        return None
+    shape, order = sizes(y), list(range(y.rank))
+    for place, axis in zip(places, sorted(walked), strict=True):
+        shape[place] = x.size(axis)
+        order[places[walked.index(axis)]] = place
+    if sum(not isinstance(size, int) for size in shape) > 1:
+        return None
+    return transpose(graph, reshape(graph, x, shape), order)
+
+
+@pattern("RESHAPE")
+def dropped_by_slice(graph: Graph, node: Node) -> Value | None:
+    """A slice of one index along axes that are dropped next drops them itself."""
+    part = made_by(node.input(0), "STRIDED_SLICE")
+    if part is None or not only_use(graph, part.output):
+        return None
+    begin, end, strides = (part.constant(position) for position in (1, 2, 3))
+    if begin is None or end is None or strides is None:
+        return None
+    masks, x, y = options(part), part.input(0), node.output
+    if masks.ellipsis_mask or masks.new_axis_mask or masks.offset or masks.shrink_axis_mask:
+        return None
+    drops, axis = 0, 0
+    for number, size in enumerate(sizes(part.output)):
+        if axis < y.rank and y.size(axis) == size:
+            axis += 1
+        elif size == 1 and number < len(begin) and x.size(number) != 1 and strides[number] == 1:
+            drops |= 1 << number
+            if masks.begin_mask >> number & 1:
+                return None
+        else:
+            return None
+    return again(graph, part, shrink_axis_mask=drops) if axis == y.rank and drops else None
+
+
+@pattern("SHAPE")
+def shape_of_same(graph: Graph, node: Node) -> Value | None:
+    """The shape of what elementwise operators make of a value is that of the value."""
+    x = node.input(0)
+    while x.node is not None and is_elementwise(x.node.op):
+        same = [value for value in x.node.inputs if value is not None and value.shapes == x.shapes]
+        if not same or same[0].data is not None:
+            break
+        x = same[0]
+    return again(graph, node, x) if x is not node.input(0) else None
 
 
 @pattern("SLICE")
