@@ -64,8 +64,6 @@ def convert(
     ``format`` is found by the name of the source if it is not given. Raises `ConvertError`, which says all that cannot
     be converted.
     """
-    if mode != "float32" or calibration is not None or inference_input_type or inference_output_type:
-        raise ConvertError(f"mode {mode!r}: models are converted to float32; nothing is quantized yet")
     request = Request(
         tuple(target_ops),
         signature_keys,
@@ -77,7 +75,20 @@ def convert(
         options or {},
         progress,
     )
-    return convert_source(source, format or format_of(source), request).to_bytes()
+    converted = convert_source(source, format or format_of(source), request)
+    if mode == "float32":
+        return converted.to_bytes()
+    told = {**request.options}
+    content: bytes = import_module("gossamer.quantize").quantize(
+        converted.model,
+        mode,
+        calibration,
+        input_type=inference_input_type or "float32",
+        output_type=inference_output_type or "float32",
+        keep={*told.get("denylisted_ops", ()), *told.get("denylisted_nodes", ())},
+        per_channel=not told.get("_experimental_disable_per_channel", False),
+    )
+    return content
 
 
 def convert_source(source: Any, format: str, request: Request) -> Converted:
@@ -98,7 +109,7 @@ def convert_source(source: Any, format: str, request: Request) -> Converted:
 
 def _rewritten(signatures: Sequence[Signature]) -> list[Signature]:
     """The signatures, with all patterns applied to their graphs: other values may take the places of outputs."""
-    places = [[signature.graph.outputs.index(value) for value in signature.outputs.values()] for signature in signatures]
+    places = [[one.graph.outputs.index(value) for value in one.outputs.values()] for one in signatures]
     graphs = graphs_of(signatures)
     for graph in reversed(graphs):  # what is called first: what it does not need, its caller need not give it
         rewrite(graph)
@@ -106,9 +117,7 @@ def _rewritten(signatures: Sequence[Signature]) -> list[Signature]:
         rewrite(graph)
     return [
         signature._replace(
-            outputs={
-                name: signature.graph.outputs[place] for name, place in zip(signature.outputs, where, strict=True)
-            }
+            outputs={name: signature.graph.outputs[place] for name, place in zip(signature.outputs, where, strict=True)}
         )
         for signature, where in zip(signatures, places, strict=True)
     ]

@@ -66,7 +66,7 @@ class _Exporter:
             subgraphs=subgraphs,
             description=self.description,
             buffers=tuple(self.buffers),
-            signature_defs=tuple([self._signature(signature) for signature in self.signatures]),
+            signature_defs=tuple([self._signature(signature) for signature in self.signatures if signature.key]),
         )
         return with_minimum_runtime_version(update_op_versions(model))
 
@@ -100,14 +100,23 @@ class _Exporter:
             outputs=tuple(map(number, graph.outputs)),
             operators=tuple(
                 [
-                    self._operator(node, tuple(map(number, _operands(node))), tuple(map(number, node.outputs)))
+                    self._operator(
+                        node,
+                        tuple(map(number, _operands(node))),
+                        tuple(map(number, node.outputs)),
+                        tuple(map(number, node.intermediates)),
+                    )
                     for node in nodes
                 ]
             ),
         )
 
-    def _operator(self, node: Node, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> tables.Operator:
+    def _operator(
+        self, node: Node, inputs: tuple[int, ...], outputs: tuple[int, ...], intermediates: tuple[int, ...]
+    ) -> tables.Operator:
         fields: dict[str, Any] = {"inputs": inputs, "outputs": outputs, "opcode_index": self._code(node)}
+        if intermediates:
+            fields["intermediates"] = intermediates
         if node.custom_options is not None:
             fields["custom_options"] = np.frombuffer(node.custom_options, np.uint8)
             fields["custom_options_format"] = CustomOptionsFormat.FLEXBUFFERS
@@ -204,7 +213,7 @@ def _values(graph: Graph, nodes: Sequence[Node]) -> list[Value]:
         if value.node is None:
             found.setdefault(id(value), value)
     for node in nodes:
-        for value in node.outputs:
+        for value in [*node.outputs, *node.intermediates]:
             found[id(value)] = value
     return list(found.values())
 

@@ -138,10 +138,22 @@ class Node:
     """An operator: its ``inputs`` (``None`` where an optional one is left out), ``outputs`` and options.
 
     ``op`` is the builtin's name, or that of a custom operator if there are ``custom_options``. ``graphs``: those that
-    it calls, by the option that will hold their number. ``after``: an effect that must have happened before.
+    it calls, by the option that will hold their number. ``intermediates``: what has the scales of values within an
+    integer LSTM. ``after``: an effect that must have happened before.
     """
 
-    __slots__ = ("after", "custom_options", "graphs", "inputs", "op", "options", "order", "origins", "outputs")
+    __slots__ = (
+        "after",
+        "custom_options",
+        "graphs",
+        "inputs",
+        "intermediates",
+        "op",
+        "options",
+        "order",
+        "origins",
+        "outputs",
+    )
 
     def __init__(
         self,
@@ -162,6 +174,7 @@ class Node:
         self.origins = origins
         self.custom_options = custom_options
         self.graphs = dict(graphs or {})
+        self.intermediates: list[Value] = []
         self.after: Node | None = None
         for index, output in enumerate(outputs):
             output.node, output.index = self, index

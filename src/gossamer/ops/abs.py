@@ -14,7 +14,7 @@ from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._lookup_tables import prepare_unary_quantized
 from gossamer.ops._rescaling import FIRST, lower_rescaled, scale_ratio
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, quantized
 from gossamer.quantization import QuantizedMultiplier, multiply_by_quantized_multiplier
 from gossamer.records import record
@@ -37,6 +37,7 @@ op = OpDef(
     reference_version=3,
     types={"x": _TYPES, "output": _TYPES},
     options=AbsOptions,
+    quantizes=INT,
 )
 
 

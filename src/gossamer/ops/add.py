@@ -19,7 +19,7 @@ from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import fused_activation, lower_elementwise, prepare_binary
 from gossamer.ops._rescaling import Rescaling, lower_sum, prepare_sum
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type, option, quantized
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import AddOptions
@@ -50,6 +50,7 @@ op = OpDef(
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=AddOptions,
     in_place=InPlace.INPUT_0 | InPlace.INPUT_1,
+    quantizes=INT,
 )
 
 

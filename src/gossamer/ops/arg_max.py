@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.ops._arg_min_max import INDEX_TYPES, INPUT_TYPES, arg, lower_arg, prepare_arg
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ArgMaxOptions
@@ -21,6 +21,7 @@ op = OpDef(
     reference_version=2,
     types={"x": INPUT_TYPES, "axis": INDEX_TYPES, "output": INDEX_TYPES},
     options=ArgMaxOptions,
+    quantizes=INT,
 )
 
 

@@ -34,7 +34,7 @@ from gossamer.ops._layout import require_rank
 from gossamer.ops._requantization import SUMS, requantization, rounded_once
 from gossamer.ops._rescaling import scale_out
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, operand_types, option
 from gossamer.quantization import (
     QuantizedMultiplier,
@@ -73,6 +73,7 @@ op = OpDef(
     types={"lhs": (F32, I8, I16), "rhs": (F32, I8, I16), "output": (F32, I8, I16, I32)},
     options=BatchMatMulOptions,
     reserved_tensors=(0, 7),
+    quantizes=Quantizes(weights=1, hybrid=True),
 )
 
 

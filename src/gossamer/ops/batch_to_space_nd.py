@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from gossamer.ops._blocks import prepare_blocks
 from gossamer.ops._layout import WHOLE_BYTE_TYPES, checked_shape, elements, integers
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, rank_is
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BatchToSpaceNDOptions
@@ -35,6 +35,7 @@ op = OpDef(
         "output": WHOLE_BYTE_TYPES,
     },
     options=BatchToSpaceNDOptions,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -18,7 +18,7 @@ from gossamer.ops._layout import (
     require_rank,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BroadcastToOptions
@@ -34,6 +34,7 @@ op = OpDef(
     ),
     types={"input": NUMBER_TYPES, "shape": INDEX_TYPES, "output": NUMBER_TYPES},
     options=BroadcastToOptions,
+    quantizes=SAME_SCALE,
 )
 
 

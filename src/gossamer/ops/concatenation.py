@@ -28,7 +28,7 @@ from gossamer.ops._layout import (
     require_type,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.quantization import Quantization, round_half_away
 from gossamer.schema.enums import ActivationFunctionType, TensorType
@@ -66,6 +66,7 @@ op = OpDef(
     types={"value": TYPES, "values": TYPES, "output": TYPES},
     options=ConcatenationOptions,
     tells_shapes=True,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -50,7 +50,7 @@ from gossamer.ops._requantization import (
     requantized_twice,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, Condition, operand_types, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
@@ -91,6 +91,7 @@ op = OpDef(
         "output": tuple(FILTER_TYPES),
     },
     options=Conv2DOptions,
+    quantizes=Quantizes(weights=1, channel=0, bias=2, hybrid=True),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gossamer.ops._layout import checked_shape, require_output_type, require_rank
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DepthToSpaceOptions
@@ -27,6 +27,7 @@ op = OpDef(
     types={"input": TYPES, "output": TYPES},
     options=DepthToSpaceOptions,
     reference_version=1,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -50,7 +50,7 @@ from gossamer.ops._requantization import (
     requantized_twice,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import operand_types, option, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
@@ -87,6 +87,7 @@ op = OpDef(
     },
     options=DepthwiseConv2DOptions,
     reference_version=6,
+    quantizes=Quantizes(weights=1, channel=3, bias=2, hybrid=True),
 )
 
 

@@ -18,7 +18,7 @@ from gossamer.ops._layout import (
     set_output_type,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import DynamicUpdateSliceOptions
@@ -41,6 +41,7 @@ op = OpDef(
     types={"operand": TYPES, "update": TYPES, "start_indices": INDEX_TYPES, "output": TYPES},
     options=DynamicUpdateSliceOptions,
     in_place=InPlace.INPUT_0,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -12,7 +12,7 @@ from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
 from gossamer.ops._lookup_tables import byte_table, in_double, look_up
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 
 _TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT8)
@@ -24,6 +24,7 @@ op = OpDef(
     versions=versions("1.14.0"),
     reference_version=0,
     types={"x": _TYPES, "output": _TYPES},
+    quantizes=INT,
 )
 
 

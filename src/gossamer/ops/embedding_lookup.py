@@ -26,7 +26,7 @@ from gossamer.ops._dynamic_range import signed
 from gossamer.ops._gather import slices
 from gossamer.ops._layout import NUMBER_TYPES, require_indices_in_range, require_rank
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import input_type, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
@@ -47,6 +47,7 @@ op = OpDef(
         Version(5, "2.21.0", input_type(1, TensorType.INT2) & ~per_channel(1, 0, least=2)),
     ),
     types={"ids": (TensorType.INT32,), "value": NUMBER_TYPES, "output": NUMBER_TYPES},
+    quantizes=Quantizes(weights=1, hybrid=True),
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._lookup_tables import apply_table, function_table, lower_interpolation, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ExpOptions
@@ -28,6 +28,7 @@ op = OpDef(
     ),
     types={"x": _TYPES, "output": _TYPES},
     options=ExpOptions,
+    quantizes=INT,
 )
 
 

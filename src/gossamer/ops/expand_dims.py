@@ -19,7 +19,7 @@ from gossamer.ops._layout import (
     set_output_type,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import ExpandDimsOptions
 
 op = OpDef(
@@ -30,6 +30,7 @@ op = OpDef(
     types={"input": ANY_TYPES, "axis": INDEX_TYPES, "output": ANY_TYPES},
     options=ExpandDimsOptions,
     in_place=InPlace.INPUT_0 | InPlace.DATA_UNMODIFIED,
+    quantizes=SAME_SCALE,
 )
 
 

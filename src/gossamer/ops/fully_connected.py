@@ -60,7 +60,7 @@ from gossamer.ops._requantization import (
 )
 from gossamer.ops._vector_activation import activate, check_activation, lower_activation
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, TensorInfo, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, input_count, input_type, operand_types, option, per_channel, sparse
 from gossamer.quantization import (
     CLAMPS,
@@ -124,6 +124,7 @@ op = OpDef(
     },
     options=FullyConnectedOptions,
     reserved_tensors=(0, 6),
+    quantizes=Quantizes(weights=1, channel=0, bias=2, hybrid=True),
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer.ops._layout import FLOAT8_TYPES, checked_shape, require_indices_in_range, set_output_type
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import GatherNdOptions
@@ -48,6 +48,7 @@ op = OpDef(
         "output": TYPES,
     },
     options=GatherNdOptions,
+    quantizes=SAME_SCALE,
 )
 
 

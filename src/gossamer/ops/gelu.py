@@ -26,7 +26,7 @@ from gossamer.ops._lookup_tables import (
     lower_interpolation,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import GeluOptions
@@ -45,6 +45,7 @@ op = OpDef(
     reference_version=2,
     types={"x": _TYPES, "output": _TYPES},
     options=GeluOptions,
+    quantizes=INT,
 )
 
 

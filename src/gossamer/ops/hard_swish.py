@@ -18,7 +18,7 @@ from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_
 from gossamer.ops._fixed_point import Int
 from gossamer.ops._lookup_tables import look_up
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.quantization import high_mul, quantize_multiplier, rounding_divide_by_pot, saturated
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import HardSwishOptions
@@ -32,6 +32,7 @@ op = OpDef(
     versions=versions("1.15.0"),
     types={"x": _TYPES, "output": _TYPES},
     options=HardSwishOptions,
+    quantizes=INT,
 )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from gossamer.ops._elementwise import prepare_unary
 from gossamer.ops._fixed_point import inverse_sqrt_multiplier, wrap_int32
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import output_type
 from gossamer.quantization import high_mul, multiply_by_quantized_multiplier, rounding_divide_by_pot, saturated
 from gossamer.schema.enums import ActivationFunctionType, TensorType
@@ -34,6 +34,7 @@ op = OpDef(
     ),
     types={"x": _TYPES, "output": _TYPES},
     options=L2NormOptions,
+    quantizes=Quantizes(fixed={TensorType.INT8: (1 / 128, 0), TensorType.INT16: (1 / 32768, 0)}),
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.ops._comparison import NUMBERS, Rescaled, compare, lower_comparison, prepare_comparison
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import LessOptions
@@ -28,6 +28,7 @@ op = OpDef(
     ),
     types={"x": _TYPES, "y": _TYPES, "output": (TensorType.BOOL,)},
     options=LessOptions,
+    quantizes=INT,
 )
 
 

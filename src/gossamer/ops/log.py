@@ -14,7 +14,7 @@ import numpy as np
 from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._lookup_tables import apply_table, function_table, lower_interpolation, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import integer_range
 from gossamer.schema.enums import TensorType
@@ -30,6 +30,7 @@ op = OpDef(
         Version(2, "2.15.0", input_type(0, TensorType.INT8, TensorType.INT16)),
     ),
     types={"x": _TYPES, "output": _TYPES},
+    quantizes=INT,
 )
 
 

@@ -23,7 +23,7 @@ from gossamer.ops._softmax import (
     steps_from_greatest,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import (
     QuantizedMultiplier,
@@ -48,6 +48,7 @@ op = OpDef(
     ),
     types={"logits": _TYPES, "output": _TYPES},
     options=LogSoftmaxOptions,
+    quantizes=Quantizes(fixed={TensorType.INT8: (16 / 256, 127)}),
 )
 
 _OUTPUT_BITS = 4

@@ -16,7 +16,7 @@ from gossamer.ops._conv_geometry import geometry
 from gossamer.ops._elementwise import fused_activation, quantized_limits
 from gossamer.ops._pool import Windows, lower_quantized_pool, prepare_pool, reduce_windows
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type
 from gossamer.quantization import integer_range
 from gossamer.records import record
@@ -36,6 +36,7 @@ op = OpDef(
     ),
     types={"input": TYPES, "output": TYPES},
     options=Pool2DOptions,
+    quantizes=SAME_SCALE,
 )
 
 

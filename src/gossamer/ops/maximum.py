@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise, prepare_binary
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import broadcasts_above, in_and_out, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import MaximumMinimumOptions
@@ -38,6 +38,7 @@ op = OpDef(
     ),
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=MaximumMinimumOptions,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gossamer.ops._mean import lower_quantized_sum, prepare_sum, quantized_sum
 from gossamer.ops._reduce import axes_of, lower_reduction, reduced_elements, reduced_shape
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import QuantizedMultiplier
 from gossamer.schema.enums import TensorType
@@ -40,6 +40,7 @@ op = OpDef(
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
     reserved_tensors=(0, 4),
+    quantizes=INT,
 )
 
 

@@ -20,7 +20,7 @@ from gossamer.ops._layout import (
 )
 from gossamer.ops._pad import Pairs, padded_shape, padding_pairs
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import MirrorPadMode, TensorType
 from gossamer.schema.options import MirrorPadOptions
@@ -36,6 +36,7 @@ op = OpDef(
     ),
     types={"input": WHOLE_BYTE_TYPES, "paddings": INDEX_TYPES, "output": WHOLE_BYTE_TYPES},
     options=MirrorPadOptions,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -32,7 +32,7 @@ from gossamer.ops._elementwise import (
 )
 from gossamer.ops._rescaling import FIRST, SECOND, lower_rescaled
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import Condition, OpSignature, input_type, quantized
 from gossamer.quantization import (
     QuantizedMultiplier,
@@ -91,6 +91,7 @@ op = OpDef(
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=MulOptions,
     in_place=InPlace.INPUT_0 | InPlace.INPUT_1,
+    quantizes=INT,
 )
 
 

@@ -37,6 +37,30 @@ class InPlace(IntFlag):
 
 
 @record(frozen=True)
+class Quantizes:
+    """What becomes of an operator when a float model is quantized to integers (the traits and interfaces of TFLite's
+    converter, tfl_ops.td): an operator without it stays float.
+
+    ``same_scale``: inputs and outputs have the same parameters. ``fixed``: (scale, zero point) of the output by its
+    type, whatever was observed. ``weights``: the operand that has a scale for each index of dimension ``channel``
+    (``None``: one scale), symmetric, where it is constant. ``bias``: the operand that has the scale of input times
+    weights. ``hybrid``: the weights may be quantized alone, and the operator computes with them and float inputs.
+    """
+
+    same_scale: bool = False
+    fixed: Mapping[TensorType, tuple[float, int]] = field(default_factory=dict)
+    weights: int | None = None
+    channel: int | None = None
+    bias: int | None = None
+    hybrid: bool = False
+
+
+SAME_SCALE = Quantizes(same_scale=True)
+INT = Quantizes()
+"""Of an operator whose inputs and outputs have parameters of their own each."""
+
+
+@record(frozen=True)
 class Version:
     """A version of an operator's contract, the first runtime release that has it, such as ``"2.3.0"``, and what an
     operator of a model must have to need it.
@@ -157,7 +181,8 @@ class OpDef:
     operator. ``reserved_tensors``: how many tensor indices TFLite's kernel takes for scratch memory when a node is
     built, and when it is first prepared, whether or not it uses them; they decide between equals in a memory plan.
     ``reference_only`` says, in a few words, why an operator that ships has no ``lower``. ``tells_shapes``: its
-    ``lower`` copes with outputs whose shapes ``prepare`` leaves to the run, and tells them, or refuses.
+    ``lower`` copes with outputs whose shapes ``prepare`` leaves to the run, and tells them, or refuses. ``quantizes``:
+    how the quantizer treats it.
     """
 
     name: str
@@ -174,6 +199,7 @@ class OpDef:
     reference_only: str = ""
     tells_shapes: bool = False
     custom: bool = False
+    quantizes: Quantizes | None = None
     doc: str = ""
     prepare_function: Callable[[PrepareContext], Any] | None = None
     reference_function: Callable[[InvokeContext], Any] | None = None

@@ -18,7 +18,7 @@ from gossamer.ops._layout import (
     require_type,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, in_and_out, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import PackOptions
@@ -47,6 +47,7 @@ op = OpDef(
     ),
     types={"value": TYPES, "values": TYPES, "output": TYPES},
     options=PackOptions,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gossamer.ops._pad import PADDING_TYPES, TYPES, lower_pad, pad, prepare_pad
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type, rank_above
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import PadOptions
@@ -28,6 +28,7 @@ op = OpDef(
     ),
     types={"input": TYPES, "paddings": PADDING_TYPES, "constant_values": TYPES, "output": TYPES},
     options=PadOptions,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gossamer.ops._reduce import least, lower_reduction, prepare_selection, select
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReducerOptions
@@ -40,6 +40,7 @@ op = OpDef(
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
     reserved_tensors=(0, 4),
+    quantizes=SAME_SCALE,
 )
 
 

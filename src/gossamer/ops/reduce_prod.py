@@ -29,7 +29,7 @@ from gossamer.ops._reduce import (
     resolved_axes,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import integer_range, multiply_by_quantized_multiplier_64, quantize_multiplier, saturated
 from gossamer.schema.enums import TensorType
@@ -56,6 +56,7 @@ op = OpDef(
     types={"x": _TYPES, "axes": (TensorType.INT32,), "output": _TYPES},
     options=ReducerOptions,
     reserved_tensors=(0, 4),
+    quantizes=INT,
 )
 
 _MOST_FOLDED = 8

@@ -11,7 +11,7 @@ import math
 from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._relu import QuantizedClamp, clamped, lower_clamp, prepare_clamp
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 
@@ -27,6 +27,7 @@ op = OpDef(
         Version(3, "2.5.0", input_type(0, TensorType.INT16)),
     ),
     types={"x": TYPES, "output": TYPES},
+    quantizes=INT,
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from gossamer.ops._elementwise import lower_elementwise
 from gossamer.ops._relu import QuantizedClamp, clamped, prepare_clamp
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 
 TYPES = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8, TensorType.INT8)
@@ -20,6 +20,7 @@ op = OpDef(
     outputs=("output",),
     versions=versions("2.10.0"),
     types={"x": TYPES, "output": TYPES},
+    quantizes=INT,
 )
 
 

@@ -16,7 +16,17 @@ from collections.abc import Sequence
 
 from gossamer.ops._layout import ANY_TYPES, checked_shape, elements, integers, require_output_type
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InPlace, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.ops.op_def import (
+    SAME_SCALE,
+    Array,
+    Context,
+    InPlace,
+    InvokeContext,
+    OpDef,
+    PrepareContext,
+    Shape,
+    versions,
+)
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReshapeOptions
 
@@ -28,6 +38,7 @@ op = OpDef(
     types={"input": ANY_TYPES, "output": ANY_TYPES},
     options=ReshapeOptions,
     in_place=InPlace.INPUT_0 | InPlace.DATA_UNMODIFIED,
+    quantizes=SAME_SCALE,
 )
 
 

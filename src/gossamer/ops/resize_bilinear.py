@@ -27,7 +27,7 @@ from gossamer.dtypes import numpy_dtype
 from gossamer.ops._gather import slices
 from gossamer.ops._resize import prepare_resize, resized_shape
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ResizeBilinearOptions
@@ -49,6 +49,7 @@ op = OpDef(
     ),
     types={"input": TYPES, "size": (TensorType.INT32,), "output": TYPES},
     options=ResizeBilinearOptions,
+    quantizes=SAME_SCALE,
 )
 
 

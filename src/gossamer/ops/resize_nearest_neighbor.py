@@ -13,7 +13,7 @@ import numpy as np
 from gossamer.ops._layout import FLOAT8_TYPES
 from gossamer.ops._resize import prepare_resize, resized_shape
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, option
 from gossamer.quantization import round_half_away
 from gossamer.schema.enums import TensorType
@@ -37,6 +37,7 @@ op = OpDef(
     ),
     types={"input": TYPES, "size": (TensorType.INT32,), "output": TYPES},
     options=ResizeNearestNeighborOptions,
+    quantizes=SAME_SCALE,
 )
 
 

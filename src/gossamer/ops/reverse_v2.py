@@ -12,7 +12,7 @@ import numpy as np
 
 from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_output_type, require_rank
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReverseV2Options
@@ -43,6 +43,7 @@ op = OpDef(
     ),
     types={"input": TYPES, "axis": (TensorType.INT32,), "output": TYPES},
     options=ReverseV2Options,
+    quantizes=INT,
 )
 
 

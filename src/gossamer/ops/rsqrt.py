@@ -14,7 +14,7 @@ from gossamer.ops._elementwise import checked_levels, lower_elementwise, not_neg
 from gossamer.ops._fixed_point import inverse_sqrt_multiplier
 from gossamer.ops._lookup_tables import apply_table, function_table, pairs, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import Quantization, multiply_by_quantized_multiplier, quantize_multiplier
 from gossamer.schema.enums import TensorType
@@ -32,6 +32,7 @@ op = OpDef(
         Version(3, "2.15.0", input_type(0, TensorType.INT16)),
     ),
     types={"x": _TYPES, "output": _TYPES},
+    quantizes=INT,
 )
 
 

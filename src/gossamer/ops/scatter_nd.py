@@ -20,7 +20,7 @@ from gossamer.ops._layout import (
 )
 from gossamer.ops._places import Combine, components, flat_places, scattered
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ScatterNdOptions
 
@@ -40,6 +40,7 @@ op = OpDef(
     versions=versions("2.1.0"),
     types={"indices": (TensorType.INT32,), "updates": TYPES, "shape": (TensorType.INT32,), "output": TYPES},
     options=ScatterNdOptions,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from gossamer.ops._broadcast import broadcast_shape
 from gossamer.ops._select import TYPES, require_types, single_element_shape
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SelectV2Options
@@ -26,6 +26,7 @@ op = OpDef(
     ),
     types={"condition": (TensorType.BOOL,), "x": TYPES, "y": TYPES, "output": TYPES},
     options=SelectV2Options,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -14,7 +14,7 @@ from gossamer.affine import Affine
 from gossamer.ops._layout import INDEX_TYPES, WHOLE_BYTE_TYPES, integers, require_output_type, require_shape
 from gossamer.ops._slices import sliced
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, rank_above
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SliceOptions
@@ -39,6 +39,7 @@ op = OpDef(
     types={"input": TYPES, "begin": INDEX_TYPES, "size": INDEX_TYPES, "output": TYPES},
     options=SliceOptions,
     tells_shapes=True,
+    quantizes=SAME_SCALE,
 )
 
 

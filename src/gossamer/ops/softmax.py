@@ -31,7 +31,7 @@ from gossamer.ops._softmax import (
     steps_from_greatest,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import (
     QuantizedMultiplier,
@@ -61,6 +61,7 @@ op = OpDef(
     types={"logits": _TYPES, "output": _TYPES},
     options=SoftmaxOptions,
     in_place=InPlace.INPUT_0,
+    quantizes=Quantizes(fixed={TensorType.INT8: (1 / 256, -128), TensorType.INT16: (1 / 32768, 0)}),
 )
 
 

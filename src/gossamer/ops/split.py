@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_single, set_output_type
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SplitOptions
@@ -38,6 +38,7 @@ op = OpDef(
     ),
     types={"axis": (TensorType.INT32,), "input": TYPES},
     options=SplitOptions,
+    quantizes=SAME_SCALE,
 )
 
 

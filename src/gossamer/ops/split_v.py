@@ -16,7 +16,7 @@ from gossamer.ops._layout import (
     set_output_type,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SplitVOptions
@@ -42,6 +42,7 @@ op = OpDef(
     ),
     types={"input": TYPES, "size_splits": INDEX_TYPES, "axis": (TensorType.INT32,)},
     options=SplitVOptions,
+    quantizes=SAME_SCALE,
 )
 
 

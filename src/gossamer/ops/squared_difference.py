@@ -14,7 +14,7 @@ import numpy as np
 from gossamer.ops._elementwise import lower_elementwise, prepare_binary
 from gossamer.ops._rescaling import Rescaling, lower_sum, prepare_rescaling, require_zero_points_in_range
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 from gossamer.schema.options import SquaredDifferenceOptions
@@ -31,6 +31,7 @@ op = OpDef(
     ),
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=SquaredDifferenceOptions,
+    quantizes=INT,
 )
 
 

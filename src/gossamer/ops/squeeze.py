@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gossamer.ops._layout import ANY_TYPES, normalized_axis, require_output_type, require_rank
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InPlace, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SqueezeOptions
@@ -27,6 +27,7 @@ op = OpDef(
     options=SqueezeOptions,
     reference_version=1,
     in_place=InPlace.INPUT_0 | InPlace.DATA_UNMODIFIED,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -30,7 +30,7 @@ from gossamer.ops._layout import (
 )
 from gossamer.ops._slices import sliced
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Shape, Version
 from gossamer.ops.op_signature import input_type, option, rank_above
 from gossamer.quantization import INT32_MIN
 from gossamer.records import record
@@ -65,6 +65,7 @@ op = OpDef(
     options=StridedSliceOptions,
     tells_shapes=True,
     reference_version=4,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -19,7 +19,7 @@ from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import fused_activation, lower_elementwise, prepare_binary
 from gossamer.ops._rescaling import Rescaling, lower_sum, prepare_sum, require_zero_points_in_range
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import INT, Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import broadcasts_above, in_and_out, input_type, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SubOptions
@@ -41,6 +41,7 @@ op = OpDef(
     types={"x": _TYPES, "y": _TYPES, "output": _TYPES},
     options=SubOptions,
     in_place=InPlace.INPUT_0 | InPlace.INPUT_1,
+    quantizes=INT,
 )
 
 

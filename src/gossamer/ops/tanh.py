@@ -17,7 +17,7 @@ from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale, require_symmetric
 from gossamer.ops._lookup_tables import byte_table, in_double, look_up, lower_sigmoid, table_multiplier, table_tanh
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import in_and_out, input_type
 from gossamer.quantization import checked_log2
 from gossamer.schema.enums import TensorType
@@ -41,6 +41,7 @@ op = OpDef(
         Version(3, "2.3.0", in_and_out(TensorType.INT16)),
     ),
     types={"x": _TYPES, "output": _TYPES},
+    quantizes=Quantizes(fixed={TensorType.INT8: (1 / 128, 0), TensorType.INT16: (1 / 32768, 0)}),
 )
 
 

@@ -19,7 +19,7 @@ from gossamer.ops._layout import (
     require_output_type,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TileOptions
@@ -42,6 +42,7 @@ op = OpDef(
     types={"input": TYPES, "multipliers": INDEX_TYPES, "output": TYPES},
     options=TileOptions,
     reference_version=2,
+    quantizes=SAME_SCALE,
 )
 
 

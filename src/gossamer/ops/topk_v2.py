@@ -15,7 +15,7 @@ from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._elementwise import require_output_type
 from gossamer.ops._gather import slices
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, output_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TopKV2Options
@@ -45,6 +45,7 @@ op = OpDef(
     ),
     types={"x": _TYPES, "k": _INDEX_TYPES, "values": _TYPES, "indices": _INDEX_TYPES},
     options=TopKV2Options,
+    quantizes=SAME_SCALE,
 )
 
 

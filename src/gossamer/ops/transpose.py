@@ -16,7 +16,7 @@ from gossamer.ops._layout import (
     require_shape,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, rank_above
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TransposeOptions
@@ -42,6 +42,7 @@ op = OpDef(
     types={"input": TYPES, "perm": (TensorType.INT32,), "output": TYPES},
     options=TransposeOptions,
     reference_version=8,
+    quantizes=SAME_SCALE,
 )
 
 

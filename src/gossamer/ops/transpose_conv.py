@@ -49,7 +49,7 @@ from gossamer.ops._requantization import (
     requantized_in_vectors,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Quantizes, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, given, input_type, operand_types, option
 from gossamer.records import record
 from gossamer.schema.enums import Padding, TensorType
@@ -82,6 +82,7 @@ op = OpDef(
         "output": tuple(FILTER_TYPES),
     },
     options=TransposeConvOptions,
+    quantizes=Quantizes(weights=1, channel=0, bias=3, hybrid=True),
 )
 
 

@@ -14,7 +14,7 @@ from gossamer.ops._layout import (
     require_same_quantization,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, in_and_out, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import UnpackOptions
@@ -45,6 +45,7 @@ op = OpDef(
     ),
     types={"input": TYPES},
     options=UnpackOptions,
+    quantizes=SAME_SCALE,
 )
 
 

@@ -1,0 +1,153 @@
+"""Stored models as the graphs that conversions make: what `gossamer.convert.export` writes, read back.
+
+Nothing is inferred anew: types, shapes, names and quantization are those of the file. Sizes that it leaves open are the
+same for the same axis, whatever the tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer.arrays import NDArray
+from gossamer.convert.graph import WORLDS, Graph, Node, Signature, Size, Value, shapes_of, unknown
+from gossamer.dtypes import decode_strings, is_packed, numpy_dtype, unpack
+from gossamer.errors import ConvertError
+from gossamer.model.model import Model
+from gossamer.ops import find_op
+from gossamer.quantization import UNQUANTIZED, Quantization
+from gossamer.schema import tables
+from gossamer.schema.fields import Table
+
+CALLS = "_subgraph_index"
+"""How the names of options end that say which graph an operator calls."""
+
+
+class Stored(NamedTuple):
+    """A stored model: its signatures, one without a key for the main graph if it has none; its graphs and the values
+    that its tensors are, both by their numbers in the file."""
+
+    signatures: list[Signature]
+    graphs: list[Graph]
+    values: list[list[Value]]
+
+
+def graphs_of_model(model: Model) -> Stored:
+    """The graphs of a model.
+
+    Raises `ConvertError` for what graphs do not have: sparse constants, blocks of scales, data in other files.
+    """
+    graphs = [Graph(subgraph.name or "main") for subgraph in model.subgraphs]
+    nodes: list[list[Node]] = [[] for _ in graphs]
+    values = [_fill(model, graphs, number, nodes[number]) for number in range(len(graphs))]
+    effects = {id(graph): any(map(_happens, of)) for graph, of in zip(graphs, nodes, strict=True)}
+    for graph, of in zip(graphs, nodes, strict=True):
+        _chain_effects(graph, of, effects)
+    if not model.signature_defs:
+        graph = graphs[0]
+        named = [{value.name or f"{what}_{n}": value for n, value in enumerate(of)} for what, of in _ends(graph)]
+        return Stored([Signature("", graph, named[0], named[1])], graphs, values)
+    signatures = [
+        Signature(
+            stored.signature_key,
+            graphs[stored.subgraph_index],
+            {one.name: values[stored.subgraph_index][one.tensor_index] for one in stored.inputs},
+            {one.name: values[stored.subgraph_index][one.tensor_index] for one in stored.outputs},
+        )
+        for stored in model.signature_defs
+    ]
+    return Stored(signatures, graphs, values)
+
+
+def _ends(graph: Graph) -> tuple[tuple[str, list[Value]], tuple[str, list[Value]]]:
+    return ("input", graph.inputs), ("output", graph.outputs)
+
+
+def _fill(model: Model, graphs: list[Graph], number: int, nodes: list[Node]) -> list[Value]:
+    """Puts a subgraph into its graph; its tensors by their number."""
+    subgraph, graph = model.subgraphs[number], graphs[number]
+    values = [_value(model, tensor) for tensor in subgraph.tensors]
+
+    def at(index: int) -> Value | None:
+        return values[index] if index >= 0 else None
+
+    for order, operator in enumerate(subgraph.operators):
+        options = next((o for o in (operator.builtin_options, operator.builtin_options_2) if o is not None), None)
+        custom = model.custom_options(operator).tobytes() if model.operator_code(operator).custom_code else None
+        node = Node(
+            model.operator_name(operator),
+            [at(index) for index in operator.inputs],
+            [values[index] for index in operator.outputs],
+            options,
+            (order, order),
+            (),
+            custom,
+            _called(options, graphs),
+        )
+        node.intermediates = [values[index] for index in operator.intermediates if index >= 0]
+        nodes.append(node)
+    graph.inputs = [values[index] for index in subgraph.inputs]
+    graph.outputs = [values[index] for index in subgraph.outputs]
+    return values
+
+
+def _called(options: Table | None, graphs: list[Graph]) -> dict[str, Graph]:
+    """The graphs that options name."""
+    if options is None:
+        return {}
+    names = [field.name for field in options.FIELDS if field.name.endswith(CALLS)]
+    return {name: graphs[getattr(options, name)] for name in names if 0 <= getattr(options, name) < len(graphs)}
+
+
+def _chain_effects(graph: Graph, nodes: list[Node], effects: dict[int, bool]) -> None:
+    """Keeps the operators that have effects, in the order of the file."""
+    last: Node | None = None
+    for node in nodes:
+        op = find_op(node.op)
+        if op is None or not op.side_effects:
+            continue
+        node.after = last
+        if _happens(node) or any(effects[id(called)] for called in node.graphs.values()):
+            graph.effects.append(node)
+            last = node
+
+
+def _happens(node: Node) -> bool:
+    """Whether an operator is there for what it does: it gives nothing."""
+    return not node.outputs
+
+
+def _value(model: Model, tensor: tables.Tensor) -> Value:
+    if tensor.sparsity is not None or tensor.external_buffer:
+        raise ConvertError(f"tensor {tensor.name!r} is sparse, or its data lie in another file: this is not read here")
+    signature = tensor.shape_signature or tensor.shape
+    sizes: list[int | Size] = [unknown(axis) if size < 0 else size for axis, size in enumerate(signature)]
+    value = Value(tensor.type, shapes_of(sizes), None, tensor.name, _quantization(tensor))
+    value.is_variable = tensor.is_variable
+    raw = model.tensor_data(tensor)
+    if raw is not None and (raw.size or 0 in tensor.shape):
+        value.known = (_array(raw, tensor),) * WORLDS
+    return value
+
+
+def _array(raw: NDArray[np.uint8], tensor: tables.Tensor) -> NDArray[Any]:
+    count = math.prod(tensor.shape)
+    dtype = numpy_dtype(tensor.type)
+    if dtype.hasobject:
+        return decode_strings(raw, tensor.shape)
+    if is_packed(tensor.type):
+        return unpack(raw, tensor.type, count).reshape(tensor.shape)
+    return raw.view(dtype)[:count].reshape(tensor.shape)
+
+
+def _quantization(tensor: tables.Tensor) -> Quantization:
+    stored = tensor.quantization
+    if stored is None or not stored.scale.size:
+        return UNQUANTIZED
+    if stored.details is not None:
+        raise ConvertError(f"tensor {tensor.name!r} has scales of blocks, which are not read here")
+    return Quantization(
+        np.asarray(stored.scale, np.float32), np.asarray(stored.zero_point, np.int32), stored.quantized_dimension
+    )

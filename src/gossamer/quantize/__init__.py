@@ -1,0 +1,8 @@
+"""Float models to models of integers: what values are seen (`calibrate`), which scales follow (`parameters`), which
+operators take them (`static`), or weights alone (`weights`)."""
+
+from __future__ import annotations
+
+from gossamer.quantize.quantizer import quantize
+
+__all__ = ["quantize"]

@@ -1,0 +1,95 @@
+"""Graphs built anew with other types: each operator is added again, as it was or with other operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gossamer.convert.graph import Graph, Node, Signature, Value
+from gossamer.convert.importers.tflite import Stored
+from gossamer.schema.enums import TensorType
+
+
+class Rebuilt:
+    """A graph in the making next to the one that it is made from. ``values``: what its values have become."""
+
+    def __init__(self, source: Graph) -> None:
+        self.source = source
+        self.graph = Graph(source.name)
+        self.values: dict[Value, Value] = {}
+        for value in source.inputs:
+            self.values[value] = self.input(value, value.type)
+
+    def input(self, value: Value, type: TensorType) -> Value:
+        """An input of the new graph in the place of one of the old."""
+        new = Value(type, value.shapes, None, value.name, value.quantization)
+        new.is_variable = value.is_variable
+        self.graph.inputs.append(new)
+        return new
+
+    def value(self, value: Value | None) -> Value | None:
+        """What a value has become; constants are what they were."""
+        if value is None or (value not in self.values and value.node is None):
+            return value
+        return self.values[value]
+
+    def copy(self, node: Node, inputs: Sequence[Value | None], graphs: dict[str, Graph]) -> list[Value]:
+        """The operator on other inputs; its outputs are those of the old one in name, type and shape."""
+        outputs = [Value(old.type, old.shapes, None, old.name, old.quantization) for old in node.outputs]
+        options = node.options
+        new = Node(node.op, list(inputs), outputs, options, node.order, node.origins, node.custom_options, graphs)
+        new.intermediates = node.intermediates
+        self.chain(node, new)
+        for old, value in zip(node.outputs, outputs, strict=True):
+            value.is_variable = old.is_variable
+            self.values[old] = value
+        return outputs
+
+    def chain(self, old: Node, new: Node) -> None:
+        """Effects keep their order."""
+        self._nodes[old] = new
+        new.after = None if old.after is None else self._nodes.get(old.after)
+        if old in self.source.effects:
+            self.graph.effects.append(new)
+
+    @property
+    def _nodes(self) -> dict[Node, Node]:
+        if not hasattr(self, "_made"):
+            self._made: dict[Node, Node] = {}
+        return self._made
+
+
+def rebuild(
+    stored: Stored,
+    change: Callable[[Rebuilt, Node, dict[str, Graph]], None],
+    result: Callable[[Rebuilt, Value], Value | None] = lambda made, value: made.value(value),
+) -> list[Signature]:
+    """The signatures over new graphs: ``change`` adds each operator, in their order, ``result`` gives what an output
+    has become."""
+    made: dict[int, Rebuilt] = {}
+    graphs: dict[int, Graph] = {}
+
+    def of(graph: Graph) -> Graph:
+        if id(graph) not in graphs:
+            rebuilt = made[id(graph)] = Rebuilt(graph)
+            graphs[id(graph)] = rebuilt.graph
+            for node in graph.ordered():
+                with rebuilt.graph.at(*node.origins, position=node.order[0]):
+                    change(rebuilt, node, {key: of(called) for key, called in node.graphs.items()})
+            rebuilt.graph.outputs = [new for value in graph.outputs if (new := result(rebuilt, value)) is not None]
+        return graphs[id(graph)]
+
+    signatures = []
+    for signature in stored.signatures:
+        graph = of(signature.graph)
+        old, new = signature.graph, graph
+        inputs = {name: new.inputs[old.inputs.index(value)] for name, value in signature.inputs.items()}
+        outputs = {name: new.outputs[old.outputs.index(value)] for name, value in signature.outputs.items()}
+        signatures.append(Signature(signature.key, graph, inputs, outputs))
+    return signatures
+
+
+def options_of(node: Node) -> dict[str, Any]:
+    """The options of an operator that its file has, by name."""
+    options = node.options
+    return {} if options is None else {f.name: getattr(options, f.name) for f in options.FIELDS if options.has(f.name)}

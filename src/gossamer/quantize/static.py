@@ -1,0 +1,252 @@
+"""Integer activations: parameters for every tensor from the ranges that were seen, then integer operators where they
+have them.
+
+The parameters are found as TFLite's converter finds them (quantization_driver.cc): fixed outputs first; statistics that
+would contradict the operators that keep their scale are dropped, forwards through those of one operand, backwards
+through all; the rest is propagated until nothing changes. Which operators have integer kernels for the types is for
+their own ``prepare`` to say: one that refuses stays float, between DEQUANTIZE and QUANTIZE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer.convert.graph import Graph, Node, Refused, Signature, Value, constant
+from gossamer.convert.importers.tflite import Stored
+from gossamer.errors import ConvertError
+from gossamer.ops import find_op
+from gossamer.ops.op_def import Quantizes
+from gossamer.quantization import UNQUANTIZED, Quantization
+from gossamer.quantize.calibrate import Ranges
+from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_weights, quantized, symmetric
+from gossamer.quantize.rebuild import Rebuilt, options_of, rebuild
+from gossamer.schema.enums import TensorType
+
+FLOAT = TensorType.FLOAT32
+
+
+class Scheme(NamedTuple):
+    """The types of a mode. ``only``: nothing may stay float but the interface. ``keep``: operators, and the names of
+    their outputs, that stay float."""
+
+    activations: TensorType
+    biases: TensorType
+    only: bool = False
+    keep: Container[str] = ()
+    per_channel: bool = True
+
+
+INT8 = Scheme(TensorType.INT8, TensorType.INT32)
+INT16X8 = Scheme(TensorType.INT16, TensorType.INT64)
+
+SAME_SCALE_16 = {"LEAKY_RELU"}
+"""Operators that keep their scale in 16 bits alone."""
+
+
+def static(stored: Stored, ranges: Ranges, scheme: Scheme) -> list[Signature]:
+    """The signatures over graphs of integers. Raises `ConvertError` where nothing may stay float and something does."""
+    parameters: dict[Value, Quantization] = {}
+    for number, graph in enumerate(stored.graphs):
+        seen = {
+            value: ranges[number, index]
+            for index, value in enumerate(stored.values[number])
+            if (number, index) in ranges and value.type == FLOAT
+        }
+        parameters.update(_parameters(graph, seen, scheme))
+    left: list[str] = []
+
+    def change(made: Rebuilt, node: Node, graphs: dict[str, Graph]) -> None:
+        pair = _Pair(made, parameters, scheme)
+        if node.graphs or not pair.quantize(node):
+            if scheme.only and any(value.type == FLOAT for value in node.outputs):
+                left.append(node.op)
+            made.copy(node, [pair.as_float(value) for value in node.inputs], graphs)
+
+    def result(made: Rebuilt, value: Value) -> Value | None:
+        return _Pair(made, parameters, scheme).as_float(value)
+
+    signatures = rebuild(stored, change, result)
+    if left:
+        names = ", ".join(sorted(set(left)))
+        raise ConvertError(f"these operators have no integer kernels here: {names}; allow float ones, or keep them")
+    return signatures
+
+
+def _quantizes(node: Node, scheme: Scheme) -> Quantizes | None:
+    op = find_op(node.op)
+    if op is None or op.quantizes is None or node.is_custom or node.op in scheme.keep:
+        return None
+    return None if any(value.name in scheme.keep for value in node.outputs) else op.quantizes
+
+
+def _same_scale(node: Node, quantizes: Quantizes, scheme: Scheme) -> bool:
+    return quantizes.same_scale or (scheme.activations == TensorType.INT16 and node.op in SAME_SCALE_16)
+
+
+def _parameters(graph: Graph, seen: dict[Value, tuple[float, float]], scheme: Scheme) -> dict[Value, Quantization]:
+    """The parameters of the float values of a graph."""
+    nodes = graph.ordered()
+    of = asymmetric if scheme.activations == TensorType.INT8 else symmetric
+    rules = {node: rule for node in nodes if (rule := _quantizes(node, scheme)) is not None}
+    stats = {value: of(low, high, scheme.activations) for value, (low, high) in seen.items()}
+    found: dict[Value, Quantization] = {}
+    for node, rule in rules.items():
+        if scheme.activations in rule.fixed:
+            scale, point = rule.fixed[scheme.activations]
+            for value in _floats(node.outputs):
+                found[value] = Quantization(np.array([scale], np.float32), np.array([point], np.int32))
+                stats.pop(value, None)
+    same = [node for node, rule in rules.items() if _same_scale(node, rule, scheme)]
+    for node in same:  # in their order: what one drops, the next follows
+        operands = _activations(node)
+        if len(operands) == 1 and (operands[0] in stats or operands[0] in found or operands[0] not in seen):
+            for value in _floats(node.outputs):
+                stats.pop(value, None)
+    for node in reversed(same):
+        if any(value in stats for value in node.outputs):
+            for value in _activations(node):
+                stats.pop(value, None)
+    found = {**stats, **found}
+    changed = True
+    while changed:
+        changed = False
+        for node in same:
+            operands, outputs = _activations(node), _floats(node.outputs)
+            ready = [value for value in (operands if len(operands) == 1 else []) if value in found]
+            ready = ready or [value for value in outputs if value in found] or [v for v in operands if v in found]
+            for value in [*operands, *outputs]:
+                if ready and value not in found:
+                    found[value] = found[ready[0]]
+                    changed = True
+    return found
+
+
+def _floats(values: list[Value]) -> list[Value]:
+    return [value for value in values if value.type == FLOAT]
+
+
+def _activations(node: Node) -> list[Value]:
+    """The float operands that are computed."""
+    return [value for value in node.inputs if value is not None and value.type == FLOAT and value.data is None]
+
+
+class _Pair:
+    """The values of a graph as floats and as integers, each made from the other where somebody needs it."""
+
+    def __init__(self, made: Rebuilt, parameters: dict[Value, Quantization], scheme: Scheme) -> None:
+        self.made = made
+        self.parameters = parameters
+        self.scheme = scheme
+        if not hasattr(made, "integers"):
+            made.integers = {}  # type: ignore[attr-defined]
+        self.integers: dict[tuple[Value, bytes], Value] = made.integers  # type: ignore[attr-defined]
+
+    def as_float(self, value: Value | None) -> Value | None:
+        """The value for an operator that stays float."""
+        if value is None or (value.data is not None and value.node is None):
+            return value
+        if value not in self.made.values:
+            integer = self.integers[value, b""]
+            self.made.values[value] = self.made.graph.add("DEQUANTIZE", integer, type=FLOAT, name=value.name)
+        return self.made.values[value]
+
+    def as_integer(self, value: Value, parameters: Quantization) -> Value:
+        """The value with these parameters."""
+        kind = self.scheme.activations
+        if value.data is not None and value.node is None:
+            new = constant(quantized(np.asarray(value.data), parameters, kind), kind, value.name)
+            new.quantization = parameters
+            return new
+        own = self.integers.get((value, b""))
+        if own is not None and own.quantization == parameters:
+            return own
+        key = (value, parameters.scales.tobytes() + parameters.zero_points.tobytes())
+        if key not in self.integers:
+            source = own if own is not None else self.made.value(value)
+            self.integers[key] = self.made.graph.add(
+                "QUANTIZE", source, type=kind, quantization=parameters, name=f"{value.name}_int"
+            )
+        return self.integers[key]
+
+    def quantize(self, node: Node) -> bool:
+        """Adds the operator in integers, if it has them and all of its parameters are known."""
+        rule = _quantizes(node, self.scheme)
+        if rule is None or not (_activations(node) or _floats(node.outputs)):
+            return False
+        if not all(value in self.parameters for value in [*_activations(node), *_floats(node.outputs)]):
+            return False
+        if not _activations(node):
+            return False
+        inputs = self._inputs(node, rule)
+        if inputs is None:
+            return False
+        types = [self.scheme.activations if value.type == FLOAT else value.type for value in node.outputs]
+        floats = _floats(node.outputs)
+        parameters = self.parameters[floats[0]] if floats else UNQUANTIZED
+        options = options_of(node)
+        if "pot_scale_int16" in (node.options.FIELD if node.options is not None else ()):
+            options["pot_scale_int16"] = False
+        shapes = [[old.size(axis) for axis in range(old.rank)] for old in node.outputs]
+        try:
+            outputs = self.made.graph.add_many(
+                node.op, inputs, len(types), types=types, quantization=parameters, shapes=shapes, **options
+            )
+        except Refused:
+            return False
+        for old, new in zip(node.outputs, outputs, strict=True):
+            new.name = old.name
+            if old.type == FLOAT:
+                new.quantization = self.parameters[old]
+                self.integers[old, b""] = new
+            else:
+                new.quantization = UNQUANTIZED
+                self.made.values[old] = new
+        return True
+
+    def _inputs(self, node: Node, rule: Quantizes) -> list[Value | None] | None:
+        """The operands in integers; ``None`` if one cannot be."""
+        same = _same_scale(node, rule, self.scheme)
+        shared = self.parameters[_floats(node.outputs)[0]] if same and _floats(node.outputs) else None
+        inputs: list[Value | None] = []
+        weights = UNQUANTIZED
+        for position, value in enumerate(node.inputs):
+            if value is None or value.type != FLOAT:
+                inputs.append(self.made.value(value))
+            elif value.data is not None and position == rule.bias:
+                first = node.inputs[2] if node.op in ("TRANSPOSE_CONV", "CONV_3D_TRANSPOSE") else node.inputs[0]
+                if first is None or first not in self.parameters:
+                    return None
+                scales = of_bias(self.parameters[first], weights)
+                if scales.scales.size not in (1, value.data.size):
+                    return None
+                new = constant(bias(value.data, scales, self.scheme.biases), self.scheme.biases, value.name)
+                new.quantization = scales
+                inputs.append(new)
+            elif value.data is not None and position == rule.weights:
+                weights = of_weights(value.data, TensorType.INT8, rule.channel if self.scheme.per_channel else None)
+                packed = quantized(value.data, weights, TensorType.INT8, narrow=True)
+                new = constant(packed, TensorType.INT8, value.name)
+                new.quantization = weights
+                inputs.append(new)
+            elif value.data is not None:
+                own = shared or _of_content(value, self.scheme)
+                inputs.append(self.as_integer(value, own))
+            elif position == rule.bias:
+                return None
+            else:
+                parameters = shared or self.parameters[value]
+                if position == rule.weights:
+                    weights = parameters
+                inputs.append(self.as_integer(value, parameters))
+        return inputs
+
+
+def _of_content(value: Value, scheme: Scheme) -> Quantization:
+    """The parameters of a constant: its own range."""
+    data = np.asarray(value.data)
+    of = asymmetric if scheme.activations == TensorType.INT8 else symmetric
+    low, high = (float(data.min()), float(data.max())) if data.size else (0.0, 0.0)
+    return of(low, high, scheme.activations)
