@@ -159,7 +159,7 @@ class _Sizes:
 
     def size(self, size: Any) -> int | Size:
         """A size in all worlds."""
-        read = _read(size)
+        read = size if isinstance(size, (symbolic.Symbol, symbolic.Expression)) else _read(size)
         if isinstance(read, int):
             return read
         worlds = tuple([symbolic.evaluate(read, world) for world in self.worlds])

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.arrays import NDArray
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import (
     broadcast_to,
@@ -40,14 +39,14 @@ T = TensorType
 def dynamic_slice(call: Call) -> Value:
     x = call.value(0)
     shape = call.sizes(call.params["slice_sizes"])
-    starts = [_start(call.graph, start, x, axis, shape[axis]) for axis, start in enumerate(call.inputs[1 : 1 + x.rank])]
+    starts = [_start(call, start, x, axis, shape[axis]) for axis, start in enumerate(call.inputs[1 : 1 + x.rank])]
     return _cut(call, x, starts, shape)
 
 
 @lowers("dynamic_update_slice")
 def dynamic_update_slice(call: Call) -> Value:
     x, update = call.value(0), call.value(1)
-    starts = [_start(call.graph, start, x, axis, update.size(axis)) for axis, start in enumerate(call.inputs[2:])]
+    starts = [_start(call, start, x, axis, update.size(axis)) for axis, start in enumerate(call.inputs[2:])]
     return _replaced(call, x, update, starts)
 
 
@@ -63,14 +62,7 @@ def _cut(call: Call, x: Value, starts: Sequence[int | Value], shape: Sequence[in
             return strided_slice(call.graph, x, axes, [begins[axis] for axis in axes], ends, [1] * len(axes))
     counts: list[int | Value] = []
     for axis, size in enumerate(shape):
-        whole = size == x.size(axis)
-        counts.append(
-            -1
-            if whole
-            else size
-            if isinstance(size, int)
-            else call.number(call.graph, call.params["slice_sizes"][axis])
-        )
+        counts.append(-1 if size == x.size(axis) else _count(call, axis, size))
     return moved(call.graph, "SLICE", x, vector(call.graph, starts), vector(call.graph, counts), shape=shape)
 
 
@@ -81,24 +73,30 @@ def _replaced(call: Call, x: Value, update: Value, starts: Sequence[int | Value]
     return moved(call.graph, "DYNAMIC_UPDATE_SLICE", x, update, vector(call.graph, starts), data=(0, 1))
 
 
-def _start(graph: Graph, start: Value, x: Value, axis: int, size: int | Size) -> int | Value:
+def _start(call: Call, start: Value, x: Value, axis: int, size: int | Size) -> int | Value:
     """Where a slice begins: moved so that it does not reach over the ends."""
-    if size == x.size(axis):
+    if size == x.size(axis) or (start.data is not None and start.data.reshape(()) <= 0):
         return 0
-    last = _last(graph, x, axis, size)
-    found = graph.add("MAXIMUM", graph.add("MINIMUM", _int32(graph, start), last), 0)
+    last = _last(call, x, axis, size)
+    found = call.add("MAXIMUM", call.add("MINIMUM", _int32(call.graph, start), last), 0)
     return int(found.data.reshape(())) if found.data is not None else found
 
 
-def _last(graph: Graph, x: Value, axis: int, size: int | Size) -> Value:
+def _last(call: Call, x: Value, axis: int, size: int | Size) -> Value:
     """The last place at which a slice of a size can begin."""
     have = x.size(axis)
     if isinstance(have, int) and isinstance(size, int):
-        return graph.constant(np.array(have - size, np.int32))
-    if not isinstance(size, int):
-        refuse("a slice of a size that is open; make the shapes known")
-    whole = graph.add("STRIDED_SLICE", size_vector(graph, x), [axis], [axis + 1], [1], shrink_axis_mask=1)
-    return graph.add("SUB", whole, size)
+        return call.graph.constant(np.array(have - size, np.int32))
+    return call.add("SUB", _extent(call.graph, x, axis), _count(call, axis, size))
+
+
+def _count(call: Call, axis: int, size: int | Size) -> int | Value:
+    """The size of a slice."""
+    if isinstance(size, int):
+        return size
+    if "slice_sizes" not in call.params:
+        refuse("replaces slices of a size that is open; make it known")
+    return call.number(call.graph, call.params["slice_sizes"][axis])
 
 
 def _int32(graph: Graph, x: Value) -> Value:
@@ -109,7 +107,7 @@ def _int32(graph: Graph, x: Value) -> Value:
 
 
 class _Places(NamedTuple):
-    """Where slices are: for each axis of the operand that is not whole its coordinates, which broadcast to the shape
+    """Where slices are, if there are several: for each axis of the operand that is not whole its coordinates, which broadcast to the shape
     ``[*batch, *windows]``, the axes that are windows, and whether all is inside (``None`` if it need not be asked)."""
 
     coordinates: dict[int, Value]
@@ -133,7 +131,7 @@ def _places(
     starts: dict[int, Value] = {}
     for number, axis in enumerate(mapped):
         column = _int32(graph, select(graph, indices, batch, number))
-        last = _last(graph, x, axis, shape[axis])
+        last = _last(call, x, axis, shape[axis])
         if mode == "FILL_OR_DROP":
             fits = graph.add(
                 "LOGICAL_AND", graph.add("GREATER_EQUAL", column, 0), graph.add("LESS_EQUAL", column, last)
@@ -143,6 +141,10 @@ def _places(
             column = graph.add("MAXIMUM", graph.add("MINIMUM", column, last), 0)
         if shape[axis] != x.size(axis):
             starts[axis] = column
+    if inside is not None and inside.data is not None and inside.data.all():
+        inside = None
+    if not batch:
+        return _Places({}, [], inside)
     part = [axis for axis in range(x.rank) if shape[axis] != x.size(axis) and axis not in dict(batching)]
     windows = [axis for axis in part if shape[axis] != 1]
     coordinates: dict[int, Value] = {}
@@ -157,17 +159,24 @@ def _places(
             )
         coordinates[axis] = start
     for axis, place in batching:
-        numbers = np.arange(_known(x.size(axis)), dtype=np.int32)
-        coordinates[axis] = graph.constant(
-            numbers.reshape([-1 if n == place else 1 for n in range(batch + len(windows))])
-        )
-    if inside is not None and inside.data is not None and inside.data.all():
-        inside = None
+        numbers = _numbers(graph, x, axis)
+        shape_ = [x.size(axis) if n == place else 1 for n in range(batch + len(windows))]
+        coordinates[axis] = reshape(graph, numbers, shape_)
     return _Places(dict(sorted(coordinates.items())), windows, inside)
 
 
 def _known(size: int | Size) -> int:
-    return size if isinstance(size, int) else refuse("gathers along an axis whose size is open; make it known")
+    return size if isinstance(size, int) else refuse("slices of a size that is open; make it known")
+
+
+def _extent(graph: Graph, x: Value, axis: int) -> Value:
+    """A size as an int32 scalar."""
+    return graph.add("STRIDED_SLICE", size_vector(graph, x), [axis], [axis + 1], [1], shrink_axis_mask=1)
+
+
+def _numbers(graph: Graph, x: Value, axis: int) -> Value:
+    """The positions along an axis."""
+    return graph.add("RANGE", 0, _extent(graph, x, axis), 1, shape=[x.size(axis)])
 
 
 def _mode(call: Call) -> str:
@@ -203,9 +212,7 @@ def gather(call: Call) -> Value:
     if not batch:
         starts: list[int | Value] = [0] * x.rank
         for axis in mapped:
-            if axis in places.coordinates:
-                start = select(graph, indices, 0, mapped.index(axis))
-                starts[axis] = _start(graph, start, x, axis, shape[axis])
+            starts[axis] = _start(call, select(graph, indices, 0, mapped.index(axis)), x, axis, shape[axis])
         found = _cut(call, x, starts, shape)
     else:
         found, labels = _gathered(graph, x, places, batch, shape, batching, indices)
@@ -324,15 +331,18 @@ def scatter(call: Call) -> Value:
     if places.inside is None:
         return transpose(graph, _scattered(graph, moved_x, positions, updates, combine), back)
     # Updates that would reach outside go to a row that is added and taken away again.
-    size = _known(moved_x.size(0))
-    row = broadcast_to(graph, graph.constant(np.zeros((1,) * x.rank, x.dtype), x.type),
-                       _shape_of(graph, [1, *sizes(moved_x)[1:]], [moved_x]))  # fmt: skip
+    size = _extent(graph, moved_x, 0)
+    row = broadcast_to(
+        graph,
+        graph.constant(np.zeros((1,) * x.rank, x.dtype), x.type),
+        _shape_of(graph, [1, *sizes(moved_x)[1:]], [moved_x]),
+    )
     longer = moved(graph, "CONCATENATION", moved_x, row, data=(0, 1), axis=0)
     inside = reshape(graph, places.inside, [*sizes(places.inside), *[1] * (len(places.windows) + 1)], *graph.inputs)
-    outside = np.array([size] + [0] * (len(first) - 1), np.int32)
+    outside = vector(graph, [size] + [0] * (len(first) - 1))
     positions = graph.add("SELECT_V2", inside, positions, outside)
     done = _scattered(graph, longer, positions, updates, combine)
-    return transpose(graph, slice_axis(graph, done, 0, 0, size), back)
+    return transpose(graph, slice_axis(graph, done, 0, 0, -1), back)
 
 
 def _replaces(jaxpr: Any) -> bool:
@@ -357,7 +367,7 @@ def _scattered_once(
     graph = call.graph
     starts: list[int | Value] = [0] * x.rank
     for number, axis in enumerate(mapped):
-        starts[axis] = _start(graph, select(graph, indices, 0, number), x, axis, shape[axis])
+        starts[axis] = _start(call, select(graph, indices, 0, number), x, axis, shape[axis])
     if combine != "set":
         update = widened(graph, _ALONE[combine], _cut(call, x, starts, shape), update)
     done = _replaced(call, x, update, starts)
@@ -368,23 +378,18 @@ def _scattered(graph: Graph, x: Value, positions: Value, updates: Value, combine
     """Updates at coordinates of the first axes; of several that replace the same element the last one does."""
     if combine != "set":
         return scatter_nd(graph, x, positions, updates, combine)
-    depth = positions.shape[-1] if positions.is_static else positions.shapes[0][-1]
-    shape = sizes(x)
-    heads: NDArray[Any] = np.cumprod([1, *[_known(size) for size in shape[1:depth]][::-1]])[::-1].astype(np.int32)
-    count = _known(product(shape[:depth]))
+    depth, shape = positions.shapes[0][-1], sizes(x)
     flat = reshape(graph, positions, [product(sizes(positions)[:-1]), depth])
-    place = graph.add("SUM", graph.add("MUL", flat, heads), np.array([1], np.int32))
-    updates = reshape(graph, updates, [flat.size(0), *shape[depth:]])
-    total = flat.size(0)
-    turns = (
-        graph.constant(np.arange(total, dtype=np.int32))
-        if isinstance(total, int)
-        else graph.add(
-            "RANGE", 0, graph.add("STRIDED_SLICE", size_vector(graph, flat), [0], [1], [1], shrink_axis_mask=1), 1
-        )
-    )
-    winner = graph.add("UNSORTED_SEGMENT_MAX", turns, place, np.array(count, np.int32), shape=[count])
+    place = select(graph, flat, 1, 0)
+    count = _extent(graph, x, 0)
+    for axis in range(1, depth):
+        size = _extent(graph, x, axis)
+        place = graph.add("ADD", graph.add("MUL", place, size), select(graph, flat, 1, axis))
+        count = graph.add("MUL", count, size)
+    updates = reshape(graph, updates, [flat.size(0), *shape[depth:]], x)
+    turns = _numbers(graph, flat, 0)
+    winner = graph.add("UNSORTED_SEGMENT_MAX", turns, place, count, shape=[product(shape[:depth])])
     hit = graph.add("GREATER_EQUAL", winner, 0)
     chosen = gathered(graph, updates, graph.add("MAXIMUM", winner, 0), 0)
-    hit = reshape(graph, hit, [*shape[:depth], *[1] * (x.rank - depth)])
-    return graph.add("SELECT_V2", hit, reshape(graph, chosen, shape), x)
+    hit = reshape(graph, hit, [*shape[:depth], *[1] * (x.rank - depth)], x)
+    return graph.add("SELECT_V2", hit, reshape(graph, chosen, shape, x), x)
