@@ -56,8 +56,15 @@ def stateless(op: str, shape: list[int], seed: list[int], path: Path, *more: Any
     return run_one(op, *operands, path=path, **attributes).value
 
 
+def test_numbers_of_seeds(tmp_path: Path) -> None:
+    """Those of TensorFlow's documentation of ``tf.random.split``."""
+    seeds = stateless("StatelessRandomUniformFullInt", [3, 2], [1, 2], tmp_path, dtype=DataType.DT_INT32)
+    assert seeds.tolist() == [[1105988140, 1738052849], [-335576002, 370444179], [10670227, -246211131]]
+    normal = stateless("StatelessRandomNormal", [3], seeds[0].tolist(), tmp_path, **FLOAT)
+    np.testing.assert_allclose(normal, [-0.59835213, -0.9578608, 0.9002807], rtol=1e-6)
+
+
 def test_numbers_without_a_state(tmp_path: Path) -> None:
-    """Those of TensorFlow's documentation and tests for these seeds."""
     found = stateless("StatelessRandomUniform", [10], [1, 2], tmp_path, **FLOAT)
     assert found.dtype == np.float32
     assert len(set(found)) == 10
