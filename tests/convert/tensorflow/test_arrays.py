@@ -108,3 +108,13 @@ def test_roll(shift: Any, axis: Any, how: str, tmp_path: Path) -> None:
 def test_parallel_concat(tmp_path: Path) -> None:
     result = run_one("ParallelConcat", X[:1], X[1:], N=2, path=tmp_path)
     np.testing.assert_array_equal(result.value, X)
+
+
+def test_strings_are_split_and_turned(tmp_path: Path) -> None:
+    x = np.array([[b"a", b"bc", b""], [b"d", b"e", b"fgh"]], object)
+    found = run_one("Split", Fixed(1), x, num_split=3, outputs=3, path=tmp_path).values
+    np.testing.assert_array_equal(np.concatenate(found, 1), x)
+    found = run_one("SplitV", x, Fixed([2, -1]), Fixed(1), num_split=2, outputs=2, path=tmp_path).values
+    np.testing.assert_array_equal(found[0], x[:, :2])
+    np.testing.assert_array_equal(found[1], x[:, 2:])
+    np.testing.assert_array_equal(run_one("ReverseV2", x, Fixed([0, 1]), path=tmp_path).value, x[::-1, ::-1])

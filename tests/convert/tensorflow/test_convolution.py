@@ -138,6 +138,13 @@ def test_other_types(dtype: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(result.value.astype(np.float32), expected)
 
 
+@pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative"])
+def test_channels_that_are_open_are_asked_for(op: str, tmp_path: Path) -> None:
+    options = attributes("NHWC", (1, 1), (1, 1), "VALID")
+    with pytest.raises(ConvertError, match="the number of channels of its input is open; give the shape"):
+        run_one(op, random(1, 5, 5, 2), Fixed(random(2, 2, 2, 3)), path=tmp_path, opened={0: [0, 3]}, **options)
+
+
 def transposed(x: Array, filters: Array, shape: Sequence[int], strides: Any, dilations: Any, padding: Any) -> Array:
     """The gradient of a convolution by its input: every element of ``x`` adds its multiple of the filter.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -88,6 +89,9 @@ def split(call: Call) -> list[Value]:
     count = call.attributes.int("num_split")
     if count == 1:
         return [x]
+    if x.type == T.STRING:
+        place = int(call.constant(0, "the axis").reshape(-1)[0]) % x.rank
+        return _sliced(call.graph, x, place, [x.shape[place] // count] * count)
     if axis.data is not None:
         axis = call.graph.constant(np.array(int(axis.data.reshape(-1)[0]) % x.rank, np.int32))
     return moved_many(call.graph, "SPLIT", [int32(call.graph, axis), x], count, data=(1,), num_splits=count)
@@ -101,6 +105,9 @@ def split_v(call: Call) -> list[Value]:
     if count == 1:
         return [x]
     found = elements(lengths)
+    if x.type == T.STRING:
+        known = call.constant(1, "the sizes of the parts")
+        return _sliced(call.graph, x, axis, np.where(known < 0, x.shape[axis] - known.sum() - 1, known).tolist())
     free = [n for n, length in enumerate(found) if length == -1]
     shapes = []
     for n in range(count):
@@ -116,6 +123,12 @@ def split_v(call: Call) -> list[Value]:
     return moved_many(call.graph, "SPLIT_V", operands, count, num_splits=count, shapes=shapes)
 
 
+def _sliced(graph: Graph, x: Value, axis: int, lengths: Sequence[int]) -> list[Value]:
+    """Parts of these lengths, where TFLite does not split elements of the type."""
+    ends = np.cumsum(lengths).tolist()
+    return [_part(graph, x, axis, end - length, end) for end, length in zip(ends, lengths, strict=True)]
+
+
 @lowers("ReverseV2")
 def reverse(call: Call) -> Value:
     x = call.value(0)
@@ -125,6 +138,9 @@ def reverse(call: Call) -> Value:
 
 def reversed_(graph: Graph, x: Value, axes: Sequence[int]) -> Value:
     """A value turned round along some axes. TFLite's REVERSE_V2 takes axes that follow one another."""
+    if x.type == T.STRING:
+        places = np.flip(np.arange(math.prod(x.shape), dtype=np.int32).reshape(x.shape), tuple(axes))
+        return graph.add("GATHER", reshape(graph, x, [places.size]), np.ascontiguousarray(places))
     run: list[int] = []
     for axis in sorted(axes):
         if run and axis != run[-1] + 1:

@@ -58,6 +58,14 @@ def spatial(call: Call, name: str, default: Sequence[int] | None = None) -> list
     return [whole[n] for n, letter in enumerate(names) if letter not in "NC"]
 
 
+def known_channels(x: Value) -> int:
+    """The last size. Raises `Refused` if it is open."""
+    channels = x.dims[-1]
+    if channels is None:
+        refuse("the number of channels of its input is open; give the shape of the model's input with --shape")
+    return channels
+
+
 def in_layout(call: Call, x: Value, function: Callable[[Value], Value]) -> Value:
     """A function of a value with the channels last, whatever layout the operator has."""
     if not is_channels_first(call):
@@ -115,13 +123,14 @@ def convolved(call: Call, x: Value, filters: Value) -> Value:
         "dilation_w_factor": dilation_w,
     }
     height, width, depth, channels = filters.shape
-    if x.dims[3] is not None and depth == 1 and x.dims[3] > 1 and channels % x.dims[3] == 0:
+    inputs = known_channels(x)
+    if depth == 1 and inputs > 1 and channels % inputs == 0:
         return graph.add(
             "DEPTHWISE_CONV_2D",
             x,
             reshape(graph, filters, [1, height, width, channels]),
             zeros(graph, channels),
-            depth_multiplier=channels // x.dims[3],
+            depth_multiplier=channels // inputs,
             **options,
         )
     return graph.add("CONV_2D", x, transpose(graph, filters, (3, 0, 1, 2)), zeros(graph, channels), **options)
@@ -155,6 +164,7 @@ def depthwise(call: Call, x: Value, filters: Value) -> Value:
     stride_h, stride_w = spatial(call, "strides")
     dilation_h, dilation_w = spatial(call, "dilations", ())
     height, width, channels, multiplier = filters.shape
+    known_channels(x)
     return graph.add(
         "DEPTHWISE_CONV_2D",
         x,
@@ -259,6 +269,7 @@ def conv_3d(call: Call) -> Value:
 
 def _conv_3d(call: Call, x: Value, filters: Value) -> Value:
     x, padding = with_padding(call, x)
+    known_channels(x)
     return call.add("CONV_3D", x, filters, zeros(call.graph, filters.shape[4]), padding=padding, **volume(call))
 
 
