@@ -101,7 +101,12 @@ def convert_source(source: Any, format: str, request: Request) -> Converted:
         imported: Imported = importer.import_source(source, format, request)
     except RecursionError as error:
         raise ConvertError(f"{source}: functions or graphs within others, without end") from error
-    imported.report.check(str(source))
+    return finished(imported, str(source))
+
+
+def finished(imported: Imported, what: str) -> Converted:
+    """What a front end gives, with the patterns applied. Raises `ConvertError`; ``what`` names the source in it."""
+    imported.report.check(what)
     signatures = _rewritten(imported.signatures)
     imported.report.finish(signatures)
     return Converted(to_model(signatures), imported.report)
