@@ -61,7 +61,7 @@ Lowering = Callable[..., Value]
 
 
 def _abs(graph: Graph, x: Value) -> Value:
-    return graph.add("MAXIMUM", x, graph.add("NEG", x))
+    return graph.add("MAXIMUM", x, graph.add("NEG", x)) if x.type == T.INT64 else widened(graph, "ABS", x)
 
 
 def _sign(graph: Graph, x: Value) -> Value:
@@ -237,14 +237,9 @@ def truncated_remainder(call: Call) -> Value:
         return widened(graph, "SUB", x, widened(graph, "MUL", widened(graph, "DIV", x, y), y))
     own = x.type
     x, y = (x, y) if own == T.INT64 else (cast(graph, x, T.FLOAT32), cast(graph, y, T.FLOAT32))
-    size = _abs if own == T.INT64 else _float_abs
-    left = graph.add("FLOOR_MOD", size(graph, x), size(graph, y))
+    left = graph.add("FLOOR_MOD", _abs(graph, x), _abs(graph, y))
     negative = graph.add("LESS", x, np.zeros((), x.dtype))
     return cast(graph, graph.add("SELECT_V2", negative, graph.add("NEG", left), left), own)
-
-
-def _float_abs(graph: Graph, x: Value) -> Value:
-    return graph.add("ABS", x)
 
 
 GUARDED: dict[str, tuple[str, int]] = {

@@ -201,15 +201,4 @@ def linspace(call: Call) -> Value:
     places = graph.add("RANGE", 0, number, 1, shape=[open_size()])
     share = graph.add("DIV", cast(graph, places, T.FLOAT32), cast(graph, last, T.FLOAT32))
     found = graph.add("ADD", graph.add("MUL", share, graph.add("SUB", stop, start)), start)
-    return cast(
-        graph, graph.add("SELECT_V2", _is(graph, places, last), _unless_one(graph, number, start, stop), found), own
-    )
-
-
-def _is(graph: Graph, x: Any, y: Any) -> Value:
-    return graph.add("EQUAL", x, y)
-
-
-def _unless_one(graph: Graph, number: Value, start: Value, stop: Value) -> Value:
-    """Where there is one element, it is the first one."""
-    return graph.add("SELECT_V2", _is(graph, number, 1), start, stop)
+    return cast(graph, graph.add("SELECT_V2", graph.add("EQUAL", places, last), stop, found), own)
