@@ -276,12 +276,12 @@ class _Walk:
             first = next((output.name for output in node.outputs if output is not None), "")
             origin = Origin(node.target, first or node.target)
             given = [(argument.name, self.read(argument.value)) for argument in node.arguments]
-            missing = [
-                element for _, value in given for element in _elements(value) if isinstance(element, Unavailable)
-            ]
-            if missing:
-                self.miss(missing[0])
-                self._fail(node, origin)
+            missing = next(
+                (one for _, value in given for one in _elements(value) if isinstance(one, Unavailable)), None
+            )
+            if missing is not None:
+                self.miss(missing)
+                self._fail(node, missing.origin)
                 continue
             with self.report.lowering(self.graph, origin):
                 self._lower(node, [(name, value) for name, value in given if name not in IRRELEVANT])

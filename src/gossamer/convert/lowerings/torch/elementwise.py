@@ -234,7 +234,7 @@ def rsub(call: Call, self: Value, other: Number, alpha: Number = 1) -> Value:
 
 def _sum(call: Call, op: str, x: Number, y: Number, alpha: Number) -> Value:
     if call.type == TensorType.BOOL:
-        return call.add("LOGICAL_OR", call.operand(x), call.operand(y))
+        return call.add("LOGICAL_OR", call.operand(x), call.operand(y)) if alpha else call.operand(x)
     right = call.operand(y)
     if isinstance(alpha, Value) or alpha != 1:
         right = widened(call.graph, "MUL", right, call.operand(alpha))
