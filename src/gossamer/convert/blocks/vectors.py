@@ -24,23 +24,26 @@ class Hidden(NamedTuple):
 
 Element = int | Size | Hidden
 
-_FIRST_OPEN, _MOST_OPEN = 12, 200
-"""Numbers of open sizes that only values decide, see `gossamer.convert.graph.unknown`."""
-
 _next_open = itertools.count()
 
 
 def open_size(*, high: int | None = None) -> Size:
     """A size that only values decide, and that is no other open size. ``high`` bounds it."""
-    return unknown(_FIRST_OPEN + next(_next_open) % _MOST_OPEN, high=high)
+    return _open(str(next(_next_open))) if high is None else unknown(300, high=high)
 
 
 def decided(*by: Element | None) -> int | Size:
     """A size that these elements decide: the same for the same ones. A single number is the size itself."""
     if len(by) == 1 and isinstance(by[0], (int, Size)):
         return by[0]
-    key = repr([_name(element) if isinstance(element, Hidden) else element for element in by])
-    return unknown(_FIRST_OPEN + zlib.crc32(key.encode()) % _MOST_OPEN)
+    return _open(repr([_name(element) if isinstance(element, Hidden) else element for element in by]))
+
+
+def _open(key: str) -> Size:
+    """A size that hardly any other key has, small enough for squares of it, and a multiple of 12, so that it can be
+    divided by what vectors have elements of."""
+    first, second = divmod(zlib.crc32(key.encode()) % 24000, 200)
+    return Size((12 * (9 + first), 12 * (140 + second)))
 
 
 def _name(element: Hidden) -> tuple[object, int]:
