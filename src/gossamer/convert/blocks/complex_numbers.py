@@ -40,6 +40,7 @@ def of_parts(graph: Graph, real: Value, imaginary: Value) -> Value:
 
 
 def conjugate(graph: Graph, x: Value) -> Value:
+    """With the opposite imaginary parts."""
     return of_pairs(graph, graph.add("MUL", pairs(graph, x), np.array([1, -1], np.float32)))
 
 
@@ -81,5 +82,6 @@ def _polar(graph: Graph, size: Value, angle: Value) -> Value:
 
 
 def angle(graph: Graph, x: Value) -> Value:
+    """The angles in radians."""
     real, imaginary = parts(graph, x)
     return atan2(graph, imaginary, real)

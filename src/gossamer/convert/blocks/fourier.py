@@ -36,10 +36,12 @@ def fitted(graph: Graph, x: Value, axis: int, length: int) -> Value:
 
 
 def of_fitted(graph: Graph, x: Value, axis: int, length: int) -> Value:
+    """`fitted` complex numbers."""
     return x if x.dims[axis] == length else of_pairs(graph, fitted(graph, pairs(graph, x), axis - 1, length))
 
 
 def _matrix(length: int) -> NDArray[np.complex128]:
+    """What a vector is multiplied with to be transformed."""
     if length > MOST_MULTIPLIED:
         refuse(f"a transform of {length} elements; of more than {MOST_MULTIPLIED} only powers of 2 can be converted")
     numbers = np.arange(length)
