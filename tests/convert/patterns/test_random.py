@@ -4,14 +4,18 @@ several users and several outputs."""
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
 
+from gossamer.convert import patterns
 from gossamer.convert.blocks.shapes import transpose
 from gossamer.convert.graph import Graph, Refused, Value, unknown
+from gossamer.convert.patterns import rewrite
 from gossamer.schema.enums import Padding, TensorType
-from tests.convert.patterns.running import ops_of, rewritten
+from tests.convert.patterns.running import graph_of, ops_of, rewritten
+from tests.convert.patterns.test_layout import conv, normalized
 
 UNARY = ("RELU", "RELU6", "TANH", "LOGISTIC", "NEG", "ABS", "SQUARE", "HARD_SWISH", "SIN")
 BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE")
@@ -145,3 +149,33 @@ def test_random_graphs(seed: int) -> None:
     transposes = ops_of(graph).count("TRANSPOSE")
     after = rewritten(graph, {unknown(0): 3}, low=-1, high=1, rtol=2e-3, atol=2e-3)
     assert len(after) <= before + transposes
+
+
+def test_work_grows_with_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many tries of patterns for each operator in a graph of four times the size."""
+    tries = 0
+    applied = patterns._apply
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        return applied(*arguments)
+
+    monkeypatch.setattr(patterns, "_apply", counted)
+    rates = []
+    for blocks in (10, 40):
+        graph = graph_of((unknown(0), 4, 8, 8), make=lambda g, x, blocks=blocks: net(g, x, blocks))
+        nodes, tries = len(graph.ordered()), 0
+        rewrite(graph)
+        rates.append(tries / nodes)
+        assert ops_of(graph).count("TRANSPOSE") == 2
+    assert rates[1] < 1.2 * rates[0]
+
+
+def net(graph: Graph, x: Value, blocks: int) -> Value:
+    x = conv(graph, x, 4)
+    for _ in range(blocks):
+        y = graph.add("RELU", normalized(graph, conv(graph, x, 4)))
+        y = graph.add("MUL", y, graph.add("LOGISTIC", conv(graph, graph.add("MEAN", y, [2, 3], keep_dims=True), 4, 1)))
+        x = graph.add("ADD", x, conv(graph, y, 4))
+    return x

@@ -227,3 +227,10 @@ def test_shapes_of_what_has_the_same() -> None:
     assert rewritten(graph_of((BATCH, TIME, 4), make=make)).count("SHAPE") == 2
     graph = graph_of((BATCH, TIME, 4), make=lambda g, x: g.add("SHAPE", g.add("TANH", x)))
     assert rewritten(graph) == ["SHAPE"]
+
+
+def test_ones_in_front_are_left_to_operators_that_broadcast() -> None:
+    graph = graph_of((1, 4), (2, 4), make=lambda g, x, y: g.add("ADD", g.add("RESHAPE", g.add("TANH", x), [4]), y))
+    assert rewritten(graph) == ["TANH", "ADD"]
+    graph = graph_of((1, 4), (4,), make=lambda g, x, y: g.add("ADD", g.add("RESHAPE", g.add("TANH", x), [4]), y))
+    assert rewritten(graph) == ["TANH", "RESHAPE", "ADD"]

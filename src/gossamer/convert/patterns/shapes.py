@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gossamer.convert.blocks.shapes import reshape, sizes, transpose
-from gossamer.convert.graph import Array, Graph, Node, Value
+from gossamer.convert.graph import Array, Graph, Node, Shape, Value
 from gossamer.convert.patterns import pattern
 from gossamer.convert.patterns.matching import again, is_elementwise, made_by, only_use, options
 from gossamer.ops import find_op
@@ -329,7 +329,7 @@ def split_in_one(graph: Graph, node: Node) -> Value | None:
     "EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "LOGICAL_AND", "LOGICAL_OR", "SELECT_V2",
 )  # fmt: skip
 def broadcast_operand(graph: Graph, node: Node) -> Value | None:
-    """Operators that broadcast do not need it done for them."""
+    """Operators that broadcast do not need it done for them, nor ones put in front."""
     inputs = [_before_broadcast(value) for value in node.inputs if value is not None]
     if inputs == node.inputs:
         return None
@@ -337,13 +337,22 @@ def broadcast_operand(graph: Graph, node: Node) -> Value | None:
     return again(graph, node, *inputs) if tuple(shapes) == node.output.shapes else None
 
 
+def _without_leading_ones(shape: Shape) -> Shape:
+    while shape and shape[0] == 1:
+        shape = shape[1:]
+    return shape
+
+
 def _before_broadcast(value: Value) -> Value:
-    node = made_by(value, "BROADCAST_TO", "TILE", "FILL")
-    if node is None or node.inputs[0] is None:
+    node = made_by(value, "BROADCAST_TO", "TILE", "FILL", "RESHAPE")
+    if node is None:
         return value
     if node.op == "FILL":
         return node.input(1)
     x = node.input(0)
+    if node.op == "RESHAPE":
+        short = [list(map(_without_leading_ones, one.shapes)) for one in (x, value)]
+        return x if short[0] == short[1] else value
     pairs = zip(x.shapes, value.shapes, strict=True)
     spread = all(a in (1, b) for before, after in pairs for a, b in zip(before[::-1], after[::-1], strict=False))
     return x if spread and x.rank <= value.rank else value
