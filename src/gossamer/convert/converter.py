@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from gossamer.convert.export import graphs_of, to_model
-from gossamer.convert.graph import Signature
+from gossamer.convert.graph import Signature, after
 from gossamer.convert.patterns import rewrite
 from gossamer.convert.report import Report
 from gossamer.convert.request import BUILTINS, Imported, Progress, Request
@@ -113,19 +113,16 @@ def finished(imported: Imported, what: str) -> Converted:
 
 
 def _rewritten(signatures: Sequence[Signature]) -> list[Signature]:
-    """The signatures, with all patterns applied to their graphs: other values may take the places of outputs."""
-    places = [[one.graph.outputs.index(value) for value in one.outputs.values()] for one in signatures]
+    """The signatures, with all patterns applied to their graphs."""
     graphs = graphs_of(signatures)
-    for graph in reversed(graphs):  # what is called first: what it does not need, its caller need not give it
-        rewrite(graph)
-    for graph in graphs if len(graphs) > len(signatures) else ():
-        rewrite(graph)
-    return [
-        signature._replace(
-            outputs={name: signature.graph.outputs[place] for name, place in zip(signature.outputs, where, strict=True)}
-        )
-        for signature, where in zip(signatures, places, strict=True)
-    ]
+
+    def change() -> None:
+        for graph in reversed(graphs):  # what is called first: what it does not need, its caller need not give it
+            rewrite(graph)
+        for graph in graphs if len(graphs) > len(signatures) else ():
+            rewrite(graph)
+
+    return after(signatures, change)
 
 
 def format_of(source: str | os.PathLike[str]) -> str:

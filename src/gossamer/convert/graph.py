@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, NoReturn
 
@@ -524,6 +524,16 @@ class Signature(NamedTuple):
     graph: Graph
     inputs: Mapping[str, Value]
     outputs: Mapping[str, Value]
+
+
+def after(signatures: Sequence[Signature], change: Callable[[], object]) -> list[Signature]:
+    """The signatures after a change of their graphs, in which other values may take the places of outputs."""
+    places = [[one.graph.outputs.index(value) for value in one.outputs.values()] for one in signatures]
+    change()
+    return [
+        one._replace(outputs={name: one.graph.outputs[n] for name, n in zip(one.outputs, where, strict=True)})
+        for one, where in zip(signatures, places, strict=True)
+    ]
 
 
 def constant(array: Array, type: TensorType | None = None, name: str = "") -> Value:

@@ -61,6 +61,9 @@ def _run(interpreter: Interpreter, sample: Sample) -> None:
         key, sample = sample
     if isinstance(sample, Mapping):
         runner = interpreter.get_signature_runner(key)
+        names = list(runner.get_input_details())
+        if len(names) == len(sample) == 1:  # nothing can be mixed up
+            sample = dict(zip(names, sample.values(), strict=True))
         runner(**{name: np.asarray(value) for name, value in sample.items()})
         return
     details = interpreter.get_input_details()

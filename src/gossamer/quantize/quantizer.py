@@ -15,6 +15,7 @@ from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.quantize import interface
 from gossamer.quantize.calibrate import calibrate
+from gossamer.quantize.forms import integer_forms
 from gossamer.quantize.static import INT8, INT16X8, Scheme, static
 from gossamer.quantize.weights import dynamic_range, float16
 
@@ -59,7 +60,7 @@ def quantize(
         if calibration is None:
             raise ConvertError(f"mode {mode!r} needs a representative dataset (calibration): samples of the inputs")
         samples = calibration() if callable(calibration) else calibration
-        source = to_model(stored.signatures)
+        source = to_model(integer_forms(stored.signatures))
         stored = graphs_of_model(source)
         ranges = calibrate(source, samples, progress)
         scheme = STATIC[mode]._replace(keep=keep, per_channel=per_channel)

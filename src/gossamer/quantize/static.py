@@ -100,11 +100,13 @@ def _parameters(graph: Graph, seen: dict[Value, tuple[float, float]], scheme: Sc
                 found[value] = Quantization(np.array([scale], np.float32), np.array([point], np.int32))
                 stats.pop(value, None)
     same = [node for node, rule in rules.items() if _same_scale(node, rule, scheme)]
+    dropped: set[Value] = set()
     for node in same:  # in their order: what one drops, the next follows
         operands = _activations(node)
-        if len(operands) == 1 and (operands[0] in stats or operands[0] in found or operands[0] not in seen):
+        if len(operands) == 1 and (operands[0] in stats or operands[0] in found or operands[0] in dropped):
             for value in _floats(node.outputs):
                 stats.pop(value, None)
+                dropped.add(value)
     for node in reversed(same):
         if any(value in stats for value in node.outputs):
             for value in _activations(node):
@@ -174,11 +176,9 @@ class _Pair:
     def quantize(self, node: Node) -> bool:
         """Adds the operator in integers, if it has them and all of its parameters are known."""
         rule = _quantizes(node, self.scheme)
-        if rule is None or not (_activations(node) or _floats(node.outputs)):
+        if rule is None or not any(value is not None and value.type == FLOAT for value in node.inputs):
             return False
         if not all(value in self.parameters for value in [*_activations(node), *_floats(node.outputs)]):
-            return False
-        if not _activations(node):
             return False
         inputs = self._inputs(node, rule)
         if inputs is None:
