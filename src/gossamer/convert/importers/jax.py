@@ -201,7 +201,9 @@ _OPERATORS = {
     "Min": "MINIMUM",
     "FloorDiv": "FLOOR_DIV",
     "Mod": "FLOOR_MOD",
+    "Pow": "POW",
 }
+"""TFLite's operators by those of sizes."""
 
 _CALLED = {"floordiv": "FloorDiv", "mod": "Mod", "max": "Max", "min": "Min"}
 
