@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gossamer.convert.graph import Graph, Size, Value, refuse, shapes_of
+from gossamer.convert.graph import Graph, Refused, Size, Value, shapes_of
+from gossamer.records import replace
 from gossamer.schema.enums import TensorType
 
 NHWC_FROM_NCHW = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
@@ -62,7 +63,7 @@ def _size_value(graph: Graph, size: Size, sources: Sequence[Value]) -> Value:
             if source.size(axis) == size:
                 whole = size_vector(graph, source)
                 return graph.add("STRIDED_SLICE", whole, [axis], [axis + 1], [1], shrink_axis_mask=1)
-    refuse(f"a size that is open ({size.worlds}) is in none of the shapes at hand")
+    raise Refused(f"a size that is open ({size.worlds}) is in none of the shapes at hand")
 
 
 def transpose(graph: Graph, x: Value, perm: Sequence[int]) -> Value:
@@ -71,7 +72,10 @@ def transpose(graph: Graph, x: Value, perm: Sequence[int]) -> Value:
         return x
     if x.data is not None and x.node is None:
         return graph.constant(x.data.transpose(perm), x.type, x.name)  # a view: nothing is copied before it is written
-    return graph.add("TRANSPOSE", x, np.array(perm, np.int32))
+    quantization = x.quantization
+    if quantization.scales.size > 1:
+        quantization = replace(quantization, dimension=list(perm).index(quantization.dimension))
+    return graph.add("TRANSPOSE", x, np.array(perm, np.int32), quantization=quantization)
 
 
 def channels_last(graph: Graph, x: Value) -> Value:
