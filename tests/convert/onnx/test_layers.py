@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gossamer.errors import ConvertError
-from tests.convert.onnx.one_node import run
+from tests.convert.onnx.one_node import graph, node, run, run_file, save, value_info
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 4, 3, 5)).astype(np.float32)
@@ -320,3 +320,24 @@ def test_contributed(tmp_path: Path) -> None:
     z = RNG.standard_normal((2, 3, 3)).astype(np.float32) + 3 * np.eye(3, dtype=np.float32)
     ran = run(tmp_path, "Inverse", {"x": z}, F, domain=domain)
     np.testing.assert_allclose(ran.outputs["out0"], np.linalg.inv(z), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_what_is_quantized_for_a_moment(tmp_path: Path, dtype: str) -> None:
+    """QUANTIZE and DEQUANTIZE; weights are constants."""
+    scale, zero = np.float32(0.037), np.array(0 if dtype == "int16" else 5, dtype)
+    w, ws = RNG.integers(-127, 127, (4, 4), np.int8), RNG.uniform(0.01, 0.02, 4).astype(np.float32)
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        node("DequantizeLinear", ["w", "ws"], ["wd"], axis=1),
+        node("MatMul", ["d", "wd"], ["y"]),
+    ]
+    x = RNG.standard_normal((3, 4)).astype(np.float32)
+    constants = {"s": scale, "z": zero, "w": w, "ws": ws}
+    stored = graph(nodes, [value_info("x", "float32", ("n", 4))], [value_info("y", "float32", ("n", 4))], constants)
+    ran = run_file(save(tmp_path, stored, 21), {"x": x})
+    assert ran.operators == ["QUANTIZE", "DEQUANTIZE", "FULLY_CONNECTED"]
+    info = np.iinfo(dtype)
+    near = (np.clip(np.round(x / scale) + zero, info.min, info.max) - zero) * scale
+    np.testing.assert_allclose(ran.outputs["y"], near @ (w * ws), rtol=1e-4, atol=1e-5)

@@ -97,6 +97,7 @@ class _Importer:
         self.sizes: dict[str, Size] = {}
         self.counts: dict[str, int] = {}
         self.free: dict[int, list[str]] = {}
+        self.quantized: dict[int, tuple[Value, Value, tuple[float, int]]] = {}
 
     def imported(self) -> Imported:
         """The whole model."""

@@ -108,6 +108,9 @@ class Nothing:
 class Importer(Protocol):
     """Who walks the graph, as lowerings of control flow see it."""
 
+    quantized: dict[int, tuple[Value, Value, tuple[float, int]]]
+    """Floats by the quantized values that were made of them, with scale and zero point."""
+
     def free_names(self, body: GraphProto) -> list[str]:
         """What a body takes from around it."""
 

@@ -6,6 +6,8 @@ ONNX rounds them to even. Scales may be one number, one for each place of an axi
 
 from __future__ import annotations
 
+import numpy as np
+
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import repeat_each, slice_axis
 from gossamer.convert.blocks.products import matmul
@@ -14,6 +16,7 @@ from gossamer.convert.blocks.shapes import cast, reshape
 from gossamer.convert.graph import Value
 from gossamer.convert.lowerings.onnx import BITS, CARRIERS, UNSIGNED, Call, axis_of, lowers
 from gossamer.convert.messages.onnx import DataType
+from gossamer.quantization import Quantization
 from gossamer.schema.enums import TensorType as T
 
 
@@ -26,6 +29,14 @@ def dequantize_linear(call: Call) -> Value:
     else:
         call.gives(call.source_type(1))
     scale, zero = [_spread(call, one, x) for one in (call.value(1), call.optional(2))]
+    known = [None if one is None else one.data for one in (scale, zero)]
+    if x.data is not None and known[0] is not None and (zero is None or known[1] is not None):  # weights
+        whole = x.data.astype(np.float32)
+        whole = whole if known[1] is None else whole - known[1].astype(np.float32)
+        return graph.constant(whole * known[0], name=x.name)
+    pair = _pair(call, x, scale, zero)
+    if pair is not None:
+        return pair
     wide = cast(graph, x, T.FLOAT32)
     if zero is not None and not _is_zero(zero):
         wide = graph.add("SUB", wide, cast(graph, zero, T.FLOAT32))
@@ -42,8 +53,37 @@ def quantize_linear(call: Call) -> Value:
         kind = call.source_type(2)
     elif call.int("output_dtype"):
         kind = DataType(call.int("output_dtype"))
-    scale = _spread(call, call.value(1), x)
-    return quantized(call, cast(graph, x, T.FLOAT32), scale, _spread(call, zero, x), kind)
+    scale, zero = _spread(call, call.value(1), x), _spread(call, zero, x)
+    result = quantized(call, cast(graph, x, T.FLOAT32), scale, zero, kind)
+    parameters = _parameters(scale, zero)
+    if parameters is not None and kind in _PAIRED:
+        call.importer.quantized[id(result)] = (result, x, parameters)
+    return result
+
+
+_PAIRED = (DataType.INT8, DataType.UINT8, DataType.INT16)
+"""Types between QUANTIZE and DEQUANTIZE."""
+
+
+def _parameters(scale: Value | None, zero: Value | None) -> tuple[float, int] | None:
+    """One scale and one zero point, if they are known."""
+    if scale is None or scale.data is None or scale.data.size != 1:
+        return None
+    if zero is not None and (zero.data is None or zero.data.size != 1):
+        return None
+    return float(scale.data.reshape(())), 0 if zero is None or zero.data is None else int(zero.data.reshape(()))
+
+
+def _pair(call: Call, x: Value, scale: Value | None, zero: Value | None) -> Value | None:
+    """QUANTIZE and DEQUANTIZE, where a float is quantized and comes right back: what is to be computed in integers
+    later can see it. They round halves away from zero."""
+    known = call.importer.quantized.get(id(x))
+    if known is None or known[2] != _parameters(scale, zero) or (x.type == T.INT16 and known[2][1]):
+        return None
+    step, offset = known[2]
+    parameters = Quantization(np.array([step], np.float32), np.array([offset], np.int32))
+    between = call.add("QUANTIZE", cast(call.graph, known[1], T.FLOAT32), type=x.type, quantization=parameters)
+    return call.add("DEQUANTIZE", between)
 
 
 def quantized(call: Call, x: Value, scale: Value | None, zero: Value | None, kind: DataType) -> Value:
