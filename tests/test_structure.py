@@ -36,7 +36,7 @@ ALLOWED = {
     "affine": {"views"},
     "codegen": {"programs", "targets", "views", "errors", "config", "dtypes", "schema"},
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine"},
-    "convert": {"versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
+    "convert": {"quantize", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "quantize": {"convert", "runtime", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "resolver": {"ops", "schema", "errors"},
     "versions": {"ops", "model", "schema"},

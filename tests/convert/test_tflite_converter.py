@@ -12,6 +12,8 @@ import pytest
 
 import gossamer
 from gossamer import ConvertError, Interpreter, OpsSet, Optimize, RepresentativeDataset, TargetSpec, TFLiteConverter
+from gossamer.model.reader import read_model
+from gossamer.schema import TensorType
 from tests.conftest import ROOT
 from tests.tools.test_convert import graph
 
@@ -51,15 +53,42 @@ def test_sizes_that_a_source_leaves_open_are_fixed_by_attributes(tmp_path: Path)
     assert Interpreter(model_content=converter.convert()).get_input_details()[0]["shape"].tolist() == [7, 3]
 
 
-def test_quantization_is_refused_until_it_is_there(tmp_path: Path) -> None:
-    converter = TFLiteConverter.from_saved_model(SOURCE)
-    converter.representative_dataset = RepresentativeDataset(lambda: iter(()))
+def types_of(content: bytes) -> set[TensorType]:
+    return {tensor.type for graph in read_model(content).subgraphs for tensor in graph.tensors}
+
+
+def test_quantization_is_what_the_attributes_ask_for(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    converter = TFLiteConverter.from_saved_model(SOURCE, signature_keys=["encode"])
     converter.optimizations = [Optimize.DEFAULT]
-    with pytest.raises(ConvertError, match="nothing is quantized"):
-        converter.convert()
-    converter.optimizations = []
+    assert TensorType.INT8 not in types_of(converter.convert())  # weights of eight numbers stay float
+    converter.target_spec = TargetSpec(supported_types=[np.float16])
+    assert TensorType.FLOAT16 in types_of(converter.convert())
+    converter.target_spec = TargetSpec()
+    converter.representative_dataset = RepresentativeDataset(
+        lambda: ([draw.normal(size=(1, 4)).astype(np.float32)] for _ in range(4))
+    )
+    assert types_of(converter.convert()) >= {TensorType.INT8, TensorType.FLOAT32}
     converter.target_spec = TargetSpec(supported_ops=[OpsSet.TFLITE_BUILTINS_INT8])
-    with pytest.raises(ConvertError, match="nothing is quantized"):
+    converter.inference_input_type = converter.inference_output_type = np.int8
+    assert TensorType.FLOAT32 not in types_of(converter.convert())
+    sixteen = OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
+    converter.target_spec = TargetSpec(supported_ops=[sixteen, OpsSet.TFLITE_BUILTINS])
+    converter.inference_input_type = converter.inference_output_type = None
+    assert TensorType.INT16 in types_of(converter.convert())
+
+
+def test_what_the_attributes_contradict() -> None:
+    converter = TFLiteConverter.from_saved_model(SOURCE)
+    converter.target_spec = TargetSpec(supported_ops=[OpsSet.TFLITE_BUILTINS_INT8])
+    with pytest.raises(ConvertError, match="set `optimizations`"):
+        converter.convert()
+    converter.optimizations = [Optimize.DEFAULT]
+    with pytest.raises(ConvertError, match="representative dataset"):
+        converter.convert()
+    converter = TFLiteConverter.from_saved_model(SOURCE)
+    converter.inference_input_type = np.uint8
+    with pytest.raises(ConvertError, match="no uint8 or float32 interface"):
         converter.convert()
 
 

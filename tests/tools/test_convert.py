@@ -103,3 +103,17 @@ def test_a_file_that_says_nothing(gossamer: Run, place: Place) -> None:
     assert "nothing says what this is" in result.err
     result = gossamer("convert", place("g.pb", b""))
     assert result.code == 1
+
+
+def test_a_model_is_quantized_with_samples(gossamer: Run, tmp_path: Path) -> None:
+    target, data = tmp_path / "out.tflite", tmp_path / "data.npz"
+    np.savez(data, picture=np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32))
+    arguments = ["convert", SOURCE, "--signature", "encode", "-o", target, "--quantize", "int8", "--input-type", "int8"]
+    result = gossamer(*arguments, "--calibrate", data)
+    assert (result.code, result.err) == (0, "")
+    assert Interpreter(model_path=str(target)).get_input_details()[0]["dtype"] == np.int8
+    assert "needs a representative dataset" in gossamer(*arguments).err
+    np.savez(data, picture=np.zeros((8, 4), np.float32), more=np.zeros((3, 4), np.float32))
+    result = gossamer(*arguments, "--calibrate", data)
+    assert result.code == 1
+    assert "one first size" in result.err

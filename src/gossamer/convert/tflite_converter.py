@@ -15,10 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from gossamer.convert.converter import Converted, convert_source, format_of
 from gossamer.convert.report import Entry
 from gossamer.convert.request import BUILTINS, SELECT, Request
 from gossamer.errors import ConvertError
+from gossamer.quantize.quantizer import quantize
 from gossamer.records import field, record
 
 
@@ -69,9 +72,9 @@ class TargetSpec:
 class TFLiteConverter:
     """A conversion, to be made by a class method, set up by attributes, and carried out by `convert`.
 
-    Attributes of quantization (``optimizations``, ``representative_dataset``, ``inference_input_type`` …) are there;
-    `convert` raises `ConvertError` if they ask for one. ``shapes`` and ``batch`` fix sizes that the source leaves open.
-    ``report`` has what became of each operator of the source, after `convert`.
+    Attributes of quantization (``optimizations``, ``representative_dataset``, ``target_spec``, ``inference_input_type``
+    and ``inference_output_type``) are read as `tf.lite` reads them. ``shapes`` and ``batch`` fix sizes that the source
+    leaves open. ``report`` has what became of each operator of the source, after `convert`.
     """
 
     def __init__(self, source: Any, format: str, request: Request | None = None) -> None:
@@ -204,23 +207,59 @@ class TFLiteConverter:
 
     def convert(self) -> bytes:
         """The bytes of the .tflite file. Raises `ConvertError`, which says all that cannot be converted."""
-        return self.converted().to_bytes()
+        mode = self._mode()
+        converted = self.converted()
+        types = [_type_name(type) for type in (self.inference_input_type, self.inference_output_type)]
+        if mode == "float32":
+            if set(types) != {"float32"}:
+                raise ConvertError(f"a float model has no {' or '.join(types)} interface; set `optimizations`")
+            return converted.to_bytes()
+        dataset = self.representative_dataset
+        samples = dataset.input_gen if isinstance(dataset, RepresentativeDataset) else dataset
+        return quantize(
+            converted.model,
+            mode,
+            samples,
+            input_type=types[0],
+            output_type=types[1],
+            per_channel=not getattr(self, "_experimental_disable_per_channel", False),
+        )
 
     def converted(self) -> Converted:
-        """The model with its report. Raises `ConvertError`."""
-        wanted = [OpsSet(op) if isinstance(op, str) else op for op in self.target_spec.supported_ops]
-        quantized = {OpsSet.TFLITE_BUILTINS, OpsSet.SELECT_TF_OPS}.issuperset(wanted)
-        asked = self.optimizations or self.inference_input_type or self.inference_output_type
-        if asked or not quantized or list(self.target_spec.supported_types):
-            raise ConvertError("models are converted to float32; nothing is quantized yet. Leave `optimizations` empty")
+        """The float model with its report. Raises `ConvertError`."""
+        allowed = [op.value for op in self._ops() if op in (OpsSet.TFLITE_BUILTINS, OpsSet.SELECT_TF_OPS)]
         request = self._request
-        request.target_ops = tuple([op.value for op in wanted])
+        request.target_ops = tuple(allowed) or (BUILTINS,)
         request.allow_custom_ops = self.allow_custom_ops
         request.shapes = {**request.shapes, **self.shapes}
         request.batch = self.batch
         converted = convert_source(self._source, self._format, request)
         self.report = converted.report.entries
         return converted
+
+    def _ops(self) -> list[OpsSet]:
+        return [OpsSet(op) if isinstance(op, str) else op for op in self.target_spec.supported_ops]
+
+    def _mode(self) -> str:
+        """What the attributes ask for, as `tf.lite` reads them."""
+        ops, types = set(self._ops()), {_type_name(type) for type in self.target_spec.supported_types}
+        sixteen = OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8 in ops
+        only = OpsSet.TFLITE_BUILTINS not in ops and OpsSet.SELECT_TF_OPS not in ops
+        if not self.optimizations:
+            if sixteen or OpsSet.TFLITE_BUILTINS_INT8 in ops:
+                raise ConvertError("integer operators are asked for: set `optimizations` to [Optimize.DEFAULT]")
+            return "float32"
+        if "float16" in types:
+            return "float16"
+        if self.representative_dataset is None and not (sixteen or OpsSet.TFLITE_BUILTINS_INT8 in ops):
+            return "dynamic_range"
+        mode = "int16x8" if sixteen else "int8"
+        return f"{mode}_only" if only else mode
+
+
+def _type_name(type: Any) -> str:
+    """The name of a type of NumPy or TensorFlow."""
+    return "float32" if type is None else str(getattr(type, "name", None) or np.dtype(type).name)
 
 
 def _running(package: str, what: str) -> Any:

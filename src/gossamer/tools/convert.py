@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.convert.converter import IMPORTERS, Converted, convert_source, format_of
 from gossamer.convert.report import Entry, RefusedError
 from gossamer.convert.request import BUILTINS, SELECT, Progress, Request
+from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
+from gossamer.quantize.interface import TYPES
+from gossamer.quantize.quantizer import MODES, quantize
 from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, plural, table, write_json
 from gossamer.versions import minimum_runtime_version
 
@@ -63,6 +68,10 @@ def _ops(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[st
 @click.option("--signature", "signatures", metavar="KEY", multiple=True, help="Convert only these of a SavedModel.")
 @click.option("--input", "inputs", metavar="NAME", multiple=True, help="Where a frozen graph begins.")
 @click.option("--result", "results", metavar="NAME", multiple=True, help="Where a frozen graph ends.")
+@click.option("--quantize", "mode", type=click.Choice(MODES[1:]), help="Quantize the model.")
+@click.option("--calibrate", metavar="DATA.npz", help="Samples of the inputs by name, one in each row of an array.")
+@click.option("--input-type", type=click.Choice(list(TYPES)), default="float32", help="Of a quantized model's inputs.")
+@click.option("--output-type", type=click.Choice(list(TYPES)), default="float32", help="Of its outputs.")
 @click.option("--allow-custom-ops", is_flag=True, help="Leave unknown operators to the application.")
 @click.option("--report", "verbose", is_flag=True, help="Show every operator of the source, not only kinds.")
 @json_option
@@ -78,6 +87,10 @@ def command(
     signatures: Sequence[str],
     inputs: Sequence[str],
     results: Sequence[str],
+    mode: str | None,
+    calibrate: str | None,
+    input_type: str,
+    output_type: str,
     allow_custom_ops: bool,
     verbose: bool,
     as_json: bool,
@@ -96,12 +109,26 @@ def command(
         except RefusedError as error:
             _fail(ctx, model, error, as_json)
             return
+        if mode is not None:
+            samples = None if calibrate is None else _samples(existing_file(calibrate, "data"))
+            content = quantize(converted.model, mode, samples, input_type=input_type, output_type=output_type)
+            converted = converted._replace(model=read_model(content))
         content = write_model(converted.model, path)
     report = describe(converted, model, path, len(content))
     if as_json:
         write_json(report)
     else:
         _print(report, converted.report.entries, verbose)
+
+
+def _samples(path: str) -> list[dict[str, NDArray[Any]]]:
+    """The rows of arrays, each with a first size of 1."""
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    counts = {len(array) if array.ndim else 0 for array in arrays.values()}
+    if len(counts) != 1 or counts == {0}:
+        raise Failure(f"data {path!r} must have arrays with one first size, the number of samples; got {counts}")
+    return [{name: array[n : n + 1] for name, array in arrays.items()} for n in range(counts.pop())]
 
 
 def _fail(ctx: click.Context, model: str, error: RefusedError, as_json: bool) -> None:
