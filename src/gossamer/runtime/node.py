@@ -361,7 +361,6 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         self._written = [
             (at, t, t.is_dynamic) for at, t in enumerate(self.tensors_out) if t.index >= 0 and not t.is_constant
         ]
-        self._dynamic = [tensor for _, tensor, is_dynamic in self._written if is_dynamic]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
             if tensor is not None and tensor.shape != prepared:
                 self._fail_by_shape(f"input {position}", tensor, prepared)
@@ -417,14 +416,6 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             return made or self.op.reference_function
         return node.evaluated[1] or self.op.reference_function
 
-    def again(self) -> bool | None:
-        """`run` once more, where nothing has been prepared since; a truth if an input must be fetched before."""
-        for _, tensor in self.fed:
-            if tensor.data_is_stale:
-                return True
-        self.run()
-        return None
-
     def results(self) -> Sequence[Array | None]:
         """Call the kernel: what it returns for each output. Whoever calls this has told NumPy to be silent."""
         kernel = self.kernel
@@ -449,7 +440,6 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
 
     def run(self) -> None:
         """Call the kernel and store what it returns, as `results` does."""
-        before = [(tensor.shape, tensor.buffer) for tensor in self._dynamic]
         results = self.results()
         for position, tensor, is_dynamic in self._written:
             value = results[position]
@@ -458,13 +448,16 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             if value is tensor.cached and not is_dynamic:
                 tensor.data_is_stale = False
                 continue  # written where it is wanted
+            shape, buffer = tensor.shape, tensor.buffer
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
                 self.fail(f"output {position} {error}")
-        for tensor, (shape, buffer) in zip(self._dynamic, before, strict=True):
-            if tensor.shape != shape or tensor.buffer is not buffer:
+            if is_dynamic and (tensor.shape != shape or tensor.buffer is not buffer):
                 self.owner.resized = True
+
+    again = run
+    """Once more, where nothing has been prepared since and no input is in a buffer of a delegate."""
 
 
 def prepare_node(scope: Scope, node: Node) -> None:

@@ -326,6 +326,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             if outer.shape != shape or not outer.has_data:
                 outer.resize(shape)
                 outer.own_memory()
+                self._subgraph.resized = True
 
     def poll(self) -> None:
         """See `PartitionInvokeContext.poll`."""
@@ -394,7 +395,10 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if tensor.data_is_stale:
             if not tensor.is_dynamic:
                 return None
+            before = tensor.shape, tensor.buffer
             tensor.make_readable()  # nodes after this one must know the shape
+            if tensor.shape != before[0] or tensor.buffer is not before[1]:
+                self._subgraph.resized = True
             return tensor.array()
         local = self._locals[tensor.index]
         if not local.has_data and local.bytes:
