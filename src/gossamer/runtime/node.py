@@ -33,6 +33,9 @@ it is, and where."""
 MOST_FOLDED = 1024
 """Bytes of an operand of a node that is run when it is prepared."""
 
+_WHOLE = frozenset({TensorType.INT32, TensorType.INT64, TensorType.BOOL})
+"""Types of numbers that stand for themselves, and are never rounded."""
+
 _generations = count(1)
 
 
@@ -515,8 +518,11 @@ def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
         if tensor is not None and tensor.is_stored:
             ctx.constant(position)  # which notes that it has been looked at
     try:
+        run = NodeInvokeContext(scope, node)
+        if all(tensor.type in _WHOLE for tensor in (*inputs, *outputs)):
+            run.kernel = op.reference_function  # which computes the same, and need not be lowered
         with np.errstate(all="ignore"):
-            results = NodeInvokeContext(scope, node).results()
+            results = run.results()
     except GossamerError:
         return  # which is said when it runs
     for position, value in enumerate(results):
