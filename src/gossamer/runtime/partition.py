@@ -87,6 +87,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.node.delegate = delegate
         self._subgraph = subgraph
         self._delegate = delegate
+        self._reports_nodes = bool(delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING)  # the & of an IntFlag is slow
         self._members = {number: subgraph.nodes[number] for number in subset.nodes}
         self._locals: dict[int, LocalTensor] = {}
         self.tensors: dict[int, Tensor] = {number: subgraph.tensors[number] for number in subset.inputs}
@@ -290,7 +291,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if member.index in self._to_prepare or now != member.shapes:
             prepare_node(self, member)
             self._to_prepare.discard(member.index)
-        if self._delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING:
+        if self._reports_nodes:
             self._subgraph.report(member)
         ctx = self._contexts.get(member.index)
         if ctx is None or ctx.generation != member.generation:

@@ -550,8 +550,10 @@ class Subgraph(RunningGraph):
             shape_only = operand == 1 and node.op.code == BuiltinOperator.RESHAPE
             if not tensor.has_data and not (shape_only and len(tensor.shape) != 1):
                 raise InvokeError(f'Input tensor {tensor.index} lacks data ("{tensor.name}", node {node.index})')
-        if self._profile_delegates or node.delegate is None or not node.delegate.flags & _REPORTS_ITSELF:
-            self.report(node)
+        if self._before_node is not None and (
+            self._profile_delegates or node.delegate is None or not node.delegate.flags & _REPORTS_ITSELF
+        ):
+            self._before_node(node)
         if self.cancellation.pending:
             self.cancellation.poll(f"before {node.op.name} (node {node.index}) of subgraph {self.index}")
         if self._observation is not None:
