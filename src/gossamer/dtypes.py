@@ -139,9 +139,12 @@ def string_items(values: NDArray[Any]) -> list[bytes]:
     return [v if type(v) is bytes else v.encode() if isinstance(v, str) else bytes(v) for v in values.ravel().tolist()]
 
 
-def string_bytes(items: list[bytes]) -> int:
-    """Bytes of a TFLite string buffer that holds them."""
-    return 4 * (len(items) + 2) + sum(map(len, items))
+def string_array(values: NDArray[Any]) -> NDArray[np.object_]:
+    """A new array of the same shape, with the `string_items`."""
+    if values.dtype == np.object_ and {bytes}.issuperset(map(type, values.ravel().tolist())):
+        return values.copy()
+    items = string_items(values)
+    return np.fromiter(items, object, len(items)).reshape(values.shape)
 
 
 def encode_strings(values: NDArray[Any]) -> bytes:

@@ -186,6 +186,7 @@ def dense_strides(shape: Shape) -> Shape:
     return tuple(strides)
 
 
+@lru_cache(1024)
 def _reshaped(old: Shape, strides: Shape, new: Shape) -> Shape | None:
     """The strides of a reshape without a copy. Both shapes are cut into the smallest groups of equal products."""
     if 0 in old:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gossamer import Interpreter, OpResolverType
-from gossamer.schema import PackOptions, ReshapeOptions, ShapeOptions, SVDFOptions, TensorType
+from gossamer.errors import CancelledError
+from gossamer.schema import GatherOptions, PackOptions, ReshapeOptions, ShapeOptions, SVDFOptions, TensorType
 from tests.ops.variables import accumulator
 from tests.runtime.graphs import ModelMaker, adder
 
@@ -209,6 +210,80 @@ def test_profilers_see_nodes_that_take_the_short_way() -> None:
     graph = interpreter._subgraphs[0]
     graph.invoke(seen.append)
     assert seen == graph.planned_nodes
+
+
+def in_words() -> tuple[Interpreter, int, int, int]:
+    """Words chosen by position, in two rows of two; the first positions are 0."""
+    make = ModelMaker()
+    words, positions = make.tensor((3,), TensorType.STRING), make.tensor((4,), TensorType.INT32)
+    chosen, rows = make.tensor((4,), TensorType.STRING), make.tensor((2, 2), TensorType.STRING)
+    make.op("GATHER", [words, positions], [chosen], GatherOptions())
+    make.op("RESHAPE", [chosen], [rows], ReshapeOptions(new_shape=(2, 2)))
+    make.io([words, positions], [rows])
+    interpreter = allocated(make.model())
+    interpreter.set_tensor(words, np.array([b"a", "\u00e9".encode(), b""], object))
+    interpreter.invoke()
+    return interpreter, words, positions, rows
+
+
+def test_nodes_without_machine_code_are_the_whole_of_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreter, words, positions, rows = in_words()
+    graph: Any = interpreter._subgraphs[0]
+    monkeypatch.setattr(graph, "invoke", lambda *_: pytest.fail("the long way"))
+    for numbers in ((0, 1, 2, 1), (2, 2, 2, 0)):
+        interpreter.set_tensor(positions, np.array(numbers, np.int32))
+        interpreter.invoke()
+        given = interpreter.get_tensor(words)
+        assert np.array_equal(interpreter.get_tensor(rows), given[list(numbers)].reshape(2, 2))
+    interpreter.set_tensor(positions, np.array((0, 3, 0, 0), np.int32))
+    with pytest.raises(RuntimeError, match=r"GATHER .*position 3 is out of range \[0, 3\)"):
+        interpreter.invoke()
+    monkeypatch.undo()
+    interpreter.set_tensor(positions, np.zeros(4, np.int32))
+    interpreter.invoke()
+    assert (interpreter.get_tensor(rows) == b"a").all()
+
+
+def test_the_short_way_through_all_nodes_is_refused_cancelled_and_watched_like_the_long_one() -> None:
+    interpreter, words, _, rows = in_words()
+    graph, seen = interpreter._subgraphs[0], list[Any]()
+
+    def inside(*_: Any) -> None:
+        with pytest.raises(RuntimeError, match="already running"):
+            interpreter.invoke()
+        interpreter.cancel()
+        seen.append("cancelled")
+
+    gather = graph._contexts[0]
+    kernel, gather.kernel = gather.kernel, lambda ctx: inside() or kernel(ctx)
+    assert graph.sole is not None
+    with pytest.raises(CancelledError):
+        interpreter.invoke()
+    gather.kernel = kernel
+    assert seen == ["cancelled"]
+    with interpreter.tap(lambda tensor, value: seen.append(tensor.index), [words, rows]):
+        interpreter.invoke()
+    interpreter.set_cancellation_function(lambda: True)
+    for _ in range(2):
+        with pytest.raises(CancelledError):
+            interpreter.invoke()
+    interpreter.set_cancellation_function(None)
+    interpreter.invoke()
+    assert seen == ["cancelled", words, rows]
+
+
+def test_numbers_that_trip_numpy_are_no_warnings_on_the_short_way() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((2,)), make.tensor((2,))
+    make.op("DIV", [x, x], [y])
+    make.io([x], [y])
+    interpreter = allocated(
+        make.model(), experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    )
+    with np.errstate(all="raise"):
+        for _ in range(3):
+            assert np.isnan(run(interpreter, np.zeros(2, np.float32))).all()
+    assert interpreter._subgraphs[0].sole is not None
 
 
 def test_a_graph_without_nodes_has_nothing_to_do() -> None:

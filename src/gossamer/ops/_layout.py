@@ -32,6 +32,9 @@ ANY_TYPES = (*NUMBER_TYPES, TensorType.STRING)
 
 MAX_RANK = 32
 
+_FEW = 64
+"""Below so many numbers, Python has found the least and the greatest before NumPy begins."""
+
 QUANTIZED_TYPES = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
 
 
@@ -126,7 +129,10 @@ def checked_shape(ctx: Context, shape: Sequence[int]) -> Shape:
 
 def require_indices_in_range(ctx: Context, name: str, indices: NDArray[Any], size: int) -> None:
     """Raise for an index outside [0, size): TFLite does not count from the end."""
-    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= size):
+    if not indices.size:
+        return
+    numbers = indices.ravel().tolist() if indices.size < _FEW else [indices.min(), indices.max()]
+    if min(numbers) < 0 or max(numbers) >= size:
         bad = indices[(indices < 0) | (indices >= size)].reshape(-1)[0]
         ctx.fail(f"{name} {int(bad)} is out of range [0, {size})")
 

@@ -18,4 +18,4 @@ def require_handle(ctx: PrepareContext, position: int = 0) -> None:
 
 def resource_id(ctx: InvokeContext, position: int = 0) -> int:
     """The id that the input at a position holds."""
-    return int(ctx.value(position).reshape(-1)[0])
+    return int(ctx.value(position).item())

@@ -43,23 +43,27 @@ op = OpDef(
 
 
 @op.prepare
-def prepare(ctx: PrepareContext) -> None:
+def prepare(ctx: PrepareContext) -> Shape | None:
+    """Returns the shape, if it is known."""
     require_output_type(ctx)
     vector = ctx.constant(1)
     if vector is None and ctx.optional(1) is not None:
         ctx.postpone_shape(0, 0)
-        return
+        return None
     shape = _resolved(ctx, ctx.input(0).shape, _requested(ctx, vector))
     value = ctx.constant(0) if ctx.input(0).type != TensorType.STRING else None
     if value is not None:
         ctx.set_constant(0, value.reshape(shape))
     else:
         ctx.set_shape(0, shape)
+    return shape
 
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     value = ctx.value(0)
+    if ctx.data is not None:
+        return value.reshape(ctx.data)
     return value.reshape(_resolved(ctx, value.shape, _requested(ctx, ctx.value(1) if _has_vector(ctx) else None)))
 
 

@@ -53,4 +53,4 @@ def prepare(ctx: PrepareContext) -> None:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
-    return np.argwhere(ctx.value(0)).astype(np.int64)
+    return np.array(ctx.value(0).nonzero(), np.int64).T

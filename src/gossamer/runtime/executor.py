@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gossamer.runtime.cancellation import Cancellation
 
@@ -21,6 +21,12 @@ class Nothing:
     @staticmethod
     def again() -> None:
         """Do nothing."""
+
+
+class Whole(NamedTuple):
+    """What runs all nodes of a graph, one after the other."""
+
+    again: Callable[[], None]
 
 
 class Executor(Protocol):

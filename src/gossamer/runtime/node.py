@@ -33,6 +33,9 @@ it is, and where."""
 MOST_FOLDED = 1024
 """Bytes of an operand of a node that is run when it is prepared."""
 
+_WHOLE = frozenset({TensorType.INT32, TensorType.INT64, TensorType.BOOL})
+"""Types of numbers that stand for themselves, and are never rounded."""
+
 _generations = count(1)
 
 
@@ -361,7 +364,6 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
         self._written = [
             (at, t, t.is_dynamic) for at, t in enumerate(self.tensors_out) if t.index >= 0 and not t.is_constant
         ]
-        self._dynamic = [tensor for _, tensor, is_dynamic in self._written if is_dynamic]
         for position, (tensor, prepared) in enumerate(zip(self.tensors_in, node.shapes, strict=True)):
             if tensor is not None and tensor.shape != prepared:
                 self._fail_by_shape(f"input {position}", tensor, prepared)
@@ -417,14 +419,6 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             return made or self.op.reference_function
         return node.evaluated[1] or self.op.reference_function
 
-    def again(self) -> bool | None:
-        """`run` once more, where nothing has been prepared since; a truth if an input must be fetched before."""
-        for _, tensor in self.fed:
-            if tensor.data_is_stale:
-                return True
-        self.run()
-        return None
-
     def results(self) -> Sequence[Array | None]:
         """Call the kernel: what it returns for each output. Whoever calls this has told NumPy to be silent."""
         kernel = self.kernel
@@ -449,7 +443,6 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
 
     def run(self) -> None:
         """Call the kernel and store what it returns, as `results` does."""
-        before = [(tensor.shape, tensor.buffer) for tensor in self._dynamic]
         results = self.results()
         for position, tensor, is_dynamic in self._written:
             value = results[position]
@@ -458,13 +451,16 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
             if value is tensor.cached and not is_dynamic:
                 tensor.data_is_stale = False
                 continue  # written where it is wanted
+            shape, buffer = tensor.shape, tensor.buffer
             try:
                 tensor.store(value)
             except (ValueError, MemoryError) as error:
                 self.fail(f"output {position} {error}")
-        for tensor, (shape, buffer) in zip(self._dynamic, before, strict=True):
-            if tensor.shape != shape or tensor.buffer is not buffer:
+            if is_dynamic and (tensor.shape != shape or tensor.buffer is not buffer):
                 self.owner.resized = True
+
+    again = run
+    """Once more, where nothing has been prepared since and no input is in a buffer of a delegate."""
 
 
 def prepare_node(scope: Scope, node: Node) -> None:
@@ -522,8 +518,11 @@ def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
         if tensor is not None and tensor.is_stored:
             ctx.constant(position)  # which notes that it has been looked at
     try:
+        run = NodeInvokeContext(scope, node)
+        if all(tensor.type in _WHOLE for tensor in (*inputs, *outputs)):
+            run.kernel = op.reference_function  # which computes the same, and need not be lowered
         with np.errstate(all="ignore"):
-            results = NodeInvokeContext(scope, node).results()
+            results = run.results()
     except GossamerError:
         return  # which is said when it runs
     for position, value in enumerate(results):

@@ -87,6 +87,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.node.delegate = delegate
         self._subgraph = subgraph
         self._delegate = delegate
+        self._reports_nodes = bool(delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING)  # the & of an IntFlag is slow
         self._members = {number: subgraph.nodes[number] for number in subset.nodes}
         self._locals: dict[int, LocalTensor] = {}
         self.tensors: dict[int, Tensor] = {number: subgraph.tensors[number] for number in subset.inputs}
@@ -290,7 +291,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if member.index in self._to_prepare or now != member.shapes:
             prepare_node(self, member)
             self._to_prepare.discard(member.index)
-        if self._delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING:
+        if self._reports_nodes:
             self._subgraph.report(member)
         ctx = self._contexts.get(member.index)
         if ctx is None or ctx.generation != member.generation:
@@ -326,6 +327,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             if outer.shape != shape or not outer.has_data:
                 outer.resize(shape)
                 outer.own_memory()
+                self._subgraph.resized = True
 
     def poll(self) -> None:
         """See `PartitionInvokeContext.poll`."""
@@ -394,7 +396,10 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if tensor.data_is_stale:
             if not tensor.is_dynamic:
                 return None
+            before = tensor.shape, tensor.buffer
             tensor.make_readable()  # nodes after this one must know the shape
+            if tensor.shape != before[0] or tensor.buffer is not before[1]:
+                self._subgraph.resized = True
             return tensor.array()
         local = self._locals[tensor.index]
         if not local.has_data and local.bytes:

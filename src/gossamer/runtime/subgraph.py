@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
+from functools import partial
 from itertools import chain
 from threading import get_ident
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import DelegateFlags
+from gossamer.dtypes import NO_ARENA
 from gossamer.errors import InvokeError, PrepareError
 from gossamer.planner.arena import UNALLOCATED, ArenaPlanner
 from gossamer.planner.lifetimes import GraphInfo
@@ -21,7 +23,7 @@ from gossamer.runtime import arenas
 from gossamer.runtime.arenas import SharedArena
 from gossamer.runtime.callee import Callee
 from gossamer.runtime.delegation import Delegation
-from gossamer.runtime.executor import Nothing, Repeatable
+from gossamer.runtime.executor import Nothing, Repeatable, Whole
 from gossamer.runtime.graph import RunningGraph, already_running
 from gossamer.runtime.inlined import Inlined, Supposition
 from gossamer.runtime.node import Node, NodeInvokeContext
@@ -32,6 +34,9 @@ from gossamer.schema.enums import BuiltinOperator, TensorType
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
+
+_silence = partial(np.errstate, all="ignore")
+"""What operators make of infinities and NaN is what they are meant to make."""
 
 _REPORTS_ITSELF = DelegateFlags.PER_OPERATOR_PROFILING
 
@@ -87,6 +92,8 @@ class Subgraph(RunningGraph):
         self.state = State.UNINVOKABLE
         self.sole: Repeatable | None = None
         """See `Executor.sole`."""
+        self._has_numbers = False
+        """Whether NumPy makes numbers of numbers in these steps, and may have to say something about it."""
         self._steps: list[tuple[int, Repeatable | None]] | None = None
         """By position in the plan, what runs a node again, if all is as it was when it ran last; ``None`` where that
         may not be."""
@@ -436,20 +443,16 @@ class Subgraph(RunningGraph):
             self._leave_shared_arena()
         self.busy, self.thread = True, get_ident()
         self._before_node = before_node
+        try:
+            self._attempt(self._run_once)
+        finally:
+            self.busy, self.thread = False, None
+            self._before_node = self._observation = None
+
+    def _attempt(self, run: Callable[[], None]) -> None:
         is_over = False
         try:
-            if self.is_released:
-                self.is_released = False
-                self.reset_variables()
-            if self.taps.is_active:
-                self._observation = self.taps.observation(self, self.delegation.partitions)
-                self._observation.begin()
-            # What operators make of infinities and NaN is what they are meant to make.
-            with np.errstate(all="ignore"):
-                if self._steps is not None and self.sole is None and before_node is None:
-                    self._run_again(self._steps)
-                else:
-                    self._run_all()
+            run()
             is_over = True
         except PrepareError as error:
             raise InvokeError(str(error)) from error
@@ -458,31 +461,44 @@ class Subgraph(RunningGraph):
         except RecursionError as error:
             raise InvokeError(f"subgraph {self.index}: subgraphs call each other too deeply") from error
         finally:
-            self.busy, self.thread = False, None
-            self._before_node = self._observation = None
             if not is_over:
                 self._doubt_shapes()
 
+    def _run_once(self) -> None:
+        if self.is_released:
+            self.is_released = False
+            self.reset_variables()
+        if self.taps.is_active:
+            self._observation = self.taps.observation(self, self.delegation.partitions)
+            self._observation.begin()
+        if self._steps is not None and isinstance(self.sole, Whole | None) and self._before_node is None:
+            self._run_again(self._steps)
+        else:
+            self._run_all()
+
     def _run_all(self, first: int = 0) -> None:
-        for position in range(first, len(self.execution_plan)):
-            if position == self._next_to_prepare:
-                self._prepare_within()
-            self._run(position, self.nodes[self.execution_plan[position]])
+        with _silence():
+            for position in range(first, len(self.execution_plan)):
+                if position == self._next_to_prepare:
+                    self._prepare_within()
+                self._run(position, self.nodes[self.execution_plan[position]])
         if self._steps is None and not self.index and not self.taps.is_active:
             self._settle()
 
     def _run_again(self, steps: list[tuple[int, Repeatable | None]]) -> None:
         cancellation = self.cancellation
         self.resized = False
-        for position, step in steps:
-            again = None if step is None else step.again
-            if again is None or cancellation.pending or again():
-                self._run(position, self.nodes[self.execution_plan[position]])
-            elif self.resized:
-                self._look_again(position)
-            if self.resized:
-                self._run_all(position + 1)
-                return
+        with _silence() if self._has_numbers else nullcontext():
+            for position, step in steps:
+                again = None if step is None else step.again
+                if again is None or cancellation.pending or again():
+                    with _silence():
+                        self._run(position, self.nodes[self.execution_plan[position]])
+                elif self.resized:
+                    self._look_again(position)
+                if self.resized:
+                    self._run_all(position + 1)
+                    return
 
     def _settle(self) -> None:
         if self._next_to_prepare < len(self.execution_plan):
@@ -495,21 +511,23 @@ class Subgraph(RunningGraph):
             if not self._is_done(node)
         ]
         self._steps = steps
+        self._has_numbers = any(map(self._computes, nodes))
         if not steps:
             self.sole = Nothing()
-        elif len(steps) == 1 and self.cancellation.check is None:
-            position, step = steps[0]
-            node = nodes[position]
-            boundary = (*node.inputs, *node.outputs, *self.outputs)
-            if node.delegate and all(self.tensors[index].buffer_handle is None for index in boundary if index >= 0):
-                self.sole = step
+        elif self.cancellation.check is None and all(tensor.buffer_handle is None for tensor in self.tensors):
+            (position, step), *others = steps
+            again = partial(self._attempt, partial(self._run_again, steps))
+            self.sole = Whole(again) if others or nodes[position].delegate is None else step
+
+    def _computes(self, node: Node) -> bool:
+        """Whether NumPy makes numbers of numbers."""
+        types = [{self.tensors[index].type for index in ends if index >= 0} for ends in (node.inputs, node.outputs)]
+        return node.delegate is None and all(found - NO_ARENA for found in types)
 
     def _is_alone(self, node: Node) -> bool:
         """Whether what it reads is not in a buffer of another delegate."""
         tensors = (self.tensors[index] for index in node.inputs if index >= 0)
-        return node.delegate is None or all(
-            tensor.delegate in (None, node.delegate) or tensor.buffer_handle is None for tensor in tensors
-        )
+        return all(tensor.buffer_handle is None or tensor.delegate is node.delegate for tensor in tensors)
 
     def _is_done(self, node: Node) -> bool:
         """Whether its prepare has computed all that it writes."""
@@ -532,8 +550,10 @@ class Subgraph(RunningGraph):
             shape_only = operand == 1 and node.op.code == BuiltinOperator.RESHAPE
             if not tensor.has_data and not (shape_only and len(tensor.shape) != 1):
                 raise InvokeError(f'Input tensor {tensor.index} lacks data ("{tensor.name}", node {node.index})')
-        if self._profile_delegates or node.delegate is None or not node.delegate.flags & _REPORTS_ITSELF:
-            self.report(node)
+        if self._before_node is not None and (
+            self._profile_delegates or node.delegate is None or not node.delegate.flags & _REPORTS_ITSELF
+        ):
+            self._before_node(node)
         if self.cancellation.pending:
             self.cancellation.poll(f"before {node.op.name} (node {node.index}) of subgraph {self.index}")
         if self._observation is not None:

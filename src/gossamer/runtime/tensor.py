@@ -10,7 +10,7 @@ import numpy as np
 from gossamer import dtypes
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import Delegate
-from gossamer.dtypes import byte_size, decode_strings, numpy_dtype, string_bytes, string_items, type_name
+from gossamer.dtypes import byte_size, decode_strings, numpy_dtype, string_array, type_name
 from gossamer.errors import DelegateError, InvokeError
 from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
@@ -25,6 +25,8 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 MAX_BYTES = (1 << 63) - 1
+
+_OBJECTS = frozenset({TensorType.STRING, TensorType.VARIANT})
 
 _CONSTANT = (AllocationType.MMAP_RO, AllocationType.PERSISTENT_RO)
 
@@ -137,7 +139,7 @@ class Tensor:
     @property
     def has_objects(self) -> bool:
         """Whether the elements are Python objects and not numbers."""
-        return self.type in (TensorType.STRING, TensorType.VARIANT)
+        return self.type in _OBJECTS
 
     @property
     def has_data(self) -> bool:
@@ -285,16 +287,15 @@ class Tensor:
                 self.shape, self.cached, self.data_is_stale, self.awaited = value.shape, None, False, False
                 return
             self.allocation_type, self.postponed, self.buffer = AllocationType.DYNAMIC, False, None
-        if self.is_dynamic:
-            if not self.has_objects and (self.buffer is None or self.shape != value.shape):
+        has_objects = self.has_objects
+        if self.shape != value.shape or (self.buffer is None and not has_objects):
+            if self.is_dynamic:
                 self.resize(value.shape)
-                self.own_memory()
-            if self.shape != value.shape:
-                self.shape = value.shape
-                self.cached = None
-        elif self.shape != value.shape:
-            raise ValueError(f"has shape {list(self.shape)}, the kernel returned {list(value.shape)}")
-        if not self.has_objects and value.dtype != self.dtype:
+                if not has_objects:
+                    self.own_memory()
+            elif self.shape != value.shape:
+                raise ValueError(f"has shape {list(self.shape)}, the kernel returned {list(value.shape)}")
+        if not has_objects and value.dtype != self.dtype:
             raise ValueError(f"is {self.dtype}, the kernel returned {value.dtype}")
         self.assign(value)
 
@@ -332,9 +333,7 @@ class Tensor:
         """Copy a value of this shape in. The dtype must be that of the tensor: nothing is cast."""
         self.data_is_stale = False
         if self.type == TensorType.STRING:
-            items = string_items(value)
-            self.objects = np.fromiter(items, object, len(items)).reshape(value.shape)
-            self.bytes = string_bytes(items)
+            self.objects = string_array(value)
         elif self.has_objects:
             self.objects = value.astype(object)
         elif self.buffer is None:

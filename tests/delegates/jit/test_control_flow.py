@@ -241,6 +241,20 @@ def test_a_recurrent_cell() -> None:
     check(recurrent(32), start(0, floats(1, 32)), within=1e-5)
 
 
+@pytest.mark.parametrize("begin", [3, 4, 9, 10])
+def test_turns_read_many_weights_back_and_forth(begin: int) -> None:
+    check(recurrent(384), start(begin, floats(1, 384)), within=1e-5, threads=(1, 2, 3))
+    interpreter, kernel = machine_code(recurrent(384))
+    seen: list[list[int]] = []
+    kernel.observe(lambda times: seen.append([t.runs for t in times if t.kernel.startswith("x8_contract_single")]))
+    outputs(interpreter, start(begin, floats(1, 384)))
+    assert seen == [[(11 - begin) // 2, (10 - begin) // 2]]
+    assert kernel.program is not None
+    jumps = kernel.program.plan.commands[:, 0] == -1
+    blocks = kernel.program.plan.commands[jumps, 1] // 8
+    assert kernel.program.plan.words[blocks].tolist() == [Jump.GO, Jump.UNLESS, Jump.BACK]
+
+
 def branching(make: ModelMaker, v: list[int]) -> list[int]:
     """If the counter is a multiple of 3, x * x, else x less the counter; and the next counter."""
     rest = op(make, "FLOOR_MOD", [v[0], number(make, 3, INT)], COUNTER)

@@ -110,6 +110,9 @@ class Build:
         self.is_repeated = False
         """Whether commands are those of a loop."""
 
+        self.goes_back: bool | None = None
+        """Whether weights are read from the last panel to the first; ``None``: nobody has asked in this loop."""
+
         self._model = model
         self._builder = ProgramBuilder()
         self._weights = 0
@@ -320,6 +323,8 @@ class Build:
         for node in graph.kernels:
             buffer = node.y.buffer
             self._is_known = id(buffer) in self.layout.known
+            if self._is_known and buffer in self.layout.places:
+                continue  # packed for the turn before
             if self._is_known:
                 place = Place(WEIGHTS, 0, dense_bytes(buffer), item_bytes(buffer) * prod(buffer.shape))
                 place.offset = self.weights(place.bytes).offset

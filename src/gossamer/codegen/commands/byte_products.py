@@ -133,7 +133,7 @@ class QuantizedContraction(Tiled):
             "ragged_shape": shape,
         }
         driver = self.driver()
-        self._run(driver, barrier, **driver.arguments.chosen(common))
+        self._run(driver, barrier, **self.panelwise(driver.arguments.chosen(common), self.weights.bytes))
 
     @property
     def _is_streamed(self) -> bool:

@@ -26,12 +26,13 @@ def commands(node: Kernel, build: Build) -> None:
     """Jumps, and the commands of both regions. One thread runs them alone where a turn is short."""
     part = build.jump(Jump.PART) if not build.is_alone and _is_short(node) else None
     build.is_alone |= part is not None
-    outermost, build.is_repeated = not build.is_repeated, True
+    before = build.is_repeated, build.goes_back
+    build.is_repeated, build.goes_back = True, None
     if node.settings is None or not build.has(_kernel(node.settings, build)):
         _commands(node, build)
     else:
         _turns(node, node.settings, build)
-    build.is_repeated = not outermost
+    build.is_repeated, build.goes_back = before
     if part is not None:
         build.is_alone = False
         build.land(part)
@@ -39,6 +40,7 @@ def commands(node: Kernel, build: Build) -> None:
 
 
 def _commands(node: Kernel, build: Build) -> None:
+    """What reads many weights does so back and forth: two turns, the second of which goes the other way."""
     body, condition = node.regions
     flag = node.operands[0]
     enter = build.jump(Jump.GO)
@@ -46,9 +48,17 @@ def _commands(node: Kernel, build: Build) -> None:
     build.region(body)
     if build.next_command == start:  # threads must meet between two looks at the flag
         build.jump(Jump.BACK, flag, target=start + 1, cost=COMMAND)
+    cost, over = COMMAND + sum(map(_cost, _turn(node))), None
+    if build.goes_back is not None:
+        build.region(condition)
+        over = build.jump(Jump.UNLESS, flag)
+        build.goes_back, cost = True, 2 * cost
+        build.region(body)
     build.land(enter)
     build.region(condition)
-    build.jump(Jump.BACK, flag, target=start, cost=COMMAND + sum(map(_cost, _turn(node))))
+    build.jump(Jump.BACK, flag, target=start, cost=cost)
+    if over is not None:
+        build.land(over)
 
 
 def _kernel(turn: Turn, build: Build) -> Turns:
