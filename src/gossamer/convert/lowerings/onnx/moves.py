@@ -317,7 +317,7 @@ def _padded(call: Call, x: Value, axes: list[int], pads: list[int], mode: str, v
 
 
 def _pad_anywhere(call: Call, x: Value, value: Value, mode: str) -> Value:
-    """Pads that only values tell, which must not be negative."""
+    """Pads that only values tell."""
     graph = call.graph
     pads = int32(graph, call.value(1))
     count = pads.shape[0] // 2
@@ -328,8 +328,33 @@ def _pad_anywhere(call: Call, x: Value, value: Value, mode: str) -> Value:
         pairs = graph.add("SCATTER_ND", places, pairs, np.array([x.rank, 2], np.int32))
     stated = call.declared(x.rank)
     if mode == "constant":
-        return moved(graph, "PADV2", x, pairs, cast(graph, value, x.type), data=(0, 2), shape=stated)
-    raise Refused(f"pads by {mode!r} as much as values say; make the pads a constant")
+        more = graph.add("MAXIMUM", pairs, 0)
+        wide = [open_size() for _ in stated]
+        padded = moved(graph, "PADV2", x, more, cast(graph, value, x.type), data=(0, 2), shape=wide)
+        begins = graph.add("NEG", graph.add("MINIMUM", pairs, 0))
+        begin, end = [reshape(graph, indexing.slice_axis(graph, begins, 1, n, n + 1), [x.rank]) for n in (0, 1)]
+        end = graph.add("SUB", size_vector(graph, padded), end)
+        return moved(graph, "STRIDED_SLICE", padded, begin, end, np.ones(x.rank, np.int32), shape=stated)
+    for axis in range(x.rank):
+        before, after = [_at(call, pairs, axis, n) for n in (0, 1)]
+        size = known_size(x, axis)
+        ends = graph.add("ADD", after, size)
+        place = graph.add("RANGE", graph.add("NEG", before), ends, 1, shape=(stated[axis],))
+        if mode == "reflect":
+            turn = max(2 * (size - 1), 1)
+            place = graph.add("FLOOR_MOD", place, turn)
+            place = graph.add("MINIMUM", place, graph.add("SUB", turn, place))
+        elif mode == "wrap":
+            place = graph.add("FLOOR_MOD", place, size)
+        else:
+            place = graph.add("MINIMUM", graph.add("MAXIMUM", place, 0), size - 1)
+        x = moved(graph, "GATHER", x, place, axis=axis)
+    return x
+
+
+def _at(call: Call, table: Value, row: int, column: int) -> Value:
+    """One number of a table."""
+    return call.add("STRIDED_SLICE", table, [row, column], [row + 1, column + 1], [1, 1], shrink_axis_mask=3)
 
 
 @lowers("CenterCropPad")

@@ -11,8 +11,10 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.convert.blocks import resize as blocks
+from gossamer.convert.blocks import special
 from gossamer.convert.blocks.elementwise import widened
-from gossamer.convert.blocks.indexing import slice_axis
+from gossamer.convert.blocks.indexing import product, slice_axis
+from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.products import matmul
 from gossamer.convert.blocks.shapes import cast, channels_first, channels_last, reshape, transpose
 from gossamer.convert.blocks.vectors import elements, int32, open_size, per_world, size_of
@@ -37,6 +39,9 @@ def resize(call: Call) -> Value:
     with weights, axis by axis."""
     x = call.value(0)
     axes = [axis_of(axis, x.rank) for axis in call.ints("axes", range(x.rank))]
+    late = _late_scales(call)
+    if late is not None:
+        return _resized_late(call, x, axes, late)
     scales, sizes = _targets(call, x, axes)
     regions = _regions(call, axes)
     changed = [
@@ -52,6 +57,97 @@ def resize(call: Call) -> Value:
     for axis in changed:
         x = _along(call, x, axis, scales[axis], sizes[axis], regions[axis])
     return x
+
+
+def _late_scales(call: Call) -> Value | None:
+    """Scales that only values tell."""
+    place = 1 if call.op == "Upsample" or call.version < 11 else 2
+    if call.op == "Upsample" and call.version < 9:
+        return None
+    value = call.optional(place)
+    return None if value is None or value.known is not None or 0 in value.dims else value
+
+
+def _resized_late(call: Call, x: Value, axes: Sequence[int], scales: Value) -> Value:
+    """Axis by axis: where its elements lie is computed, how many there are the model states."""
+    stated = call.declared(x.rank)
+    for place, axis in enumerate(axes):
+        size, new = known_size(x, axis), stated[axis]
+        if not isinstance(new, int):
+            raise Refused("the shape of its result must be stated, or its scales must be a constant")
+        if size == 1 and new == 1:
+            continue
+        scale = call.add("STRIDED_SLICE", scales, [place], [place + 1], [1], shrink_axis_mask=1)
+        where = _late_positions(call, size, scale, new)
+        kind = call.string("mode", "nearest")
+        x = _picked_late(call, x, axis, where) if kind == "nearest" else _mixed_late(call, x, axis, where, scale, kind)
+    return x
+
+
+def _late_positions(call: Call, size: int, scale: Value, count: int) -> Value:
+    """As `positions`, computed: float32."""
+    mode = _transformation(call)
+    y = np.arange(count, dtype=np.float32)
+    exact = call.add("MUL", scale, float(size))
+    if mode == "align_corners":
+        return call.add("DIV", y * np.float32(size - 1), call.add("MAXIMUM", call.add("SUB", exact, 1.0), 1e-6))
+    if mode == "asymmetric":
+        return call.add("DIV", y, scale)
+    if mode == "tf_crop_and_resize":
+        raise Refused("crops by scales that are computed; make them a constant")
+    where = call.add("SUB", call.add("DIV", y + np.float32(0.5), scale), 0.5)
+    if mode == "pytorch_half_pixel" and count == 1:
+        return call.graph.constant(np.array([-0.5], np.float32))
+    if mode == "half_pixel_symmetric":
+        shift = call.add("SUB", 1.0, call.add("DIV", float(count), exact))
+        return call.add("ADD", where, call.add("MUL", shift, size / 2))
+    return where
+
+
+def _picked_late(call: Call, x: Value, axis: int, where: Value) -> Value:
+    rule = _nearest_mode(call)
+    if rule == "round_prefer_floor":
+        where = call.add("SUB", where, 0.5)
+    elif rule == "round_prefer_ceil":
+        where = call.add("ADD", where, 0.5)
+    whole = call.add("CEIL" if rule in ("ceil", "round_prefer_floor") else "FLOOR", where)
+    whole = call.add("MINIMUM", call.add("MAXIMUM", whole, 0.0), float(known_size(x, axis) - 1))
+    return moved(call.graph, "GATHER", x, cast(call.graph, whole, T.INT32), axis=axis)
+
+
+def _mixed_late(call: Call, x: Value, axis: int, where: Value, scale: Value, kind: str) -> Value:
+    """A product with weights that are computed as `gossamer.convert.blocks.resize.weight_matrix` has them."""
+    graph, size, new = call.graph, known_size(x, axis), where.shape[0]
+    reach, antialias = 1 if kind == "linear" else 2, call.flag("antialias")
+    room = math.ceil(reach * max(size / new, 1.0) if antialias else reach) + 2
+    taps = np.arange(-room, size + room, dtype=np.float32)[None]
+    d = graph.add("ABS", graph.add("SUB", taps, reshape(graph, where, [new, 1])))
+    if antialias:
+        d = graph.add("MUL", d, graph.add("MINIMUM", scale, 1.0))
+    if kind == "linear":
+        weights = graph.add("RELU", graph.add("SUB", 1.0, d))
+    else:
+        a = call.float("cubic_coeff_a", CUBIC)
+        far = special.polynomial(graph, d, (-4 * a, 8 * a, -5 * a, a))
+        near = special.polynomial(graph, d, (1.0, 0.0, -(a + 3), a + 2))
+        far = graph.add("SELECT_V2", graph.add("LESS", d, 2.0), far, 0.0)
+        weights = graph.add("SELECT_V2", graph.add("LESS_EQUAL", d, 1.0), near, far)
+    last = np.array([1], np.int32)
+    if call.flag("exclude_outside"):
+        weights = slice_axis(graph, weights, 1, room, room + size)
+    else:
+        ends = [slice_axis(graph, weights, 1, 0, room + 1), slice_axis(graph, weights, 1, size + room - 1, None)]
+        first, final = [graph.add("SUM", end, last, keep_dims=True) for end in ends]
+        inner = slice_axis(graph, weights, 1, room + 1, size + room - 1)
+        weights = graph.add("CONCATENATION", first, inner, final, axis=1) if size > 1 else first
+    if antialias or call.flag("exclude_outside") or size == 1:
+        weights = graph.add("DIV", weights, graph.add("SUM", weights, last, keep_dims=True))
+    order = [*[n for n in range(x.rank) if n != axis], axis]
+    turned = transpose(graph, cast(graph, x, T.FLOAT32), order)
+    lead = [turned.size(n) for n in range(x.rank - 1)]
+    flat = reshape(graph, turned, [product(lead), size])
+    result = reshape(graph, graph.add("FULLY_CONNECTED", flat, weights), [*lead, new], turned)
+    return cast(graph, transpose(graph, result, list(np.argsort(order))), x.type)
 
 
 def _targets(call: Call, x: Value, axes: Sequence[int]) -> tuple[list[float], list[int | Size]]:
