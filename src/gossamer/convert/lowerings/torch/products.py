@@ -10,8 +10,9 @@ import numpy as np
 from gossamer.convert.blocks import products
 from gossamer.convert.blocks.einsum import einsum as sum_of_products
 from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.indexing import roll
 from gossamer.convert.blocks.reductions import reduce
-from gossamer.convert.blocks.shapes import transpose
+from gossamer.convert.blocks.shapes import reshape, sizes, transpose
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, lowers
 
@@ -129,8 +130,6 @@ def tensordot(call: Call, self: Value, other: Value, dims_self: Sequence[int], d
 
 @lowers("aten.kron")
 def kron(call: Call, self: Value, other: Value) -> Value:
-    from gossamer.convert.blocks.shapes import reshape, sizes
-
     rank = max(self.rank, other.rank)
     x, y = [[*[1] * (rank - one.rank), *sizes(one)] for one in (self, other)]
     left = reshape(call.graph, call.operand(self), [size for one in x for size in (one, 1)])
@@ -140,8 +139,6 @@ def kron(call: Call, self: Value, other: Value) -> Value:
 
 @lowers("aten.cross", "aten.linalg_cross")
 def cross(call: Call, self: Value, other: Value, dim: int | None = None) -> Value:
-    from gossamer.convert.blocks.indexing import roll
-
     axis = next(n for n, size in enumerate(self.dims) if size == 3) if dim is None else dim
     axis = -1 if dim is None and call.packet == "aten.linalg_cross" else axis
     x, y = call.operand(self), call.operand(other)
