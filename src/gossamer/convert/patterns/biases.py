@@ -64,7 +64,9 @@ def affine(node: Node) -> Affine | None:
         return Affine(x, None, c)
     if node.op == "SUB":
         return Affine(x, None, -c) if is_first else Affine(x, np.full((), -1, np.float32), c)
-    return Affine(x, np.float32(1) / c, None) if is_first and c.all() else None
+    with np.errstate(all="ignore"):
+        inverse = np.asarray(np.float32(1) / c)
+    return Affine(x, inverse, None) if is_first and np.isfinite(inverse).all() else None
 
 
 def per_channel(c: Array, channels: int) -> Array | None:
