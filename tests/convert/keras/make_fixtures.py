@@ -550,12 +550,6 @@ def operations():
     yield "ops_array_split", of(lambda x: ops.array_split(x, 3, axis=1), (4, 2))
     yield "ops_inner", of(lambda x, y: ops.inner(x, y), (3,), (3,))
     yield "ops_vdot", of(lambda x, y: ops.vdot(x[0], y[0]), (3,), (3,))
-    yield (
-        "ops_conv_transpose",
-        of(
-            lambda x: ops.conv_transpose(x, np.ones((2, 2, 3, 2), "float32"), 2, data_format="channels_last"), (4, 5, 2)
-        ),
-    )
     yield "ops_depthwise_conv", of(lambda x: ops.depthwise_conv(x, np.ones((2, 2, 2, 1), "float32"), 1), (4, 5, 2))
     yield "ops_adaptive", of(lambda x: ops.adaptive_average_pool(x, (2, 3)), (5, 4, 2))
     yield "ops_attention_causal", of(lambda x: ops.dot_product_attention(x, x, x, is_causal=True), (4, 2, 3))

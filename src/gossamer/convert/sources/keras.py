@@ -215,7 +215,7 @@ def _parts(class_name: str, config: Json) -> Iterator[tuple[str, str, Json]]:
     elif class_name == "Pipeline":
         for path, part in _counted(config["layers"].elements()):
             yield f"layers/{path}", f"layers/{path}", part
-    elif class_name in ("MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention"):
+    elif class_name in ("MultiHeadAttention", "GroupQueryAttention"):
         bias = config.get("use_bias")
         einsum = {"bias_axes": bias is None or bias.boolean()}
         hidden = "" if class_name == "MultiHeadAttention" else "_"
