@@ -68,16 +68,11 @@ def grid_sample(call: Call) -> Value:
         n = graph.add("ROUND", n) if kind == "nearest" else n
         where.append(_inside(call, n, size, padding, align))
     pictures = reshape(graph, channels_last(graph, x), [batch * math.prod(dims), channels])
-    axes = [_taps(call, n, kind) for n in where]
-    total: Value | None = None
-    for taps in itertools.product(*axes):
-        seen = _read(call, pictures, [tap[0] for tap in taps], dims, batch, count, padding, align)
-        weights = [tap[1] for tap in taps if tap[1] is not None]
-        for weight in weights:
-            seen = graph.add("MUL", seen, reshape(graph, weight, [batch, count, 1]))
-        total = seen if total is None else graph.add("ADD", total, seen)
-    if total is None:
-        raise Refused("reads nothing")
+    axes = [
+        [_tap(call, place, weight, size, padding, align) for place, weight in _taps(call, n, kind)]
+        for n, size in zip(where, dims, strict=True)
+    ]
+    total = _weighted(call, pictures, axes, dims, batch, count)
     return channels_first(graph, reshape(graph, total, [batch, *grid.shape[1:-1], channels]))
 
 
@@ -118,37 +113,46 @@ def _taps(call: Call, n: Value, kind: str) -> list[tuple[Value, Value | None]]:
     return taps
 
 
-def _read(
-    call: Call,
-    pictures: Value,
-    places: Sequence[Value],
-    dims: Sequence[int],
-    batch: int,
-    count: int,
-    padding: str,
-    align: bool,
+Tap = tuple[Value, "Value | None"]
+"""An element of an axis next to each place, [batch, count], int32, and its weight."""
+
+
+def _tap(call: Call, place: Value, weight: Value | None, size: int, padding: str, align: bool) -> Tap:
+    """A whole place as an element that is there: for zeros beyond the ends it has no weight."""
+    if padding == "zeros":
+        within = call.add(
+            "LOGICAL_AND", call.add("GREATER_EQUAL", place, 0.0), call.add("LESS_EQUAL", place, float(size - 1))
+        )
+        seen = cast(call.graph, within, T.FLOAT32)
+        weight = seen if weight is None else call.add("MUL", weight, seen)
+    elif padding == "reflection":
+        place = _reflected(call, place, size, align)
+    place = call.add("MINIMUM", call.add("MAXIMUM", place, 0.0), float(size - 1))
+    return cast(call.graph, place, T.INT32), weight
+
+
+def _weighted(
+    call: Call, pictures: Value, axes: Sequence[Sequence[Tap]], dims: Sequence[int], batch: int, count: int
 ) -> Value:
-    """[batch, count, channels] of pictures [batch * elements, channels] at whole places [batch, count]."""
-    number: Value | None = None
-    seen: Value | None = None
-    for place, size in zip(places, dims, strict=True):
-        if padding == "zeros":
-            within = call.add(
-                "LOGICAL_AND", call.add("GREATER_EQUAL", place, 0.0), call.add("LESS_EQUAL", place, float(size - 1))
-            )
-            seen = within if seen is None else call.add("LOGICAL_AND", seen, within)
-        elif padding == "reflection":
-            place = _reflected(call, place, size, align)
-        place = call.add("MINIMUM", call.add("MAXIMUM", place, 0.0), float(size - 1))
-        whole = cast(call.graph, place, T.INT32)
-        number = whole if number is None else call.add("ADD", call.add("MUL", number, size), whole)
-    if number is None:
-        raise Refused("has no places")
+    """[batch, count, channels]: the sum of the elements of pictures [batch * elements, channels] that taps of all axes
+    name, times their weights."""
     first = (np.arange(batch, dtype=np.int32) * math.prod(dims))[:, None]
-    values = call.add("GATHER", pictures, call.add("ADD", number, first) if batch > 1 else number)
-    if seen is None:
-        return values
-    return call.add("MUL", values, reshape(call.graph, cast(call.graph, seen, T.FLOAT32), [batch, count, 1]))
+    total: Value | None = None
+    for taps in itertools.product(*axes):
+        number: Value = call.graph.constant(first)
+        weight: Value | None = None
+        for axis, (place, share) in enumerate(taps):
+            step = math.prod(dims[axis + 1 :])
+            number = call.add("ADD", number, call.add("MUL", place, step) if step != 1 else place)
+            if share is not None:
+                weight = share if weight is None else call.add("MUL", weight, share)
+        seen = call.add("GATHER", pictures, number)
+        if weight is not None:
+            seen = call.add("MUL", seen, reshape(call.graph, weight, [batch, count, 1]))
+        total = seen if total is None else call.add("ADD", total, seen)
+    if total is None:
+        raise Refused("reads nothing")
+    return total
 
 
 def sampled_bilinear(call: Call, pictures: Value, y: Value, x: Value) -> Value:
@@ -157,14 +161,11 @@ def sampled_bilinear(call: Call, pictures: Value, y: Value, x: Value) -> Value:
     batch, height, width, channels = pictures.shape
     flat = reshape(graph, pictures, [batch * height * width, channels])
     count = y.shape[1]
-    total: Value | None = None
-    for row, column in itertools.product(_taps(call, y, "linear"), _taps(call, x, "linear")):
-        seen = _read(call, flat, [row[0], column[0]], [height, width], batch, count, "zeros", True)
-        for weight in (row[1], column[1]):
-            if weight is not None:
-                seen = graph.add("MUL", seen, reshape(graph, weight, [batch, count, 1]))
-        total = seen if total is None else graph.add("ADD", total, seen)
-    return pictures if total is None else total
+    axes = [
+        [_tap(call, place, weight, size, "zeros", True) for place, weight in _taps(call, n, "linear")]
+        for n, size in ((y, height), (x, width))
+    ]
+    return _weighted(call, flat, axes, [height, width], batch, count)
 
 
 @lowers("RoiAlign")
