@@ -145,3 +145,25 @@ def cross(call: Call, self: Value, other: Value, dim: int | None = None) -> Valu
     first = widened(call.graph, "MUL", roll(call.graph, x, -1, axis), roll(call.graph, y, -2, axis))
     second = widened(call.graph, "MUL", roll(call.graph, x, -2, axis), roll(call.graph, y, -1, axis))
     return widened(call.graph, "SUB", first, second)
+
+
+@lowers("aten._trilinear")
+def trilinear(
+    call: Call,
+    i1: Value,
+    i2: Value,
+    i3: Value,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Value:
+    """The sum of products of three tensors, each with new axes where it is said."""
+    wide = []
+    for x, axes in ((i1, expand1), (i2, expand2), (i3, expand3)):
+        for axis in sorted(axes):
+            x = call.add("EXPAND_DIMS", x, np.array(axis, np.int32))
+        wide.append(call.operand(x))
+    product = widened(call.graph, "MUL", widened(call.graph, "MUL", wide[0], wide[1]), wide[2])
+    return reduce(call.graph, "SUM", product, sumdim)
