@@ -4,10 +4,11 @@ what Keras computes.
     python benchmarks/conversion.py MobileNetV2 ResNet50 --tensorflow-python PYTHON
 
 ``PYTHON`` is an interpreter that has TensorFlow; this one has Gossamer and, for the columns of it, ai-edge-litert. For
-each model, random weights (also random moving statistics) are saved as ``.keras`` and ``.h5``; every conversion is a
-process of its own. Columns: seconds of the conversion alone, without imports and without reading the model in Keras
-(TensorFlow) but with reading the file (Gossamer); peak memory of the whole process in MB; operators of the two files;
-the largest deviation from Keras' answer, relative to the largest number in it. Without arguments: all of `MODELS`.
+each model, random weights (also random moving statistics) are saved as ``.keras``, ``.h5`` and SavedModel, of which
+TensorFlow converts the last; every conversion is a process of its own. Columns: seconds of the conversion alone,
+without imports; seconds of processor and peak memory (MB) of the whole process, imports included; operators of the two
+files; the largest deviation from Keras' answer, relative to the largest number in it; the time of an inference in
+LiteRT beside that of TensorFlow's file. Without arguments: all of `MODELS`.
 """
 
 from __future__ import annotations
@@ -25,12 +26,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 MODELS = (
     "MobileNet", "MobileNetV2", "MobileNetV3Small", "MobileNetV3Large", "EfficientNetB0", "EfficientNetV2B0",
     "ResNet50", "ResNet50V2", "DenseNet121", "NASNetMobile", "InceptionV3", "InceptionResNetV2", "Xception", "VGG16",
     "ConvNeXtTiny",
 )  # fmt: skip
+
+
+TURNS = 21
+"""Inferences of which a median is taken."""
 
 
 def peak() -> float:
@@ -56,18 +62,17 @@ def make(name: str, place: Path) -> None:
     x = rng.normal(size=(1, *[size or 224 for size in model.inputs[0].shape[1:]])).astype(np.float32)
     model.save(place / "model.keras")
     model.save(place / "model.h5")
+    model.export(place / "saved_model", verbose=False)
     np.save(place / "input.npy", x)
     np.save(place / "output.npy", np.asarray(model(x, training=False)))
 
 
 def tensorflow(place: Path, target: Path) -> dict[str, float]:
     """Convert with TensorFlow."""
-    import keras
     import tensorflow as tf
 
-    model = keras.models.load_model(place / "model.keras", compile=False)
     start = time.perf_counter()
-    data = tf.lite.TFLiteConverter.from_keras_model(model).convert()
+    data = tf.lite.TFLiteConverter.from_saved_model(str(place / "saved_model")).convert()
     seconds = time.perf_counter() - start
     target.write_bytes(data)
     return {"seconds": seconds, "peak": peak()}
@@ -86,16 +91,11 @@ def gossamer(source: Path, target: Path) -> dict[str, float]:
 
 def operators(path: Path) -> int:
     """How many operators a file has."""
-    from gossamer import Interpreter
+    from gossamer import Interpreter, OpResolverType
 
-    interpreter = Interpreter(str(path), experimental_op_resolver_type=_plain())
+    plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = Interpreter(str(path), experimental_op_resolver_type=plain)
     return sum(1 for _ in interpreter._get_ops_details())
-
-
-def _plain() -> Any:
-    from gossamer import OpResolverType
-
-    return OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
 
 
 def deviation(interpreter: Any, place: Path) -> float:
@@ -107,13 +107,39 @@ def deviation(interpreter: Any, place: Path) -> float:
     return float(np.abs(got - wanted).max() / np.abs(wanted).max())
 
 
+def faster(ours: Path, theirs: Path, x: NDArray[Any]) -> float:
+    """The time of an inference of our file in LiteRT, relative to theirs: medians of runs that take turns."""
+    from ai_edge_litert.interpreter import Interpreter as LiteRT
+
+    interpreters = [LiteRT(str(path), num_threads=1) for path in (ours, theirs)]
+    for interpreter in interpreters:
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+        interpreter.invoke()
+    seconds: list[list[float]] = [[], []]
+    for turn in range(TURNS):
+        for which in (0, 1) if turn % 2 else (1, 0):
+            start = time.perf_counter()
+            interpreters[which].invoke()
+            seconds[which].append(time.perf_counter() - start)
+    return statistics.median(seconds[0]) / statistics.median(seconds[1])
+
+
+def processor() -> float:
+    """Seconds of processor of all children so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def child(python: str, *arguments: str) -> dict[str, float]:
     """Run this script's part in a process of its own; the last line that it prints is its result."""
+    before = processor()
     done = subprocess.run([python, __file__, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip()[-600:] or f"exit status {done.returncode}")
     lines = done.stdout.strip().splitlines()
-    return json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
+    found = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
+    return {**found, "processor": processor() - before}
 
 
 def compare(name: str, place: Path, python: str | None, runs: int) -> dict[str, Any]:
@@ -121,25 +147,34 @@ def compare(name: str, place: Path, python: str | None, runs: int) -> dict[str, 
     from gossamer import Interpreter
 
     row: dict[str, Any] = {"model": name}
-    for suffix in ("keras", "h5"):
-        target = place / f"{suffix}.tflite"
-        found = [child(sys.executable, "--gossamer", f"{place}/model.{suffix}", str(target)) for _ in range(runs)]
+    for source in ("model.keras", "model.h5", "saved_model"):
+        suffix = source.partition(".")[2] or "saved"
+        found = [child(sys.executable, "--gossamer", f"{place}/{source}", ours(place, suffix)) for _ in range(runs)]
         row[f"s {suffix}"] = statistics.median(one["seconds"] for one in found)
+        row[f"CPU {suffix}"] = statistics.median(one["processor"] for one in found)
         row[f"MB {suffix}"] = statistics.median(one["peak"] for one in found)
-    row["ops"] = operators(place / "keras.tflite")
-    row["error"] = deviation(Interpreter(str(place / "keras.tflite")), place)
+        row[f"ops {suffix}"] = operators(place / f"{suffix}.tflite")
+    row["error"] = max(deviation(Interpreter(ours(place, suffix)), place) for suffix in ("keras", "saved"))
     row["same"] = (place / "keras.tflite").read_bytes() == (place / "h5.tflite").read_bytes()
     try:
         from ai_edge_litert.interpreter import Interpreter as LiteRT
     except ImportError:
         pass
     else:
-        row["error LiteRT"] = deviation(LiteRT(str(place / "keras.tflite")), place)
+        row["error LiteRT"] = max(deviation(LiteRT(ours(place, suffix)), place) for suffix in ("keras", "saved"))
     if python is not None:
-        found = child(python, "--tensorflow", str(place), str(place / "tf.tflite"))
-        row["s TF"], row["MB TF"] = found["seconds"], found["peak"]
+        one = child(python, "--tensorflow", str(place), str(place / "tf.tflite"))
+        row["s TF"], row["CPU TF"], row["MB TF"] = one["seconds"], one["processor"], one["peak"]
+    if (place / "tf.tflite").exists():
         row["ops TF"] = operators(place / "tf.tflite")
+        if "error LiteRT" in row:
+            row["time"] = faster(place / "saved.tflite", place / "tf.tflite", np.load(place / "input.npy"))
     return row
+
+
+def ours(place: Path, suffix: str) -> str:
+    """Where Gossamer's file of a source is."""
+    return str(place / f"{suffix}.tflite")
 
 
 def shown(value: Any) -> str:
@@ -174,7 +209,8 @@ def main() -> None:
 
 
 COLUMNS = (
-    "model", "s keras", "s h5", "s TF", "MB keras", "MB h5", "MB TF", "ops", "ops TF", "error", "error LiteRT", "same",
+    "model", "s keras", "s h5", "s saved", "s TF", "CPU keras", "CPU h5", "CPU saved", "CPU TF", "MB keras", "MB h5",
+    "MB saved", "MB TF", "ops keras", "ops saved", "ops TF", "error", "error LiteRT", "same", "time",
 )  # fmt: skip
 
 if __name__ == "__main__":

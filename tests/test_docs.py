@@ -15,6 +15,7 @@ from gossamer.codegen import build
 from gossamer.codegen.passes import borders, gaps
 from gossamer.tools.cli import cli
 from tests.conftest import ROOT
+from tests.convert import lowerings
 from tests.ops import coverage
 from tests.programs.kernels import target_here
 
@@ -133,6 +134,20 @@ def test_the_page_on_operators_is_what_operators_say(request: pytest.FixtureRequ
     for name, lines in made.items():
         block = re.compile(rf"^(<!-- {name} -->\n).*?(^<!-- end of {name} -->)", re.DOTALL | re.MULTILINE)
         text = "\n".join(["", *lines, "", ""])
+        found, count = block.subn(lambda match, text=text: match[1] + text + match[2], found)  # type: ignore[misc]
+        assert count == 1
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+    else:
+        assert found == said
+
+
+def test_the_page_on_converting_is_what_lowerings_say(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "convert.md"
+    said = found = page.read_text()
+    for source in lowerings.SOURCES:
+        text = "\n".join(["", "| of the source | becomes |", "|---|---|", *lowerings.table(source), "", ""])
+        block = re.compile(rf"^(<!-- {source} -->\n).*?(^<!-- end of {source} -->)", re.DOTALL | re.MULTILINE)
         found, count = block.subn(lambda match, text=text: match[1] + text + match[2], found)  # type: ignore[misc]
         assert count == 1
     if request.config.getoption("--update-goldens"):

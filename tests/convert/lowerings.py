@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from gossamer.convert.lowerings import Lowerings
 from gossamer.schema.enums import BuiltinOperator
 
-SOURCES = ("tensorflow", "keras", "onnx", "torch")
+SOURCES = ("tensorflow", "keras", "onnx", "torch", "jax")
 
 DEEP = 6
 """Functions that call functions: so far are operators looked for."""
@@ -75,11 +74,23 @@ def builtins_in(item: Any) -> Iterator[str]:
 
 
 @cache
+def functions_of(path: str) -> Mapping[int, ast.AST]:
+    """The functions of a file by the number of their first line."""
+    kinds = (ast.FunctionDef, ast.Lambda)
+    found: dict[int, ast.AST] = {}
+    for node in ast.walk(ast.parse(Path(path).read_text())):
+        if isinstance(node, kinds):
+            first = min([node.lineno, *[one.lineno for one in getattr(node, "decorator_list", ())]])
+            found.setdefault(first, node)
+    return found
+
+
+@cache
 def mentioned(function: Callable[..., Any]) -> tuple[frozenset[str], frozenset[str]]:
     """The operators and the names that the text of a function has."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    code = function.__code__  # type: ignore[attr-defined]
     words, names = set(), set()
-    for node in ast.walk(tree):
+    for node in ast.walk(functions_of(code.co_filename)[code.co_firstlineno]):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             words |= set(builtins_in(node.value))
         elif isinstance(node, ast.Name):

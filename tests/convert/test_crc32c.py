@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer.convert.crc32c import POLYNOMIAL, SHORT, crc32c, masked
+from gossamer.convert import crc32c as module
+from gossamer.convert.crc32c import BEHIND, BLOCKS, LONG, POLYNOMIAL, SHORT, crc32c, masked
 
 
 def bit_by_bit(data: bytes) -> int:
@@ -34,3 +35,19 @@ def test_masked_rotates_and_adds() -> None:
 def test_lanes_make_no_difference(size: int) -> None:
     data = np.random.default_rng(size).integers(0, 256, size + 1, dtype=np.uint8).tobytes()
     assert crc32c(memoryview(data)[1:]) == bit_by_bit(data[1:])
+
+
+def test_what_shortens_long_data_is_a_multiple_of_the_polynomial() -> None:
+    powers, power = [], 1 << 31  # a register holds the highest power in its lowest bit
+    for _ in range(BEHIND[-1] + 1):
+        powers.append(power)
+        power = power >> 1 ^ (POLYNOMIAL if power & 1 else 0)
+    assert powers[BEHIND[-1]] ^ powers[BEHIND[-1] - BEHIND[0]] ^ powers[BEHIND[-1] - BEHIND[1]] == powers[0]
+
+
+@pytest.mark.parametrize("size", [LONG - 1, LONG, LONG + 3, 8 * BLOCKS * BEHIND[0], 16 * BLOCKS * BEHIND[0] + 13])
+def test_long_data_are_shortened(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = np.random.default_rng(size).integers(0, 256, size + 1, dtype=np.uint8).tobytes()
+    found = crc32c(memoryview(data)[1:])
+    monkeypatch.setattr(module, "LONG", size + 1)
+    assert found == crc32c(memoryview(data)[1:])

@@ -185,7 +185,6 @@ def test_unknown_fields_are_kept_and_written_back() -> None:
         ("4a 03 08 96", "field 9 at byte 0 has 3 bytes, its message 2"),
         ("4a 02 0a 00", "leaf: a (field 1) at byte 2 has wire type 2, must be 0"),
         ("52 00 52 02 12 05", "leaves[1]: field 2 at byte 4 has 5 bytes, its message 0"),
-        ("9a 01 04 12 02 08 ff", "named.value: number at byte 6"),
         ("6a 03 00 00 00", "floats: 3 bytes at byte 2 are no whole number of float"),
         ("72 01 ff", "longs: the numbers at bytes 2 to 3 end within one"),
         ("72 0b ff ff ff ff ff ff ff ff ff ff 01", "longs: a number at bytes 2 to 13 takes 11 bytes"),
@@ -197,6 +196,13 @@ def test_damage_is_named(data: str, words: str) -> None:
         read(Tree, bytes.fromhex(data), "some.pb")
     assert str(caught.value).startswith("some.pb: no valid Tree of protobuf: ")
     assert words in str(caught.value)
+
+
+def test_damage_in_a_map_is_found_when_it_is_used() -> None:
+    tree = read(Tree, bytes.fromhex("9a 01 04 12 02 08 ff"), "some.pb")
+    for _ in range(2):
+        with pytest.raises(ConvertError, match=r"^no valid Tree of protobuf: named\.value: number at byte 6"):
+            tree.named.get("a")
 
 
 def nested(depth: int) -> bytes:

@@ -15,7 +15,7 @@ from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.quantization import Quantization
 from gossamer.quantize import quantize
-from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_weights, quantized, symmetric
+from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_blocks, of_weights, quantized, symmetric
 from gossamer.schema import ActivationFunctionType, Padding, TensorType
 from tests.conftest import ROOT
 
@@ -128,6 +128,75 @@ def test_weights_alone() -> None:
         np.testing.assert_allclose(answers(content), answers(source), atol=0.5)
     assert operators(quantize(source, "dynamic_range", keep={"FULLY_CONNECTED"})) == ["RESHAPE", "FULLY_CONNECTED"]
     assert len(quantize(source, "dynamic_range", keep={"FULLY_CONNECTED"})) > len(source) * 0.9
+
+
+def dense(units: int = 8, depth: int = 256) -> tuple[bytes, np.ndarray]:
+    """A product of rows of a picture's elements, and its weights."""
+    graph = Graph()
+    x = graph.input("x", F32, (1, 8, 8, 4))
+    flat = graph.add("RESHAPE", x, np.int32([256 // depth, depth]), new_shape=(256 // depth, depth))
+    weights = DRAW.normal(size=(units, depth)).astype(np.float32)
+    return stored(graph, graph.add("FULLY_CONNECTED", flat, weights, np.zeros(units, np.float32))), weights
+
+
+def weights_of(content: bytes, type: TensorType) -> np.ndarray:
+    """What the integer weights of a model stand for."""
+    graph = graphs_of_model(read_model(content)).signatures[0].graph
+    (value,) = [v for node in graph.ordered() for v in node.inputs if v is not None and v.type == type]
+    quantization, data = value.quantization, np.asarray(value.data, np.float32)
+    if quantization.blocks is not None:
+        scales = np.repeat(quantization.blocks.scales.astype(np.float32), quantization.blocks.size)
+        return data * scales.reshape(data.shape)
+    assert quantization.scales.size == len(data)
+    return data * quantization.scales[:, None]
+
+
+@pytest.mark.parametrize(
+    ("mode", "type", "ops"),
+    [
+        ("int8_weight_only", I8, ["RESHAPE", "DEQUANTIZE", "FULLY_CONNECTED"]),
+        ("int4_weight_only", TensorType.INT4, ["RESHAPE", "DEQUANTIZE", "FULLY_CONNECTED"]),
+        ("int4_dynamic", TensorType.INT4, ["RESHAPE", "FULLY_CONNECTED"]),
+        ("int4_block32", TensorType.INT4, ["RESHAPE", "FULLY_CONNECTED"]),
+        ("int4_block128", TensorType.INT4, ["RESHAPE", "FULLY_CONNECTED"]),
+    ],
+)
+def test_weights_of_few_bits(mode: str, type: TensorType, ops: list[str]) -> None:
+    source, weights = dense()
+    content = quantize(source, mode)
+    assert operators(content) == ops
+    found = weights_of(content, type)
+    steps = 127 if type == I8 else 7
+    groups = weights.reshape(8, -1, int(mode[10:]) if "block" in mode else 256)
+    bound = np.abs(groups).max(2, keepdims=True) / steps
+    error = np.abs(found - weights).reshape(groups.shape)
+    assert (error <= bound * (0.51 if "block" in mode else 0.5001)).all()
+    want = np.concatenate([sample["x"].reshape(1, 256) @ found.T for sample in SAMPLES])
+    exact = 1e-4 if "only" in mode else 0.15  # of rows that are quantized when it runs
+    np.testing.assert_allclose(answers(content), want, atol=exact * np.abs(want).max() / 4)
+
+
+def test_blocks_that_are_not_whole_leave_weights_float() -> None:
+    content = quantize(dense(depth=16)[0], "int4_block32")
+    assert not [t for t in read_model(content).subgraphs[0].tensors if t.type == TensorType.INT4]
+
+
+def test_scales_of_blocks_are_the_same_in_float16_and_bfloat16() -> None:
+    blocks = of_blocks(DRAW.normal(size=(3, 64)).astype(np.float32), TensorType.INT4, 32).blocks
+    assert blocks is not None
+    assert blocks.scales.dtype == np.float16
+    assert blocks.scales.shape == (6,)
+    assert not (blocks.scales.astype(np.float32).view(np.uint32) & 0xFFFF).any()
+    empty = of_blocks(np.zeros((1, 32), np.float32), TensorType.INT4, 32).blocks
+    assert empty is not None
+    assert empty.scales.tolist() == [2.0**-14]
+
+
+def test_blocks_are_read_and_written() -> None:
+    content = quantize(dense()[0], "int4_block64")
+    again = write_model(to_model(graphs_of_model(read_model(content)).signatures))
+    np.testing.assert_array_equal(answers(again), answers(content))
+    np.testing.assert_array_equal(weights_of(again, TensorType.INT4), weights_of(content, TensorType.INT4))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gossamer.convert.graph import Signature, after
 from gossamer.convert.patterns import rewrite
 from gossamer.convert.report import Report
 from gossamer.convert.request import BUILTINS, Imported, Progress, Request
-from gossamer.errors import ConvertError
+from gossamer.errors import ConvertError, ModelError
 from gossamer.model.model import Model
 from gossamer.model.writer import write_model
 
@@ -37,8 +37,11 @@ class Converted(NamedTuple):
     report: Report
 
     def to_bytes(self) -> bytes:
-        """The bytes of the .tflite file."""
-        return write_model(self.model)
+        """The bytes of the .tflite file. Raises `ConvertError` for a model that no file can hold."""
+        try:
+            return write_model(self.model)
+        except ModelError as error:
+            raise ConvertError(f"the converted model cannot be written: {error}") from error
 
 
 def convert(

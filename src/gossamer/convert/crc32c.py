@@ -3,6 +3,10 @@
 The checksum is linear over GF(2). So the data are cut into lanes whose checksums are computed side by side, two bytes
 a step, and then joined in pairs: that of A before B is that of A, moved over as many zero bytes as B has, xor that of
 B. Moving over zeros is a matrix of 32 x 32 bits, kept as the images of the four bytes of a register.
+
+Long data are shortened before. The polynomial divides x^6777 + x^484 + x^100 + 1, and so the 64th power of it, whose
+exponents are 64 times as large: a word of 64 bits may be taken away if it is added (xor) to those that are 6777 - 484,
+6777 - 100 and 6777 words behind it. That is as many words at once as the nearest is away.
 """
 
 from __future__ import annotations
@@ -21,6 +25,12 @@ POLYNOMIAL = 0x82F63B78
 LANES = 4096
 SHORT = 1024
 """Bytes that are not worth lanes."""
+BEHIND = (6777 - 484, 6777 - 100, 6777)
+"""Where a word of 64 bits is added when it is taken away, in words."""
+BLOCKS = 8
+"""Blocks of words that are copied at once, so that they stay in the cache."""
+LONG = 32 * BEHIND[-1]
+"""Bytes that are worth shortening."""
 
 
 @lru_cache(maxsize=1)
@@ -57,8 +67,30 @@ def _zeros(count: int) -> NDArray[np.uint32]:
     return _apply(_zeros(1), double) if count % 2 else double
 
 
+def _shortened(words: NDArray[np.uint64], register: int) -> NDArray[np.uint64]:
+    """Data that leave the empty register as ``words`` leave this one."""
+    near, far = BEHIND[0], BEHIND[-1]
+    window = np.zeros(far + BLOCKS * near, np.uint64)
+    for start in range(0, words.size, BLOCKS * near):
+        part = words[start : start + BLOCKS * near]
+        window[far : far + part.size] = part
+        if not start:
+            window[far] ^= np.uint64(register)
+        for place in range(0, part.size, near):
+            block = window[place : min(place + near, part.size)]
+            for distance in BEHIND:
+                window[place + distance : place + distance + block.size] ^= block
+        window[:far] = window[part.size : part.size + far].copy()
+    return window[:far]
+
+
 def _register(data: memoryview, register: int) -> int:
     """The register after the data."""
+    if len(data) >= LONG:
+        rest = len(data) % 8
+        register = _register(data[:rest], register)
+        short = _shortened(np.frombuffer(data[rest:], "<u8"), register)
+        return _register(memoryview(short.astype("<u8", copy=False)).cast("B"), 0)
     if len(data) < SHORT:
         table = _tables()[0]
         for byte in data:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.convert.graph import Graph, Node, Signature, Value
+from gossamer.convert.graph import Graph, Node, Signature, Value, constant
 from gossamer.dtypes import encode_strings, is_packed, pack
 from gossamer.model.model import Model
 from gossamer.ops import find_op
@@ -21,6 +21,9 @@ from gossamer.schema.options import BuiltinOptions
 from gossamer.versions import update_op_versions, with_minimum_runtime_version
 
 DESCRIPTION = "Gossamer converted."
+
+SAMPLED = 1021
+"""Bytes by which most different buffers are told apart."""
 
 
 def to_model(signatures: Sequence[Signature], description: str = DESCRIPTION) -> Model:
@@ -50,6 +53,7 @@ class _Exporter:
         self.contents: dict[Any, int] = {}
         self.codes: dict[tuple[int, str], int] = {}
         self.tensors: list[dict[int, int]] = []
+        self.scales: dict[Value, Value] = {}
 
     def model(self) -> Model:
         subgraphs = tuple([self._subgraph(graph) for graph in self.graphs])
@@ -86,6 +90,8 @@ class _Exporter:
     def _subgraph(self, graph: Graph) -> tables.SubGraph:
         nodes = graph.ordered()
         values = _values(graph, nodes)
+        self.scales = _scales_of_blocks(values)
+        values += self.scales.values()
         numbers = {id(value): number for number, value in enumerate(values)}
         self.tensors.append(numbers)
         names = _names(values)
@@ -151,6 +157,10 @@ class _Exporter:
             fields["is_variable"] = True
         if value.quantization:
             fields["quantization"] = _stored_quantization(value.quantization)
+        elif value in self.scales and value.quantization.details is not None:
+            scales = self.tensors[-1][id(self.scales[value])]
+            details = value.quantization.details.replace(scales=scales)
+            fields["quantization"] = tables.QuantizationParameters(details=details)
         return tables.Tensor(**fields)
 
     def _buffer(self, array: NDArray[Any], type: TensorType) -> int:
@@ -163,10 +173,10 @@ class _Exporter:
             raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         if not raw.size:
             key: Any = ("empty", type)
-        elif raw.size <= 1024:
+        elif raw.size <= SAMPLED:
             key = raw.tobytes()
         else:
-            key = (raw.size, _checksum(raw))
+            key = (raw.size, raw[:: raw.size // SAMPLED].tobytes())
         known = self.contents.get(key)
         if known is not None and np.array_equal(self.buffers[known].data, raw):
             return known
@@ -196,12 +206,6 @@ def _spec(value: Value | None) -> TensorSpec:
     return TensorSpec(value.type, value.shapes[0], is_constant=value.data is not None, is_dynamic=not value.is_static)
 
 
-def _checksum(raw: NDArray[np.uint8]) -> int:
-    from zlib import crc32
-
-    return crc32(raw.data)
-
-
 def _values(graph: Graph, nodes: Sequence[Node]) -> list[Value]:
     """The tensors of a graph: inputs, constants in the order of their use, then what its operators make."""
     found: dict[int, Value] = {id(value): value for value in graph.inputs}
@@ -216,6 +220,16 @@ def _values(graph: Graph, nodes: Sequence[Node]) -> list[Value]:
         for value in [*node.outputs, *node.intermediates]:
             found[id(value)] = value
     return list(found.values())
+
+
+def _scales_of_blocks(values: Sequence[Value]) -> dict[Value, Value]:
+    """The scales of blocks, which are tensors of their own, by the values that have them."""
+    found = {}
+    for value in values:
+        blocks = value.quantization.blocks
+        if blocks is not None:
+            found[value] = constant(blocks.scales.reshape(*value.shape[:-1], -1), None, f"{value.name}_scales")
+    return found
 
 
 def _names(values: Sequence[Value]) -> list[str]:

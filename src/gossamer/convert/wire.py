@@ -12,9 +12,10 @@ messages can contain themselves. An instance stores only the fields that are pre
 (0, "", b"", ``()``, an empty map, ``None`` for a message).
 
 Reading copies no `view` and no array of a fixed width: they are views of the file. Everything is checked against the
-end of the message that holds it. What a file costs is in proportion to its size, since nothing in it can be used
-twice; messages nest `MAX_DEPTH` deep at most. A singular message that is written in several parts is read as one, as
-the format demands; of other singular fields the last one counts.
+end of the message that holds it, entries of a map when the first of them is looked at. What a file costs is in
+proportion to its size, since nothing in it can be used twice; messages nest `MAX_DEPTH` deep at most. A singular
+message that is written in several parts is read as one, as the format demands; of other singular fields the last one
+counts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 import operator
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -297,14 +298,18 @@ def read(cls: type[M], source: Buffer, name: str = "") -> M:
     """The message of class ``cls`` that the bytes of ``source`` are; they are referenced and must not change.
 
     ``name`` says in messages where the bytes come from. Raises `ConvertError` for what is no such message, with the way
-    to the damage in the names of the fields and its byte.
+    to the damage in the names of the fields and its byte; a damaged entry of a map raises it when the map is used.
     """
     data = memoryview(source).cast("B").toreadonly()
     try:
         return _read(data, cls, [(0, len(data))], MAX_DEPTH)
     except _Damage as damage:
-        where = f"{name}: " if name else ""
-        raise ConvertError(f"{where}no valid {cls.__name__} of protobuf: {damage}") from None
+        raise _invalid(cls.__name__, damage, name) from None
+
+
+def _invalid(what: str, damage: _Damage, name: str = "") -> ConvertError:
+    where = f"{name}: " if name else ""
+    return ConvertError(f"{where}no valid {what} of protobuf: {damage}")
 
 
 def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
@@ -397,8 +402,9 @@ def _read(data: memoryview, cls: type[M], spans: list[Span], depth: int) -> M:
                 elif kind == "scalar":
                     values[name] = of.take(number if wire == VARINT else data[first:at])
                 elif kind == "map":
-                    entry: Any = _read(data, of, [(first, at)], depth - 1)
-                    values.setdefault(name, {})[entry.key] = _value(entry)
+                    if name not in values:
+                        values[name] = _Map(data, field, depth - 1)
+                    values[name].spans.append((first, at))
                 else:
                     items = lists.setdefault(name, (field, []))[1]
                     if kind == "messages":
@@ -440,6 +446,49 @@ def _refuse_type(cls: type[Message], tag: int, at: int) -> None:
             raise _Damage(f"{field.name} (field {field.number}) at byte {at} has wire type {got}, must be {allowed}")
     if not tag >> 3 or tag >> 32:
         raise _Damage(f"byte {at} begins no field: number {tag >> 3}")
+
+
+class _Map(Mapping[Any, Any]):
+    """The entries of a map in these parts of the file, which are read when the first one is asked for: attributes of
+    operators are most of a graph's messages, and most of them are never looked at."""
+
+    __slots__ = ("data", "depth", "field", "read", "spans")
+
+    def __init__(self, data: memoryview, field: Field, depth: int) -> None:
+        self.data = data
+        self.field = field
+        self.depth = depth
+        self.spans: list[Span] = []
+        self.read: dict[Any, Any] | None = None
+
+    def entries(self) -> dict[Any, Any]:
+        """All of them. Raises `ConvertError` if one is damaged."""
+        if self.read is None:
+            found = {}
+            for span in self.spans:
+                try:
+                    entry: Any = _read(self.data, self.field.of, [span], self.depth)
+                except _Damage as damage:
+                    whole, _, name = self.field.of.__name__.rpartition(".")
+                    raise _invalid(whole, damage.inside(name)) from None
+                found[entry.key] = _value(entry)
+            self.read = found
+        return self.read
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.entries()[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.entries())
+
+    def __len__(self) -> int:
+        return len(self.entries())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.entries()
+
+    def __repr__(self) -> str:
+        return repr(self.entries())
 
 
 def _value(entry: Any) -> Any:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.quantization import Quantization
+from gossamer.quantization import Blocks, Quantization
 from gossamer.schema.enums import TensorType
+from gossamer.schema.tables import BlockwiseQuantization
 
 LEAST_RANGE = 1e-6
 """A range that is no wider is widened to half of this on both sides of 0."""
@@ -72,6 +73,19 @@ def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None) -> 
     return Quantization(scales, np.zeros(scales.size, np.int32), channel or 0)
 
 
+def of_blocks(weights: NDArray[Any], type: TensorType, size: int) -> Quantization:
+    """Symmetric scales of blocks of ``size`` elements along the last dimension: ``max |w| / qmax``.
+
+    They are rounded to 8 significant bits, and are no less than the least normal float16: then the float16 that is
+    stored, and the bfloat16 that XNNPACK makes of it, are the same number.
+    """
+    largest = np.abs(weights).reshape(-1, size).max(1).astype(np.float32)
+    bits = np.maximum(largest / np.float32(NARROW[type]), np.finfo(np.float16).smallest_normal).view(np.uint32)
+    scales = ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+    details = BlockwiseQuantization(block_size=size, zero_points=-1)
+    return Quantization(details=details, blocks=Blocks(size, scales.astype(np.float16)))
+
+
 def quantized(
     values: NDArray[Any], quantization: Quantization, type: TensorType, *, narrow: bool = False
 ) -> NDArray[Any]:
@@ -79,7 +93,11 @@ def quantized(
     least, most = LIMITS[type]
     if narrow:
         least = -NARROW[type]
-    scales, points = along(quantization, values.ndim)
+    if quantization.blocks is not None:
+        each = np.repeat(quantization.blocks.scales.astype(np.float32), quantization.blocks.size)
+        scales, points = each.reshape(values.shape), np.zeros((), np.int32)
+    else:
+        scales, points = along(quantization, values.ndim)
     steps = values.astype(np.float32) / scales
     rounded = np.copysign(np.floor(np.abs(steps) + np.float32(0.5)), steps) + points
     dtype = np.int16 if type == TensorType.INT16 else np.uint8 if type == TensorType.UINT8 else np.int8

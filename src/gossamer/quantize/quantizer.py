@@ -17,7 +17,7 @@ from gossamer.quantize import interface
 from gossamer.quantize.calibrate import calibrate
 from gossamer.quantize.forms import integer_forms
 from gossamer.quantize.static import INT8, INT16X8, Scheme, static
-from gossamer.quantize.weights import dynamic_range, float16
+from gossamer.quantize.weights import WEIGHTS, float16, integer_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -28,7 +28,7 @@ STATIC: Mapping[str, Scheme] = {
     "int16x8": INT16X8,
     "int16x8_only": INT16X8._replace(only=True),
 }
-MODES = ("float32", "float16", "dynamic_range", *STATIC)
+MODES = ("float32", "float16", *WEIGHTS, *STATIC)
 
 
 def quantize(
@@ -54,8 +54,8 @@ def quantize(
     signatures = stored.signatures
     if mode == "float16":
         signatures = float16(stored)
-    elif mode == "dynamic_range":
-        signatures = dynamic_range(stored, keep, per_channel=per_channel)
+    elif mode in WEIGHTS:
+        signatures = integer_weights(stored, WEIGHTS[mode]._replace(keep=keep, per_channel=per_channel))
     elif mode in STATIC:
         if calibration is None:
             raise ConvertError(f"mode {mode!r} needs a representative dataset (calibration): samples of the inputs")

@@ -171,7 +171,7 @@ def pooling():
     for n, shape in ((1, (9, 3)), (2, (7, 6, 3)), (3, (5, 6, 5, 2))):
         for kind in ("MaxPooling", "AveragePooling"):
             layer = getattr(L, f"{kind}{n}D")
-            yield f"{kind.lower()}{n}d", single(lambda c=layer: c(), *shape)
+            yield f"{kind.lower()}{n}d", single(lambda c=layer: c(2), *shape)
             yield f"{kind.lower()}{n}d_same", single(lambda c=layer: c(3, strides=2, padding="same"), *shape)
             first = (shape[-1], *shape[:-1])
             yield f"{kind.lower()}{n}d_first", single(lambda c=layer: c(2, data_format="channels_first"), *first)
@@ -206,7 +206,6 @@ def normalization():
     yield "unit_normalization", single(lambda: L.UnitNormalization(), 4, 5)
     yield "unit_normalization_axes", single(lambda: L.UnitNormalization(axis=[1, 2]), 4, 5)
     yield "rms_normalization", single(lambda: L.RMSNormalization(), 4, 5)
-    yield "rms_normalization_axis", single(lambda: L.RMSNormalization(axis=1), 4, 5)
 
 
 def merging():
@@ -537,15 +536,94 @@ def operations():
     yield "ops_grayscale", of(lambda x: ops.image.rgb_to_grayscale(x), (4, 6, 3))
     yield "ops_tril", of(lambda x: ops.tril(x), (4, 4))
     yield "ops_triu", of(lambda x: ops.triu(x, k=1), (4, 4))
-    yield "ops_shape", of(lambda x: ops.reshape(x, (ops.shape(x)[0], -1)), (4, 3))
     yield "ops_attention", of(lambda x, y: ops.dot_product_attention(x, y, y), (4, 2, 3), (5, 2, 3))
     yield "ops_layer_norm", of(lambda x: ops.rms_normalization(x), shape)
-    yield "ops_rearrange", of(lambda x: ops.rearrange(x, "b h w -> b (w h)"), shape)
     yield "ops_vectorized", of(lambda x: ops.full_like(x, 2.0) + ops.zeros_like(x), shape)
     yield "ops_linspace", of(lambda x: x + ops.arange(3, dtype="float32"), shape)
     yield "ops_meshgrid", of(lambda x: ops.cross(x, x + 1.0), (3,))
+    yield "ops_heaviside", of(lambda x: ops.heaviside(x, x * 0.5), shape)
+    yield "ops_logaddexp2", of(lambda x, y: ops.logaddexp2(x, y), shape, shape)
+    yield "ops_quantile", of(lambda x: ops.quantile(x, 0.3, axis=1), shape)
+    yield "ops_trace", of(lambda x: ops.trace(x, axis1=1, axis2=2), (4, 4))
+    yield "ops_diagonal", of(lambda x: ops.diagonal(x, axis1=1, axis2=2), (4, 4))
+    yield "ops_append", of(lambda x, y: ops.append(x, y, axis=1), shape, shape)
+    yield "ops_array_split", of(lambda x: ops.array_split(x, 3, axis=1), (4, 2))
+    yield "ops_inner", of(lambda x, y: ops.inner(x, y), (3,), (3,))
+    yield "ops_vdot", of(lambda x, y: ops.vdot(x[0], y[0]), (3,), (3,))
+    yield "ops_depthwise_conv", of(lambda x: ops.depthwise_conv(x, np.ones((2, 2, 2, 1), "float32"), 1), (4, 5, 2))
+    yield "ops_adaptive", of(lambda x: ops.adaptive_average_pool(x, (2, 3)), (5, 4, 2))
+    yield "ops_attention_causal", of(lambda x: ops.dot_product_attention(x, x, x, is_causal=True), (4, 2, 3))
+    yield "ops_flip_all", of(lambda x: ops.flip(x[0]), shape)
+    yield "ops_dstack", of(lambda x, y: ops.dstack([x, y]), shape, shape)
+    yield "ops_take_negative", of(lambda x: ops.take(x, -1, axis=1), shape)
+    yield "ops_average_weights", of(lambda x: ops.average(x, axis=1, weights=np.arange(4, dtype="float32")), shape)
+    yield "ops_max_initial", of(lambda x: ops.max(x, axis=1), shape)
+    yield "ops_in_top_k", of(lambda x, y: ops.in_top_k(x, y, 2), (), (5,), dtypes=["int32", "float32"])
+    yield "ops_leaky", of(lambda x: ops.leaky_relu(x, 0.3), shape)
+    yield "ops_threshold", of(lambda x: ops.threshold(x, 0.2, -1.0), shape)
+    yield "ops_glu", of(lambda x: ops.glu(x, axis=1), shape)
+    yield "ops_conv_same_open", of(lambda x: ops.average_pool(x, 2, padding="same"), (None, None, 2))
+    yield "ops_tile_low", of(lambda x: ops.tile(x, 2), shape)
+    yield "ops_cast_bool", of(lambda x: ops.cast(ops.cast(x, "bool"), "int32"), shape)
+    yield "ops_squeeze_all", of(lambda x: ops.squeeze(x), (4, 1))
+    yield "ops_bool_arithmetic", of(lambda x: ops.sum(ops.cast(x > 0, "float32") * x, axis=1), shape)
+    yield "ops_int_mean", of(lambda x: ops.mean(x, axis=1), (4,), dtypes=["int32"])
+    yield "ops_int_divide", of(lambda x: x / 3, (4,), dtypes=["int32"])
+    yield "ops_int_floor_divide", of(lambda x: (x - 2) // 2 + (x - 2) % 3, (4,), dtypes=["int32"])
+    yield "ops_uint8", of(lambda x: ops.cast(x, "float32") / 255.0 - 0.5, (4, 3), dtypes=["uint8"])
     yield "ops_hstack", of(lambda x, y: ops.hstack([x, y]), shape, shape)
     yield "ops_vstack", of(lambda x, y: ops.vstack([x, y]), shape, shape)
+
+
+def further():
+    """Cases that showed something."""
+    L = layers
+    yield "masked_softmax", of(lambda x: L.Softmax()(L.Masking()(x)[:, :, 0] * 2.0), (5, 3))
+    yield "mask_through_norm", of(lambda x: L.GRU(3)(L.LayerNormalization()(L.Masking()(x))), (5, 3))
+    yield "mask_time_distributed", of(lambda x: L.LSTM(3)(L.TimeDistributed(L.Dense(2))(L.Masking()(x))), (5, 3))
+    yield (
+        "mask_bidirectional_twice",
+        of(
+            lambda x: L.Bidirectional(L.GRU(2))(L.Bidirectional(L.LSTM(2, return_sequences=True))(L.Masking()(x))),
+            (5, 3),
+        ),
+    )
+    yield "mask_conv", of(lambda x: L.LSTM(3)(L.Conv1D(2, 3, padding="same")(L.Masking()(x))), (5, 3))
+    yield (
+        "mask_attention_seq2seq",
+        of(
+            lambda x, y: L.Dense(2)(L.Attention()([L.LSTM(3, return_sequences=True)(L.Masking()(x)), L.Dense(3)(y)])),
+            (4, 2),
+            (5, 2),
+        ),
+    )
+    yield "embedding_open", single(lambda: L.Embedding(7, 3), None, dtype="int32")
+    yield "encoder_decoder", encoder_decoder
+    yield "separable_same_valid", single(lambda: L.SeparableConv2D(3, (3, 1), dilation_rate=2), 9, 8, 2)
+    yield "pooling_strides", single(lambda: L.MaxPooling2D((3, 2), strides=(2, 1)), 7, 6, 2)
+    yield "conv1d_transpose_same_odd", single(lambda: L.Conv1DTranspose(2, 5, 3, padding="same"), 4, 2)
+    yield "conv2d_transpose_stride_over", single(lambda: L.Conv2DTranspose(2, 2, 3, padding="same"), 3, 3, 2)
+    yield "dense_on_pictures", single(lambda: L.Dense(3), None, None, 2)
+    yield "lstm_backwards", single(lambda: L.LSTM(3, go_backwards=True, return_sequences=True), 9, 2)
+    yield "rnn_open_states", single(lambda: L.GRU(3, return_state=True, return_sequences=True), None, 2)
+    yield (
+        "mha_masks_both",
+        of(
+            lambda x, y: L.MultiHeadAttention(2, 3)(L.Masking()(x), L.Masking()(y), use_causal_mask=True),
+            (4, 5),
+            (4, 5),
+        ),
+    )
+    yield "upsampling_odd", single(lambda: L.UpSampling2D((3, 1), interpolation="bilinear"), 3, 4, 2)
+    yield "zero_padding_conv", of(lambda x: L.Conv2D(2, 3, strides=2)(L.ZeroPadding2D(((0, 1), (0, 1)))(x)), (8, 8, 2))
+    yield "concatenate_integers", of(lambda x, y: L.Concatenate()([x, y]), (3,), (2,), dtypes=["int32", "int32"])
+
+
+def encoder_decoder():
+    source, target = Input((None, 2), name="source"), Input((None, 3), name="target")
+    _, h, c = layers.LSTM(4, return_state=True)(source)
+    decoded = layers.LSTM(4, return_sequences=True)(target, initial_state=[h, c])
+    return Model([source, target], layers.Dense(2)(decoded))
 
 
 def models():
@@ -620,6 +698,7 @@ FAMILIES = (
     preprocessing,
     operations,
     models,
+    further,
 )
 LEGACY = (
     "dense",
@@ -649,7 +728,7 @@ LEGACY = (
 
 
 def packed(array):
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")
     return {"dtype": str(array.dtype), "shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode()}
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from gossamer import Interpreter, OpResolverType
 from gossamer.convert import convert
+from gossamer.errors import GossamerError
 
 pytest.importorskip("h5py", reason="Keras files are read by h5py (the extra 'keras')")
 
@@ -35,11 +36,21 @@ def check(data: bytes, case: dict[str, Any]) -> None:
         np.testing.assert_allclose(got[name], value, rtol=5 * tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", cases())
-def test_archive(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "model.keras"
-    write_archive(cases()[name], path)
-    check(convert(path), cases()[name])
+FAMILIES = sorted({case["family"] for case in cases().values()})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_archives(family: str, tmp_path: Path) -> None:
+    """The cases of a family (hundreds of tests of their own take pytest longer than they take)."""
+    path, failures = tmp_path / "model.keras", {}
+    for name, case in cases().items():
+        if case["family"] == family:
+            try:
+                write_archive(case, path)
+                check(convert(path), case)
+            except (AssertionError, GossamerError) as error:
+                failures[name] = str(error)
+    assert not failures
 
 
 @pytest.mark.parametrize("name", [name for name, case in cases().items() if "legacy" in case])

@@ -124,7 +124,10 @@ class Ran:
 def run_file(file: Path, given: Mapping[str, Any]) -> Ran:
     """Convert and run a model."""
     converted = convert_source(file, "onnx", Request())
-    interpreter = gossamer.Interpreter(model_content=converted.to_bytes())
+    interpreter = gossamer.Interpreter(  # nothing is compiled for a model that runs once
+        model_content=converted.to_bytes(),
+        experimental_op_resolver_type=gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
     runner = interpreter.get_signature_runner("serving_default")
     codes = converted.model.operator_codes
     names = [

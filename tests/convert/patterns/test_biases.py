@@ -166,3 +166,10 @@ def test_a_factor_of_a_factor_goes_into_the_filter() -> None:
         return conv(g, g.add("MUL", x, g.add("MUL", y, 1 / 6)))
 
     assert rewritten(graph_of((2, 6, 6, 4), (2, 1, 1, 4), make=make), rtol=1e-4) == ["MUL", "CONV_2D"]
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-40])
+def test_divisors_without_an_inverse_stay(c: float) -> None:
+    graph = graph_of((2, 4), make=lambda g, x: g.add("DIV", g.add("MUL", x, 3.0), c))
+    rewrite(graph)
+    assert ops_of(graph) == ["MUL", "DIV"]

@@ -39,11 +39,15 @@ def convolved(x: Any, w: Any, b: Any, stride: Sequence[int], pad: Sequence[int],
     return (np.concatenate(parts, 1) + b.reshape(1, -1, *[1] * rank)).astype(np.float32)
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize(("stride", "pad", "dilation", "groups"), [(1, 1, 1, 1), (2, 1, 1, 1), (1, 0, 2, 2), (2, 2, 1, 4)])  # fmt: skip  # noqa: E501
+WAYS = [(1, 1, 1, 1), (2, 1, 1, 1), (1, 0, 2, 2), (2, 2, 1, 4)]
+"""Stride, padding, dilation and groups; TFLite has neither dilation nor groups of three dimensions."""
+
+
+@pytest.mark.parametrize(
+    ("rank", "stride", "pad", "dilation", "groups"),
+    [(rank, *way) for rank in (1, 2, 3) for way in (WAYS if rank < 3 else WAYS[:2])],
+)
 def test_conv(rank: int, stride: int, pad: int, dilation: int, groups: int) -> None:
-    if rank == 3 and (dilation > 1 or groups == 4):
-        pytest.skip("three dimensions are lowered by the same rules")
     x, w, b = normal(2, 4, *[7] * rank), normal(4, 4 // groups, *[3] * rank), normal(4)
     expected = convolved(x, w, b, [stride] * rank, [pad] * rank, [dilation] * rank, groups)
     arguments: dict[str, Any] = {"input": x, "weight": Fixed(w), "bias": Fixed(b), "stride": [stride] * rank}

@@ -10,13 +10,13 @@ HERE = Path(__file__).parent
 
 
 class TwoSignatures(tf.Module):
-    """An encoder and a decoder that share nothing but the object that has their variables."""
+    """An encoder and a decoder that share nothing but the object that has their variables, which have one name."""
 
     def __init__(self) -> None:
         super().__init__()
         draw = np.random.default_rng(0)
-        self.down = tf.Variable(draw.standard_normal((4, 2)).astype(np.float32), name="down")
-        self.up = tf.Variable(draw.standard_normal((2, 4)).astype(np.float32), name="up")
+        self.down = tf.Variable(draw.standard_normal((4, 2)).astype(np.float32), name="weights")
+        self.up = tf.Variable(draw.standard_normal((2, 4)).astype(np.float32), name="weights")
 
     @tf.function(input_signature=[tf.TensorSpec((None, 4), tf.float32, "picture")])
     def encode(self, picture):

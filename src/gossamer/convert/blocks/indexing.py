@@ -343,6 +343,9 @@ def scatter_nd(graph: Graph, x: Value, positions: Value, updates: Value, combine
         return graph.add("NOT_EQUAL", done, 0) if own == TensorType.BOOL else cast(graph, done, own)
     positions = cast(graph, positions, TensorType.INT32)
     depth = positions.shapes[0][-1]
+    if positions.rank == 1:  # one position: SCATTER_ND takes no scalar as an update
+        positions = reshape(graph, positions, [1, depth])
+        updates = reshape(graph, updates, [1, *sizes(updates)]) if updates.rank or combine != "set" else updates
     if combine in _COMBINED:
         return _segments(graph, x, positions, updates, depth, *_COMBINED[combine])
     shape = size_vector(graph, x)

@@ -8,7 +8,7 @@ that somebody does becomes VAR_HANDLE, READ_VARIABLE and ASSIGN_VARIABLE, and CA
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gossamer.convert.blocks.shapes import sizes
@@ -65,6 +65,7 @@ class _Importer:
         self.variables: dict[str, Variable] = {}
         self.bodies: dict[str, Body] = {}
         self.calling: list[str] = []
+        self.bound: Mapping[str, saved_model.Variable] = {}
 
     # -- sources
 
@@ -73,6 +74,7 @@ class _Importer:
         outputs = [spec.name for key in keys for spec in saved.signatures[key].outputs.values()]
         graph = raise_control_flow(saved.graph, outputs)
         self.saved, self.functions, self.op_defs = saved, graph.functions, graph.op_defs
+        self.bound = dict(_bound(saved))
         self.report.total = len(graph.nodes) + sum(len(f.node_def) for f in graph.functions.values())
         body = Body(graph.nodes)
         self._find_written(body, [parse_edge(name).node for name in outputs], {}, set())
@@ -404,7 +406,8 @@ class _Importer:
             name = attributes.text("shared_name", "") or node.name
             stored = None
             if self.saved is not None:
-                stored = self.saved.variables.get(node.name) or _captured(self.saved, name)
+                stored = self.bound.get(node.name) or self.saved.variables.get(node.name)
+                stored = stored or _captured(self.saved, name)
             self.variables[node.name] = Variable(
                 name,
                 attributes.text("container", ""),
@@ -498,6 +501,21 @@ def _is_exported(saved: saved_model.SavedModel) -> bool:
     stored = saved.meta_graph.object_graph_def
     names = {child.local_name for child in stored.nodes[0].children} if stored is not None and stored.nodes else set()
     return "serve" in saved.signatures and "serve" in names and "_default_save_signature" not in names
+
+
+def _bound(saved: saved_model.SavedModel) -> Iterator[tuple[str, saved_model.Variable]]:
+    """The variables by the nodes that are given to functions which have captured them: several may have one name."""
+    for node in saved.graph.nodes.values():
+        call = node.attr["f"].func if "f" in node.attr else None
+        if call is None or call.name not in saved.graph.functions:
+            continue
+        captures = saved.captures(call.name)
+        signature = saved.graph.functions[call.name].signature or OpDef()
+        given = [parse_edge(text).node for text in node.input if not text.startswith("^")]
+        for argument, name in zip(signature.input_arg, given, strict=False):
+            found = captures.get(argument.name)
+            if isinstance(found, saved_model.Variable):
+                yield name, found
 
 
 def _captured(saved: saved_model.SavedModel, name: str) -> saved_model.Variable | None:

@@ -17,7 +17,7 @@ from gossamer.dtypes import decode_strings, is_packed, numpy_dtype, unpack
 from gossamer.errors import ConvertError
 from gossamer.model.model import Model
 from gossamer.ops import find_op
-from gossamer.quantization import UNQUANTIZED, Quantization
+from gossamer.quantization import UNQUANTIZED, Blocks, Quantization
 from gossamer.schema import tables
 from gossamer.schema.fields import Table
 
@@ -37,7 +37,7 @@ class Stored(NamedTuple):
 def graphs_of_model(model: Model) -> Stored:
     """The graphs of a model.
 
-    Raises `ConvertError` for what graphs do not have: sparse constants, blocks of scales, data in other files.
+    Raises `ConvertError` for what graphs do not have: sparse constants, data in other files.
     """
     graphs = [Graph(subgraph.name or "main") for subgraph in model.subgraphs]
     nodes: list[list[Node]] = [[] for _ in graphs]
@@ -69,6 +69,10 @@ def _fill(model: Model, graphs: list[Graph], number: int, nodes: list[Node]) -> 
     """Puts a subgraph into its graph; its tensors by their number."""
     subgraph, graph = model.subgraphs[number], graphs[number]
     values = [_value(model, tensor) for tensor in subgraph.tensors]
+    for value, tensor in zip(values, subgraph.tensors, strict=True):
+        details = None if tensor.quantization is None else tensor.quantization.details
+        if details is not None:
+            value.quantization = _blocks(details, values, tensor)
 
     def at(index: int) -> Value | None:
         return values[index] if index >= 0 else None
@@ -146,8 +150,17 @@ def _quantization(tensor: tables.Tensor) -> Quantization:
     stored = tensor.quantization
     if stored is None or not stored.scale.size:
         return UNQUANTIZED
-    if stored.details is not None:
-        raise ConvertError(f"tensor {tensor.name!r} has scales of blocks, which are not read here")
     return Quantization(
         np.asarray(stored.scale, np.float32), np.asarray(stored.zero_point, np.int32), stored.quantized_dimension
     )
+
+
+def _blocks(details: Table, values: list[Value], tensor: tables.Tensor) -> Quantization:
+    """Scales of blocks, which are the value of another tensor."""
+    if isinstance(details, tables.BlockwiseQuantization) and 0 <= details.scales < len(values):
+        scales = values[details.scales].data
+        points = values[details.zero_points].data if 0 <= details.zero_points < len(values) else None
+        if scales is not None and (points is None or not points.any()):
+            details = details.replace(scales=0, zero_points=-1)
+            return Quantization(details=details, blocks=Blocks(details.block_size, scales.reshape(-1)))
+    raise ConvertError(f"tensor {tensor.name!r} has a quantization that is not read here: {type(details).__name__}")

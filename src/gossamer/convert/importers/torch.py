@@ -57,7 +57,9 @@ def import_live(program: Any, request: Request, arguments: tuple[Any, ...] | Non
 
 
 def import_program(program: source.ExportedProgram, request: Request) -> Imported:
-    """The graph of a program that has been read."""
+    """The graph of a program that has been read. Raises `ConvertError` if sizes or signatures cannot be had."""
+    if request.signature_keys is not None and list(request.signature_keys) != [SIGNATURE]:
+        raise ConvertError(f"a program has the signature {SIGNATURE!r} alone, not {list(request.signature_keys)}")
     symbols = _symbols(program, request)
     imported, changed = _imported(program, symbols, {})
     if changed:  # buffers that keep what a call makes of them: known only when all operators have been seen

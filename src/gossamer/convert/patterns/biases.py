@@ -1,6 +1,7 @@
 """Constants around linear operators: sums become biases, products filters; chains of constants become one.
 
-Filters are multiplied in float32, as TensorFlow does it, into one new array; nothing else is copied.
+Filters are multiplied in float32, as TensorFlow does it, into one new array that lies as the file will have it; nothing
+else is copied.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def affine(node: Node) -> Affine | None:
         return Affine(x, None, c)
     if node.op == "SUB":
         return Affine(x, None, -c) if is_first else Affine(x, np.full((), -1, np.float32), c)
-    return Affine(x, np.float32(1) / c, None) if is_first and c.all() else None
+    with np.errstate(all="ignore"):
+        inverse = np.asarray(np.float32(1) / c)
+    return Affine(x, inverse, None) if is_first and np.isfinite(inverse).all() else None
 
 
 def per_channel(c: Array, channels: int) -> Array | None:
@@ -128,10 +131,10 @@ def after_linear(graph: Graph, node: Node) -> Value | None:
         factor = along(scale, linear.outputs, filter.ndim)
         divisor = node.constant(1) if node.op == "DIV" else None
         if divisor is not None:
-            filter = filter / along(divisor.reshape(scale.shape), linear.outputs, filter.ndim)
+            filter = np.divide(filter, along(divisor.reshape(scale.shape), linear.outputs, filter.ndim), order="C")
             bias = None if bias is None else bias / divisor.reshape(scale.shape)
         else:
-            filter = filter * factor
+            filter = np.multiply(filter, factor, order="C")
             bias = None if bias is None else bias * scale
     if offset is not None:
         bias = np.broadcast_to(offset, channels) if bias is None else bias.reshape(-1) + offset

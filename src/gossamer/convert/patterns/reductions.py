@@ -10,7 +10,7 @@ from gossamer.convert.blocks.shapes import reshape, sizes
 from gossamer.convert.graph import Graph, Node, Value
 from gossamer.convert.patterns import pattern
 from gossamer.convert.patterns.matching import activation, again, constant_side, is_close, made_by, only_use, options
-from gossamer.convert.patterns.shapes import REDUCES
+from gossamer.convert.patterns.shapes import REDUCES, RESHAPES
 from gossamer.schema.enums import TensorType
 
 
@@ -35,7 +35,7 @@ def reduced_twice(graph: Graph, node: Node) -> Value | None:
     return again(graph, node, inner.input(0), np.array(sorted({*first, *axes}), np.int32))
 
 
-@pattern("RESHAPE")
+@pattern(*RESHAPES)
 def kept_or_dropped(graph: Graph, node: Node) -> Value | None:
     """A reshape of a reduction that only drops, or puts back, what was reduced."""
     inner = made_by(node.input(0), *REDUCES)

@@ -89,6 +89,8 @@ def _nodes(nodes: Iterable[NodeDef], arguments: Container[str], what: str) -> di
         named[node.name] = node
     for node in named.values():
         for text in node.input:
+            if text in named:  # as most are: the first output
+                continue
             origin = parse_edge(text, what).node
             if origin not in named and origin not in arguments:
                 raise ConvertError(f"{what}: input {text!r} of node {node.name!r} ({node.op}) comes from nowhere")

@@ -215,7 +215,7 @@ def _parts(class_name: str, config: Json) -> Iterator[tuple[str, str, Json]]:
     elif class_name == "Pipeline":
         for path, part in _counted(config["layers"].elements()):
             yield f"layers/{path}", f"layers/{path}", part
-    elif class_name in ("MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention"):
+    elif class_name in ("MultiHeadAttention", "GroupQueryAttention"):
         bias = config.get("use_bias")
         einsum = {"bias_axes": bias is None or bias.boolean()}
         hidden = "" if class_name == "MultiHeadAttention" else "_"
@@ -710,6 +710,7 @@ def _named(file: _Hdf5, spec: Json) -> _Named:
         slots = list(_slots(layer, path, "", {}, 0))
         slots.sort(key=lambda slot: not slot.trainable)
         ends = [text.rpartition("/")[2].partition(":")[0] for text in names]
+        ends = [re.sub(r"^variable_\d+$", "variable", end) for end in ends]  # those that a layer gives no name
         expected = [slot.name.rpartition("/")[2] for slot in slots]
         if any(end.startswith("lora_") for end in ends):
             raise ConvertError(f"the layer {name!r} has LoRA weights apart from its own; save the model as .keras")

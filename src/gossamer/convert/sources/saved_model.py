@@ -329,6 +329,7 @@ def _check_bound(name: str, concrete: tf.SavedConcreteFunction, graph: Graph, ob
 
 VARIABLES = {"VarHandleOp", "VariableV2", "Variable"}
 ASSIGNMENTS = {"AssignVariableOp", "Assign"}
+CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
 PASSING = {"Identity", "IdentityN"}
 MAX_PASSES = 64
 """Nodes between a restored value and its variable; there is one as a rule."""
@@ -343,7 +344,7 @@ def _restored(graph: Graph, checkpoint: TensorBundle | None, path: str) -> Itera
         if any(node.op == "RestoreV2" for node in function.node_def)
     }
     for node in graph.nodes.values():
-        call = node.attr.get("f", tf.AttrValue()).func
+        call = node.attr.get("f", tf.AttrValue()).func if node.op in CALLS else None
         function = restoring.pop(call.name, None) if call is not None else None
         if function is not None:
             arguments = [argument.name for argument in _signature(function).input_arg]

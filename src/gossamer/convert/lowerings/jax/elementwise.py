@@ -90,9 +90,13 @@ def function(call: Call) -> Value:
     return FUNCTIONS[call.name](call.graph, call.operand(0))
 
 
-@lowers("ceil", "floor")
-def rounded(call: Call) -> Value:
-    return call.add(call.name.upper(), call.operand(0))
+MAPPED = {"ceil": "CEIL", "floor": "FLOOR", "imag": "IMAG", "real": "REAL"}
+"""Of floats or complex numbers alone."""
+
+
+@lowers(*MAPPED)
+def mapped(call: Call) -> Value:
+    return call.add(MAPPED[call.name], call.operand(0))
 
 
 @lowers("round")
@@ -292,11 +296,6 @@ def reduce_precision(call: Call) -> Value:
 
 
 # -- complex numbers
-
-
-@lowers("real", "imag")
-def part(call: Call) -> Value:
-    return call.add(call.name.upper(), call.operand(0))
 
 
 @lowers("complex")

@@ -107,8 +107,9 @@ def _int32(graph: Graph, x: Value) -> Value:
 
 
 class _Places(NamedTuple):
-    """Where slices are, if there are several: for each axis of the operand that is not whole its coordinates, which broadcast to the shape
-    ``[*batch, *windows]``, the axes that are windows, and whether all is inside (``None`` if it need not be asked)."""
+    """Where slices are, if there are several: for each axis of the operand that is not whole its coordinates, which
+    broadcast to the shape ``[*batch, *windows]``, the axes that are windows, and whether all is inside (``None`` if it
+    need not be asked)."""
 
     coordinates: dict[int, Value]
     windows: list[int]

@@ -33,6 +33,8 @@ def reshape_(call: Call) -> Value:
     if call.params.get("dimensions") is not None and call.name == "reshape":
         refuse("reshapes with its dimensions in another order; transpose them first")
     x = call.inputs[0]
+    if call.name == "squeeze" and not x.is_static:
+        return call.add("SQUEEZE", x, squeeze_dims=tuple([int(axis) for axis in call.params["dimensions"]]))
     if x.data is not None and x.data.size > 1 and bare(call.graph, x).data.size == 1:  # type: ignore[union-attr]
         return bare(call.graph, x)  # one element in whatever shape
     return reshape(call.graph, call.value(0), call.result.shape, *call.graph.inputs)
@@ -53,8 +55,12 @@ def broadcast_in_dim(call: Call) -> Value:
     if x.data is not None:
         new = x.data.reshape(shapes_of(shape)[0])  # of a view a view: only ones are added
         return call.graph.constant(new, x.type, x.name)
-    return spread(call.graph, reshape(call.graph, x, shape, *call.graph.inputs), call.result.shape, *call.inputs,
-                  *call.graph.inputs)  # fmt: skip
+    if x.is_static:
+        x = reshape(call.graph, x, shape)
+    else:  # of open sizes nothing need be known to put ones between them
+        for axis in sorted({*range(len(shape))}.difference(places)):
+            x = call.add("EXPAND_DIMS", x, np.array(axis, np.int32))
+    return spread(call.graph, x, call.result.shape, *call.inputs, *call.graph.inputs)
 
 
 @lowers("concatenate")

@@ -410,10 +410,10 @@ def arange(call: Call) -> Value:
 @lowers("ops.Trace", "ops.Diagonal")
 def diagonal(call: Call) -> Value:
     graph, x = call.graph, call.x
-    if int(call.config("offset", 0)) or (call.config("axis1", 0), call.config("axis2", 1)) not in ((0, 1), (-2, -1)):
-        refuse("the main diagonal of the first two axes, or the last two, can be converted")
-    first = int(call.config("axis1", 0)) % x.rank
-    x = shapes.transpose(graph, x, [*[n for n in range(x.rank) if n not in (first, first + 1)], first, first + 1])
+    if int(call.config("offset", 0)):
+        refuse("the main diagonal can be converted")
+    axes = [int(call.config(key, n)) % x.rank for n, key in enumerate(("axis1", "axis2"))]
+    x = shapes.transpose(graph, x, [*[n for n in range(x.rank) if n not in axes], *axes])
     rows, columns = x.dims[-2:]
     if rows is None or columns is None:
         raise Refused("the size of the matrices is open; give it with --shape")

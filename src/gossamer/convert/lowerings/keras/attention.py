@@ -114,7 +114,7 @@ def _mask(call: Call, query: Value, value: Value, axes: tuple[int, ...]) -> Valu
     return both(graph, masks)
 
 
-@lowers("MultiHeadAttention", "GroupedQueryAttention", "GroupQueryAttention")
+@lowers("MultiHeadAttention", "GroupQueryAttention")
 def multi_head_attention(call: Call) -> Masked:
     graph = call.graph
     query, value = [floating(graph, call.argument(n, name)) for n, name in enumerate(("query", "value"))]

@@ -95,7 +95,7 @@ def _bias(call: Call) -> Value | None:
     return None if bias is None else call.constant(bias, "bias")
 
 
-@lowers("Conv1D", "Conv2D", "Conv3D", "Convolution1D", "Convolution2D", "Convolution3D")
+@lowers("Conv1D", "Conv2D", "Conv3D")
 def conv_layer(call: Call) -> Value:
     graph, x, kernel, bias = call.graph, floating(call.graph, call.x), call.weight("kernel"), _bias(call)
     window, groups, name = Window.of(call, x.rank - 2), int(call.config("groups", 1)), f"{call.layer.name}/kernel"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from gossamer.convert.blocks import shapes
@@ -132,8 +130,8 @@ def lambda_layer(call: Call) -> Value:
 @lowers("Pipeline")
 def pipeline(call: Call) -> Masked:
     result = Masked(call.args[0] if call.args else call.x, call.handed_mask)
-    for name in sorted(call.layer.parts, key=lambda name: int(re.sub(r"\D", "", name) or 0)):
-        result = call.lower(call.layer.parts[name], (result.result,), {}, ((result.mask,), {}))
+    for part in call.layer.parts.values():
+        result = call.lower(part, (result.result,), {}, ((result.mask,), {}))
     return result
 
 

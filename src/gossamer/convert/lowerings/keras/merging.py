@@ -79,6 +79,13 @@ def _joined_masks(call: Call, values: list[Value], axis: int) -> Value | None:
     return reduce(graph, "REDUCE_ANY", graph.add("GREATER", numbers, 0.0), [-1])
 
 
+@lowers("CustomScaleLayer")
+def scaled_sum(call: Call) -> Value:
+    """x + scale * y: a layer of InceptionResNetV2 in `keras.applications`."""
+    x, y = [floating(call.graph, value) for value in call.inputs]
+    return call.graph.add("ADD", x, call.graph.add("MUL", y, float(call.config("scale", 1.0))))
+
+
 @lowers("Dot")
 def dot(call: Call) -> Value:
     graph = call.graph

@@ -31,7 +31,7 @@ def axes_of(call: Call, default: int = -1) -> list[int]:
     return [int(one) for one in axis] if isinstance(axis, list) else [int(axis)]
 
 
-@lowers("BatchNormalization", "SyncBatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2")
+@lowers("BatchNormalization")
 def batch_normalization(call: Call) -> Masked:
     """x * gamma / sqrt(variance + epsilon) + what is left of the mean and beta, in float64 until they are stored."""
     graph, x = call.graph, floating(call.graph, call.x)

@@ -23,12 +23,12 @@ def windows(call: Call, kind: str) -> Value:
     return call.places_last(x, lambda x: pool(call.graph, kind, x, size, strides, padding))
 
 
-@lowers("MaxPooling1D", "MaxPooling2D", "MaxPooling3D", "MaxPool1D", "MaxPool2D", "MaxPool3D")
+@lowers("MaxPooling1D", "MaxPooling2D", "MaxPooling3D")
 def max_pooling(call: Call) -> Value:
     return windows(call, "MAX")
 
 
-@lowers("AveragePooling1D", "AveragePooling2D", "AveragePooling3D", "AvgPool1D", "AvgPool2D", "AvgPool3D")
+@lowers("AveragePooling1D", "AveragePooling2D", "AveragePooling3D")
 def average_pooling(call: Call) -> Value:
     return windows(call, "AVERAGE")
 
@@ -38,14 +38,12 @@ def _places(call: Call, x: Value) -> list[int]:
 
 
 @lowers("GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D")
-@lowers("GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D")
 def global_max_pooling(call: Call) -> Value:
     x = floating(call.graph, call.x)
     return reduce(call.graph, "REDUCE_MAX", x, _places(call, x), keepdims=bool(call.config("keepdims")))
 
 
 @lowers("GlobalAveragePooling1D", "GlobalAveragePooling2D", "GlobalAveragePooling3D")
-@lowers("GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D")
 def global_average_pooling(call: Call) -> Value:
     graph, x = call.graph, floating(call.graph, call.x)
     mask, keepdims = call.mask, bool(call.config("keepdims"))

@@ -297,7 +297,7 @@ def _zeros_of(graph: Graph, shape: Shape, *sources: Value) -> Value:
     return broadcast_to(graph, zero, shapes.shape_value(graph, shape, *sources))
 
 
-@lowers("LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "CuDNNLSTM", "CuDNNGRU")
+@lowers("LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
 def rnn(call: Call) -> Masked:
     graph = call.graph
     x, *initial = call.inputs

@@ -7,8 +7,9 @@ import numpy as np
 from gossamer.convert.blocks import products as blocks
 from gossamer.convert.blocks.einsum import einsum
 from gossamer.convert.blocks.elementwise import widened
-from gossamer.convert.blocks.shapes import cast, reshape, sizes, transpose
-from gossamer.convert.graph import Value
+from gossamer.convert.blocks.elimination import MOST_ROWS, eliminated
+from gossamer.convert.blocks.shapes import cast, transpose
+from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.onnx import Call, lowers
 from gossamer.schema.enums import TensorType as T
 
@@ -78,17 +79,9 @@ def einsum_(call: Call) -> Value:
 
 @lowers("com.microsoft.Inverse")
 def inverse(call: Call) -> Value:
-    """By Gauss and Jordan's elimination without pivots: for matrices that need none."""
-    graph, x = call.graph, call.value(0)
-    size = x.shape[-1]
-    eye = np.eye(size, dtype=np.float32)
-    wide = graph.add("CONCATENATION", x, graph.add("ADD", graph.add("MUL", x, 0.0), eye), axis=x.rank - 1)
-    dims = sizes(wide)
-    for n in range(size):
-        row = graph.add("GATHER", wide, np.array([n], np.int32), axis=x.rank - 2)
-        row = graph.add("DIV", row, graph.add("GATHER", row, np.array([n], np.int32), axis=x.rank - 1))
-        column = graph.add("GATHER", wide, np.array([n], np.int32), axis=x.rank - 1)
-        column = graph.add("SUB", column, eye[:, n : n + 1])
-        wide = graph.add("SUB", wide, graph.add("MUL", column, row))
-        wide = reshape(graph, wide, dims)
-    return graph.add("GATHER", wide, np.arange(size, 2 * size, dtype=np.int32), axis=x.rank - 1)
+    x = call.value(0)
+    count = x.shape[-1]
+    if count > MOST_ROWS:
+        refuse(f"matrices of {count} rows; up to {MOST_ROWS} can be inverted step by step")
+    wide = cast(call.graph, x, T.FLOAT32)
+    return cast(call.graph, eliminated(call.graph, wide, None, count)[0], x.type)

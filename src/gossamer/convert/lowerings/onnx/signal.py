@@ -20,26 +20,44 @@ from gossamer.schema.enums import TensorType as T
 @lowers("DFT")
 def dft(call: Call) -> Value:
     """A product with the matrix of the transform: any length, any axis, real or complex."""
-    x = call.value(0)
-    given = call.numbers(1, "dft_length")
-    length = given[0] if given else None
-    if call.version < 20:
-        return _transformed(call, x, axis_of(call.int("axis", 1), x.rank), length)
-    axis = call.optional(2)
-    if axis is None or axis.data is not None:
+    x, given = call.value(0), call.optional(1)
+    axes = [axis_of(call.int("axis", 1), x.rank)]
+    axis = call.optional(2) if call.version >= 20 else None
+    if call.version >= 20:
         number = -2 if axis is None or axis.data is None else int(axis.data.reshape(()))
-        return _transformed(call, x, axis_of(number, x.rank), length)
-    stated = call.declared(x.rank)
-    results = [(n, _transformed(call, x, n, length)) for n in range(1, x.rank - 1)]
-    fitting = [(n, one) for n, one in results if sizes(one) == stated]
-    if not fitting:
-        raise Refused("its axis is computed, and no axis fits the shape that the model states")
-    total = fitting[0][1]
-    number_value = reshape(call.graph, int32(call.graph, axis), [])
-    for n, one in fitting[1:]:
-        is_it = call.add("LOGICAL_OR", call.add("EQUAL", number_value, n), call.add("EQUAL", number_value, n - x.rank))
-        total = call.add("SELECT_V2", is_it, one, total)
+        axes = [axis_of(number, x.rank)] if axis is None or axis.data is not None else list(range(1, x.rank - 1))
+    found: list[tuple[int, int | None, Value]] = []
+    for one in axes:
+        found += [(one, length, _transformed(call, x, one, length)) for length in _lengths(call, given, one)]
+    if len(found) > 1 or (given is not None and given.data is None):
+        stated = call.declared(x.rank)
+        found = [item for item in found if sizes(item[2]) == stated]
+    if not found:
+        raise Refused("its length or axis is computed, and none fits the shape that the model states")
+    total = found[0][2]
+    for one, length, result in found[1:]:  # what is chosen among has one shape
+        is_it = call.graph.constant(np.array(True))
+        if axis is not None and axis.data is None:
+            number_value = reshape(call.graph, int32(call.graph, axis), [])
+            fits = [call.add("EQUAL", number_value, n) for n in (one, one - x.rank)]
+            is_it = call.add("LOGICAL_OR", *fits)
+        if given is not None and given.data is None:
+            same = call.add("EQUAL", reshape(call.graph, int32(call.graph, given), []), length)
+            is_it = call.add("LOGICAL_AND", is_it, same)
+        total = call.add("SELECT_V2", is_it, result, total)
     return total
+
+
+def _lengths(call: Call, given: Value | None, axis: int) -> list[int | None]:
+    """The lengths that a transform can have: one, unless only values and the shape of the result tell."""
+    if given is None or 0 in given.dims:
+        return [None]
+    if given.data is not None:
+        return [int(given.data.reshape(-1)[0])]
+    size = call.declared()[axis]
+    if not isinstance(size, int):
+        raise Refused("dft_length (input 1) must be a constant, it is computed")
+    return [2 * size - 2, 2 * size - 1] if call.flag("onesided") and not call.flag("inverse") else [size]
 
 
 def _transformed(call: Call, x: Value, axis: int, length: int | None) -> Value:
@@ -88,10 +106,10 @@ def stft(call: Call) -> Value:
     x = x if x.rank == 3 else reshape(graph, x, [*sizes(x), 1])
     total, parts = known_size(x, 1), known_size(x, 2)
     window, onesided = call.optional(2), call.flag("onesided", True)
-    step, length = _frames(call, total, window, onesided)
-    count = (total - length) // step + 1
-    places = (np.arange(count) * step)[:, None] + np.arange(length)[None]
-    frames = graph.add("GATHER", x, places.astype(np.int32), axis=1)  # [batch, count, length, parts]
+    step, length, count = _frames(call, total, window, onesided)
+    numbers = np.arange(count, dtype=np.int32)[:, None]
+    places = graph.add("ADD", graph.add("MUL", numbers, step), np.arange(length, dtype=np.int32)[None])
+    frames = graph.add("GATHER", x, places, axis=1)  # [batch, count, length, parts]
     if window is not None:
         frames = graph.add("MUL", frames, reshape(graph, window, [1, 1, length, 1]))
     weights = _matrix(length, parts, length, inverse=False, onesided=onesided)
@@ -101,24 +119,28 @@ def stft(call: Call) -> Value:
     return reshape(graph, result, [x.size(0), count, weights.shape[0], 2])
 
 
-def _frames(call: Call, total: int, window: Value | None, onesided: bool) -> tuple[int, int]:
-    """The step and the length of frames; where only values tell, what the stated shape leaves of possibilities."""
-    step_value, length_value = call.value(1), call.optional(3)
+def _frames(call: Call, total: int, window: Value | None, onesided: bool) -> tuple[Value | int, int, int]:
+    """The step, the length and the number of frames; what only values tell, the stated shape of the result must."""
+    step, given = call.value(1), call.optional(3)
     length = None if window is None else known_size(window, 0)
-    if length_value is not None and length_value.data is not None:
-        length = int(length_value.data.reshape(()))
-    elif length is None and length_value is None:
+    if given is not None and given.data is not None:
+        length = int(given.data.reshape(()))
+    elif length is None and given is None:
         length = total
-    if step_value.data is not None and length is not None:
-        return int(step_value.data.reshape(())), length
+    if step.data is not None and length is not None:
+        number = int(step.data.reshape(()))
+        return number, length, (total - length) // number + 1
     _, count, bins, _ = call.declared(4)
     if not isinstance(count, int) or not isinstance(bins, int):
         raise Refused("frame_step and frame_length must be constants, they are computed")
-    lengths = [length] if length is not None else [2 * bins - 2, 2 * bins - 1] if onesided else [bins]
-    fitting = [(step, one) for one in lengths for step in range(1, total + 1) if (total - one) // step + 1 == count]
-    if len(fitting) != 1:
-        raise Refused("frame_step and frame_length must be constants, they are computed")
-    return fitting[0]
+    if length is None:
+        lengths = [2 * bins - 2, 2 * bins - 1] if onesided else [bins]
+        steps = range(1, total + 1) if step.data is None else [int(step.data.reshape(()))]
+        fitting = {one for one in lengths if any((total - one) // number + 1 == count for number in steps)}
+        if len(fitting) != 1:
+            raise Refused("frame_length must be a constant, it is computed")
+        length = fitting.pop()
+    return reshape(call.graph, int32(call.graph, step), []), length, count
 
 
 @lowers("HannWindow", "HammingWindow", "BlackmanWindow")

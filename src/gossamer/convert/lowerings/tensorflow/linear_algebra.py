@@ -16,6 +16,7 @@ from gossamer.convert.blocks import products
 from gossamer.convert.blocks.complex_numbers import COMPLEX, conjugate, of_parts, parts
 from gossamer.convert.blocks.einsum import einsum
 from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.elimination import MOST_ROWS, eliminated, part
 from gossamer.convert.blocks.moves import moved
 from gossamer.convert.blocks.shapes import cast, reshape, sizes, transpose
 from gossamer.convert.blocks.vectors import int32, per_world, size_of
@@ -233,7 +234,7 @@ def _filled(graph: Graph, diagonals: Value, band: Band, rest: Value, several: bo
 
 
 @lowers("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3", "BatchMatrixDiagPart")
-def matrix_diag_part(call: Call) -> Value:
+def matrix_diagpart(call: Call) -> Value:
     """``(input, k, padding_value)``, the first alone in the first version."""
     graph, x = call.graph, call.value(0)
     lower, upper = _band_of(call, 1)
@@ -259,7 +260,7 @@ def matrix_set_diag(call: Call) -> Value:
 
 
 @lowers("MatrixBandPart", "BatchMatrixBandPart")
-def matrix_band_part(call: Call) -> Value:
+def matrix_bandpart(call: Call) -> Value:
     """Elements up to so many diagonals below and above the main one; all of those below or above by -1."""
     graph, x = call.graph, call.value(0)
     low, high = (int32(graph, value) for value in call.values(1, 3))
@@ -297,7 +298,7 @@ def diag(call: Call) -> Value:
 
 
 @lowers("DiagPart")
-def diag_part(call: Call) -> Value:
+def diagpart(call: Call) -> Value:
     """[a, b, a, b] -> [a, b]."""
     graph, x = call.graph, call.value(0)
     shape = x.shape[: x.rank // 2]
@@ -309,15 +310,12 @@ def diag_part(call: Call) -> Value:
 
 # -- systems of equations
 
-MOST_ELIMINATED = 16
-"""Rows of matrices that are inverted step by step."""
-
 
 @lowers("MatrixInverse", "BatchMatrixInverse")
 def matrix_inverse(call: Call) -> Value:
     x = call.value(0)
     count = _small(x)
-    inverse, _ = _eliminated(call.graph, cast(call.graph, x, T.FLOAT32), None, count)
+    inverse, _ = eliminated(call.graph, cast(call.graph, x, T.FLOAT32), None, count)
     if call.attributes.bool("adjoint", False):
         inverse = transpose(call.graph, inverse, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
     return cast(call.graph, inverse, x.type)
@@ -330,20 +328,20 @@ def matrix_solve(call: Call) -> Value:
     if call.attributes.bool("adjoint", False):
         x = transpose(graph, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
     wide = [cast(graph, value, T.FLOAT32) for value in (x, right)]
-    return cast(graph, _eliminated(graph, wide[0], wide[1], count)[0], right.type)
+    return cast(graph, eliminated(graph, wide[0], wide[1], count)[0], right.type)
 
 
 @lowers("MatrixDeterminant", "BatchMatrixDeterminant")
 def matrix_determinant(call: Call) -> Value:
     x = call.value(0)
-    return cast(call.graph, _eliminated(call.graph, cast(call.graph, x, T.FLOAT32), None, _small(x))[1], x.type)
+    return cast(call.graph, eliminated(call.graph, cast(call.graph, x, T.FLOAT32), None, _small(x))[1], x.type)
 
 
 @lowers("LogMatrixDeterminant")
 def log_matrix_determinant(call: Call) -> list[Value]:
     """The sign, and the logarithm of the size."""
     graph, x = call.graph, call.value(0)
-    _, found = _eliminated(graph, cast(graph, x, T.FLOAT32), None, _small(x))
+    _, found = eliminated(graph, cast(graph, x, T.FLOAT32), None, _small(x))
     return [cast(graph, part, x.type) for part in (graph.add("SIGN", found), graph.add("LOG", graph.add("ABS", found)))]
 
 
@@ -360,10 +358,10 @@ def matrix_triangular_solve(call: Call) -> Value:
     rows: dict[int, Value] = {}
     wide = cast(graph, right, T.FLOAT32)
     for n in range(count) if lower else reversed(range(count)):
-        row = _part(graph, wide, n, None)
+        row = part(graph, wide, n, None)
         for m, found in rows.items():
-            row = graph.add("SUB", row, graph.add("MUL", _part(graph, matrix, n, m), found))
-        rows[n] = graph.add("DIV", row, _part(graph, matrix, n, n))
+            row = graph.add("SUB", row, graph.add("MUL", part(graph, matrix, n, m), found))
+        rows[n] = graph.add("DIV", row, part(graph, matrix, n, n))
     result = graph.add("CONCATENATION", *[rows[n] for n in range(count)], axis=right.rank - 2) if count > 1 else rows[0]
     return cast(graph, result, right.type)
 
@@ -375,8 +373,8 @@ def cholesky(call: Call) -> Value:
     count, left = _small(x), cast(call.graph, x, T.FLOAT32)
     columns = []
     for n in range(count):
-        column = _part(graph, left, None, n)
-        root = graph.add("RSQRT", _part(graph, left, n, n))
+        column = part(graph, left, None, n)
+        root = graph.add("RSQRT", part(graph, left, n, n))
         column = graph.add("MUL", graph.add("MUL", column, root), (np.arange(count) >= n).astype(np.float32)[:, None])
         columns.append(column)
         if n + 1 < count:
@@ -388,42 +386,9 @@ def cholesky(call: Call) -> Value:
 def _small(x: Value) -> int:
     """The number of rows of square matrices. Raises `Refused` if they are many."""
     count = _size(x, -1)
-    if count > MOST_ELIMINATED or x.type in COMPLEX:
+    if count > MOST_ROWS or x.type in COMPLEX:
         raise Refused(
-            f"matrices of {count} rows ({x!r}); up to {MOST_ELIMINATED} real ones can be taken apart, "
+            f"matrices of {count} rows ({x!r}); up to {MOST_ROWS} real ones can be taken apart, "
             "allow TensorFlow's operators (SELECT_TF_OPS)"
         )
     return count
-
-
-def _part(graph: Graph, x: Value, row: int | None, column: int | None) -> Value:
-    begin = [0] * (x.rank - 2) + [row or 0, column or 0]
-    size = [-1] * (x.rank - 2) + [-1 if row is None else 1, -1 if column is None else 1]
-    return graph.add("SLICE", x, np.array(begin, np.int32), np.array(size, np.int32))
-
-
-def _eliminated(graph: Graph, x: Value, right: Value | None, count: int) -> tuple[Value, Value]:
-    """Gauss and Jordan's elimination with the largest pivot of each column: what times ``x`` is ``right`` (the unit
-    matrix, if there is none), and the determinant."""
-    f = graph.add
-    unit = np.eye(count, dtype=np.float32)
-    determinant = graph.constant(1.0)
-    for n in range(count):
-        size = f("SELECT_V2", (np.arange(count) >= n)[:, None], f("ABS", _part(graph, x, None, n)), -1.0)
-        chosen = f("ARG_MAX", size, np.array(x.rank - 2, np.int32), type=T.INT32)
-        pick = f("ONE_HOT", chosen, np.array(count, np.int32), 1.0, 0.0, axis=-1)
-        change = f("SUB", pick, unit[n : n + 1])
-        swap = f("SUB", unit, f("BATCH_MATMUL", change, change, adj_x=True))  # rows n and chosen change places
-        parity = f("SUB", 1.0, f("SUM", f("SQUARE", change), np.array([x.rank - 1], np.int32), keep_dims=True))
-        x = f("BATCH_MATMUL", swap, x)
-        right = swap if right is None else f("BATCH_MATMUL", swap, right)
-        pivot = _part(graph, x, n, n)
-        determinant = f("MUL", determinant, f("MUL", pivot, parity))
-        weights = f(
-            "SUB", _part(graph, x, None, n), unit[:, n : n + 1]
-        )  # row n becomes what it is divided by the pivot
-        row, row_right = (f("DIV", _part(graph, value, n, None), pivot) for value in (x, right))
-        x, right = f("SUB", x, f("MUL", weights, row)), f("SUB", right, f("MUL", weights, row_right))
-    if right is None:
-        raise Refused("matrices without rows")
-    return right, reshape(graph, determinant, sizes(x)[:-2])

@@ -11,6 +11,7 @@ from gossamer.convert.blocks.indexing import pad
 from gossamer.convert.blocks.shapes import cast, size_vector, transpose
 from gossamer.convert.graph import Refused, Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, dtype_of, lowers, plain
+from gossamer.convert.lowerings.torch.views import diagonal as view_of_diagonal
 from gossamer.schema.enums import TensorType
 
 
@@ -124,11 +125,9 @@ def triangle_indices(call: Call, row: int, col: int, offset: int = 0, **others: 
 
 @lowers("aten.diag", "aten.diag_embed")
 def diag(call: Call, self: Value, diagonal: int = 0, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
-    from gossamer.convert.lowerings.torch import views
-
     offset = offset or diagonal
     if call.packet == "aten.diag" and self.rank == 2:
-        return views.diagonal(call, self, offset)
+        return view_of_diagonal(call, self, offset)
     x = self
     if offset:
         x = pad(call.graph, self, [*[(0, 0)] * (self.rank - 1), (max(offset, 0), max(-offset, 0))])

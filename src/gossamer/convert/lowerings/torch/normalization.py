@@ -16,6 +16,7 @@ from gossamer.convert.lowerings.torch import Call, Number, lowers
 
 @lowers("aten.batch_norm", "aten._native_batch_norm_legit", "aten.native_batch_norm", "aten.cudnn_batch_norm")
 @lowers("aten._native_batch_norm_legit_no_training", "aten._batch_norm_no_update", "aten._batch_norm_with_update")
+@lowers("aten._native_batch_norm_legit_functional")
 def batch_norm(
     call: Call,
     input: Value,

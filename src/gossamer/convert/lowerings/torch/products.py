@@ -10,8 +10,9 @@ import numpy as np
 from gossamer.convert.blocks import products
 from gossamer.convert.blocks.einsum import einsum as sum_of_products
 from gossamer.convert.blocks.elementwise import widened
+from gossamer.convert.blocks.indexing import roll
 from gossamer.convert.blocks.reductions import reduce
-from gossamer.convert.blocks.shapes import transpose
+from gossamer.convert.blocks.shapes import reshape, sizes, transpose
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, lowers
 
@@ -129,8 +130,6 @@ def tensordot(call: Call, self: Value, other: Value, dims_self: Sequence[int], d
 
 @lowers("aten.kron")
 def kron(call: Call, self: Value, other: Value) -> Value:
-    from gossamer.convert.blocks.shapes import reshape, sizes
-
     rank = max(self.rank, other.rank)
     x, y = [[*[1] * (rank - one.rank), *sizes(one)] for one in (self, other)]
     left = reshape(call.graph, call.operand(self), [size for one in x for size in (one, 1)])
@@ -140,11 +139,31 @@ def kron(call: Call, self: Value, other: Value) -> Value:
 
 @lowers("aten.cross", "aten.linalg_cross")
 def cross(call: Call, self: Value, other: Value, dim: int | None = None) -> Value:
-    from gossamer.convert.blocks.indexing import roll
-
     axis = next(n for n, size in enumerate(self.dims) if size == 3) if dim is None else dim
     axis = -1 if dim is None and call.packet == "aten.linalg_cross" else axis
     x, y = call.operand(self), call.operand(other)
     first = widened(call.graph, "MUL", roll(call.graph, x, -1, axis), roll(call.graph, y, -2, axis))
     second = widened(call.graph, "MUL", roll(call.graph, x, -2, axis), roll(call.graph, y, -1, axis))
     return widened(call.graph, "SUB", first, second)
+
+
+@lowers("aten._trilinear")
+def trilinear(
+    call: Call,
+    i1: Value,
+    i2: Value,
+    i3: Value,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Value:
+    """The sum of products of three tensors, each with new axes where it is said."""
+    wide = []
+    for x, axes in ((i1, expand1), (i2, expand2), (i3, expand3)):
+        for axis in sorted(axes):
+            x = call.add("EXPAND_DIMS", x, np.array(axis, np.int32))
+        wide.append(call.operand(x))
+    product = widened(call.graph, "MUL", widened(call.graph, "MUL", wide[0], wide[1]), wide[2])
+    return reduce(call.graph, "SUM", product, sumdim)

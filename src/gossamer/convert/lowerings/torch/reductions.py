@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from gossamer.convert.blocks import reductions as over
 from gossamer.convert.blocks.elementwise import widened
 from gossamer.convert.blocks.indexing import gather, slice_axis
-from gossamer.convert.blocks.shapes import cast
+from gossamer.convert.blocks.shapes import cast, reshape, transpose
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, lowers
 from gossamer.convert.lowerings.torch.views import diagonal
@@ -195,9 +194,7 @@ def cumulative_extreme(call: Call, self: Value, dim: int) -> tuple[Value, Value]
 def logcumsumexp(call: Call, self: Value, dim: int) -> Value:
     if not self.rank:
         return self
-    largest = over.cumulative(call.graph, "MAXIMUM", self, dim, -math.inf)
     most = over.reduce(call.graph, "REDUCE_MAX", self, [dim], keepdims=True)
-    del largest
     powers = over.cumulative_sum(call.graph, call.add("EXP", call.add("SUB", self, most)), dim)
     return call.add("ADD", call.add("LOG", powers), most)
 
@@ -309,8 +306,6 @@ def quantile(
     above = gather(call.graph, values, np.minimum(low + 1, size - 1).reshape(-1), axis)
     weight = (place - low).reshape(-1).astype(np.float32).reshape([-1 if n == axis else 1 for n in range(x.rank)])
     found = call.add("ADD", below, call.add("MUL", call.add("SUB", above, below), weight))
-    from gossamer.convert.blocks.shapes import reshape, transpose
-
     if share.ndim:
         found = transpose(call.graph, found, [axis, *[n for n in range(found.rank) if n != axis]])
     return reshape(call.graph, found, list(call.result.shape))

@@ -10,7 +10,6 @@ import numpy as np
 
 from gossamer.convert.blocks import resize
 from gossamer.convert.blocks.indexing import gather, vector
-from gossamer.convert.blocks.reductions import reduce
 from gossamer.convert.blocks.shapes import cast, channels_first, channels_last, reshape, transpose
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, lowers
@@ -226,58 +225,3 @@ def affine_grid(call: Call, theta: Value, size: Sequence[Number], align_corners:
     places = np.stack([*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(spans)], -1).reshape(-1, len(spans) + 1)
     made = call.add("BATCH_MATMUL", places[None].astype(np.float32), theta, adj_y=True)
     return reshape(call.graph, made, [theta.size(0), *spans, len(spans)])
-
-
-# -- bags
-
-
-@lowers("aten.embedding_bag", "aten._embedding_bag", "aten._embedding_bag_forward_only")
-def embedding_bag(
-    call: Call,
-    weight: Value,
-    indices: Value,
-    offsets: Value,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Value | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> tuple[Value, ...]:
-    """Sums, means or maxima of rows: the bag of a place is the number of offsets up to it, less one."""
-    graph = call.graph
-    rows = gather(graph, weight, indices, 0)
-    counted: Value | None = None
-    if padding_idx is not None and padding_idx >= 0:
-        counted = call.add("NOT_EQUAL", indices, np.array(padding_idx, indices.dtype))
-        kept = call.add("EXPAND_DIMS", counted, np.array(1, np.int32))
-        rows = call.add("SELECT_V2", kept, rows, -math.inf if mode == 2 else 0.0)
-    if per_sample_weights is not None:
-        rows = call.add("MUL", rows, call.add("EXPAND_DIMS", per_sample_weights, np.array(1, np.int32)))
-    count = call.add("STRIDED_SLICE", call.add("SHAPE", indices), [0], [1], [1], shrink_axis_mask=1)
-    places = call.add("EXPAND_DIMS", call.add("RANGE", 0, count, 1), np.array(1, np.int32))
-    starts = call.add("EXPAND_DIMS", cast(graph, offsets, TensorType.INT32), np.array(0, np.int32))
-    begun = cast(graph, call.add("GREATER_EQUAL", places, starts), TensorType.INT32)
-    bag = call.add("SUB", reduce(graph, "SUM", begun, [1]), 1)
-    bags = call.result.shape[0]
-    number = call.add("STRIDED_SLICE", call.add("SHAPE", offsets), [0], [1], [1], shrink_axis_mask=1)
-    number = call.add("SUB", number, 1) if include_last_offset else number
-    shape = [bags, weight.size(1)]
-    if mode == 2:
-        found = call.add("UNSORTED_SEGMENT_MAX", rows, bag, number, shape=shape)
-        often = call.add("UNSORTED_SEGMENT_SUM", _ones(call, bag, counted), bag, number, shape=[bags])
-        some = call.add("EXPAND_DIMS", call.add("GREATER", often, 0), np.array(1, np.int32))
-        return (call.add("SELECT_V2", some, found, 0.0),)
-    found = call.add("UNSORTED_SEGMENT_SUM", rows, bag, number, shape=shape)
-    if mode == 1:
-        often = call.add("UNSORTED_SEGMENT_SUM", _ones(call, bag, counted), bag, number, shape=[bags])
-        often = cast(graph, call.add("MAXIMUM", often, 1), TensorType.FLOAT32)
-        found = call.add("DIV", found, call.add("EXPAND_DIMS", often, np.array(1, np.int32)))
-    return (found,)
-
-
-def _ones(call: Call, like: Value, counted: Value | None) -> Value:
-    """What each row counts."""
-    if counted is not None:
-        return cast(call.graph, counted, TensorType.INT32)
-    return call.add("FILL", call.add("SHAPE", like), 1)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gossamer.convert.blocks import indexing
-from gossamer.convert.blocks.shapes import size_vector, sizes, transpose
+from gossamer.convert.blocks.reductions import flat
+from gossamer.convert.blocks.shapes import reshape, size_vector, sizes, transpose
 from gossamer.convert.graph import Value, refuse
 from gossamer.convert.lowerings.torch import Call, Number, lowers, plain, undoes
 
@@ -40,8 +41,6 @@ def resized(call: Call, self: Value, *ignored: Any, **others: Any) -> Value:
 
 def to_result_shape(call: Call, x: Value) -> Value:
     """A value in the shape of the result, of whose open sizes all but one are those of ``x``."""
-    from gossamer.convert.blocks.shapes import reshape
-
     return reshape(call.graph, x, list(call.result.shape))
 
 
@@ -345,8 +344,6 @@ def as_strided(
     places = np.full(shape, 0 if storage_offset is None else plain(storage_offset, "offset"), np.int64)
     for axis, (count, step) in enumerate(zip(shape, steps, strict=True)):
         places = places + (np.arange(count) * step).reshape([-1 if n == axis else 1 for n in range(len(shape))])
-    from gossamer.convert.blocks.reductions import flat
-
     return indexing.gather(call.graph, flat(call.graph, self), places.astype(np.int32), 0)
 
 
