@@ -520,9 +520,9 @@ class Subgraph(RunningGraph):
             self.sole = Whole(again) if others or nodes[position].delegate is None else step
 
     def _computes(self, node: Node) -> bool:
-        """Whether NumPy makes numbers of numbers."""
+        """Whether NumPy makes numbers of numbers, or may do what it likes."""
         types = [{self.tensors[index].type for index in ends if index >= 0} for ends in (node.inputs, node.outputs)]
-        return node.delegate is None and all(found - NO_ARENA for found in types)
+        return node.delegate is None and (node.op.custom or all(found - NO_ARENA for found in types))
 
     def _is_alone(self, node: Node) -> bool:
         """Whether what it reads is not in a buffer of another delegate."""
