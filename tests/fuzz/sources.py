@@ -320,6 +320,8 @@ def main() -> None:
     verdicts: Counter[str] = Counter()
     found: Counter[tuple[str, str]] = Counter()
     for number in range(options.seed, options.seed + options.mutants):
+        if not number % 500:
+            print(f"at {number}: {dict(verdicts)}", flush=True)
         seed = random.Random(number).choice(seeds)
         outcome = judged(seed, mutant(seed, number))
         verdicts[outcome.verdict] += 1
