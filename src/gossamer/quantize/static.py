@@ -9,9 +9,6 @@ their own ``prepare`` to say: one that refuses stays float, between DEQUANTIZE a
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import NamedTuple
-
 import numpy as np
 
 from gossamer.convert.graph import Graph, Node, Refused, Signature, Value, constant
@@ -23,24 +20,11 @@ from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.quantize.calibrate import Ranges
 from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_weights, quantized, symmetric
 from gossamer.quantize.rebuild import Rebuilt, options_of, rebuild
+from gossamer.quantize.scheme import Scheme
 from gossamer.schema.enums import TensorType
 
 FLOAT = TensorType.FLOAT32
 
-
-class Scheme(NamedTuple):
-    """The types of a mode. ``only``: nothing may stay float but the interface. ``keep``: operators, and the names of
-    their outputs, that stay float."""
-
-    activations: TensorType
-    biases: TensorType
-    only: bool = False
-    keep: Container[str] = ()
-    per_channel: bool = True
-
-
-INT8 = Scheme(TensorType.INT8, TensorType.INT32)
-INT16X8 = Scheme(TensorType.INT16, TensorType.INT64)
 
 SAME_SCALE_16 = {"LEAKY_RELU"}
 """Operators that keep their scale in 16 bits alone."""
@@ -77,9 +61,7 @@ def static(stored: Stored, ranges: Ranges, scheme: Scheme) -> list[Signature]:
 
 def _quantizes(node: Node, scheme: Scheme) -> Quantizes | None:
     op = find_op(node.op)
-    if op is None or op.quantizes is None or node.is_custom or node.op in scheme.keep:
-        return None
-    return None if any(value.name in scheme.keep for value in node.outputs) else op.quantizes
+    return None if op is None or node.is_custom or scheme.keeps(node) else op.quantizes
 
 
 def _same_scale(node: Node, quantizes: Quantizes, scheme: Scheme) -> bool:
@@ -208,8 +190,11 @@ class _Pair:
 
     def _inputs(self, node: Node, rule: Quantizes) -> list[Value | None] | None:
         """The operands in integers; ``None`` if one cannot be."""
-        same = _same_scale(node, rule, self.scheme)
-        shared = self.parameters[_floats(node.outputs)[0]] if same and _floats(node.outputs) else None
+        shared = None
+        if _floats(node.outputs) and _same_scale(node, rule, self.scheme):
+            shared = self.parameters[_floats(node.outputs)[0]]
+        elif self.scheme.activations == TensorType.INT16 and node.output.type == TensorType.BOOL:
+            shared = self._coarsest(node)
         inputs: list[Value | None] = []
         weights = UNQUANTIZED
         for position, value in enumerate(node.inputs):
@@ -242,6 +227,12 @@ class _Pair:
                     weights = parameters
                 inputs.append(self.as_integer(value, parameters))
         return inputs
+
+    def _coarsest(self, node: Node) -> Quantization:
+        """The operand's parameters that all operands fit in: comparisons of int16 look at no scales."""
+        operands = [value for value in node.inputs if value is not None and value.type == FLOAT]
+        each = [self.parameters[value] if value.data is None else _of_content(value, self.scheme) for value in operands]
+        return max(each, key=lambda quantization: quantization.scale)
 
 
 def _of_content(value: Value, scheme: Scheme) -> Quantization:
