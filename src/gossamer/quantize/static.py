@@ -9,6 +9,8 @@ their own ``prepare`` to say: one that refuses stays float, between DEQUANTIZE a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
 from gossamer.convert.graph import Graph, Node, Refused, Signature, Value, constant
@@ -18,6 +20,7 @@ from gossamer.ops import find_op
 from gossamer.ops.op_def import Quantizes
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.quantize.calibrate import Ranges
+from gossamer.quantize.calls import NOTHING, Range, calls
 from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_weights, quantized, symmetric
 from gossamer.quantize.rebuild import Rebuilt, options_of, rebuild
 from gossamer.quantize.scheme import Scheme
@@ -32,27 +35,43 @@ SAME_SCALE_16 = {"LEAKY_RELU"}
 
 def static(stored: Stored, ranges: Ranges, scheme: Scheme) -> list[Signature]:
     """The signatures over graphs of integers. Raises `ConvertError` where nothing may stay float and something does."""
-    parameters: dict[Value, Quantization] = {}
-    for number, graph in enumerate(stored.graphs):
-        seen = {
+    seen = [
+        {
             value: ranges[number, index]
             for index, value in enumerate(stored.values[number])
             if (number, index) in ranges and value.type == FLOAT
         }
-        parameters.update(_parameters(graph, seen, scheme))
+        for number in range(len(stored.graphs))
+    ]
+    of = _of(scheme)
+    everything = {value: found for one in seen for value, found in one.items()}
+    tied = calls(stored.graphs, everything, of) if scheme.only else NOTHING
+    parameters: dict[Value, Quantization] = {}
+    for graph, found in zip(stored.graphs, seen, strict=True):
+        parameters.update(_parameters(graph, found, scheme, tied.values))
     left: list[str] = []
+
+    def begin(made: Rebuilt) -> None:
+        pair = _Pair(made, parameters, scheme)
+        for value in made.source.inputs:
+            if value in tied.values:
+                pair.integer_input(value)
 
     def change(made: Rebuilt, node: Node, graphs: dict[str, Graph]) -> None:
         pair = _Pair(made, parameters, scheme)
-        if node.graphs or not pair.quantize(node):
+        if node.graphs and any(value in tied.values for value in node.outputs):
+            pair.call(node, graphs)
+        elif node.graphs or not pair.quantize(node):
             if scheme.only and any(value.type == FLOAT for value in node.outputs):
                 left.append(node.op)
             made.copy(node, [pair.as_float(value) for value in node.inputs], graphs)
 
-    def result(made: Rebuilt, value: Value) -> Value | None:
-        return _Pair(made, parameters, scheme).as_float(value)
+    def result(made: Rebuilt, position: int, value: Value) -> Value | None:
+        pair = _Pair(made, parameters, scheme)
+        handed = tied.of(made.source, position, value)
+        return pair.as_float(value) if handed is None else pair.as_integer(value, handed)
 
-    signatures = rebuild(stored, change, result)
+    signatures = rebuild(stored, change, result, begin)
     if left:
         names = ", ".join(sorted(set(left)))
         raise ConvertError(f"these operators have no integer kernels here: {names}; allow float ones, or keep them")
@@ -68,13 +87,21 @@ def _same_scale(node: Node, quantizes: Quantizes, scheme: Scheme) -> bool:
     return quantizes.same_scale or (scheme.activations == TensorType.INT16 and node.op in SAME_SCALE_16)
 
 
-def _parameters(graph: Graph, seen: dict[Value, tuple[float, float]], scheme: Scheme) -> dict[Value, Quantization]:
-    """The parameters of the float values of a graph."""
-    nodes = graph.ordered()
+def _of(scheme: Scheme) -> Callable[[float, float], Quantization]:
+    """The parameters of activations by their range."""
     of = asymmetric if scheme.activations == TensorType.INT8 else symmetric
+    return lambda low, high: of(low, high, scheme.activations)
+
+
+def _parameters(
+    graph: Graph, seen: Mapping[Value, Range], scheme: Scheme, tied: Mapping[Value, Quantization]
+) -> dict[Value, Quantization]:
+    """The parameters of the float values of a graph; ``tied`` are given."""
+    nodes = graph.ordered()
+    of = _of(scheme)
     rules = {node: rule for node in nodes if (rule := _quantizes(node, scheme)) is not None}
-    stats = {value: of(low, high, scheme.activations) for value, (low, high) in seen.items()}
-    found: dict[Value, Quantization] = {}
+    stats = {value: of(low, high) for value, (low, high) in seen.items() if value not in tied}
+    found = {value: tied[value] for value in [*graph.inputs, *[v for n in nodes for v in n.outputs]] if value in tied}
     for node, rule in rules.items():
         if scheme.activations in rule.fixed:
             scale, point = rule.fixed[scheme.activations]
@@ -154,6 +181,35 @@ class _Pair:
                 "QUANTIZE", source, type=kind, quantization=parameters, name=f"{value.name}_int"
             )
         return self.integers[key]
+
+    def integer_input(self, value: Value) -> None:
+        """Makes an input of the graph one of integers."""
+        new = self.made.values.pop(value)
+        new.type, new.quantization = self.scheme.activations, self.parameters[value]
+        self.integers[value, b""] = new
+
+    def call(self, node: Node, graphs: dict[str, Graph]) -> None:
+        """Adds an operator that calls other graphs, which take and give integers."""
+        inner = next(iter(node.graphs.values())).inputs
+        first = len(node.inputs) - len(inner)
+        inputs = [self.as_float(value) for value in node.inputs[:first]]
+        for value, place in zip(node.inputs[first:], inner, strict=True):
+            if value is not None and place.type == FLOAT and place in self.parameters:
+                inputs.append(self.as_integer(value, self.parameters[place]))
+            else:
+                inputs.append(self.as_float(value))
+        kind = self.scheme.activations
+        outputs = [
+            Value(kind, old.shapes, None, old.name, self.parameters[old])
+            if old.type == FLOAT and old in self.parameters
+            else Value(old.type, old.shapes, None, old.name)
+            for old in node.outputs
+        ]
+        self.made.copy(node, inputs, graphs, outputs)
+        for old, new in zip(node.outputs, outputs, strict=True):
+            if new.type != old.type:
+                del self.made.values[old]
+                self.integers[old, b""] = new
 
     def quantize(self, node: Node) -> bool:
         """Adds the operator in integers, if it has them and all of its parameters are known."""
@@ -238,6 +294,5 @@ class _Pair:
 def _of_content(value: Value, scheme: Scheme) -> Quantization:
     """The parameters of a constant: its own range."""
     data = np.asarray(value.data)
-    of = asymmetric if scheme.activations == TensorType.INT8 else symmetric
     low, high = (float(data.min()), float(data.max())) if data.size else (0.0, 0.0)
-    return of(low, high, scheme.activations)
+    return _of(scheme)(low, high)
