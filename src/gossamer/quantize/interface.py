@@ -21,6 +21,10 @@ TYPES = {
 }
 
 
+OF_ANY_TYPE = ("SHAPE", "RANK")
+"""Operators that give the same whatever the type of their operand."""
+
+
 def changed(signature: Signature, input_type: str, output_type: str) -> Signature:
     """The signature with these types where its inputs and outputs are float. Raises `ConvertError` for others."""
     graph = signature.graph
@@ -44,13 +48,14 @@ def _input(graph: Graph, value: Value, type: TensorType) -> Value:
     readers = value.users
     if value.type != TensorType.FLOAT32 or type == value.type:
         return value
-    if not readers or any(node.op != "QUANTIZE" for node in readers):
+    quantized = [node for node in readers if node.op == "QUANTIZE"]
+    if not quantized or any(node.op not in (*OF_ANY_TYPE, "QUANTIZE") for node in readers):
         raise ConvertError(f"input {value.name!r} is used as float: it cannot be {type.name.lower()}")
-    inner = readers[0].output
+    inner = quantized[0].output
     new = Value(type, value.shapes, None, value.name, _shifted(inner, type))
     graph.inputs = [new if one is value else one for one in graph.inputs]
     for node in list(readers):
-        if node.output.type == type:
+        if node.op == "QUANTIZE" and node.output.type == type:
             graph.replace(node.output, new)
         else:
             graph.set_input(node, 0, new)

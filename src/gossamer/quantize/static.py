@@ -235,7 +235,7 @@ class _Pair:
         except Refused:
             return False
         for old, new in zip(node.outputs, outputs, strict=True):
-            new.name = old.name
+            new.name, new.shapes = old.name, old.shapes
             if old.type == FLOAT:
                 new.quantization = self.parameters[old]
                 self.integers[old, b""] = new
