@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ MODELS = (
     "ConvNeXtTiny",
 )  # fmt: skip
 
+
+SOURCES = {"keras": "model.keras", "h5": "model.h5", "saved": "saved_model"}
+"""What models are saved as."""
 
 TURNS = 21
 """Inferences of which a median is taken."""
@@ -143,33 +147,34 @@ def child(python: str, *arguments: str) -> dict[str, float]:
     return {**found, "processor": processor() - before}
 
 
-def compare(name: str, place: Path, python: str | None, runs: int) -> dict[str, Any]:
+def compare(name: str, place: Path, python: str | None, runs: int, sources: Sequence[str]) -> dict[str, Any]:
     """A row of the table."""
     from gossamer import Interpreter
 
     row: dict[str, Any] = {"model": name}
-    for source in ("model.keras", "model.h5", "saved_model"):
-        suffix = source.partition(".")[2] or "saved"
+    for suffix in sources:
+        source = SOURCES[suffix]
         found = [child(sys.executable, "--gossamer", f"{place}/{source}", ours(place, suffix)) for _ in range(runs)]
         row[f"s {suffix}"] = statistics.median(one["seconds"] for one in found)
         row[f"CPU {suffix}"] = statistics.median(one["processor"] for one in found)
         row[f"MB {suffix}"] = statistics.median(one["peak"] for one in found)
         row[f"ops {suffix}"] = operators(place / f"{suffix}.tflite")
-    row["error"] = max(deviation(Interpreter(ours(place, suffix)), place) for suffix in ("keras", "saved"))
-    row["same"] = (place / "keras.tflite").read_bytes() == (place / "h5.tflite").read_bytes()
+    row["error"] = max(deviation(Interpreter(ours(place, suffix)), place) for suffix in sources)
+    if {"keras", "h5"} <= set(sources):
+        row["same"] = (place / "keras.tflite").read_bytes() == (place / "h5.tflite").read_bytes()
     try:
         from ai_edge_litert.interpreter import Interpreter as LiteRT
     except ImportError:
         pass
     else:
-        row["error LiteRT"] = max(deviation(LiteRT(ours(place, suffix)), place) for suffix in ("keras", "saved"))
+        row["error LiteRT"] = max(deviation(LiteRT(ours(place, suffix)), place) for suffix in sources)
     if python is not None:
         one = child(python, "--tensorflow", str(place), str(place / "tf.tflite"))
         row["s TF"], row["CPU TF"], row["MB TF"] = one["seconds"], one["processor"], one["peak"]
     if (place / "tf.tflite").exists():
         row["ops TF"] = operators(place / "tf.tflite")
         if "error LiteRT" in row:
-            row["time"] = faster(place / "saved.tflite", place / "tf.tflite", np.load(place / "input.npy"))
+            row["time"] = faster(place / f"{sources[-1]}.tflite", place / "tf.tflite", np.load(place / "input.npy"))
     return row
 
 
@@ -191,10 +196,13 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--tensorflow-python", help="an interpreter with TensorFlow; makes the models")
     parser.add_argument("--runs", type=int, default=1, help="conversions of which the median is taken")
+    parser.add_argument("--sources", nargs="+", choices=list(SOURCES), default=list(SOURCES))
     parser.add_argument("--keep", type=Path, help="a directory for the models, which are used again")
     parser.add_argument("--without-tensorflow", action="store_true", help="do not convert with TensorFlow")
     arguments = parser.parse_args()
-    print("| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS), sep="\n", flush=True)
+    unused = set(SOURCES) - set(arguments.sources)
+    columns = [column for column in COLUMNS if column.split()[-1] not in unused]
+    print("| " + " | ".join(columns) + " |", "|" + "---|" * len(columns), sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         for name in arguments.models:
             place = (arguments.keep or Path(scratch)) / name
@@ -203,10 +211,10 @@ def main() -> None:
                 if not (place / "output.npy").exists():
                     child(arguments.tensorflow_python, "--make", name, str(place))
                 python = None if arguments.without_tensorflow else arguments.tensorflow_python
-                row = compare(name, place, python, arguments.runs)
+                row = compare(name, place, python, arguments.runs, arguments.sources)
             except RuntimeError as error:
                 row = {"model": f"{name}: {error}"}
-            print("| " + " | ".join(shown(row.get(column, "")) for column in COLUMNS) + " |", flush=True)
+            print("| " + " | ".join(shown(row.get(column, "")) for column in columns) + " |", flush=True)
 
 
 COLUMNS = (
