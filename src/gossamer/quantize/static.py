@@ -10,10 +10,11 @@ their own ``prepare`` to say: one that refuses stays float, between DEQUANTIZE a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
-from gossamer.convert.graph import Graph, Node, Refused, Signature, Value, constant
+from gossamer.convert.graph import Array, Graph, Node, Refused, Signature, Value, constant
 from gossamer.convert.importers.tflite import Stored
 from gossamer.errors import ConvertError
 from gossamer.ops import find_op
@@ -21,7 +22,7 @@ from gossamer.ops.op_def import Quantizes
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.quantize.calibrate import Ranges
 from gossamer.quantize.calls import NOTHING, Range, calls
-from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_weights, quantized, symmetric
+from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_weights, quantized, symmetric, with_room
 from gossamer.quantize.rebuild import Rebuilt, options_of, rebuild
 from gossamer.quantize.scheme import Scheme
 from gossamer.schema.enums import TensorType
@@ -168,9 +169,7 @@ class _Pair:
         """The value with these parameters."""
         kind = self.scheme.activations
         if value.data is not None and value.node is None:
-            new = constant(quantized(np.asarray(value.data), parameters, kind), kind, value.name)
-            new.quantization = parameters
-            return new
+            return self._stored(value, parameters, kind, partial(quantized, quantization=parameters, type=kind))
         own = self.integers.get((value, b""))
         if own is not None and own.quantization == parameters:
             return own
@@ -180,6 +179,16 @@ class _Pair:
             self.integers[key] = self.made.graph.add(
                 "QUANTIZE", source, type=kind, quantization=parameters, name=f"{value.name}_int"
             )
+        return self.integers[key]
+
+    def _stored(
+        self, value: Value, parameters: Quantization, type: TensorType, integers: Callable[[Array], Array]
+    ) -> Value:
+        """A constant in integers: one for all that take it with the same parameters."""
+        key = (value, type.name.encode() + parameters.scales.tobytes() + parameters.zero_points.tobytes())
+        if key not in self.integers:
+            self.integers[key] = new = constant(integers(np.asarray(value.data)), type, value.name)
+            new.quantization = parameters
         return self.integers[key]
 
     def integer_input(self, value: Value) -> None:
@@ -257,21 +266,31 @@ class _Pair:
             if value is None or value.type != FLOAT:
                 inputs.append(self.made.value(value))
             elif value.data is not None and position == rule.bias:
-                first = node.inputs[2] if node.op in ("TRANSPOSE_CONV", "CONV_3D_TRANSPOSE") else node.inputs[0]
-                if first is None or first not in self.parameters:
+                given = self._given(node, rule)
+                if given is None:
                     return None
-                scales = of_bias(self.parameters[first], weights)
+                scales = of_bias(given, weights)
                 if scales.scales.size not in (1, value.data.size):
                     return None
-                new = constant(bias(value.data, scales, self.scheme.biases), self.scheme.biases, value.name)
-                new.quantization = scales
-                inputs.append(new)
+                inputs.append(
+                    self._stored(
+                        value, scales, self.scheme.biases, partial(bias, quantization=scales, type=self.scheme.biases)
+                    )
+                )
             elif value.data is not None and position == rule.weights:
                 weights = of_weights(value.data, TensorType.INT8, rule.channel if self.scheme.per_channel else None)
-                packed = quantized(value.data, weights, TensorType.INT8, narrow=True)
-                new = constant(packed, TensorType.INT8, value.name)
-                new.quantization = weights
-                inputs.append(new)
+                given = self._given(node, rule)
+                biases = None if rule.bias is None else node.constant(rule.bias)
+                if given is not None and biases is not None and self.scheme.biases == TensorType.INT32:
+                    weights = with_room(weights, given, biases) if weights.scales.size in (1, biases.size) else weights
+                inputs.append(
+                    self._stored(
+                        value,
+                        weights,
+                        TensorType.INT8,
+                        partial(quantized, quantization=weights, type=TensorType.INT8, narrow=True),
+                    )
+                )
             elif value.data is not None:
                 own = shared or _of_content(value, self.scheme)
                 inputs.append(self.as_integer(value, own))
@@ -283,6 +302,15 @@ class _Pair:
                     weights = parameters
                 inputs.append(self.as_integer(value, parameters))
         return inputs
+
+    def _given(self, node: Node, rule: Quantizes) -> Quantization | None:
+        """The parameters of what weights are multiplied with: the only other float operand that is no bias."""
+        others = [
+            value
+            for position, value in enumerate(node.inputs)
+            if value is not None and value.type == FLOAT and position not in (rule.weights, rule.bias)
+        ]
+        return self.parameters.get(others[0]) if others else None
 
     def _coarsest(self, node: Node) -> Quantization:
         """The operand's parameters that all operands fit in: comparisons of int16 look at no scales."""
