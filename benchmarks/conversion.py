@@ -17,17 +17,18 @@ import argparse
 import json
 import re
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MODELS = (
     "MobileNet", "MobileNetV2", "MobileNetV3Small", "MobileNetV3Large", "EfficientNetB0", "EfficientNetV2B0",
@@ -127,7 +128,7 @@ def faster(ours: Path, theirs: Path, x: NDArray[Any]) -> float:
             start = time.process_time()
             interpreters[which].invoke()
             seconds[which].append(time.process_time() - start)
-    return statistics.median(seconds[0]) / statistics.median(seconds[1])
+    return float(np.median(seconds[0]) / np.median(seconds[1]))
 
 
 def processor() -> float:
@@ -155,9 +156,9 @@ def compare(name: str, place: Path, python: str | None, runs: int, sources: Sequ
     for suffix in sources:
         source = SOURCES[suffix]
         found = [child(sys.executable, "--gossamer", f"{place}/{source}", ours(place, suffix)) for _ in range(runs)]
-        row[f"s {suffix}"] = statistics.median(one["seconds"] for one in found)
-        row[f"CPU {suffix}"] = statistics.median(one["processor"] for one in found)
-        row[f"MB {suffix}"] = statistics.median(one["peak"] for one in found)
+        row[f"s {suffix}"] = float(np.median([one["seconds"] for one in found]))
+        row[f"CPU {suffix}"] = float(np.median([one["processor"] for one in found]))
+        row[f"MB {suffix}"] = float(np.median([one["peak"] for one in found]))
         row[f"ops {suffix}"] = operators(place / f"{suffix}.tflite")
     row["error"] = max(deviation(Interpreter(ours(place, suffix)), place) for suffix in sources)
     if {"keras", "h5"} <= set(sources):
