@@ -90,7 +90,7 @@ def _register(data: memoryview, register: int) -> int:
         rest = len(data) % 8
         register = _register(data[:rest], register)
         short = _shortened(np.frombuffer(data[rest:], "<u8"), register)
-        return _register(memoryview(short.astype("<u8", copy=False)).cast("B"), 0)
+        return _register(short.astype("<u8", copy=False).data.cast("B"), 0)
     if len(data) < SHORT:
         table = _tables()[0]
         for byte in data:
