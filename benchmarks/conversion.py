@@ -17,16 +17,18 @@ import argparse
 import json
 import re
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MODELS = (
     "MobileNet", "MobileNetV2", "MobileNetV3Small", "MobileNetV3Large", "EfficientNetB0", "EfficientNetV2B0",
@@ -34,6 +36,9 @@ MODELS = (
     "ConvNeXtTiny",
 )  # fmt: skip
 
+
+SOURCES = {"keras": "model.keras", "h5": "model.h5", "saved": "saved_model"}
+"""What models are saved as."""
 
 TURNS = 21
 """Inferences of which a median is taken."""
@@ -108,21 +113,22 @@ def deviation(interpreter: Any, place: Path) -> float:
 
 
 def faster(ours: Path, theirs: Path, x: NDArray[Any]) -> float:
-    """The time of an inference of our file in LiteRT, relative to theirs: medians of runs that take turns."""
+    """The processor time of an inference of our file in LiteRT beside theirs: medians of runs that take turns."""
     from ai_edge_litert.interpreter import Interpreter as LiteRT
 
     interpreters = [LiteRT(str(path), num_threads=1) for path in (ours, theirs)]
     for interpreter in interpreters:
+        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], x.shape)
         interpreter.allocate_tensors()
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
         interpreter.invoke()
     seconds: list[list[float]] = [[], []]
     for turn in range(TURNS):
         for which in (0, 1) if turn % 2 else (1, 0):
-            start = time.perf_counter()
+            start = time.process_time()
             interpreters[which].invoke()
-            seconds[which].append(time.perf_counter() - start)
-    return statistics.median(seconds[0]) / statistics.median(seconds[1])
+            seconds[which].append(time.process_time() - start)
+    return float(np.median(seconds[0]) / np.median(seconds[1]))
 
 
 def processor() -> float:
@@ -142,33 +148,34 @@ def child(python: str, *arguments: str) -> dict[str, float]:
     return {**found, "processor": processor() - before}
 
 
-def compare(name: str, place: Path, python: str | None, runs: int) -> dict[str, Any]:
+def compare(name: str, place: Path, python: str | None, runs: int, sources: Sequence[str]) -> dict[str, Any]:
     """A row of the table."""
     from gossamer import Interpreter
 
     row: dict[str, Any] = {"model": name}
-    for source in ("model.keras", "model.h5", "saved_model"):
-        suffix = source.partition(".")[2] or "saved"
+    for suffix in sources:
+        source = SOURCES[suffix]
         found = [child(sys.executable, "--gossamer", f"{place}/{source}", ours(place, suffix)) for _ in range(runs)]
-        row[f"s {suffix}"] = statistics.median(one["seconds"] for one in found)
-        row[f"CPU {suffix}"] = statistics.median(one["processor"] for one in found)
-        row[f"MB {suffix}"] = statistics.median(one["peak"] for one in found)
+        row[f"s {suffix}"] = float(np.median([one["seconds"] for one in found]))
+        row[f"CPU {suffix}"] = float(np.median([one["processor"] for one in found]))
+        row[f"MB {suffix}"] = float(np.median([one["peak"] for one in found]))
         row[f"ops {suffix}"] = operators(place / f"{suffix}.tflite")
-    row["error"] = max(deviation(Interpreter(ours(place, suffix)), place) for suffix in ("keras", "saved"))
-    row["same"] = (place / "keras.tflite").read_bytes() == (place / "h5.tflite").read_bytes()
+    row["error"] = max(deviation(Interpreter(ours(place, suffix)), place) for suffix in sources)
+    if {"keras", "h5"} <= set(sources):
+        row["same"] = (place / "keras.tflite").read_bytes() == (place / "h5.tflite").read_bytes()
     try:
         from ai_edge_litert.interpreter import Interpreter as LiteRT
     except ImportError:
         pass
     else:
-        row["error LiteRT"] = max(deviation(LiteRT(ours(place, suffix)), place) for suffix in ("keras", "saved"))
+        row["error LiteRT"] = max(deviation(LiteRT(ours(place, suffix)), place) for suffix in sources)
     if python is not None:
         one = child(python, "--tensorflow", str(place), str(place / "tf.tflite"))
         row["s TF"], row["CPU TF"], row["MB TF"] = one["seconds"], one["processor"], one["peak"]
     if (place / "tf.tflite").exists():
         row["ops TF"] = operators(place / "tf.tflite")
         if "error LiteRT" in row:
-            row["time"] = faster(place / "saved.tflite", place / "tf.tflite", np.load(place / "input.npy"))
+            row["time"] = faster(place / f"{sources[-1]}.tflite", place / "tf.tflite", np.load(place / "input.npy"))
     return row
 
 
@@ -190,10 +197,13 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--tensorflow-python", help="an interpreter with TensorFlow; makes the models")
     parser.add_argument("--runs", type=int, default=1, help="conversions of which the median is taken")
+    parser.add_argument("--sources", nargs="+", choices=list(SOURCES), default=list(SOURCES))
     parser.add_argument("--keep", type=Path, help="a directory for the models, which are used again")
     parser.add_argument("--without-tensorflow", action="store_true", help="do not convert with TensorFlow")
     arguments = parser.parse_args()
-    print("| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS), sep="\n", flush=True)
+    unused = set(SOURCES) - set(arguments.sources)
+    columns = [column for column in COLUMNS if column.split()[-1] not in unused]
+    print("| " + " | ".join(columns) + " |", "|" + "---|" * len(columns), sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         for name in arguments.models:
             place = (arguments.keep or Path(scratch)) / name
@@ -202,10 +212,10 @@ def main() -> None:
                 if not (place / "output.npy").exists():
                     child(arguments.tensorflow_python, "--make", name, str(place))
                 python = None if arguments.without_tensorflow else arguments.tensorflow_python
-                row = compare(name, place, python, arguments.runs)
+                row = compare(name, place, python, arguments.runs, arguments.sources)
             except RuntimeError as error:
                 row = {"model": f"{name}: {error}"}
-            print("| " + " | ".join(shown(row.get(column, "")) for column in COLUMNS) + " |", flush=True)
+            print("| " + " | ".join(shown(row.get(column, "")) for column in columns) + " |", flush=True)
 
 
 COLUMNS = (

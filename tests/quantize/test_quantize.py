@@ -15,7 +15,16 @@ from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.quantization import Quantization
 from gossamer.quantize import quantize
-from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_blocks, of_weights, quantized, symmetric
+from gossamer.quantize.parameters import (
+    asymmetric,
+    bias,
+    of_bias,
+    of_blocks,
+    of_weights,
+    quantized,
+    symmetric,
+    with_room,
+)
 from gossamer.schema import ActivationFunctionType, Padding, TensorType
 from tests.conftest import ROOT
 
@@ -288,3 +297,112 @@ def test_a_model_that_is_read_and_written_computes_the_same(name: str) -> None:
         interpreter.invoke()
         results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
     np.testing.assert_array_equal(results[0], results[1])
+
+
+def loop() -> bytes:
+    """Three rounds of h = tanh(x * w + h * v), from zeros of a batch that is open."""
+    batch = unknown(0)
+    cond, body, graph = Graph("cond"), Graph("body"), Graph()
+    kinds = [("i", TensorType.INT32, ()), ("h", F32, (batch, 4)), ("x", F32, (batch, 6))]
+    i, *_ = [cond.input(*kind) for kind in kinds]
+    cond.outputs = [cond.add("LESS", i, np.int32(3))]
+    i, h, x = [body.input(*kind) for kind in kinds]
+    draw = np.random.default_rng(2)
+    weights = [draw.normal(size=(4, v.shapes[0][1])).astype(np.float32) / 4 for v in (x, h)]
+    products = [body.add("FULLY_CONNECTED", v, w) for v, w in zip((x, h), weights, strict=True)]
+    body.outputs = [body.add("ADD", i, np.int32(1)), body.add("TANH", body.add("ADD", *products)), x]
+    x = graph.input("x", F32, (batch, 6))
+    rows = graph.add("STRIDED_SLICE", graph.add("SHAPE", x), np.int32([0]), np.int32([1]), np.int32([1]))
+    sizes = graph.add("CONCATENATION", rows, np.int32([4]), axis=0)
+    zeros = graph.add("FILL", sizes, np.float32(0))
+    calls = {"cond_subgraph_index": cond, "body_subgraph_index": body}
+    return stored(graph, graph.call("WHILE", [np.int32(0), zeros, x], [i, zeros, x], calls)[1])
+
+
+@pytest.mark.parametrize(("mode", "kind", "atol"), [("int8_only", I8, 0.1), ("int16x8_only", I16, 0.03)])
+def test_loops_of_integers(mode: str, kind: TensorType, atol: float) -> None:
+    source = loop()
+    draw = np.random.default_rng(3)
+    samples = [{"x": draw.normal(size=(2, 6)).astype(np.float32)} for _ in range(32)]
+    name = kind.name.lower()
+    content = quantize(source, mode, samples, input_type=name, output_type=name)
+    model = read_model(content)
+    assert not [t for graph in model.subgraphs for t in graph.tensors if t.type == F32]
+    (call,) = [o for o in model.subgraphs[0].operators if model.operator_name(o) == "WHILE"]
+    body = model.subgraphs[call.builtin_options.body_subgraph_index]
+    places = [
+        [model.subgraphs[0].tensors[call.outputs[1]]],
+        [body.tensors[n] for n in (body.inputs[1], body.outputs[1])],
+    ]
+    scales = {tensor.quantization.scale.tobytes() for group in places for tensor in group}
+    assert len(scales) == 1
+    run, floats = (Interpreter(model_content=c).get_signature_runner() for c in (content, source))
+    given, result = run.get_input_details()["x"], run.get_output_details()["y"]["quantization"]
+    for sample in samples:
+        x = np.round(sample["x"] / given["quantization"][0]) + given["quantization"][1]
+        y = run(x=np.clip(x, np.iinfo(name).min, np.iinfo(name).max).astype(name))["y"]
+        np.testing.assert_allclose((y - result[1]) * result[0], floats(**sample)["y"], atol=atol)
+
+
+def test_a_loop_stays_float_where_it_may() -> None:
+    samples = [{"x": DRAW.normal(size=(2, 6)).astype(np.float32)}]
+    model = read_model(quantize(loop(), "int8", samples))
+    (call,) = [o for o in model.subgraphs[0].operators if model.operator_name(o) == "WHILE"]
+    assert model.subgraphs[0].tensors[call.outputs[1]].type == F32
+
+
+SIXTEEN = {
+    "HARD_SWISH": ["ADD", "MUL", "MUL"],
+    "ELU": ["RELU", "MINIMUM", "EXP", "SUB", "ADD"],
+    "RELU_N1_TO_1": ["MINIMUM", "MAXIMUM"],
+    "SQUARED_DIFFERENCE": ["SUB", "MUL"],
+}
+
+
+@pytest.mark.parametrize("op", SIXTEEN)
+def test_what_has_no_kernel_of_16_bits(op: str) -> None:
+    graph = Graph()
+    x = graph.input("x", F32, (1, 8, 8, 4))
+    source = stored(graph, graph.add(op, x, *([np.float32(0.5)] if op == "SQUARED_DIFFERENCE" else [])))
+    content = quantize(source, "int16x8_only", SAMPLES)
+    assert sorted(operators(content)) == sorted(["QUANTIZE", *SIXTEEN[op], "DEQUANTIZE"])
+    np.testing.assert_allclose(answers(content), answers(source), atol=2e-3)
+    assert op in operators(quantize(source, "int8", SAMPLES))
+
+
+def test_quotients_by_what_is_positive_have_integers_where_they_must() -> None:
+    graph = Graph()
+    x = graph.input("x", F32, (1, 8, 8, 4))
+    source = stored(graph, graph.add("DIV", x, graph.add("ADD", graph.add("ABS", x), np.float32(1))))
+    assert "DIV" in operators(quantize(source, "int8", SAMPLES))
+    content = quantize(source, "int8_only", SAMPLES)
+    assert "DIV" not in operators(content)
+    np.testing.assert_allclose(answers(content), answers(source), atol=0.05)
+
+
+def test_comparisons_of_16_bits_have_one_scale() -> None:
+    graph = Graph()
+    x = graph.input("x", F32, (1, 8, 8, 4))
+    larger = graph.add("GREATER", x, np.float32(0.25))
+    source = stored(graph, graph.add("SELECT_V2", larger, x, np.zeros((), np.float32)))
+    np.testing.assert_allclose(answers(quantize(source, "int16x8_only", SAMPLES)), answers(source), atol=1e-3)
+
+
+def test_large_biases_enlarge_the_scales_of_their_weights() -> None:
+    given = Quantization(np.float32([2**-20]), np.int32([0]))
+    weights = of_weights(np.float32([[127 * 2**-10], [127 * 2**-10]]), I8, 0)
+    roomy = with_room(weights, given, np.float32([2.0**4, 1e-3]))
+    np.testing.assert_allclose(roomy.scales, [2**4 / (2**30 - 0.5) * 2**20, 2**-10], rtol=1e-7)
+    half = bias(np.float32([16, 0]), of_bias(given, roomy), TensorType.INT32)
+    assert abs(half[0] - 2**30) <= 128
+
+
+def test_integer_inputs_keep_their_type() -> None:
+    graph = Graph()
+    x = graph.input("x", TensorType.INT32, (3,))
+    table = graph.constant(DRAW.normal(size=(5, 4)).astype(np.float32))
+    source = stored(graph, graph.add("RELU", graph.add("GATHER", table, x)))
+    content = quantize(source, "int8_only", [[np.int32([0, 1, 2])]], input_type="int32", output_type="int8")
+    assert operators(content) == ["GATHER", "RELU"]
+    with pytest.raises(ConvertError, match="not 'int64'"):
+        quantize(source, "int8_only", [[np.int32([0, 1, 2])]], input_type="int64")

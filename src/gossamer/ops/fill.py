@@ -19,7 +19,7 @@ from gossamer.ops._layout import (
     set_output_type,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import FillOptions
@@ -39,6 +39,7 @@ op = OpDef(
     ),
     types={"dims": INDEX_TYPES, "value": TYPES, "output": TYPES},
     options=FillOptions,
+    quantizes=SAME_SCALE,
 )
 
 

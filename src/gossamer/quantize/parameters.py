@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.quantization import Blocks, Quantization
+from gossamer.quantization import INT32_MAX, Blocks, Quantization
 from gossamer.schema.enums import TensorType
 from gossamer.schema.tables import BlockwiseQuantization
 
@@ -118,6 +118,17 @@ def of_bias(given: Quantization, weights: Quantization) -> Quantization:
     """The scales of a bias: those of the input times those of the weights, in float32."""
     scales = given.scales[0] * weights.scales
     return Quantization(scales.astype(np.float32), np.zeros(scales.size, np.int32), 0)
+
+
+def with_room(weights: Quantization, given: Quantization, biases: NDArray[Any]) -> Quantization:
+    """Scales of weights, enlarged where a bias would be more than half of what int32 holds: ``s_bias = |bias| /
+    (INT32_MAX / 2)``, ``s_weights = s_bias / s_input`` (SetBiasParamsWithAdjustments in quantization_driver.cc)."""
+    least = np.abs(biases.reshape(-1).astype(np.float64)) / (INT32_MAX / 2)
+    if weights.scales.size == 1:
+        least = least.max(keepdims=True, initial=0)
+    found = of_bias(given, weights).scales
+    scales = np.where(least > found, least / float(given.scales[0]), weights.scales).astype(np.float32)
+    return Quantization(scales, weights.zero_points, weights.dimension)
 
 
 def bias(values: NDArray[Any], quantization: Quantization, type: TensorType) -> NDArray[Any]:

@@ -16,7 +16,8 @@ from gossamer.model.writer import write_model
 from gossamer.quantize import interface
 from gossamer.quantize.calibrate import calibrate
 from gossamer.quantize.forms import integer_forms
-from gossamer.quantize.static import INT8, INT16X8, Scheme, static
+from gossamer.quantize.scheme import INT8, INT16X8, Scheme
+from gossamer.quantize.static import static
 from gossamer.quantize.weights import WEIGHTS, float16, integer_weights
 
 if TYPE_CHECKING:
@@ -60,10 +61,10 @@ def quantize(
         if calibration is None:
             raise ConvertError(f"mode {mode!r} needs a representative dataset (calibration): samples of the inputs")
         samples = calibration() if callable(calibration) else calibration
-        source = to_model(integer_forms(stored.signatures))
+        scheme = STATIC[mode]._replace(keep=keep, per_channel=per_channel)
+        source = to_model(integer_forms(stored.signatures, scheme))
         stored = graphs_of_model(source)
         ranges = calibrate(source, samples, progress)
-        scheme = STATIC[mode]._replace(keep=keep, per_channel=per_channel)
         signatures = static(stored, ranges, scheme)
     return write_model(to_model(_with_interface(signatures, input_type, output_type)))
 

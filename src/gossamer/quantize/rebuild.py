@@ -33,9 +33,18 @@ class Rebuilt:
             return value
         return self.values[value]
 
-    def copy(self, node: Node, inputs: Sequence[Value | None], graphs: dict[str, Graph]) -> list[Value]:
-        """The operator on other inputs; its outputs are those of the old one in name, type and shape."""
-        outputs = [Value(old.type, old.shapes, None, old.name, old.quantization) for old in node.outputs]
+    def copy(
+        self,
+        node: Node,
+        inputs: Sequence[Value | None],
+        graphs: dict[str, Graph],
+        outputs: Sequence[Value] | None = None,
+    ) -> list[Value]:
+        """The operator on other inputs; its outputs are those of the old one in name, type and shape, if no others are
+        given."""
+        if outputs is None:
+            outputs = [Value(old.type, old.shapes, None, old.name, old.quantization) for old in node.outputs]
+        outputs = list(outputs)
         options = node.options
         new = Node(node.op, list(inputs), outputs, options, node.order, node.origins, node.custom_options, graphs)
         new.intermediates = node.intermediates
@@ -62,10 +71,11 @@ class Rebuilt:
 def rebuild(
     stored: Stored,
     change: Callable[[Rebuilt, Node, dict[str, Graph]], None],
-    result: Callable[[Rebuilt, Value], Value | None] = lambda made, value: made.value(value),
+    result: Callable[[Rebuilt, int, Value], Value | None] = lambda made, position, value: made.value(value),
+    begin: Callable[[Rebuilt], None] = lambda made: None,
 ) -> list[Signature]:
-    """The signatures over new graphs: ``change`` adds each operator, in their order, ``result`` gives what an output
-    has become."""
+    """The signatures over new graphs: ``begin`` may change their inputs, ``change`` adds each operator, in their order,
+    ``result`` gives what the output with a number has become."""
     made: dict[int, Rebuilt] = {}
     graphs: dict[int, Graph] = {}
 
@@ -73,10 +83,12 @@ def rebuild(
         if id(graph) not in graphs:
             rebuilt = made[id(graph)] = Rebuilt(graph)
             graphs[id(graph)] = rebuilt.graph
+            begin(rebuilt)
             for node in graph.ordered():
                 with rebuilt.graph.at(*node.origins, position=node.order[0]):
                     change(rebuilt, node, {key: of(called) for key, called in node.graphs.items()})
-            rebuilt.graph.outputs = [new for value in graph.outputs if (new := result(rebuilt, value)) is not None]
+            results = [result(rebuilt, position, value) for position, value in enumerate(graph.outputs)]
+            rebuilt.graph.outputs = [new for new in results if new is not None]
         return graphs[id(graph)]
 
     signatures = []

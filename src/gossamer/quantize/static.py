@@ -9,38 +9,26 @@ their own ``prepare`` to say: one that refuses stays float, between DEQUANTIZE a
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
-from gossamer.convert.graph import Graph, Node, Refused, Signature, Value, constant
+from gossamer.convert.graph import Array, Graph, Node, Refused, Signature, Value, constant
 from gossamer.convert.importers.tflite import Stored
 from gossamer.errors import ConvertError
 from gossamer.ops import find_op
 from gossamer.ops.op_def import Quantizes
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.quantize.calibrate import Ranges
-from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_weights, quantized, symmetric
+from gossamer.quantize.calls import NOTHING, Range, calls
+from gossamer.quantize.parameters import asymmetric, bias, of_bias, of_weights, quantized, symmetric, with_room
 from gossamer.quantize.rebuild import Rebuilt, options_of, rebuild
+from gossamer.quantize.scheme import Scheme
 from gossamer.schema.enums import TensorType
 
 FLOAT = TensorType.FLOAT32
 
-
-class Scheme(NamedTuple):
-    """The types of a mode. ``only``: nothing may stay float but the interface. ``keep``: operators, and the names of
-    their outputs, that stay float."""
-
-    activations: TensorType
-    biases: TensorType
-    only: bool = False
-    keep: Container[str] = ()
-    per_channel: bool = True
-
-
-INT8 = Scheme(TensorType.INT8, TensorType.INT32)
-INT16X8 = Scheme(TensorType.INT16, TensorType.INT64)
 
 SAME_SCALE_16 = {"LEAKY_RELU"}
 """Operators that keep their scale in 16 bits alone."""
@@ -48,27 +36,43 @@ SAME_SCALE_16 = {"LEAKY_RELU"}
 
 def static(stored: Stored, ranges: Ranges, scheme: Scheme) -> list[Signature]:
     """The signatures over graphs of integers. Raises `ConvertError` where nothing may stay float and something does."""
-    parameters: dict[Value, Quantization] = {}
-    for number, graph in enumerate(stored.graphs):
-        seen = {
+    seen = [
+        {
             value: ranges[number, index]
             for index, value in enumerate(stored.values[number])
             if (number, index) in ranges and value.type == FLOAT
         }
-        parameters.update(_parameters(graph, seen, scheme))
+        for number in range(len(stored.graphs))
+    ]
+    of = _of(scheme)
+    everything = {value: found for one in seen for value, found in one.items()}
+    tied = calls(stored.graphs, everything, of) if scheme.only else NOTHING
+    parameters: dict[Value, Quantization] = {}
+    for graph, found in zip(stored.graphs, seen, strict=True):
+        parameters.update(_parameters(graph, found, scheme, tied.values))
     left: list[str] = []
+
+    def begin(made: Rebuilt) -> None:
+        pair = _Pair(made, parameters, scheme)
+        for value in made.source.inputs:
+            if value in tied.values:
+                pair.integer_input(value)
 
     def change(made: Rebuilt, node: Node, graphs: dict[str, Graph]) -> None:
         pair = _Pair(made, parameters, scheme)
-        if node.graphs or not pair.quantize(node):
+        if node.graphs and any(value in tied.values for value in node.outputs):
+            pair.call(node, graphs)
+        elif node.graphs or not pair.quantize(node):
             if scheme.only and any(value.type == FLOAT for value in node.outputs):
                 left.append(node.op)
             made.copy(node, [pair.as_float(value) for value in node.inputs], graphs)
 
-    def result(made: Rebuilt, value: Value) -> Value | None:
-        return _Pair(made, parameters, scheme).as_float(value)
+    def result(made: Rebuilt, position: int, value: Value) -> Value | None:
+        pair = _Pair(made, parameters, scheme)
+        handed = tied.of(made.source, position, value)
+        return pair.as_float(value) if handed is None else pair.as_integer(value, handed)
 
-    signatures = rebuild(stored, change, result)
+    signatures = rebuild(stored, change, result, begin)
     if left:
         names = ", ".join(sorted(set(left)))
         raise ConvertError(f"these operators have no integer kernels here: {names}; allow float ones, or keep them")
@@ -77,22 +81,28 @@ def static(stored: Stored, ranges: Ranges, scheme: Scheme) -> list[Signature]:
 
 def _quantizes(node: Node, scheme: Scheme) -> Quantizes | None:
     op = find_op(node.op)
-    if op is None or op.quantizes is None or node.is_custom or node.op in scheme.keep:
-        return None
-    return None if any(value.name in scheme.keep for value in node.outputs) else op.quantizes
+    return None if op is None or node.is_custom or scheme.keeps(node) else op.quantizes
 
 
 def _same_scale(node: Node, quantizes: Quantizes, scheme: Scheme) -> bool:
     return quantizes.same_scale or (scheme.activations == TensorType.INT16 and node.op in SAME_SCALE_16)
 
 
-def _parameters(graph: Graph, seen: dict[Value, tuple[float, float]], scheme: Scheme) -> dict[Value, Quantization]:
-    """The parameters of the float values of a graph."""
-    nodes = graph.ordered()
+def _of(scheme: Scheme) -> Callable[[float, float], Quantization]:
+    """The parameters of activations by their range."""
     of = asymmetric if scheme.activations == TensorType.INT8 else symmetric
+    return lambda low, high: of(low, high, scheme.activations)
+
+
+def _parameters(
+    graph: Graph, seen: Mapping[Value, Range], scheme: Scheme, tied: Mapping[Value, Quantization]
+) -> dict[Value, Quantization]:
+    """The parameters of the float values of a graph; ``tied`` are given."""
+    nodes = graph.ordered()
+    of = _of(scheme)
     rules = {node: rule for node in nodes if (rule := _quantizes(node, scheme)) is not None}
-    stats = {value: of(low, high, scheme.activations) for value, (low, high) in seen.items()}
-    found: dict[Value, Quantization] = {}
+    stats = {value: of(low, high) for value, (low, high) in seen.items() if value not in tied}
+    found = {value: tied[value] for value in [*graph.inputs, *[v for n in nodes for v in n.outputs]] if value in tied}
     for node, rule in rules.items():
         if scheme.activations in rule.fixed:
             scale, point = rule.fixed[scheme.activations]
@@ -159,9 +169,7 @@ class _Pair:
         """The value with these parameters."""
         kind = self.scheme.activations
         if value.data is not None and value.node is None:
-            new = constant(quantized(np.asarray(value.data), parameters, kind), kind, value.name)
-            new.quantization = parameters
-            return new
+            return self._stored(value, parameters, kind, partial(quantized, quantization=parameters, type=kind))
         own = self.integers.get((value, b""))
         if own is not None and own.quantization == parameters:
             return own
@@ -172,6 +180,45 @@ class _Pair:
                 "QUANTIZE", source, type=kind, quantization=parameters, name=f"{value.name}_int"
             )
         return self.integers[key]
+
+    def _stored(
+        self, value: Value, parameters: Quantization, type: TensorType, integers: Callable[[Array], Array]
+    ) -> Value:
+        """A constant in integers: one for all that take it with the same parameters."""
+        key = (value, type.name.encode() + parameters.scales.tobytes() + parameters.zero_points.tobytes())
+        if key not in self.integers:
+            self.integers[key] = new = constant(integers(np.asarray(value.data)), type, value.name)
+            new.quantization = parameters
+        return self.integers[key]
+
+    def integer_input(self, value: Value) -> None:
+        """Makes an input of the graph one of integers."""
+        new = self.made.values.pop(value)
+        new.type, new.quantization = self.scheme.activations, self.parameters[value]
+        self.integers[value, b""] = new
+
+    def call(self, node: Node, graphs: dict[str, Graph]) -> None:
+        """Adds an operator that calls other graphs, which take and give integers."""
+        inner = next(iter(node.graphs.values())).inputs
+        first = len(node.inputs) - len(inner)
+        inputs = [self.as_float(value) for value in node.inputs[:first]]
+        for value, place in zip(node.inputs[first:], inner, strict=True):
+            if value is not None and place.type == FLOAT and place in self.parameters:
+                inputs.append(self.as_integer(value, self.parameters[place]))
+            else:
+                inputs.append(self.as_float(value))
+        kind = self.scheme.activations
+        outputs = [
+            Value(kind, old.shapes, None, old.name, self.parameters[old])
+            if old.type == FLOAT and old in self.parameters
+            else Value(old.type, old.shapes, None, old.name)
+            for old in node.outputs
+        ]
+        self.made.copy(node, inputs, graphs, outputs)
+        for old, new in zip(node.outputs, outputs, strict=True):
+            if new.type != old.type:
+                del self.made.values[old]
+                self.integers[old, b""] = new
 
     def quantize(self, node: Node) -> bool:
         """Adds the operator in integers, if it has them and all of its parameters are known."""
@@ -197,7 +244,7 @@ class _Pair:
         except Refused:
             return False
         for old, new in zip(node.outputs, outputs, strict=True):
-            new.name = old.name
+            new.name, new.shapes = old.name, old.shapes
             if old.type == FLOAT:
                 new.quantization = self.parameters[old]
                 self.integers[old, b""] = new
@@ -208,29 +255,42 @@ class _Pair:
 
     def _inputs(self, node: Node, rule: Quantizes) -> list[Value | None] | None:
         """The operands in integers; ``None`` if one cannot be."""
-        same = _same_scale(node, rule, self.scheme)
-        shared = self.parameters[_floats(node.outputs)[0]] if same and _floats(node.outputs) else None
+        shared = None
+        if _floats(node.outputs) and _same_scale(node, rule, self.scheme):
+            shared = self.parameters[_floats(node.outputs)[0]]
+        elif self.scheme.activations == TensorType.INT16 and node.output.type == TensorType.BOOL:
+            shared = self._coarsest(node)
         inputs: list[Value | None] = []
         weights = UNQUANTIZED
         for position, value in enumerate(node.inputs):
             if value is None or value.type != FLOAT:
                 inputs.append(self.made.value(value))
             elif value.data is not None and position == rule.bias:
-                first = node.inputs[2] if node.op in ("TRANSPOSE_CONV", "CONV_3D_TRANSPOSE") else node.inputs[0]
-                if first is None or first not in self.parameters:
+                given = self._given(node, rule)
+                if given is None:
                     return None
-                scales = of_bias(self.parameters[first], weights)
+                scales = of_bias(given, weights)
                 if scales.scales.size not in (1, value.data.size):
                     return None
-                new = constant(bias(value.data, scales, self.scheme.biases), self.scheme.biases, value.name)
-                new.quantization = scales
-                inputs.append(new)
+                inputs.append(
+                    self._stored(
+                        value, scales, self.scheme.biases, partial(bias, quantization=scales, type=self.scheme.biases)
+                    )
+                )
             elif value.data is not None and position == rule.weights:
                 weights = of_weights(value.data, TensorType.INT8, rule.channel if self.scheme.per_channel else None)
-                packed = quantized(value.data, weights, TensorType.INT8, narrow=True)
-                new = constant(packed, TensorType.INT8, value.name)
-                new.quantization = weights
-                inputs.append(new)
+                given = self._given(node, rule)
+                biases = None if rule.bias is None else node.constant(rule.bias)
+                if given is not None and biases is not None and self.scheme.biases == TensorType.INT32:
+                    weights = with_room(weights, given, biases) if weights.scales.size in (1, biases.size) else weights
+                inputs.append(
+                    self._stored(
+                        value,
+                        weights,
+                        TensorType.INT8,
+                        partial(quantized, quantization=weights, type=TensorType.INT8, narrow=True),
+                    )
+                )
             elif value.data is not None:
                 own = shared or _of_content(value, self.scheme)
                 inputs.append(self.as_integer(value, own))
@@ -243,10 +303,24 @@ class _Pair:
                 inputs.append(self.as_integer(value, parameters))
         return inputs
 
+    def _given(self, node: Node, rule: Quantizes) -> Quantization | None:
+        """The parameters of what weights are multiplied with: the only other float operand that is no bias."""
+        others = [
+            value
+            for position, value in enumerate(node.inputs)
+            if value is not None and value.type == FLOAT and position not in (rule.weights, rule.bias)
+        ]
+        return self.parameters.get(others[0]) if others else None
+
+    def _coarsest(self, node: Node) -> Quantization:
+        """The operand's parameters that all operands fit in: comparisons of int16 look at no scales."""
+        operands = [value for value in node.inputs if value is not None and value.type == FLOAT]
+        each = [self.parameters[value] if value.data is None else _of_content(value, self.scheme) for value in operands]
+        return max(each, key=lambda quantization: quantization.scale)
+
 
 def _of_content(value: Value, scheme: Scheme) -> Quantization:
     """The parameters of a constant: its own range."""
     data = np.asarray(value.data)
-    of = asymmetric if scheme.activations == TensorType.INT8 else symmetric
     low, high = (float(data.min()), float(data.max())) if data.size else (0.0, 0.0)
-    return of(low, high, scheme.activations)
+    return _of(scheme)(low, high)

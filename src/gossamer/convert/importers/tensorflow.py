@@ -506,7 +506,7 @@ def _is_exported(saved: saved_model.SavedModel) -> bool:
 def _bound(saved: saved_model.SavedModel) -> Iterator[tuple[str, saved_model.Variable]]:
     """The variables by the nodes that are given to functions which have captured them: several may have one name."""
     for node in saved.graph.nodes.values():
-        call = node.attr["f"].func if "f" in node.attr else None
+        call = node.attr["f"].func if node.op in saved_model.CALLS and "f" in node.attr else None
         if call is None or call.name not in saved.graph.functions:
             continue
         captures = saved.captures(call.name)

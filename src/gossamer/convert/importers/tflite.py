@@ -1,7 +1,7 @@
 """Stored models as the graphs that conversions make: what `gossamer.convert.export` writes, read back.
 
-Nothing is inferred anew: types, shapes, names and quantization are those of the file. Sizes that it leaves open are the
-same for the same axis, whatever the tensor.
+Nothing is inferred anew: types, shapes, names and quantization are those of the file. Sizes that it leaves open are all
+the same number: it does not say which of them differ.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _value(model: Model, tensor: tables.Tensor) -> Value:
     if tensor.sparsity is not None or tensor.external_buffer:
         raise ConvertError(f"tensor {tensor.name!r} is sparse, or its data lie in another file: this is not read here")
     signature = tensor.shape_signature or tensor.shape
-    sizes: list[int | Size] = [unknown(axis) if size < 0 else size for axis, size in enumerate(signature)]
+    sizes: list[int | Size] = [unknown(0) if size < 0 else size for size in signature]
     value = Value(tensor.type, shapes_of(sizes), None, tensor.name, _quantization(tensor))
     value.is_variable = tensor.is_variable
     raw = model.tensor_data(tensor)

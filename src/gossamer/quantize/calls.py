@@ -1,0 +1,80 @@
+"""Parameters across calls: what a WHILE or an IF hands to other graphs, and what they hand back, has the same ones on
+both sides, and a loop's values have the same in every round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from gossamer.convert.graph import Graph, Node, Value
+from gossamer.quantization import Quantization
+from gossamer.schema.enums import TensorType
+
+Range = tuple[float, float]
+Place = Value | tuple[Graph, int]
+"""An input of a graph, a result of a call; or the output of a graph with a number, whichever value that is."""
+
+
+class Calls(NamedTuple):
+    """Parameters of places: of ``values``, and of the ``outputs`` of graphs that are called, by their number."""
+
+    values: dict[Value, Quantization]
+    outputs: dict[tuple[Graph, int], Quantization]
+
+    def of(self, graph: Graph, position: int, value: Value) -> Quantization | None:
+        """Those of an output of a graph, ``None`` where it is handed back as it is."""
+        return self.outputs.get((graph, position)) if value.type == TensorType.FLOAT32 else None
+
+
+NOTHING = Calls({}, {})
+
+
+def calls(graphs: Sequence[Graph], seen: Mapping[Value, Range], of: Callable[[float, float], Quantization]) -> Calls:
+    """The parameters of all float places, from the ranges of all values that get there."""
+    groups: dict[Place, list[Place]] = {}
+    arrive: dict[Place, list[Value]] = {}
+    for graph in graphs:
+        for node in graph.ordered():
+            for place, other, value in _handed(node):
+                joined = groups.get(place, [place])
+                if other not in joined:
+                    joined = joined + groups.get(other, [other])
+                groups.update(dict.fromkeys(joined, joined))
+                arrive.setdefault(place, []).append(value)
+    result = Calls({}, {})
+    for place, group in groups.items():
+        values = [one for one in group if isinstance(one, Value)]
+        values += [value for one in group for value in arrive.get(one, [])]
+        ranges = [found for value in values if (found := _range(value, seen)) is not None]
+        if not ranges:
+            continue
+        parameters = of(min(low for low, _ in ranges), max(high for _, high in ranges))
+        if isinstance(place, Value):
+            result.values[place] = parameters
+        else:
+            result.outputs[place] = parameters
+    return result
+
+
+def _handed(node: Node) -> Iterator[tuple[Place, Place, Value]]:
+    """Two places that are one, and a value that gets there, for all that a call hands over and back."""
+    for graph in node.graphs.values():
+        first = next(iter(node.graphs.values()))
+        operands = node.inputs[len(node.inputs) - len(graph.inputs) :]
+        for value, shared, inner in zip(operands, first.inputs, graph.inputs, strict=True):
+            if value is not None and inner.type == TensorType.FLOAT32:
+                yield shared, inner, value
+        if node.op == "WHILE" and graph is first:
+            continue  # its condition
+        for position, (result, value) in enumerate(zip(node.outputs, graph.outputs, strict=True)):
+            if result.type == TensorType.FLOAT32:
+                yield result, (graph, position), value
+                if node.op == "WHILE":
+                    yield result, graph.inputs[position], value
+
+
+def _range(value: Value, seen: Mapping[Value, Range]) -> Range | None:
+    if value.data is not None and value.node is None and value.data.size:
+        return float(value.data.min()), float(value.data.max())
+    return seen.get(value)
