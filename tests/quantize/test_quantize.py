@@ -380,6 +380,18 @@ def test_quotients_by_what_is_positive_have_integers_where_they_must() -> None:
     np.testing.assert_allclose(answers(content), answers(source), atol=0.05)
 
 
+def test_slopes_of_16_bits_are_int8() -> None:
+    """TFLite reads the alpha of an int16 PRELU as int8, whatever its type."""
+    graph = Graph()
+    x = graph.input("x", F32, (1, 8, 8, 4))
+    slopes = np.float32([0.1, 0.2, 0.3, 0.4])
+    source = stored(graph, graph.add("PRELU", x, slopes))
+    content = quantize(source, "int16x8_only", SAMPLES)
+    (alpha,) = [t for t in read_model(content).subgraphs[0].tensors if t.shape == (4,)]
+    assert alpha.type == I8
+    np.testing.assert_allclose(answers(content), answers(source), atol=0.01)
+
+
 def test_comparisons_of_16_bits_have_one_scale() -> None:
     graph = Graph()
     x = graph.input("x", F32, (1, 8, 8, 4))

@@ -18,7 +18,7 @@ from gossamer.ops._elementwise import lower_elementwise, require_scale
 from gossamer.ops._fixed_point import wrap_int32
 from gossamer.ops._rescaling import lower_slopes, scale_out, scale_ratio
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, versions
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, versions
 from gossamer.quantization import QuantizedMultiplier, integer_range, multiply_by_quantized_multiplier, saturated
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
@@ -31,7 +31,7 @@ op = OpDef(
     outputs=("output",),
     versions=versions("1.8.0"),
     types={"x": _TYPES, "alpha": _TYPES, "output": _TYPES},
-    quantizes=INT,
+    quantizes=Quantizes(weights=1),
 )
 
 
