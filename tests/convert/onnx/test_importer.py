@@ -153,6 +153,14 @@ def test_functions_of_the_model(tmp_path: Path) -> None:
     np.testing.assert_array_equal(runner(file)(x=x)["y"], np.where(x < 0, x / 8, x))
 
 
+def test_a_type_that_onnx_does_not_have_is_named_by_its_number(tmp_path: Path) -> None:
+    stored = TypeProto(tensor_type=TypeProto.Tensor(elem_type=77))
+    x = ValueInfoProto(name="x", type=stored)
+    file = save(tmp_path, graph([node("Neg", ["x"], ["y"])], [x], [value_info("y", F, (2,))], None), 17)
+    with pytest.raises(ConvertError, match="is of type 77, which TFLite does not have"):
+        convert(file)
+
+
 def test_what_is_no_tensor_is_refused(tmp_path: Path) -> None:
     sequence = ValueInfoProto(
         name="s", type=TypeProto(sequence_type=TypeProto.Sequence(elem_type=value_info("", F, (2,)).type))

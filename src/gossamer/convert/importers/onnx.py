@@ -134,7 +134,8 @@ class _Importer:
             kind = spec.stored.type.which("value") if spec.stored.type is not None else None
             raise ConvertError(f"input {name!r} is {kind or 'of no type'}; a TFLite model takes tensors alone")
         if spec.dtype not in CARRIERS:
-            raise ConvertError(f"input {name!r} is of {spec.dtype.name}, which TFLite does not have")
+            kind = getattr(spec.dtype, "name", f"type {int(spec.dtype)}")  # a number that ONNX does not have stays one
+            raise ConvertError(f"input {name!r} is of {kind}, which TFLite does not have")
         given = self.request.given_shape(name, None if spec.shape is None else len(spec.shape))
         shape: Sequence[int | str | None] | None = spec.shape if given is None else given
         if shape is None:
