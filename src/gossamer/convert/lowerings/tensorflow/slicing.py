@@ -88,7 +88,7 @@ def strided_slice(call: Call) -> Value:
         return reshape(graph, x, shape)
     if x.rank > MOST_SLICED:
         return _one_by_one(graph, x, begin, end, entries, shape)
-    if len(entries) > MOST_SLICED or (masks["ellipsis_mask"] and len(entries) < begin.shape[0]):
+    if masks["ellipsis_mask"] or masks["new_axis_mask"]:  # which only versions from the sixth on have
         return _without_new_axes(graph, x, begin, end, entries, shape)
     return graph.add("STRIDED_SLICE", x, begin, end, strides, shape=shape, **masks)
 
