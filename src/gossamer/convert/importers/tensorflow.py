@@ -432,6 +432,8 @@ class _Importer:
                 known[node.name] = known[given[0]]
             if node.op.startswith(WRITES) and given and given[0] in known:
                 self.written.add(known[given[0]])
+            if not any(name in known for name in given):
+                continue  # nothing is handed on
             for name, offset in _called(node, self.functions):
                 inner = self.body(name)
                 passed = given[offset:]
