@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -528,6 +530,29 @@ def _order(
     return order
 
 
+PROBE = """
+import io, sys, h5py
+with h5py.File(io.BytesIO(sys.stdin.buffer.read()), "r") as file:
+    dict(file.attrs)
+    file.visititems(lambda name, item: dict(item.attrs) and None)
+"""
+PROBE_SECONDS = 60.0
+"""For attributes alone, which take milliseconds."""
+
+
+def _look_ahead(memory: NDArray[np.uint8], place: str) -> None:
+    """Has another process read all attributes of an HDF5 file first: libhdf5 goes round in circles over some damaged
+    ones, and holds the whole interpreter while it does. Raises `ConvertError` if it does not come back."""
+    try:
+        subprocess.run(  # whether it is a good file is for this process to find out
+            [sys.executable, "-c", PROBE], input=memory.data, capture_output=True, timeout=PROBE_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ConvertError(f"{place} is damaged: libhdf5 does not come back from its attributes") from None
+    except OSError:
+        return  # no process can be had: it is read without
+
+
 class _Hdf5:
     """An HDF5 file, by h5py, which is closed at the end of the block.
 
@@ -547,6 +572,7 @@ class _Hdf5:
             self._place = member
         else:
             self._memory, self._place = mapped(source), name_of(source)
+            _look_ahead(self._memory, self._place)
         try:
             self._file = h5py.File(Window(self._memory), "r")
         except Exception as error:  # HDF5 has no list of what it raises
