@@ -64,8 +64,9 @@ def convert(
 ) -> bytes:
     """The .tflite model of a source: the bytes of the file.
 
-    ``format`` is found by the name of the source if it is not given. Raises `ConvertError`, which says all that cannot
-    be converted.
+    ``format`` is found by the name of the source if it is not given. ``mode`` is one of
+    `gossamer.quantize.quantizer.MODES`, with samples for ``calibration`` where activations become integers. Raises
+    `ConvertError`, which says all that cannot be converted.
     """
     request = Request(
         tuple(target_ops),

@@ -28,14 +28,12 @@ from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.records import record
-from gossamer.schema.enums import BuiltinOperator, TensorType
+from gossamer.schema.enums import TensorType
 from gossamer.schema.fields import Table
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 Dims = tuple["int | None", ...]
-Operandlike = "Value | Array | float | int | bool | Sequence[Any] | None"
-
 WORLDS = 2
 
 MOST_SPECULATED = 1024
@@ -642,11 +640,6 @@ def _cause(error: PrepareError, op: OpDef, inputs: Sequence[Value | None]) -> st
     text = str(error).partition(" [version ")[0].replace(' (node 0, output "")', "")
     got = ", ".join("-" if value is None else f"{type_name(value.type)}{list(value.dims)}" for value in inputs)
     return f"{text} (inputs: {got})"
-
-
-def is_builtin(name: str) -> bool:
-    """Whether there is a builtin operator of this name."""
-    return name in BuiltinOperator.__members__
 
 
 def refuse(why: str) -> NoReturn:

@@ -21,7 +21,7 @@ from gossamer.ops._layout import (
     set_output_type,
 )
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import FLOAT8, input_type, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import GatherOptions
@@ -61,7 +61,7 @@ op = OpDef(
         "output": TYPES,
     },
     options=GatherOptions,
-    quantizes=SAME_SCALE,
+    quantizes=Quantizes(same_scale=True, table=0),
 )
 
 

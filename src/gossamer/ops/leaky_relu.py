@@ -15,7 +15,7 @@ from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import prepare_unary, require_symmetric, table_of
 from gossamer.ops._rescaling import lower_slopes, scale_ratio
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.quantization import QuantizedMultiplier, multiply_by_quantized_multiplier, saturated
 from gossamer.records import record
@@ -34,7 +34,7 @@ op = OpDef(
     ),
     types={"x": _TYPES, "output": _TYPES},
     options=LeakyReluOptions,
-    quantizes=INT,
+    quantizes=Quantizes(same_scale_16=True),
 )
 
 

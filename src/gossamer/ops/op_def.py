@@ -41,18 +41,22 @@ class Quantizes:
     """What becomes of an operator when a float model is quantized to integers (the traits and interfaces of TFLite's
     converter, tfl_ops.td): an operator without it stays float.
 
-    ``same_scale``: inputs and outputs have the same parameters. ``fixed``: (scale, zero point) of the output by its
-    type, whatever was observed. ``weights``: the operand that has a scale for each index of dimension ``channel``
-    (``None``: one scale), symmetric, where it is constant. ``bias``: the operand that has the scale of input times
-    weights. ``hybrid``: the weights may be quantized alone, and the operator computes with them and float inputs.
+    ``same_scale``: inputs and outputs have the same parameters; ``same_scale_16``: they have in 16 bits. ``fixed``:
+    (scale, zero point) of the output by its type, whatever was observed. ``weights``: the operand that has a scale for
+    each index of dimension ``channel`` (``None``: one scale), symmetric, where it is constant. ``bias``: the operand
+    that has the scale of input times weights. ``hybrid``: the weights may be quantized alone, and the operator computes
+    with them and float inputs. ``table``: an operand that is no weight of a product, but is quantized where weights are
+    quantized alone.
     """
 
     same_scale: bool = False
+    same_scale_16: bool = False
     fixed: Mapping[TensorType, tuple[float, int]] = field(default_factory=dict)
     weights: int | None = None
     channel: int | None = None
     bias: int | None = None
     hybrid: bool = False
+    table: int | None = None
 
 
 SAME_SCALE = Quantizes(same_scale=True)

@@ -11,12 +11,15 @@ from gossamer.schema.enums import TensorType
 
 
 class Rebuilt:
-    """A graph in the making next to the one that it is made from. ``values``: what its values have become."""
+    """A graph in the making next to the one that it is made from. ``values``: what its values have become;
+    ``integers``: as integers with these parameters, b"" for those that the value was made with."""
 
     def __init__(self, source: Graph) -> None:
         self.source = source
         self.graph = Graph(source.name)
         self.values: dict[Value, Value] = {}
+        self.integers: dict[tuple[Value, bytes], Value] = {}
+        self._nodes: dict[Node, Node] = {}
         for value in source.inputs:
             self.values[value] = self.input(value, value.type)
 
@@ -60,12 +63,6 @@ class Rebuilt:
         new.after = None if old.after is None else self._nodes.get(old.after)
         if old in self.source.effects:
             self.graph.effects.append(new)
-
-    @property
-    def _nodes(self) -> dict[Node, Node]:
-        if not hasattr(self, "_made"):
-            self._made: dict[Node, Node] = {}
-        return self._made
 
 
 def rebuild(

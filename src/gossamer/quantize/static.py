@@ -30,10 +30,6 @@ from gossamer.schema.enums import TensorType
 FLOAT = TensorType.FLOAT32
 
 
-SAME_SCALE_16 = {"LEAKY_RELU"}
-"""Operators that keep their scale in 16 bits alone."""
-
-
 def static(stored: Stored, ranges: Ranges, scheme: Scheme) -> list[Signature]:
     """The signatures over graphs of integers. Raises `ConvertError` where nothing may stay float and something does."""
     seen = [
@@ -84,8 +80,8 @@ def _quantizes(node: Node, scheme: Scheme) -> Quantizes | None:
     return None if op is None or node.is_custom or scheme.keeps(node) else op.quantizes
 
 
-def _same_scale(node: Node, quantizes: Quantizes, scheme: Scheme) -> bool:
-    return quantizes.same_scale or (scheme.activations == TensorType.INT16 and node.op in SAME_SCALE_16)
+def _same_scale(quantizes: Quantizes, scheme: Scheme) -> bool:
+    return quantizes.same_scale or (scheme.activations == TensorType.INT16 and quantizes.same_scale_16)
 
 
 def _of(scheme: Scheme) -> Callable[[float, float], Quantization]:
@@ -109,7 +105,7 @@ def _parameters(
             for value in _floats(node.outputs):
                 found[value] = Quantization(np.array([scale], np.float32), np.array([point], np.int32))
                 stats.pop(value, None)
-    same = [node for node, rule in rules.items() if _same_scale(node, rule, scheme)]
+    same = [node for node, rule in rules.items() if _same_scale(rule, scheme)]
     dropped: set[Value] = set()
     for node in same:  # in their order: what one drops, the next follows
         operands = _activations(node)
@@ -152,9 +148,7 @@ class _Pair:
         self.made = made
         self.parameters = parameters
         self.scheme = scheme
-        if not hasattr(made, "integers"):
-            made.integers = {}  # type: ignore[attr-defined]
-        self.integers: dict[tuple[Value, bytes], Value] = made.integers  # type: ignore[attr-defined]
+        self.integers = made.integers
 
     def as_float(self, value: Value | None) -> Value | None:
         """The value for an operator that stays float."""
@@ -256,7 +250,7 @@ class _Pair:
     def _inputs(self, node: Node, rule: Quantizes) -> list[Value | None] | None:
         """The operands in integers; ``None`` if one cannot be."""
         shared = None
-        if _floats(node.outputs) and _same_scale(node, rule, self.scheme):
+        if _floats(node.outputs) and _same_scale(rule, self.scheme):
             shared = self.parameters[_floats(node.outputs)[0]]
         elif self.scheme.activations == TensorType.INT16 and node.output.type == TensorType.BOOL:
             shared = self._coarsest(node)

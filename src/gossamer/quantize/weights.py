@@ -23,14 +23,11 @@ from gossamer.quantize.rebuild import Rebuilt, options_of, rebuild
 from gossamer.schema.enums import TensorType
 from gossamer.schema.fields import Table
 
-TABLES = {"GATHER": 0}
-"""Operands that are no weights of products, but are quantized with them in TFLite's dynamic range."""
-
 
 class WeightScheme(NamedTuple):
     """``type`` of the weights, int8 or int4; ``block``: elements of a row that share a scale, 0 for channels.
-    ``least``: weights with fewer elements stay float. ``tables``: those of `TABLES` too. ``dequantized``: products are
-    of floats. ``keep``: operators, and names of their outputs, that stay float."""
+    ``least``: weights with fewer elements stay float. ``tables``: those that operators look up too.
+    ``dequantized``: products are of floats. ``keep``: operators, and names of their outputs, that stay float."""
 
     type: TensorType = TensorType.INT8
     block: int = 0
@@ -112,7 +109,7 @@ def _weights(node: Node, rule: Quantizes, scheme: WeightScheme) -> int | None:
     """The operand that is worth it."""
     if node.op in scheme.keep or any(value.name in scheme.keep for value in node.outputs):
         return None
-    position = rule.weights if rule.hybrid else TABLES.get(node.op) if scheme.tables else None
+    position = rule.weights if rule.hybrid else rule.table if scheme.tables else None
     if position is None or position >= len(node.inputs):
         return None
     value = node.inputs[position]

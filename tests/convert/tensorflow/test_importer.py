@@ -10,6 +10,8 @@ import pytest
 
 from gossamer import ConvertError, Interpreter
 from gossamer.convert import convert
+from gossamer.convert.flex_operators import FLEX_OPERATORS
+from gossamer.convert.importers.tensorflow import ALWAYS_LOWERED, BY_FLEX
 from gossamer.convert.messages.tensorflow import (
     AttrValue,
     DataType,
@@ -305,3 +307,8 @@ def test_a_saved_model_keeps_its_variables_as_constants() -> None:
     weights = np.random.default_rng(0).standard_normal((4, 2)).astype(np.float32)
     x = np.ones((3, 4), np.float32)
     np.testing.assert_allclose(encode(picture=x)["code"], np.maximum(x @ weights, 0), rtol=1e-6)
+
+
+def test_what_is_left_to_flex_by_choice_is_what_flex_has() -> None:
+    assert set(FLEX_OPERATORS) >= BY_FLEX
+    assert not BY_FLEX & ALWAYS_LOWERED

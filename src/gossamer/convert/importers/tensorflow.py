@@ -459,11 +459,10 @@ ALWAYS_LOWERED |= {"StatefulPartitionedCall", "While", "StatelessWhile", "If", "
 """Operators that are never TensorFlow's own in a model, even where all shall be that can be."""
 
 BY_FLEX = {
-    *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan"),
-    *("Erf", "Erfinv", "Digamma", "Lgamma", "NextAfter", "Cumprod", "DenseBincount"),
+    *("Atan", "Cosh", "Sinh", "Tan", "Erf", "Cumprod", "DenseBincount"),
     *("BitwiseAnd", "BitwiseOr", "Invert", "LeftShift", "FFT", "FFT2D", "IFFT", "IRFFT", "StringJoin"),
     *("Cholesky", "MatrixInverse", "MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3", "MirrorPadGrad"),
-    *("AvgPool3D", "MaxPool3D", "CropAndResize", "ResizeArea", "ResizeBicubic", "SparseTensorDenseMatMul"),
+    *("AvgPool3D", "MaxPool3D", "CropAndResize", "ResizeBicubic", "SparseTensorDenseMatMul"),
 }
 """Operators that TensorFlow's converter leaves to Flex where it may, although they can be said in builtin ones, more or
 less exactly: who allows Flex gets the operator itself."""

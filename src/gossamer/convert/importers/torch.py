@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -39,21 +38,6 @@ IRRELEVANT = frozenset(
 def import_source(path: str | os.PathLike[str], format: str, request: Request) -> Imported:
     """The graph of a ``.pt2`` file. Raises `ConvertError` for what is none."""
     return import_program(source.read(path), request)
-
-
-def import_live(program: Any, request: Request, arguments: tuple[Any, ...] | None = None) -> Imported:
-    """The graph of a ``torch.export.ExportedProgram``, or of a ``torch.nn.Module`` and the ``arguments`` that it is
-    called with. Raises `ConvertError`, and what ``torch.export`` raises."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
-
-    if isinstance(program, torch.nn.Module):
-        if arguments is None:
-            raise ConvertError("a module is exported with the arguments that it is called with: give some")
-        program = torch.export.export(program.eval(), arguments)
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "program.pt2")
-        torch.export.save(program, path)
-        return import_source(path, "torch_export", request)
 
 
 def import_program(program: source.ExportedProgram, request: Request) -> Imported:

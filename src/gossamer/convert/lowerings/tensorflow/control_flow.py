@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gossamer.convert.blocks.shapes import cast, sizes
-from gossamer.convert.graph import Graph, Refused, Size, Value, unknown
+from gossamer.convert.graph import Graph, Refused, Value, unknown
 from gossamer.convert.lowerings.tensorflow import Call, Handle, lowers
 from gossamer.convert.lowerings.tensorflow.tensor_lists import TensorList
 from gossamer.convert.report import Unavailable
@@ -277,8 +277,3 @@ def _branches(
         one.with_value(next(rest)) if isinstance(one, TensorList) else next(rest) if isinstance(one, Value) else one
         for one in results[0]
     ]
-
-
-def open_size(number: int) -> Size:
-    """An open size of a result that depends on values."""
-    return unknown(OPEN + number)
