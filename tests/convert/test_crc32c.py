@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gossamer.convert import crc32c as module
-from gossamer.convert.crc32c import BEHIND, BLOCKS, LONG, POLYNOMIAL, SHORT, crc32c, masked
+from gossamer.convert.crc32c import BEHIND, BLOCKS, LONG, POLYNOMIAL, SHORT, crc32c, joined, masked, unmasked
 
 
 def bit_by_bit(data: bytes) -> int:
@@ -29,6 +29,18 @@ def test_masked_rotates_and_adds() -> None:
     assert masked(0) == 0xA282EAD8
     assert masked(1 << 15) == 0xA282EAD9
     assert masked(0xFFFFFFFF) == 0xA282EAD7
+
+
+def test_a_stored_checksum_is_unmasked() -> None:
+    for checksum in (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0xE3069283):
+        assert unmasked(masked(checksum)) == checksum
+
+
+@pytest.mark.parametrize("sizes", [[0], [9], [4, 0, 5], [1, 1, 3000, 70_001, 2]])
+def test_checksums_of_parts_are_joined(sizes: list[int]) -> None:
+    data = np.random.default_rng(len(sizes)).integers(0, 256, sum(sizes), dtype=np.uint8).tobytes()
+    parts = np.split(np.frombuffer(data, np.uint8), np.cumsum(sizes)[:-1])
+    assert joined([crc32c(part) for part in parts], sizes) == crc32c(data)
 
 
 @pytest.mark.parametrize("size", [1, 7, SHORT - 1, SHORT, SHORT + 1, 3 * SHORT + 5, 40_001])

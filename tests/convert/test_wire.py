@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -202,7 +202,25 @@ def test_damage_in_a_map_is_found_when_it_is_used() -> None:
     tree = read(Tree, bytes.fromhex("9a 01 04 12 02 08 ff"), "some.pb")
     for _ in range(2):
         with pytest.raises(ConvertError, match=r"^no valid Tree of protobuf: named\.value: number at byte 6"):
-            tree.named.get("a")
+            tree.named.get(0)
+
+
+class Grove(Message):
+    trees: Sequence[Leaf] = wire.messages(1, Leaf, late=True)
+
+
+def test_late_messages_are_read_when_they_are_used() -> None:
+    leaves = (Leaf(a=1), Leaf(b="x"))
+    data = write(Grove(trees=leaves))
+    grove = read(Grove, data)
+    assert len(grove.trees) == 2
+    assert repr(grove.trees) == repr(leaves)
+    assert grove == Grove(trees=leaves) == read(Grove, data)
+    assert write(grove) == data
+    grove = read(Grove, bytes.fromhex("0a 00 0a 02 12 05"))
+    for _ in range(2):
+        with pytest.raises(ConvertError, match=r"^no valid Grove of protobuf: trees\[1\]: field 2 at byte 4 has"):
+            grove.trees[0]
 
 
 def nested(depth: int) -> bytes:

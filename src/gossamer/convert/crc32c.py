@@ -11,6 +11,7 @@ exponents are 64 times as large: a word of 64 bits may be taken away if it is ad
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -116,6 +117,22 @@ def crc32c(data: Buffer) -> int:
     return _register(memoryview(data).cast("B"), 0xFFFFFFFF) ^ 0xFFFFFFFF
 
 
+def joined(checksums: Sequence[int], sizes: Sequence[int]) -> int:
+    """The checksum of data of which parts, one after the other, have these checksums and sizes in bytes."""
+    behind: NDArray[np.int64] = np.cumsum([0, *sizes[:0:-1]], dtype=np.int64)[::-1]
+    registers = np.array(checksums, np.uint32)
+    for bit in range(int(behind[0]).bit_length()):
+        some = behind >> bit & 1 > 0
+        registers[some] = _apply(_zeros(1 << bit), registers[some])
+    return int(np.bitwise_xor.reduce(registers))
+
+
 def masked(checksum: int) -> int:
     """The form in which a checksum is stored next to data: rotated right by 15 bits, plus a constant."""
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def unmasked(stored: int) -> int:
+    """The checksum that is stored so."""
+    rotated = stored - 0xA282EAD8 & 0xFFFFFFFF
+    return (rotated << 15 | rotated >> 17) & 0xFFFFFFFF

@@ -12,10 +12,10 @@ messages can contain themselves. An instance stores only the fields that are pre
 (0, "", b"", ``()``, an empty map, ``None`` for a message).
 
 Reading copies no `view` and no array of a fixed width: they are views of the file. Everything is checked against the
-end of the message that holds it, entries of a map when the first of them is looked at. What a file costs is in
-proportion to its size, since nothing in it can be used twice; messages nest `MAX_DEPTH` deep at most. A singular
-message that is written in several parts is read as one, as the format demands; of other singular fields the last one
-counts.
+end of the message that holds it; entries of a map, and messages that are declared ``late``, when they are looked at.
+What a file costs is in proportion to its size, since nothing in it can be used twice; messages nest `MAX_DEPTH` deep
+at most. A singular message that is written in several parts is read as one, as the format demands; of other singular
+fields the last one counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from __future__ import annotations
 import operator
 import struct
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -52,14 +52,25 @@ class Field(SchemaField):
     """One field: its ``number``, how it is repeated (``kind``) and of what (``of``: a `Scalar` or a message class).
 
     Kinds: ``scalar`` and ``message`` (one), ``scalars`` (read as a tuple), ``array`` (read as a NumPy array),
-    ``messages`` (a tuple), ``map`` (of an entry message with ``key`` and ``value``). Of the fields with the same
-    ``oneof`` one is present at most. ``packed`` is how repeated numbers are written; both ways are read.
+    ``messages`` (a tuple), ``map`` (of an entry message with ``key`` and ``value``); what is ``late``
+    is read when somebody asks for it. Of the fields with the same ``oneof`` one is present at most. ``packed`` is how
+    repeated numbers are written; both ways are read.
     """
 
-    __slots__ = ("number", "oneof", "packed")
+    __slots__ = ("late", "number", "oneof", "packed")
 
-    def __init__(self, kind: str, number: int, of: Any, default: Any, oneof: str = "", packed: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        number: int,
+        of: Any,
+        default: Any,
+        oneof: str = "",
+        packed: bool = False,
+        late: bool = False,
+    ) -> None:
         super().__init__(kind, of, default)
+        self.late = late
         self.number = number
         self.oneof = oneof
         self.packed = packed
@@ -213,14 +224,14 @@ def message(number: int, of: Any, oneof: str = "") -> Any:
     return Field("message", number, of, None, oneof)
 
 
-def messages(number: int, of: Any) -> Any:
-    """Any number of messages, read as a tuple."""
-    return Field("messages", number, of, ())
+def messages(number: int, of: Any, late: bool = False) -> Any:
+    """Any number of messages, read as a tuple; ``late`` as a sequence, when the first of them is asked for."""
+    return Field("messages", number, of, (), late=late)
 
 
 def mapping(number: int, key: Scalar, value: Any) -> Any:
     """A map from a scalar to a scalar or a message; of equal keys the last one counts."""
-    return Field("map", number, (key, value), MappingProxyType({}))
+    return Field("map", number, (key, value), MappingProxyType({}), late=True)
 
 
 class Message(Table):
@@ -265,7 +276,7 @@ def fields_of(cls: type[Message]) -> tuple[Field, ...]:
         for field in fields:
             if field.kind == "map":
                 key, value = field.of
-                one = value(2) if isinstance(value, Scalar) else message(2, value)
+                one = value(2) if isinstance(value, Scalar) else Field("message", 2, value, None, late=True)
                 members = {"__module__": cls.__module__, "key": key(1), "value": one}
                 field.of = type(f"{cls.__name__}.{field.name}", (Message,), members)
             elif isinstance(field.of, str):
@@ -401,9 +412,9 @@ def _read(data: memoryview, cls: type[M], spans: list[Span], depth: int) -> M:
                         parts[name] = field, [(first, at)]
                 elif kind == "scalar":
                     values[name] = of.take(number if wire == VARINT else data[first:at])
-                elif kind == "map":
+                elif field.late:
                     if name not in values:
-                        values[name] = _Map(data, field, depth - 1)
+                        values[name] = (_Map if kind == "map" else _Messages)(data, cls, field, depth - 1)
                     values[name].spans.append((first, at))
                 else:
                     items = lists.setdefault(name, (field, []))[1]
@@ -421,7 +432,7 @@ def _read(data: memoryview, cls: type[M], spans: list[Span], depth: int) -> M:
             except UnicodeDecodeError as error:
                 raise _Damage(f"{name} at byte {start} is no UTF-8: {error.reason}") from None
     for name, (field, found) in parts.items():
-        values[name] = _read_part(data, field, found, depth - 1)
+        values[name] = found if field.late else _read_part(data, field, found, depth - 1)
     for name, (field, items) in lists.items():
         values[name] = _joined(items) if field.kind == "array" else tuple(items)
     if unknown:
@@ -448,35 +459,80 @@ def _refuse_type(cls: type[Message], tag: int, at: int) -> None:
         raise _Damage(f"byte {at} begins no field: number {tag >> 3}")
 
 
-class _Map(Mapping[Any, Any]):
-    """The entries of a map in these parts of the file, which are read when the first one is asked for: attributes of
-    operators are most of a graph's messages, and most of them are never looked at."""
+class _Late:
+    """Messages in these parts of the file, which are read when they are first asked for: attributes of operators are
+    most of a graph's messages, and most of them are never looked at."""
 
-    __slots__ = ("data", "depth", "field", "read", "spans")
+    __slots__ = ("cls", "data", "depth", "field", "read", "spans")
 
-    def __init__(self, data: memoryview, field: Field, depth: int) -> None:
+    def __init__(self, data: memoryview, cls: type[Message], field: Field, depth: int) -> None:
         self.data = data
+        self.cls = cls
         self.field = field
         self.depth = depth
         self.spans: list[Span] = []
-        self.read: dict[Any, Any] | None = None
+        self.read: Any = None
+
+    def one(self, of: type[Message], spans: list[Span], depth: int, step: str = "") -> Any:
+        """A message that lies there. Raises `ConvertError` if it is damaged."""
+        try:
+            return _read(self.data, of, spans, depth)
+        except _Damage as damage:
+            raise _invalid(self.cls.__name__, damage.inside(f"{self.field.name}{step}")) from None
+
+
+class _Messages(_Late, Sequence[Any]):
+    """The messages of a field."""
+
+    __slots__ = ()
+
+    def items(self) -> tuple[Any, ...]:
+        """All of them. Raises `ConvertError` if one is damaged."""
+        if self.read is None:
+            of, depth = self.field.of, self.depth
+            self.read = tuple([self.one(of, [span], depth, f"[{n}]") for n, span in enumerate(self.spans)])
+        return self.read  # type: ignore[no-any-return]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items()[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items())
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def __eq__(self, other: object) -> bool:
+        return self.items() == (other.items() if isinstance(other, _Messages) else other)
+
+    __hash__ = None  # type: ignore[assignment] # like the map's
+
+    def __repr__(self) -> str:
+        return repr(self.items())
+
+
+class _Map(_Late, Mapping[Any, Any]):
+    """The entries of a map. Values that are messages are read one by one."""
+
+    __slots__ = ()
 
     def entries(self) -> dict[Any, Any]:
-        """All of them. Raises `ConvertError` if one is damaged."""
+        """All of them; of a message that nobody has asked for, the parts. Raises `ConvertError` if one is damaged."""
         if self.read is None:
             found = {}
             for span in self.spans:
-                try:
-                    entry: Any = _read(self.data, self.field.of, [span], self.depth)
-                except _Damage as damage:
-                    whole, _, name = self.field.of.__name__.rpartition(".")
-                    raise _invalid(whole, damage.inside(name)) from None
-                found[entry.key] = _value(entry)
+                entry = self.one(self.field.of, [span], self.depth)
+                found[entry.key] = entry.value if entry.value is not None else []
             self.read = found
-        return self.read
+        return self.read  # type: ignore[no-any-return]
 
     def __getitem__(self, key: Any) -> Any:
-        return self.entries()[key]
+        found = self.entries()[key]
+        if type(found) is list:
+            of = self.field.of.FIELD["value"].of
+            found = self.one(of, found, self.depth - 1, ".value") if found else of()
+            self.read[key] = found
+        return found
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.entries())
@@ -488,13 +544,7 @@ class _Map(Mapping[Any, Any]):
         return key in self.entries()
 
     def __repr__(self) -> str:
-        return repr(self.entries())
-
-
-def _value(entry: Any) -> Any:
-    """The value of an entry of a map; a message that is not there is empty."""
-    field = entry.FIELD["value"]
-    return field.of() if field.kind == "message" and entry.value is None else entry.value
+        return repr(dict(self))
 
 
 def _numbers(scalar: Scalar, raw: memoryview, at: int) -> NDArray[Any]:

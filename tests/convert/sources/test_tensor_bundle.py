@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gossamer.convert.crc32c import crc32c
 from gossamer.convert.messages.tensorflow import (
     BundleEntryProto,
     BundleHeaderProto,
@@ -13,6 +14,7 @@ from gossamer.convert.messages.tensorflow import (
     TensorSliceProto,
     VersionDef,
 )
+from gossamer.convert.sources import tensor_bundle
 from gossamer.convert.sources.tensor_bundle import TensorBundle
 from gossamer.convert.wire import write
 from gossamer.errors import ConvertError
@@ -53,6 +55,29 @@ def test_every_damaged_byte_of_the_data_is_noticed(tmp_path: Path) -> None:
         damaged = "layer/kernel" if entry.offset <= at < entry.offset + entry.size else "words"
         with pytest.raises(ConvertError, match=damaged):
             bundle.read(damaged)
+
+
+def test_neighbours_are_checked_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = {f"n{i}": (DataType.DT_FLOAT, np.arange(i, dtype=np.float32)) for i in range(40)}
+    write_bundle(tmp_path / "variables", {**numbers, "words": TENSORS["words"]})
+    checked: list[int] = []
+    monkeypatch.setattr(tensor_bundle, "crc32c", lambda data: checked.append(len(data)) or crc32c(data))
+    bundle = TensorBundle(tmp_path / "variables")
+    checked.clear()
+    for key, (_, value) in numbers.items():
+        assert bundle.read(key).tolist() == value.tolist()
+    assert checked == [sum(value.nbytes for _, value in numbers.values())]
+    data = tmp_path / "variables.data-00000-of-00001"
+    whole = bytearray(data.read_bytes())
+    whole[bundle.entries["n7"].offset] ^= 1
+    data.write_bytes(whole)
+    bundle = TensorBundle(tmp_path / "variables")
+    for key, (_, value) in numbers.items():
+        if key == "n7":
+            with pytest.raises(ConvertError, match="'n7' is damaged: its checksum"):
+                bundle.read(key)
+        else:
+            assert bundle.read(key).tolist() == value.tolist()
 
 
 def test_every_damaged_byte_of_the_index_is_noticed(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class _Importer:
     def from_saved_model(self, saved: saved_model.SavedModel) -> Imported:
         keys = self._keys(saved)
         outputs = [spec.name for key in keys for spec in saved.signatures[key].outputs.values()]
-        graph = raise_control_flow(saved.graph, outputs)
+        graph = raise_control_flow(saved.served, outputs)
         self.saved, self.functions, self.op_defs = saved, graph.functions, graph.op_defs
         self.bound = dict(_bound(saved))
         self.report.total = len(graph.nodes) + sum(len(f.node_def) for f in graph.functions.values())
@@ -125,7 +125,7 @@ class _Importer:
             attributes = Attributes(node, self.op_defs.get(node.op))
             if "dtype" not in attributes:
                 raise ConvertError(f"input {name!r} is a {node.op}, which does not say its type")
-            stored = attributes.values["dtype"].type
+            stored = attributes["dtype"].type
             shape = attributes.shape("shape") if "shape" in attributes else None
             specs[_plain(name)] = (name, stored, shape)
         wanted = {_plain(name): name for name in outputs}
@@ -322,7 +322,7 @@ class _Importer:
             if argument.number_attr:
                 offset += attributes.int(argument.number_attr)
             elif argument.type_list_attr:
-                offset += len(attributes.values[argument.type_list_attr].list.type)  # type: ignore[union-attr]
+                offset += len(attributes[argument.type_list_attr].list.type)  # type: ignore[union-attr]
             else:
                 offset += 1
         raise ConvertError(f"node {node.name!r} ({node.op}) has no output {output!r}")
@@ -507,10 +507,10 @@ def _is_exported(saved: saved_model.SavedModel) -> bool:
 def _bound(saved: saved_model.SavedModel) -> Iterator[tuple[str, saved_model.Variable]]:
     """The variables by the nodes that are given to functions which have captured them: several may have one name."""
     for node in saved.graph.nodes.values():
-        call = node.attr["f"].func if node.op in saved_model.CALLS and "f" in node.attr else None
-        if call is None or call.name not in saved.graph.functions:
+        call = saved_model.called(node)
+        captures = saved.captures(call.name) if call is not None and call.name in saved.graph.functions else {}
+        if call is None or not captures:
             continue
-        captures = saved.captures(call.name)
         signature = saved.graph.functions[call.name].signature or OpDef()
         given = [parse_edge(text).node for text in node.input if not text.startswith("^")]
         for argument, name in zip(signature.input_arg, given, strict=False):

@@ -5,7 +5,7 @@ An enumeration that nothing here looks at is its number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gossamer.convert.wire import (
     Message,
@@ -297,7 +297,7 @@ class FunctionDef(Message):
         attr: Mapping[str, AttrValue] = mapping(1, string, "AttrValue")
 
     signature: OpDef | None = message(1, "OpDef")
-    node_def: tuple[NodeDef, ...] = messages(3, "NodeDef")
+    node_def: Sequence[NodeDef] = messages(3, "NodeDef", late=True)
     ret: Mapping[str, str] = mapping(4, string, string)
     attr: Mapping[str, AttrValue] = mapping(5, string, "AttrValue")
     control_ret: Mapping[str, str] = mapping(6, string, string)
@@ -455,7 +455,9 @@ class OpDef(Message):
         type_attr: str = string(4)
         number_attr: str = string(5)
         type_list_attr: str = string(6)
-        handle_data: tuple[ResourceHandleProto.DtypeAndShape, ...] = messages(7, "ResourceHandleProto.DtypeAndShape")
+        handle_data: Sequence[ResourceHandleProto.DtypeAndShape] = messages(
+            7, "ResourceHandleProto.DtypeAndShape", late=True
+        )
         is_ref: bool = boolean(16)
         experimental_full_type: FullTypeDef | None = message(17, "FullTypeDef")
 

@@ -40,12 +40,23 @@ class Attributes:
 
     def __init__(self, node: NodeDef, op_def: OpDef | None = None) -> None:
         self.node = node
-        attributes = op_def.attr if op_def is not None else ()
-        defaults = {item.name: item.default_value for item in attributes if item.default_value is not None}
-        self.values: dict[str, AttrValue] = {**defaults, **node.attr}
+        self.op_def = op_def
+
+    @property
+    def values(self) -> dict[str, AttrValue]:
+        """All of them."""
+        return {**self._defaults(), **self.node.attr}
+
+    def _defaults(self) -> dict[str, AttrValue]:
+        attributes = self.op_def.attr if self.op_def is not None else ()
+        return {item.name: item.default_value for item in attributes if item.default_value is not None}
 
     def __contains__(self, name: object) -> builtins.bool:
-        return name in self.values
+        return name in self.node.attr or name in self._defaults()
+
+    def __getitem__(self, name: str) -> AttrValue:
+        """An attribute of whatever kind. Raises `KeyError`."""
+        return self.node.attr[name] if name in self.node.attr else self._defaults()[name]
 
     def int(self, name: str, default: builtins.int | None = None) -> builtins.int:
         return self._one("i", name, default)  # type: ignore[no-any-return]
@@ -105,18 +116,19 @@ class Attributes:
 
     def _one(self, kind: str, name: str, default: Any) -> Any:
         """What the attribute is; ``kind`` is a field of AttrValue."""
-        if name not in self.values:
+        if name not in self:
             if default is None:
                 raise ConvertError(f"{self._what(name)} is missing; it must be {_KINDS[kind]}")
             return default
-        found = self.values[name].which("value")
+        value = self[name]
+        found = value.which("value")
         if found != kind:
             raise ConvertError(f"{self._what(name)} is {_KINDS[found]}, must be {_KINDS[kind]}")
-        return getattr(self.values[name], kind)
+        return getattr(value, kind)
 
     def _many(self, kind: str, name: str, default: tuple[Any, ...] | None) -> tuple[Any, ...]:
         """The elements of a list."""
-        if name not in self.values and default is not None:
+        if name not in self and default is not None:
             return default
         stored = self._one("list", name, None)
         others = [field for field in AttrValue.ListValue.FIELD if field != kind and getattr(stored, field)]

@@ -7,7 +7,7 @@ them ``argument`` or ``node:output:index``, where outputs have the names of the 
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gossamer.convert.files import map_file
@@ -36,7 +36,7 @@ class Graph(NamedTuple):
 
     definition: GraphDef
     nodes: Mapping[str, NodeDef]
-    functions: Mapping[str, FunctionDef]
+    functions: Functions
     op_defs: Mapping[str, OpDef]
 
 
@@ -56,7 +56,8 @@ def read_graph_def(source: str | os.PathLike[str] | Buffer) -> Graph:
 
 
 def whole_graph(definition: GraphDef, op_defs: Mapping[str, OpDef], what: str) -> Graph:
-    """The graph, if it is whole. Raises `ConvertError`; ``what`` names the graph."""
+    """The graph, if it is whole; its functions are looked at when they are asked for. Raises `ConvertError`; ``what``
+    names the graph."""
     nodes = _nodes(definition.node, (), what)
     functions: dict[str, FunctionDef] = {}
     for function in definition.library.function if definition.library is not None else ():
@@ -66,16 +67,48 @@ def whole_graph(definition: GraphDef, op_defs: Mapping[str, OpDef], what: str) -
         if name in functions:
             raise ConvertError(f"{what}: two functions are called {name!r}")
         functions[name] = function
-        inside = f"{what}: function {name!r}"
-        arguments = {argument.name for argument in function.signature.input_arg}
-        known = arguments | _nodes(function.node_def, arguments, inside).keys()
-        for output in function.signature.output_arg:
-            if output.name not in function.ret:
-                raise ConvertError(f"{inside}: nothing is returned as {output.name!r}")
-        for text in [*function.ret.values(), *[f"^{node}" for node in function.control_ret.values()]]:
-            if parse_edge(text, inside).node not in known:
-                raise ConvertError(f"{inside}: what it returns ({text!r}) comes from nowhere")
-    return Graph(definition, nodes, functions, op_defs)
+    return Graph(definition, nodes, Functions(functions, what), op_defs)
+
+
+class Functions(Mapping[str, FunctionDef]):
+    """The functions of a graph by name. To ask for one that is not whole raises `ConvertError`."""
+
+    def __init__(self, stored: Mapping[str, FunctionDef], what: str) -> None:
+        self._stored = stored
+        self._what = what
+        self._whole: set[str] = set()
+
+    def __getitem__(self, name: str) -> FunctionDef:
+        function = self._stored[name]
+        if name not in self._whole:
+            _check_function(function, f"{self._what}: function {name!r}")
+            self._whole.add(name)
+        return function
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._stored
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def without(self, names: Container[str]) -> Functions:
+        """All but these, which nobody looks at."""
+        return Functions({name: one for name, one in self._stored.items() if name not in names}, self._what)
+
+
+def _check_function(function: FunctionDef, what: str) -> None:
+    signature = function.signature or OpDef()
+    arguments = {argument.name for argument in signature.input_arg}
+    known = arguments | _nodes(function.node_def, arguments, what).keys()
+    for output in signature.output_arg:
+        if output.name not in function.ret:
+            raise ConvertError(f"{what}: nothing is returned as {output.name!r}")
+    for text in [*function.ret.values(), *[f"^{node}" for node in function.control_ret.values()]]:
+        if parse_edge(text, what).node not in known:
+            raise ConvertError(f"{what}: what it returns ({text!r}) comes from nowhere")
 
 
 def _nodes(nodes: Iterable[NodeDef], arguments: Container[str], what: str) -> dict[str, NodeDef]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gossamer.arrays import NDArray
@@ -103,9 +104,9 @@ Captured = Variable | Asset | Constant | tf.SavedObject
 class SavedModel(NamedTuple):
     """One graph of a SavedModel and what belongs to it.
 
-    ``variables`` are by their nodes in the graph, as far as the file says how they are restored; ``objects`` by their
-    number in the object graph, as functions capture them. ``assets`` are by the name of the tensor that holds their
-    path. ``initializer`` is the node to run first, if there is one.
+    ``variables`` are by their nodes in the graph, as far as the file says how they are restored (which is looked at
+    when one is asked for); ``objects`` by their number in the object graph, as functions capture them. ``assets`` are
+    by the name of the tensor that holds their path. ``initializer`` is the node to run first, if there is one.
     """
 
     directory: str
@@ -117,15 +118,25 @@ class SavedModel(NamedTuple):
     assets: Mapping[str, Asset]
     initializer: str | None
 
+    @property
+    def served(self) -> Graph:
+        """The graph without the functions that only save and restore it."""
+        saver = self.meta_graph.saver_def or tf.SaverDef()
+        names = [parse_edge(text).node for text in (saver.save_tensor_name, saver.restore_op_name)]
+        calls = [called(self.graph.nodes[name]) for name in names if name in self.graph.nodes]
+        return self.graph._replace(functions=self.graph.functions.without([call.name for call in calls if call]))
+
     def captures(self, function: str) -> Mapping[str, Captured]:
         """What the trailing arguments of a function are, by their names. Empty if the file does not say.
 
         Raises `KeyError` for a function that the graph does not have.
         """
-        arguments = [argument.name for argument in _signature(self.graph.functions[function]).input_arg]
+        if function not in self.graph.functions:
+            raise KeyError(function)
         stored = self.meta_graph.object_graph_def
         if stored is None or function not in stored.concrete_functions:
             return {}
+        arguments = [argument.name for argument in _signature(self.graph.functions[function]).input_arg]
         bound = stored.concrete_functions[function].bound_inputs
         return dict(zip(arguments[len(arguments) - len(bound) :], [self.objects[i] for i in bound], strict=True))
 
@@ -150,7 +161,7 @@ def read_saved_model(directory: str | os.PathLike[str], tags: Iterable[str] = ("
     objects = tuple(_objects(meta_graph, graph, checkpoint, assets, path))
     for name, concrete in (meta_graph.object_graph_def or tf.SavedObjectGraph()).concrete_functions.items():
         _check_bound(name, concrete, graph, len(objects), path)
-    variables = dict(_restored(graph, checkpoint, path))
+    variables = _Restored(graph, checkpoint, path)
     lost = [node.name for node in graph.nodes.values() if node.op in VARIABLES]
     lost += [item.path for item in objects if isinstance(item, Variable)]
     if checkpoint is None and lost:
@@ -335,8 +346,29 @@ MAX_PASSES = 64
 """Nodes between a restored value and its variable; there is one as a rule."""
 
 
+def called(node: tf.NodeDef) -> tf.NameAttrList | None:
+    """The function that a node calls."""
+    return node.attr["f"].func if node.op in CALLS and "f" in node.attr else None
+
+
+class _Restored(Mapping[str, Variable]):
+    """The variables that the file's own restore assigns, by their nodes, found when the first one is asked for: a file
+    with an object graph says the same there."""
+
+    def __init__(self, graph: Graph, checkpoint: TensorBundle | None, path: str) -> None:
+        self._found = lru_cache(maxsize=1)(lambda: dict(_restored(graph, checkpoint, path)))
+
+    def __getitem__(self, node: str) -> Variable:
+        return self._found()[node]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found())
+
+    def __len__(self) -> int:
+        return len(self._found())
+
+
 def _restored(graph: Graph, checkpoint: TensorBundle | None, path: str) -> Iterator[tuple[str, Variable]]:
-    """The variables that the file's own restore assigns, by their nodes."""
     bodies: list[tuple[Mapping[str, tf.NodeDef], Mapping[str, str]]] = [(graph.nodes, {})]
     restoring = {
         name: function
@@ -344,7 +376,7 @@ def _restored(graph: Graph, checkpoint: TensorBundle | None, path: str) -> Itera
         if any(node.op == "RestoreV2" for node in function.node_def)
     }
     for node in graph.nodes.values():
-        call = node.attr.get("f", tf.AttrValue()).func if node.op in CALLS else None
+        call = called(node)
         function = restoring.pop(call.name, None) if call is not None else None
         if function is not None:
             arguments = [argument.name for argument in _signature(function).input_arg]
