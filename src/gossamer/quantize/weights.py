@@ -67,7 +67,7 @@ def float16(stored: Stored) -> list[Signature]:
             if key not in halves:
                 with np.errstate(over="ignore"):
                     stored16 = constant(data.astype(np.float16), None, value.name)
-                halves[key] = _dequantized(stored16)
+                halves[key] = _dequantized(stored16, (-1, len(halves)))
             return halves[key]
 
         made.copy(node, [half(value) for value in node.inputs], graphs)
@@ -75,10 +75,10 @@ def float16(stored: Stored) -> list[Signature]:
     return rebuild(stored, change)
 
 
-def _dequantized(value: Value, before: Node | None = None) -> Value:
-    """The floats of a constant, made first, or right before an operator."""
+def _dequantized(value: Value, order: tuple[int, int]) -> Value:
+    """The floats of a constant, made where ``order`` says: among nodes of one order nobody knows which comes first."""
     output = Value(TensorType.FLOAT32, value.shapes, None, f"{value.name}_dequantized")
-    Node("DEQUANTIZE", [value], [output], None, (-1, 0) if before is None else (before.order[0], -1), ())
+    Node("DEQUANTIZE", [value], [output], None, order, ())
     return output
 
 
@@ -95,11 +95,11 @@ def integer_weights(stored: Stored, scheme: WeightScheme) -> list[Signature]:
             options = _asymmetric(node)
             packed = _in_blocks(weights, scheme) if scheme.block else _packed(weights, scheme.type, channel)
             if scheme.dequantized:
-                inputs[position] = _dequantized(packed, node)
+                inputs[position] = _dequantized(packed, (node.order[0], -1))
             elif _takes(op, node, [*inputs[:position], packed, *inputs[position + 1 :]], options):
                 inputs[position], node.options = packed, options
             elif not scheme.block:
-                inputs[position] = _dequantized(_packed(weights, scheme.type, None))
+                inputs[position] = _dequantized(_packed(weights, scheme.type, None), (-1, node.order[0]))
         made.copy(node, inputs, graphs)
 
     return rebuild(stored, change)
