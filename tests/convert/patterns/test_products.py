@@ -79,6 +79,16 @@ def test_rows_of_other_lengths_are_reshaped() -> None:
     assert rewritten(graph_of((BATCH, 3, 4), make=make), rtol=1e-4) == ["RESHAPE", "FULLY_CONNECTED", "RESHAPE"]
 
 
+def test_the_input_of_a_product_of_older_version_is_reshaped_afterwards() -> None:
+    def make(g: Graph, x: Value) -> Value:
+        shaped = g.add("RESHAPE", x, [3, 1, 4], new_shape=[3, 1, 4])
+        return g.add("ADD", g.add("FULLY_CONNECTED", shaped, array(5, 4), keep_num_dims=True), array(5))
+
+    graph = graph_of((1, 3, 4), make=make)
+    assert rewritten(graph, rtol=1e-4) == ["FULLY_CONNECTED", "RESHAPE"]
+    assert not graph.ordered()[0].options.keep_num_dims
+
+
 def test_numbers_on_both_sides() -> None:
     def make(g: Graph, x: Value, y: Value) -> Value:
         return g.add("BATCH_MATMUL", g.add("MUL", x, 0.5), g.add("MUL", y, 3.0))

@@ -154,14 +154,14 @@ def test_random_graphs(seed: int) -> None:
 def test_work_grows_with_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many tries of patterns for each operator in a graph of four times the size."""
     tries = 0
-    applied = patterns._apply
+    applied = patterns.apply
 
     def counted(*arguments: Any) -> Any:
         nonlocal tries
         tries += 1
         return applied(*arguments)
 
-    monkeypatch.setattr(patterns, "_apply", counted)
+    monkeypatch.setattr(patterns, "apply", counted)
     rates = []
     for blocks in (10, 40):
         graph = graph_of((unknown(0), 4, 8, 8), make=lambda g, x, blocks=blocks: net(g, x, blocks))

@@ -25,6 +25,8 @@ from gossamer.convert.messages.tensorflow import (
 )
 from gossamer.convert.sources.tensor_proto import numpy_dtype
 from gossamer.convert.wire import write
+from gossamer.model.reader import read_model
+from gossamer.schema.enums import BuiltinOperator
 
 Array = NDArray[Any]
 
@@ -116,10 +118,11 @@ def of_two(op: str, type: DataType = DataType.DT_FLOAT) -> FunctionDef:
 
 
 class Result(NamedTuple):
-    """What came out, and the operators that it took, in order."""
+    """What came out, and the operators that it took, in order, with their versions."""
 
     values: list[Array]
     operators: list[str]
+    versions: dict[str, int]
 
     @property
     def value(self) -> Array:
@@ -151,4 +154,6 @@ def run_one(
     given = {f"x{n}": of_type(operand) for n, operand in enumerate(operands) if not isinstance(operand, Fixed)}
     found = interpreter.get_signature_runner()(**given)
     operators = [detail["op_name"] for detail in interpreter._get_ops_details() if detail["op_name"] != "DELEGATE"]
-    return Result([found[name] for name in names], operators)
+    codes = read_model(model).operator_codes
+    versions = {BuiltinOperator(code.builtin_code).name: code.version for code in codes}
+    return Result([found[name] for name in names], operators, versions)

@@ -64,6 +64,7 @@ def test_quantized_and_back(bits: int, signed: bool, narrow: bool, tmp_path: Pat
         found = run_one(op, X, Fixed(low), Fixed(high), path=tmp_path, **options)
         np.testing.assert_allclose(found.value, expected, atol=1e-5)
         assert ("QUANTIZE" in found.operators) == (bits == 8)
+        assert bits != 8 or found.versions["DEQUANTIZE"] == 1
     third = {name: value for name, value in options.items() if name != "num_bits"}
     found = run_one("QuantizeAndDequantizeV3", X, low, high, Fixed(np.array(bits, np.int32)), path=tmp_path, **third)
     np.testing.assert_allclose(found.value, expected, atol=1e-5)

@@ -89,7 +89,7 @@ def _pass(graph: Graph, patterns: dict[str, list[Pattern]]) -> bool:
         for function in patterns.get(node.op, patterns[""]):
             if not graph.is_needed(node):
                 break
-            made = _apply(graph, node, function)
+            made = apply(graph, node, function)
             if made is None:
                 continue
             changed = True
@@ -110,8 +110,8 @@ def _around(made: Iterable[Node]) -> list[Node]:
     return list(dict.fromkeys([*made, *[user for node in made for value in node.outputs for user in value.users]]))
 
 
-def _apply(graph: Graph, node: Node, function: Pattern) -> list[Node] | None:
-    """The nodes that a pattern made, or left in place of a node; ``None`` if it does not apply."""
+def apply(graph: Graph, node: Node, function: Pattern) -> list[Node] | None:
+    """Try a pattern on a node: the nodes that it made, or left in place of this one; ``None`` if it does not apply."""
     with graph.at(*node.origins, position=node.order[0]), graph.recorded() as (made, gone):
         try:
             found = function(graph, node)

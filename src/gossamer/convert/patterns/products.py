@@ -6,7 +6,7 @@ import numpy as np
 
 from gossamer.convert.blocks.shapes import reshape, sizes, transpose
 from gossamer.convert.graph import Graph, Node, Value, shapes_of
-from gossamer.convert.patterns import pattern
+from gossamer.convert.patterns import apply, pattern, whole
 from gossamer.convert.patterns.matching import activation, again, constant_side, made_by, only_use, options
 from gossamer.convert.patterns.shapes import permutation
 from gossamer.schema.enums import TensorType
@@ -120,6 +120,24 @@ def rows_of_reshaped(graph: Graph, node: Node) -> Value | None:
     if x.rank < 2 or x.size(x.rank - 1) != node.input(1).size(1):
         return None
     return again(graph, node, x, *node.inputs[1:])
+
+
+@whole
+def older_products(graph: Graph) -> bool:
+    """To keep dimensions takes a newer version of FULLY_CONNECTED than to make rows and reshape these instead of the
+    input. That comes last: a RESHAPE parts the product from what can be fused with it."""
+    products = [node for node in graph.ordered() if node.op == "FULLY_CONNECTED" and options(node).keep_num_dims]
+    return bool([node for node in products if apply(graph, node, _reshaped_afterwards) is not None])
+
+
+def _reshaped_afterwards(graph: Graph, node: Node) -> Value | None:
+    shaped = made_by(node.input(0), "RESHAPE")
+    if shaped is None or not only_use(graph, shaped.output):
+        return None
+    x = shaped.input(0)
+    if x.rank < 2 or x.size(x.rank - 1) != node.input(1).size(1):
+        return None
+    return reshape(graph, again(graph, node, x, *node.inputs[1:], keep_num_dims=False), sizes(node.output))
 
 
 @pattern("FULLY_CONNECTED")

@@ -46,17 +46,17 @@ def _fake_quantized(call: Call, low: Value, high: Value) -> Value:
         number, step = int(zero.data.reshape(())), float(scale.data.reshape(()))
         if least:
             x = f("MAXIMUM", x, np.float32((least - number) * step))
-        return _through(graph, x, T.UINT8, step, number)
+        return _through(graph, x, step, number)
     low, high = f("MUL", f("SUB", float(least), zero), scale), f("MUL", f("SUB", float(most), zero), scale)
     inside = f("MINIMUM", f("MAXIMUM", x, low), high)
     steps = f("FLOOR", f("ADD", f("DIV", f("SUB", inside, low), scale), 0.5))
     return f("ADD", f("MUL", steps, scale), low)
 
 
-def _through(graph: Graph, x: Value, type: TensorType, scale: float, zero_point: int) -> Value:
-    """Floats as the nearest numbers of a quantized type."""
+def _through(graph: Graph, x: Value, scale: float, zero_point: int) -> Value:
+    """Floats as the nearest numbers of eight bits, which DEQUANTIZE takes in its first version if they have no sign."""
     quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
-    return graph.add("DEQUANTIZE", graph.add("QUANTIZE", x, type=type, quantization=quantization))
+    return graph.add("DEQUANTIZE", graph.add("QUANTIZE", x, type=T.UINT8, quantization=quantization))
 
 
 @lowers("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
@@ -84,7 +84,7 @@ def quantize_and_dequantize(call: Call) -> Value:
     if bits == 8 and steps is not None and steps.size == 1:
         if signed and narrow:
             x = f("MAXIMUM", x, f("DIV", float(least), per_unit))
-        found = _through(graph, x, T.INT8 if signed else T.UINT8, 1 / float(steps.reshape(())), 0)
+        found = _through(graph, x, 1 / float(steps.reshape(())), 128 if signed else 0)
         return cast(graph, found, own.type)
     inside = f("MINIMUM", f("MAXIMUM", f("MUL", x, per_unit), float(least)), float(most))
     rounded = f("ROUND", inside) if half_to_even else f("FLOOR", f("ADD", inside, 0.5))
