@@ -384,3 +384,25 @@ def test_complex_numbers_of_parts(tmp_path: Path) -> None:
     x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([1, -1, 2], np.float32)
     found = run_one("Complex", x, y, path=tmp_path).value
     np.testing.assert_array_equal(found, x + 1j * np.broadcast_to(y, x.shape))
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "operators"),
+    [
+        ("AddV2", np.int16, ["ADD"]),
+        ("Maximum", np.uint8, ["MAXIMUM"]),
+        ("Neg", np.int8, ["NEG"]),
+        ("Mul", np.int8, ["CAST", "CAST", "MUL", "CAST"]),
+        ("Less", np.int8, ["CAST", "CAST", "LESS"]),
+    ],
+)
+def test_small_integers_are_cast_only_where_scales_are_wanted(
+    op: str, dtype: type, operators: list[str], tmp_path: Path
+) -> None:
+    info = np.iinfo(dtype)
+    draw = np.random.default_rng(3)
+    x, y = (draw.integers(info.min, info.max, (3, 5), dtype, endpoint=True) for _ in range(2))
+    found = run_one(op, *((x,) if op == "Neg" else (x, y)), path=tmp_path)
+    assert found.operators == operators
+    functions = {"AddV2": np.add, "Maximum": np.maximum, "Mul": np.multiply, "Less": np.less}
+    assert found.value.tolist() == (-x if op == "Neg" else functions[op](x, y)).tolist()

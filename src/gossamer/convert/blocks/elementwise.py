@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from gossamer.convert.blocks.shapes import cast
@@ -39,8 +40,8 @@ def widened(graph: Graph, op: str, *operands: Any, **options: Any) -> Value:
     """An operator whose operands may be of types that it does not have: they are cast to the nearest one that it has,
     and the result, if it is of that type, is cast back.
 
-    Integers of 8 and 16 bits, which arithmetic takes for quantized numbers, become int32 unless they are quantized.
-    Raises `Refused` if no type fits.
+    Integers of 8 and 16 bits, which some arithmetic takes for quantized numbers, become int32 where they have no scales
+    and the operator wants some. Raises `Refused` if no type fits.
     """
     found = find_op(op)
     if found is None:
@@ -55,6 +56,9 @@ def widened(graph: Graph, op: str, *operands: Any, **options: Any) -> Value:
     if not legal or not data:
         return graph.add(op, *values, **options)
     first = next(value for n in data for value in [values[n]] if value is not None)
+    if gives_it_back and first.type in _QUANTIZED and first.type in legal:
+        with suppress(Refused):  # comparisons are not asked: without scales, LiteRT's end the process
+            return graph.add(op, *values, **options)
     type = _nearest(op, first, legal)
     for n in data:
         value = values[n]

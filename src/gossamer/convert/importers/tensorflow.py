@@ -16,6 +16,7 @@ from gossamer.convert.flex import PREFIX, flex_options
 from gossamer.convert.flex_operators import FLEX_OPERATORS, flex_operator
 from gossamer.convert.graph import Dims, Graph, Node, Origin, Refused, Signature, Size, Value, constant, unknown
 from gossamer.convert.lowerings.tensorflow import AssetPath, Call, Handle, Variable, lowers
+from gossamer.convert.lowerings.tensorflow.elementwise import SAME
 from gossamer.convert.messages.tensorflow import FunctionDef, NodeDef, OpDef
 from gossamer.convert.report import Report, Unavailable
 from gossamer.convert.request import Imported, Request
@@ -469,9 +470,12 @@ less exactly: who allows Flex gets the operator itself."""
 
 
 def _differs(call: Call, made: Sequence[Node], found: Sequence[Any]) -> bool:
-    """Whether a lowering computes in another type than the operator does, because TFLite has no kernel for this one."""
+    """Whether a lowering computes in another type than the operator does, because TFLite has no kernel for this one, or
+    has it for quantized numbers."""
     if call.op == "Cast" or not call.inputs:
         return False
+    if call.op in SAME and call.value(0).type in (TensorType.INT8, TensorType.UINT8):
+        return True
     casts = [node for node in made if node.op == "CAST"]
     return any(node.inputs[0] is call.inputs[0] or node.output in found for node in casts)
 
