@@ -67,7 +67,7 @@ class Report:
                 self.refused.setdefault(origin, str(error))
             except GossamerError:
                 raise
-            except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
                 self.refused.setdefault(origin, f"{type(error).__name__}: {error}")
 
     def note(self, origin: Origin, text: str) -> None:

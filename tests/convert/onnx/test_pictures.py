@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer.errors import ConvertError
 from tests.convert.onnx.one_node import run
 
 RNG = np.random.default_rng(0)
@@ -138,6 +139,12 @@ def test_sizes_axes_and_aspect(tmp_path: Path) -> None:
             keep_aspect_ratio_policy=policy,
         )
         assert ran.outputs["out0"].shape[2:] == shape
+
+
+def test_a_size_that_no_memory_holds_is_refused(tmp_path: Path) -> None:
+    sizes, order = {"sizes": np.array([1, 2, 5, 1 << 47])}, ["x", "", "", "sizes"]
+    with pytest.raises(ConvertError, match="Resize .*MemoryError: Unable to allocate"):
+        run(tmp_path, "Resize", {"x": X}, [("float32", None)], constants=sizes, order=order, mode="cubic")
 
 
 @pytest.mark.parametrize("options", [{}, {"mode": "linear"}])
