@@ -143,7 +143,7 @@ def test_sizes_axes_and_aspect(tmp_path: Path) -> None:
 
 def test_a_size_that_no_memory_holds_is_refused(tmp_path: Path) -> None:
     sizes, order = {"sizes": np.array([1, 2, 5, 1 << 47])}, ["x", "", "", "sizes"]
-    with pytest.raises(ConvertError, match="Resize .*MemoryError: Unable to allocate"):
+    with pytest.raises(ConvertError, match=r"Resize .*MemoryError: Unable to allocate"):
         run(tmp_path, "Resize", {"x": X}, [("float32", None)], constants=sizes, order=order, mode="cubic")
 
 
