@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gossamer.convert.messages.tensorflow import DataType
+from gossamer.errors import ConvertError
 from tests.convert.tensorflow.one_node import Array, Fixed, data_type, run_one
 
 FLOATS = [np.float32, np.float16, np.float64, ml_dtypes.bfloat16]
@@ -406,3 +407,10 @@ def test_small_integers_are_cast_only_where_scales_are_wanted(
     assert found.operators == operators
     functions = {"AddV2": np.add, "Maximum": np.maximum, "Mul": np.multiply, "Less": np.less}
     assert found.value.tolist() == (-x if op == "Neg" else functions[op](x, y)).tolist()
+
+
+def test_constants_that_int32_does_not_hold_are_refused(tmp_path: Path) -> None:
+    x = np.array([7, -9, 1 << 20], np.int64)
+    assert run_one("TruncateDiv", x, Fixed(np.int64(1 << 31) - 1), path=tmp_path).value.tolist() == [0, 0, 0]
+    with pytest.raises(ConvertError, match="DIV takes no int64, and int32 does not hold its constant"):
+        run_one("TruncateDiv", x, Fixed(np.int64(1 << 31)), path=tmp_path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from gossamer.convert.blocks.shapes import cast
 from gossamer.convert.graph import Graph, Refused, Value
 from gossamer.dtypes import type_name
@@ -63,9 +65,18 @@ def widened(graph: Graph, op: str, *operands: Any, **options: Any) -> Value:
     for n in data:
         value = values[n]
         if value is not None:
-            values[n] = cast(graph, value, type)
+            values[n] = cast(graph, _held(op, value, type), type)
     result = graph.add(op, *values, **options)
     return cast(graph, result, first.type) if gives_it_back else result
+
+
+def _held(op: str, value: Value, type: T) -> Value:
+    """A value that is cast to another type, if it is not known that this cannot hold it."""
+    if type == T.INT32 and value.known is not None:
+        bounds = np.iinfo(np.int32)
+        if any(known.size and not (bounds.min <= known.min() and known.max() <= bounds.max) for known in value.known):
+            raise Refused(f"{op} takes no {type_name(value.type)}, and int32 does not hold its constant; use floats")
+    return value
 
 
 def _nearest(op: str, value: Value, legal: tuple[T, ...]) -> T:
