@@ -44,6 +44,16 @@ def test_errors() -> None:
         SignatureRunner(interpreter)
 
 
+def test_an_input_that_is_called_self() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((2,), name="self"), make.tensor((2,))
+    make.op("ADD", [x, make.constant([1.0], np.float32, TensorType.FLOAT32)], [y])
+    make.io([x], [y])
+    make.signature("add", {"self": x}, {"sum": y})
+    runner = Interpreter(model_content=make.model()).get_signature_runner("add")
+    np.testing.assert_array_equal(runner(self=np.zeros(2, np.float32))["sum"], np.ones(2))
+
+
 def test_a_result_that_is_no_output_of_the_graph() -> None:
     make = ModelMaker()
     x, middle, y = make.tensor((2, 3), name="x"), make.tensor((2, 3)), make.tensor((2, 3))

@@ -64,7 +64,7 @@ class SignatureRunner:
         self._outputs: dict[str, int] = signatures[signature_key]["outputs"]
         self._subgraph_index = interpreter._signature_subgraph(signature_key)
 
-    def __call__(self, **kwargs: Any) -> dict[str, NDArray[Any]]:
+    def __call__(self, /, **kwargs: Any) -> dict[str, NDArray[Any]]:
         """Resize every input to the value given, allocate, set, invoke; copies of the outputs by name.
 
         Raises as `run` does.
