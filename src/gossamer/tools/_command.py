@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gossamer.config import debug_level
-from gossamer.errors import GossamerError
+from gossamer.errors import GossamerError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,12 +68,6 @@ def json_option(function: Function) -> Function:
     return click.option(
         "--json", "as_json", is_flag=True, help="Write JSON to standard output, and nothing else there."
     )(function)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the nearest known word, else a full stop."""
-    near = get_close_matches(word, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else "."
 
 
 class Group(click.Group):
@@ -138,13 +132,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str |
     for row in rows:
         result.add_row(*(Text(str(cell)) for cell in row))
     return result
-
-
-def affine(scale: float, zero_point: int) -> str:
-    """The real number that a quantized value q stands for: ``0.5 * (q - 3)``."""
-    if zero_point == 0:
-        return f"{scale:g} * q"
-    return f"{scale:g} * (q {'-' if zero_point > 0 else '+'} {abs(zero_point)})"
 
 
 def plural(count: int, noun: str) -> str:

@@ -10,13 +10,15 @@ import click
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.inputs import pictures, sounds
+from gossamer.inputs.port import Port
 from gossamer.records import record
-from gossamer.tools import _answers, _audio, _images, _inputs
+from gossamer.tools import _answers, _inputs
 from gossamer.tools._command import Tool, console, json_option, write_json
 from gossamer.tools._draw import draw
 from gossamer.tools._facts import Facts, read_facts
 from gossamer.tools._labels import read_labels
-from gossamer.tools._session import Port, Seconds, Session
+from gossamer.tools._session import Seconds, Session
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,7 +102,7 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 @click.option("--letterbox", is_flag=True, help="Keep the proportions of a picture, filling up with black.")
 @click.option(
     "--resample",
-    type=click.Choice(_images.RESAMPLERS),
+    type=click.Choice(pictures.RESAMPLERS),
     default="bicubic",
     show_default=True,
     help="How to resize a picture: bicubic as label_image.py of TFLite, nearest as its RESIZE_NEAREST_NEIGHBOR.",
@@ -154,8 +156,8 @@ def command(
     facts = read_facts(session)
     asked = None if mean is None and std is None else (mean or [0.0], std or [1.0])
     options = _inputs.Options(
-        images=_images.Options(letterbox, resample, asked, facts.normalization),
-        audio=_audio.Options(rate or facts.rate, hop),
+        images=pictures.Options(letterbox, resample, asked, facts.normalization),
+        audio=sounds.Options(rate or facts.rate, hop),
     )
     question = _answers.Question(read_labels(labels) if labels else facts.labels, facts.maker, top_k, threshold)
     out = None if as_json else console()
