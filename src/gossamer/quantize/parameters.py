@@ -28,6 +28,9 @@ LIMITS = {
 NARROW = {TensorType.INT8: 127, TensorType.INT16: 32767, TensorType.INT4: 7}
 """The largest magnitude of symmetric weights."""
 
+Typed = tuple[TensorType, Quantization]
+"""A type of integers with its parameters."""
+
 
 def asymmetric(low: float, high: float, type: TensorType) -> Quantization:
     """One scale and zero point for the values from ``low`` to ``high``: ``scale = (high - low) / (qmax - qmin)``."""
@@ -58,6 +61,11 @@ def symmetric(low: float, high: float, type: TensorType) -> Quantization:
     most = NARROW[type]
     largest = max(abs(float(np.float32(low))), abs(float(np.float32(high))), LEAST_RANGE / 2)
     return Quantization(np.array([np.float32(largest) / np.float32(most)], np.float32), np.zeros(1, np.int32))
+
+
+def of_range(low: float, high: float, type: TensorType) -> Quantization:
+    """The parameters of activations: symmetric in 16 bits."""
+    return symmetric(low, high, type) if type == TensorType.INT16 else asymmetric(low, high, type)
 
 
 def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None) -> Quantization:

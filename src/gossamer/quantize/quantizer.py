@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gossamer.convert.export import to_model
-from gossamer.convert.graph import Signature
-from gossamer.convert.importers.tflite import graphs_of_model
+from gossamer.convert.export import graphs_of, to_model
+from gossamer.convert.graph import Node, Signature
+from gossamer.convert.importers.tflite import Stored, graphs_of_model
 from gossamer.errors import ConvertError
 from gossamer.model.model import Model
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.quantize import interface
-from gossamer.quantize.calibrate import calibrate
+from gossamer.quantize.apply import apply
+from gossamer.quantize.calibrate import Ranges, calibrate
 from gossamer.quantize.forms import integer_forms
-from gossamer.quantize.scheme import INT8, INT16X8, Scheme
-from gossamer.quantize.static import static
-from gossamer.quantize.weights import WEIGHTS, float16, integer_weights
+from gossamer.quantize.recipe import Recipe, of_mode
+from gossamer.quantize.scheme import MODES, Scheme, Schemes
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-STATIC: Mapping[str, Scheme] = {
-    "int8": INT8,
-    "int8_only": INT8._replace(only=True),
-    "int16x8": INT16X8,
-    "int16x8_only": INT16X8._replace(only=True),
-}
-MODES = ("float32", "float16", *WEIGHTS, *STATIC)
+__all__ = ["MODES", "quantize"]
 
 
 def quantize(
@@ -37,37 +31,41 @@ def quantize(
     mode: str = "int8",
     calibration: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
     *,
+    recipe: Recipe | None = None,
     input_type: str = "float32",
     output_type: str = "float32",
-    keep: Container[str] = (),
+    keep: Iterable[str] = (),
     per_channel: bool = True,
     progress: Callable[[int], object] | None = None,
 ) -> bytes:
     """A float ``.tflite`` model with integer weights, or integers throughout: the bytes of the file.
 
-    ``calibration``: samples of inputs, or a function that gives them (see `gossamer.quantize.calibrate`), for the modes
-    with integer activations. ``input_type`` and ``output_type``: float32, int8, uint8 or int16, of inputs and outputs
-    that were float. ``keep``: operators, and names of their outputs, that stay float. Raises `ConvertError`.
+    ``mode``: one of `MODES`. ``calibration``: samples of inputs, or a function that gives them (see
+    `gossamer.quantize.calibrate`), where activations become integers. ``recipe``: rules that go before the mode.
+    ``keep``: operators, and names of their outputs, that stay float. ``input_type`` and ``output_type``: float32, int8,
+    uint8 or int16, of inputs and outputs that were float. Raises `ConvertError`.
     """
+    rules = of_mode(mode, per_channel).and_then(recipe).but(keep)
     stored = graphs_of_model(model if isinstance(model, Model) else read_model(model))
-    if mode not in MODES:
-        raise ConvertError(f"mode {mode!r} is not known; there are {', '.join(MODES)}")
-    signatures = stored.signatures
-    if mode == "float16":
-        signatures = float16(stored)
-    elif mode in WEIGHTS:
-        signatures = integer_weights(stored, WEIGHTS[mode]._replace(keep=keep, per_channel=per_channel))
-    elif mode in STATIC:
+    schemes = rules.schemes(stored.graphs)
+    ranges: Ranges = {}
+    if any(scheme.is_static for scheme in schemes.values()):
         if calibration is None:
             raise ConvertError(f"mode {mode!r} needs a representative dataset (calibration): samples of the inputs")
-        samples = calibration() if callable(calibration) else calibration
-        scheme = STATIC[mode]._replace(keep=keep, per_channel=per_channel)
-        source = to_model(integer_forms(stored.signatures, scheme))
-        stored = graphs_of_model(source)
-        ranges = calibrate(source, samples, progress)
-        signatures = static(stored, ranges, scheme)
-    return write_model(to_model(_with_interface(signatures, input_type, output_type)))
+        signatures = integer_forms(stored.signatures, schemes)
+        source = to_model(signatures)
+        stored, schemes = _stored_again(source, signatures, schemes)
+        ranges = calibrate(source, calibration() if callable(calibration) else calibration, progress)
+    signatures = apply(stored, schemes, ranges)
+    return write_model(to_model([interface.changed(one, input_type, output_type) for one in signatures]))
 
 
-def _with_interface(signatures: list[Signature], input_type: str, output_type: str) -> list[Signature]:
-    return [interface.changed(signature, input_type, output_type) for signature in signatures]
+def _stored_again(
+    source: Model, signatures: Sequence[Signature], schemes: Schemes
+) -> tuple[Stored, dict[Node, Scheme]]:
+    """The graphs of the model that was made of signatures, with the schemes of their operators: both have the same
+    operators in the same order."""
+    stored = graphs_of_model(source)
+    pairs = zip(graphs_of(signatures), stored.graphs, strict=True)
+    nodes = [zip(old.ordered(), new.ordered(), strict=True) for old, new in pairs]
+    return stored, {new: schemes[old] for graph in nodes for old, new in graph}

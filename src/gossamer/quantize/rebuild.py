@@ -8,17 +8,20 @@ from typing import Any
 from gossamer.convert.graph import Graph, Node, Signature, Value
 from gossamer.convert.importers.tflite import Stored
 from gossamer.schema.enums import TensorType
+from gossamer.schema.fields import Table
 
 
 class Rebuilt:
     """A graph in the making next to the one that it is made from. ``values``: what its values have become;
-    ``integers``: as integers with these parameters, b"" for those that the value was made with."""
+    ``integers``: as integers with these parameters, b"" for those that the value was made with; ``halves``: constants
+    that are stored in 16 bits."""
 
     def __init__(self, source: Graph) -> None:
         self.source = source
         self.graph = Graph(source.name)
         self.values: dict[Value, Value] = {}
         self.integers: dict[tuple[Value, bytes], Value] = {}
+        self.halves: dict[Value, Value] = {}
         self._nodes: dict[Node, Node] = {}
         for value in source.inputs:
             self.values[value] = self.input(value, value.type)
@@ -42,13 +45,14 @@ class Rebuilt:
         inputs: Sequence[Value | None],
         graphs: dict[str, Graph],
         outputs: Sequence[Value] | None = None,
+        options: Table | None = None,
     ) -> list[Value]:
-        """The operator on other inputs; its outputs are those of the old one in name, type and shape, if no others are
-        given."""
+        """The operator on other inputs; its outputs are those of the old one in name, type and shape, and its options
+        are the old ones, if no others are given."""
         if outputs is None:
             outputs = [Value(old.type, old.shapes, None, old.name, old.quantization) for old in node.outputs]
         outputs = list(outputs)
-        options = node.options
+        options = node.options if options is None else options
         new = Node(node.op, list(inputs), outputs, options, node.order, node.origins, node.custom_options, graphs)
         new.intermediates = node.intermediates
         self.chain(node, new)

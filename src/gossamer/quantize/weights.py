@@ -6,109 +6,74 @@ makes floats of them first (weight only). Scales are those of a tensor, of a cha
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
-from gossamer.convert.graph import Graph, Node, Signature, Value, constant
-from gossamer.convert.importers.tflite import Stored
+from gossamer.convert.graph import Node, Value, constant
 from gossamer.convert.infer import Call, Operand, infer
 from gossamer.errors import PrepareError
 from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef, Quantizes
 from gossamer.quantization import Quantization
 from gossamer.quantize.parameters import of_blocks, of_weights, quantized
-from gossamer.quantize.rebuild import Rebuilt, options_of, rebuild
+from gossamer.quantize.rebuild import Rebuilt, options_of
+from gossamer.quantize.scheme import Scheme
 from gossamer.schema.enums import TensorType
 from gossamer.schema.fields import Table
 
-
-class WeightScheme(NamedTuple):
-    """``type`` of the weights, int8 or int4; ``block``: elements of a row that share a scale, 0 for channels.
-    ``least``: weights with fewer elements stay float. ``tables``: those that operators look up too.
-    ``dequantized``: products are of floats. ``keep``: operators, and names of their outputs, that stay float."""
-
-    type: TensorType = TensorType.INT8
-    block: int = 0
-    least: int = 0
-    tables: bool = False
-    dequantized: bool = False
-    keep: Container[str] = ()
-    per_channel: bool = True
+Inputs = list["Value | None"]
 
 
-DYNAMIC_RANGE = WeightScheme(least=1024, tables=True)
-"""TFLite's converter's: minimum_elements_for_weights in prepare_quantize_dynamic_range.cc."""
+def halves(made: Rebuilt, inputs: Inputs) -> Inputs:
+    """The operands with every float32 constant in half the bytes, and one DEQUANTIZE before all that use it."""
 
-BLOCKS = (32, 64, 128, 256)
-WEIGHTS = {
-    "dynamic_range": DYNAMIC_RANGE,
-    "int8_weight_only": WeightScheme(dequantized=True),
-    "int4_weight_only": WeightScheme(TensorType.INT4, dequantized=True),
-    "int4_dynamic": WeightScheme(TensorType.INT4),
-    **{f"int4_block{size}": WeightScheme(TensorType.INT4, size) for size in BLOCKS},
-}
-"""The schemes of modes; all but the first are those of ai-edge-quantizer's recipes (weight_only_wi8_afp32,
-weight_only_wi4_afp32, dynamic_wi4_afp32, dynamic_wi4b32_afp32), which quantize small weights too, and with blocks only
-operators that take them."""
+    def half(value: Value | None) -> Value | None:
+        data = None if value is None or value.node is not None else value.data
+        if value is None or data is None or value.type != TensorType.FLOAT32:
+            return value
+        if value not in made.halves:
+            with np.errstate(over="ignore"):
+                stored = constant(data.astype(np.float16), None, value.name)
+            made.halves[value] = _dequantized(stored, (-1, len(made.halves)))
+        return made.halves[value]
 
-
-def float16(stored: Stored) -> list[Signature]:
-    """Every float32 constant in half the bytes, with one DEQUANTIZE before all that use it."""
-    halves: dict[tuple[int, int], Value] = {}
-
-    def change(made: Rebuilt, node: Node, graphs: dict[str, Graph]) -> None:
-        def half(value: Value | None) -> Value | None:
-            data = None if value is None or value.node is not None else value.data
-            if value is None or data is None or value.type != TensorType.FLOAT32 or value in made.values:
-                return made.value(value)
-            key = (id(made.graph), id(value))
-            if key not in halves:
-                with np.errstate(over="ignore"):
-                    stored16 = constant(data.astype(np.float16), None, value.name)
-                halves[key] = _dequantized(stored16)
-            return halves[key]
-
-        made.copy(node, [half(value) for value in node.inputs], graphs)
-
-    return rebuild(stored, change)
+    return [half(value) for value in inputs]
 
 
-def _dequantized(value: Value, before: Node | None = None) -> Value:
-    """The floats of a constant, made first, or right before an operator."""
+def _dequantized(value: Value, order: tuple[int, int]) -> Value:
+    """The floats of a constant, made at a place in the order of execution."""
     output = Value(TensorType.FLOAT32, value.shapes, None, f"{value.name}_dequantized")
-    Node("DEQUANTIZE", [value], [output], None, (-1, 0) if before is None else (before.order[0], -1), ())
+    Node("DEQUANTIZE", [value], [output], None, order, ())
     return output
 
 
-def integer_weights(stored: Stored, scheme: WeightScheme) -> list[Signature]:
-    """The weights of products in integers; between those that an operator does not take with float inputs and the
-    operator there is a DEQUANTIZE, and weights in blocks, which have none, stay float."""
+def integer_weights(node: Node, inputs: Inputs, scheme: Scheme) -> tuple[Inputs, Table | None]:
+    """The operands with weights in integers, and options; between those that an operator does not take with float
+    inputs and the operator there is a DEQUANTIZE, and weights in blocks, which have none, stay float."""
+    op = find_op(node.op)
+    position = None if op is None or op.quantizes is None else _weights(node, op.quantizes, scheme)
+    if op is None or op.quantizes is None or position is None:
+        return inputs, node.options
+    weights, channel = node.input(position), op.quantizes.channel if scheme.per_channel else None
+    before = (node.order[0], -1)
+    packed = _in_blocks(weights, scheme) if scheme.block else _packed(weights, scheme.weights, channel)
 
-    def change(made: Rebuilt, node: Node, graphs: dict[str, Graph]) -> None:
-        inputs = [made.value(value) for value in node.inputs]
-        op = find_op(node.op)
-        position = None if op is None or op.quantizes is None else _weights(node, op.quantizes, scheme)
-        if op is not None and op.quantizes is not None and position is not None:
-            weights, channel = node.input(position), op.quantizes.channel if scheme.per_channel else None
-            options = _asymmetric(node)
-            packed = _in_blocks(weights, scheme) if scheme.block else _packed(weights, scheme.type, channel)
-            if scheme.dequantized:
-                inputs[position] = _dequantized(packed, node)
-            elif _takes(op, node, [*inputs[:position], packed, *inputs[position + 1 :]], options):
-                inputs[position], node.options = packed, options
-            elif not scheme.block:
-                inputs[position] = _dequantized(_packed(weights, scheme.type, None))
-        made.copy(node, inputs, graphs)
+    def with_weights(value: Value) -> Inputs:
+        return [*inputs[:position], value, *inputs[position + 1 :]]
 
-    return rebuild(stored, change)
+    if scheme.dequantized:
+        return with_weights(_dequantized(packed, before)), node.options
+    options = _asymmetric(node)
+    if _takes(op, node, with_weights(packed), options):
+        return with_weights(packed), options
+    if scheme.block:
+        return inputs, node.options
+    return with_weights(_dequantized(_packed(weights, scheme.weights, None), before)), node.options
 
 
-def _weights(node: Node, rule: Quantizes, scheme: WeightScheme) -> int | None:
+def _weights(node: Node, rule: Quantizes, scheme: Scheme) -> int | None:
     """The operand that is worth it."""
-    if node.op in scheme.keep or any(value.name in scheme.keep for value in node.outputs):
-        return None
     position = rule.weights if rule.hybrid else rule.table if scheme.tables else None
     if position is None or position >= len(node.inputs):
         return None
@@ -127,8 +92,8 @@ def _packed(weights: Value, type: TensorType, channel: int | None) -> Value:
     return _integers(weights, of_weights(data, type, channel), type)
 
 
-def _in_blocks(weights: Value, scheme: WeightScheme) -> Value:
-    return _integers(weights, of_blocks(np.asarray(weights.data), scheme.type, scheme.block), scheme.type)
+def _in_blocks(weights: Value, scheme: Scheme) -> Value:
+    return _integers(weights, of_blocks(np.asarray(weights.data), scheme.weights, scheme.block), scheme.weights)
 
 
 def _integers(weights: Value, quantization: Quantization, type: TensorType) -> Value:

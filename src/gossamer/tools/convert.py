@@ -68,7 +68,7 @@ def _ops(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[st
 @click.option("--signature", "signatures", metavar="KEY", multiple=True, help="Convert only these of a SavedModel.")
 @click.option("--input", "inputs", metavar="NAME", multiple=True, help="Where a frozen graph begins.")
 @click.option("--result", "results", metavar="NAME", multiple=True, help="Where a frozen graph ends.")
-@click.option("--quantize", "mode", type=click.Choice(MODES[1:]), help="Quantize the model.")
+@click.option("--quantize", "mode", type=click.Choice([*MODES][1:]), help="Quantize the model.")
 @click.option("--calibrate", metavar="DATA.npz", help="Samples of the inputs by name, one in each row of an array.")
 @click.option("--input-type", type=click.Choice(list(TYPES)), default="float32", help="Of a quantized model's inputs.")
 @click.option("--output-type", type=click.Choice(list(TYPES)), default="float32", help="Of its outputs.")
