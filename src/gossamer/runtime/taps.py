@@ -31,10 +31,11 @@ Callback = Callable[[TensorInfo, NDArray[Any]], object]
 class Tap:
     """What `Interpreter.tap` returns; as a context manager it ends with its block."""
 
-    def __init__(self, taps: Taps, callback: Callback, subgraph: int, tensors: Iterable[int]) -> None:
+    def __init__(self, taps: Taps, callback: Callback, subgraph: int, tensors: Iterable[int], copies: bool) -> None:
         self.callback = callback
         self.subgraph = subgraph
         self.tensors = frozenset(tensors)
+        self.copies = copies
         self._taps = taps
 
     def remove(self) -> None:
@@ -97,7 +98,7 @@ class Taps:
         for tap in tuple(self._taps):
             if tap.subgraph == subgraph and tensor.index in tap.tensors:
                 try:
-                    tap.callback(tensor, value.copy())
+                    tap.callback(tensor, value.copy() if tap.copies else _lent(value))
                 except GossamerError:
                     raise
                 except Exception as error:
@@ -173,6 +174,12 @@ class Observation:
             tensor = subgraph.tensors[source]
             tensor.make_readable()
             self._taps.tell(subgraph.index, subgraph.tensors[index], tensor.array())
+
+
+def _lent(value: NDArray[Any]) -> NDArray[Any]:
+    view = value.view()
+    view.flags.writeable = False
+    return view
 
 
 def observed(subgraph: Graph, observable: set[int], wanted: int | str) -> int:
