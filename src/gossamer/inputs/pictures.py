@@ -9,6 +9,7 @@ int16 input, and for quantized inputs of other types.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -102,12 +103,13 @@ class Picture:
         )
 
 
-def read_picture(path: str, port: Port, options: Options) -> tuple[Picture, NDArray[Any]]:
-    """The picture in a file and the tensor made of it. Raises `InputError` if it is no picture or fits no input."""
+def read_picture(path: str, port: Port, options: Options, content: bytes | None = None) -> tuple[Picture, NDArray[Any]]:
+    """The picture in a file and the tensor made of it; ``content``: what the file would hold, which ``path`` then
+    only names. Raises `InputError` if it is no picture or fits no input."""
     layout = Layout.of(port)
     if layout is None:
         raise InputError(f"{path}: a picture does not fit the input {port.describe()}; give a .npy file of that shape.")
-    image = _open(path)
+    image = _open(path, path if content is None else io.BytesIO(content))
     grey = layout.channels == 1
     source = image.convert("L" if grey else "RGBA" if layout.channels == 4 else "RGB")
     width, height = layout.width or image.width, layout.height or image.height
@@ -125,14 +127,14 @@ def read_picture(path: str, port: Port, options: Options) -> tuple[Picture, NDAr
     return picture, values
 
 
-def _open(path: str) -> Image:
+def _open(path: str, file: str | io.BytesIO) -> Image:
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
         raise InputError(f"{path}: pictures need Pillow; install gossamer[image].") from None
     try:
-        with Image.open(path) as file:
-            image = ImageOps.exif_transpose(file)
+        with Image.open(file) as opened:
+            image = ImageOps.exif_transpose(opened)
             image.load()
     except UnidentifiedImageError:
         raise InputError(f"{path}: not a picture that Pillow can read.") from None

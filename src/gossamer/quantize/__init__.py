@@ -3,6 +3,7 @@ operators take them (`static`), or weights alone (`weights`)."""
 
 from __future__ import annotations
 
+from gossamer.inputs.samples import samples_from
 from gossamer.quantize.quantizer import quantize
 
-__all__ = ["quantize"]
+__all__ = ["quantize", "samples_from"]
