@@ -13,6 +13,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.quantization import INT32_MAX, Blocks, Quantization
+from gossamer.quantize.clipping import clipped
 from gossamer.schema.enums import TensorType
 from gossamer.schema.tables import BlockwiseQuantization
 
@@ -68,9 +69,10 @@ def of_range(low: float, high: float, type: TensorType) -> Quantization:
     return symmetric(low, high, type) if type == TensorType.INT16 else asymmetric(low, high, type)
 
 
-def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None) -> Quantization:
-    """Symmetric scales of weights in a narrow range, for each index of an axis or for all: ``max |w| / qmax``."""
-    magnitudes = np.abs(weights)
+def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None, clipping: str = "") -> Quantization:
+    """Symmetric scales of weights in a narrow range, for each index of an axis or for all: ``max |w| / qmax``, with
+    ``clipping`` (see `gossamer.quantize.clipping`) less."""
+    magnitudes = np.abs(clipped(weights, type, channel, clipping))
     if channel is None:
         largest = np.array([magnitudes.max(initial=0)], np.float32)
     else:
@@ -81,13 +83,14 @@ def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None) -> 
     return Quantization(scales, np.zeros(scales.size, np.int32), channel or 0)
 
 
-def of_blocks(weights: NDArray[Any], type: TensorType, size: int) -> Quantization:
+def of_blocks(weights: NDArray[Any], type: TensorType, size: int, clipping: str = "") -> Quantization:
     """Symmetric scales of blocks of ``size`` elements along the last dimension: ``max |w| / qmax``.
 
     They are rounded to 8 significant bits, and are no less than the least normal float16: then the float16 that is
     stored, and the bfloat16 that XNNPACK makes of it, are the same number.
     """
-    largest = np.abs(weights).reshape(-1, size).max(1).astype(np.float32)
+    rows = clipped(weights.reshape(-1, size), type, 0, clipping)
+    largest = np.abs(rows).max(1).astype(np.float32)
     bits = np.maximum(largest / np.float32(NARROW[type]), np.finfo(np.float16).smallest_normal).view(np.uint32)
     scales = ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
     details = BlockwiseQuantization(block_size=size, zero_points=-1)

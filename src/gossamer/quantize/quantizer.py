@@ -17,8 +17,9 @@ from gossamer.quantize import interface
 from gossamer.quantize.apply import apply
 from gossamer.quantize.calibrate import Ranges, calibrate
 from gossamer.quantize.forms import integer_forms
-from gossamer.quantize.recipe import Recipe, of_mode
-from gossamer.quantize.scheme import MODES, Scheme, Schemes
+from gossamer.quantize.recipe import INPUT, OUTPUT, Recipe, Rule, of_mode
+from gossamer.quantize.recipe_files import Written, read_recipe
+from gossamer.quantize.scheme import FLOAT, MODES, Scheme, Schemes
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -28,36 +29,52 @@ __all__ = ["MODES", "quantize"]
 
 def quantize(
     model: Model | str | os.PathLike[str] | Buffer,
-    mode: str = "int8",
+    mode: str | None = None,
     calibration: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
     *,
-    recipe: Recipe | None = None,
-    input_type: str = "float32",
-    output_type: str = "float32",
+    recipe: Recipe | Written | None = None,
+    input_type: str | None = None,
+    output_type: str | None = None,
     keep: Iterable[str] = (),
     per_channel: bool = True,
     progress: Callable[[int], object] | None = None,
 ) -> bytes:
     """A float ``.tflite`` model with integer weights, or integers throughout: the bytes of the file.
 
-    ``mode``: one of `MODES`. ``calibration``: samples of inputs, or a function that gives them (see
-    `gossamer.quantize.calibrate`), where activations become integers. ``recipe``: rules that go before the mode.
-    ``keep``: operators, and names of their outputs, that stay float. ``input_type`` and ``output_type``: float32, int8,
-    uint8 or int16, of inputs and outputs that were float. Raises `ConvertError`.
+    ``mode``: one of `MODES`, for all operators. ``recipe``: rules that go before it, as a `Recipe`, or written down
+    (see `gossamer.quantize.recipe_files`); without a mode what they do not fit stays float. Without either, int8.
+    ``keep``: operators, and names of their outputs, that stay float. ``calibration``: samples of inputs, or a function
+    that gives them (see `gossamer.quantize.calibrate`), where activations become integers. ``input_type`` and
+    ``output_type``: float32, int8, uint8 or int16, of inputs and outputs that were float; by default what the recipe
+    says, or float32. Raises `ConvertError`.
     """
-    rules = of_mode(mode, per_channel).and_then(recipe).but(keep)
+    rules = _rules(mode, recipe, per_channel).but(keep)
+    if input_type is not None:
+        rules = rules.and_then(Recipe((Rule(FLOAT, INPUT),)))
+    if output_type is not None:
+        rules = rules.and_then(Recipe((Rule(FLOAT, OUTPUT),)))
     stored = graphs_of_model(model if isinstance(model, Model) else read_model(model))
     schemes = rules.schemes(stored.graphs)
     ranges: Ranges = {}
     if any(scheme.is_static for scheme in schemes.values()):
         if calibration is None:
-            raise ConvertError(f"mode {mode!r} needs a representative dataset (calibration): samples of the inputs")
+            what = "the recipe" if mode is None else f"mode {mode!r}"
+            raise ConvertError(f"{what} needs a representative dataset (calibration): samples of the inputs")
         signatures = integer_forms(stored.signatures, schemes)
         source = to_model(signatures)
         stored, schemes = _stored_again(source, signatures, schemes)
         ranges = calibrate(source, calibration() if callable(calibration) else calibration, progress)
-    signatures = apply(stored, schemes, ranges)
-    return write_model(to_model([interface.changed(one, input_type, output_type) for one in signatures]))
+    signatures = apply(stored, schemes, ranges, rules.ends)
+    types = input_type or "float32", output_type or "float32"
+    return write_model(to_model([interface.changed(one, *types) for one in signatures]))
+
+
+def _rules(mode: str | None, recipe: Recipe | Written | None, per_channel: bool) -> Recipe:
+    """The rules of a mode, and then those of a recipe."""
+    if recipe is None:
+        return of_mode(mode or "int8", per_channel)
+    written = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+    return of_mode(mode or "float32", per_channel).and_then(written)
 
 
 def _stored_again(

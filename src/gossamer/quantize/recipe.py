@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gossamer.convert.graph import Graph, Node
+from gossamer.convert.graph import Graph, Node, Value
 from gossamer.errors import ConvertError
 from gossamer.quantize.scheme import FLOAT, MODES, Scheme
+from gossamer.schema.enums import TensorType
 
 ANY = "*"
+INPUT, OUTPUT = "INPUT", "OUTPUT"
+"""Rules for these give the types of the inputs and outputs of a graph; its scope is their names."""
 
 
 class Rule(NamedTuple):
@@ -21,9 +24,10 @@ class Rule(NamedTuple):
     op: str = ANY
     pattern: str = ""
 
-    def fits(self, node: Node) -> bool:
-        """Whether the rule is for an operator."""
-        return self.op in (ANY, node.op) and re.search(self.pattern, scope(node)) is not None
+    def fits(self, op: str, scope: str) -> bool:
+        """Whether the rule is for operators of a type with this scope."""
+        named = self.op == op or (self.op == ANY and op not in (INPUT, OUTPUT))
+        return named and re.search(self.pattern, scope) is not None
 
 
 class Recipe(NamedTuple):
@@ -33,15 +37,20 @@ class Recipe(NamedTuple):
 
     def schemes(self, graphs: Iterable[Graph]) -> dict[Node, Scheme]:
         """The scheme of each operator."""
-        return {node: self.scheme(node) for graph in graphs for node in graph.ordered()}
+        return {node: self.scheme(node.op, scope(node)) for graph in graphs for node in graph.ordered()}
 
-    def scheme(self, node: Node) -> Scheme:
-        """The scheme of an operator."""
-        return next((rule.scheme for rule in reversed(self.rules) if rule.fits(node)), FLOAT)
+    def scheme(self, op: str, scope: str) -> Scheme:
+        """The scheme of operators of a type with this scope."""
+        return next((rule.scheme for rule in reversed(self.rules) if rule.fits(op, scope)), FLOAT)
 
-    def and_then(self, other: Recipe | None) -> Recipe:
+    def ends(self, graph: Graph) -> tuple[TensorType, TensorType]:
+        """The types of those inputs and outputs of a graph that were float."""
+        found = [self.scheme(op, _names(of)) for op, of in ((INPUT, graph.inputs), (OUTPUT, graph.outputs))]
+        return found[0].activations, found[1].activations
+
+    def and_then(self, other: Recipe) -> Recipe:
         """These rules, and others that go before them."""
-        return self if other is None else Recipe((*self.rules, *other.rules))
+        return Recipe((*self.rules, *other.rules))
 
     def but(self, keep: Iterable[str]) -> Recipe:
         """The same with some operators float: by their types, or the names of their outputs."""
@@ -51,12 +60,20 @@ class Recipe(NamedTuple):
 
 def scope(node: Node) -> str:
     """The names of the outputs of an operator, or of its inputs if it has none; a semicolon behind each."""
-    values = node.outputs or [value for value in node.inputs if value is not None]
+    return _names(node.outputs or [value for value in node.inputs if value is not None])
+
+
+def _names(values: Iterable[Value]) -> str:
     return "".join([f"{value.name};" for value in values if value.name])
 
 
 def of_mode(mode: str, per_channel: bool = True) -> Recipe:
     """One scheme for all operators. Raises `ConvertError` for a mode that is not known."""
+    return Recipe((Rule(scheme_of(mode)._replace(per_channel=per_channel)),))
+
+
+def scheme_of(mode: str) -> Scheme:
+    """The scheme that has this name. Raises `ConvertError`."""
     if mode not in MODES:
         raise ConvertError(f"mode {mode!r} is not known; there are {', '.join(MODES)}")
-    return Recipe((Rule(MODES[mode]._replace(per_channel=per_channel)),))
+    return MODES[mode]

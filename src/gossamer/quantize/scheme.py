@@ -15,16 +15,17 @@ class Scheme(NamedTuple):
     ``activations``: INT8 or INT16 of operators that compute with integers throughout, in ranges that were seen.
     ``weights``: INT8 or INT4, of the operand that is multiplied with, or FLOAT16, of all constants. Integers have a
     scale for each channel where the operator knows channels (``per_channel``), or for each ``block`` of elements of a
-    row.
+    row; ``clipping`` says how the range of weights is found (see `gossamer.quantize.clipping`), by default without.
     ``least``: weights with fewer elements stay float. ``tables``: tables that operators look up are weights too.
-    ``dequantized``: weights become floats again before they are used. ``only``: an operator that has no integer form is
-    an error, and so is a call whose values stay float.
+    ``dequantized``: weights alone, those of FLOAT16 too, become floats again before they are used. ``only``: an
+    operator that has no integer form is an error, and so is a call whose values stay float.
     """
 
     activations: TensorType = TensorType.FLOAT32
     weights: TensorType = TensorType.FLOAT32
     per_channel: bool = True
     block: int = 0
+    clipping: str = ""
     least: int = 0
     tables: bool = False
     dequantized: bool = False
@@ -56,6 +57,8 @@ MODES: Mapping[str, Scheme] = {
     "int4_weight_only": INT4_WEIGHTS._replace(dequantized=True),
     "int4_dynamic": INT4_WEIGHTS,
     **{f"int4_block{size}": INT4_WEIGHTS._replace(block=size) for size in BLOCKS},
+    **{f"int8_weight_only_block{size}": INT8_WEIGHTS._replace(block=size, dequantized=True) for size in BLOCKS},
+    **{f"int4_weight_only_block{size}": INT4_WEIGHTS._replace(block=size, dequantized=True) for size in BLOCKS},
     "int8": INT8,
     "int8_only": INT8._replace(only=True),
     "int16x8": INT16X8,

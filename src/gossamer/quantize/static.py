@@ -250,7 +250,8 @@ class _Operands:
                     return None
                 inputs.append(self._constant(value, (scheme.biases, scales), bias))
             elif value.data is not None and position == rule.weights:
-                weights = of_weights(value.data, scheme.weights, rule.channel if scheme.per_channel else None)
+                channel = rule.channel if scheme.per_channel else None
+                weights = of_weights(value.data, scheme.weights, channel, scheme.clipping)
                 given = self._given()
                 biases = None if rule.bias is None else node.constant(rule.bias)
                 if given is not None and biases is not None and scheme.biases == TensorType.INT32:
