@@ -295,7 +295,9 @@ def watch(
     count = 0
     for sample in samples:
         try:
-            _run(interpreter, sample)
+            if count:
+                interpreter.reset_all_variables()  # samples know nothing of each other
+            run_sample(interpreter, sample)
         except (ValueError, KeyError, TypeError, RuntimeError) as error:
             raise ConvertError(f"sample {count} of the calibration does not fit the model: {error}") from error
         count += 1
@@ -309,7 +311,8 @@ def _shown(see: Watch, subgraph: int, tensor: TensorInfo, value: NDArray[Any]) -
     see(subgraph, tensor.index, value)
 
 
-def _run(interpreter: Interpreter, sample: Sample) -> None:
+def run_sample(interpreter: Interpreter, sample: Sample) -> None:
+    """Runs a model on one sample. Raises `ValueError`, or what the interpreter raises, if it does not fit."""
     key = None
     if isinstance(sample, tuple) and len(sample) == 2 and isinstance(sample[0], str):
         key, sample = sample
