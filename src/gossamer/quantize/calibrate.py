@@ -18,6 +18,7 @@ from gossamer.errors import ConvertError
 from gossamer.model.model import Model
 from gossamer.model.writer import write_model
 from gossamer.ops.op_def import TensorInfo
+from gossamer.runtime.arenas import call_depths
 from gossamer.runtime.interpreter import Interpreter
 
 Range = tuple[float, float]
@@ -288,7 +289,7 @@ def watch(
 
     Raises `ConvertError` for a sample that does not fit, saying which, and if there is none.
     """
-    interpreter = Interpreter(model_content=write_model(model))
+    interpreter = Interpreter(model_content=write_model(_telling(model, tensors)))
     for subgraph in range(len(model.subgraphs)) if tensors is None else tensors:
         chosen = None if tensors is None else tensors[subgraph]
         interpreter.tap(partial(_shown, see, subgraph), chosen, subgraph, copy=False)
@@ -305,6 +306,18 @@ def watch(
             progress(count)
     if not count:
         raise ConvertError("the representative dataset gives no samples for the calibration")
+
+
+def _telling(model: Model, tensors: Mapping[int, Collection[int]] | None) -> Model:
+    """The model with what is watched among the outputs of the subgraphs that nobody calls: machine code then stores it
+    on its way, where it would be computed a second time for taps."""
+    subgraphs = list(model.subgraphs)
+    for number, (subgraph, depth) in enumerate(zip(model.subgraphs, call_depths(model), strict=True)):
+        if depth == 0 and (tensors is None or number in tensors):
+            made = [index for operator in subgraph.operators for index in operator.outputs if index >= 0]
+            wanted = made if tensors is None else [index for index in made if index in tensors[number]]
+            subgraphs[number] = subgraph.replace(outputs=tuple(dict.fromkeys([*subgraph.outputs, *wanted])))
+    return model.replace(subgraphs=tuple(subgraphs))
 
 
 def _shown(see: Watch, subgraph: int, tensor: TensorInfo, value: NDArray[Any]) -> None:
