@@ -15,8 +15,9 @@ from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.quantize import interface
 from gossamer.quantize.apply import apply
-from gossamer.quantize.calibrate import Ranges, calibrate
+from gossamer.quantize.calibrate import Ranges, calibrate, statistic
 from gossamer.quantize.forms import integer_forms
+from gossamer.quantize.methods import AFTER, BEFORE, Work, named
 from gossamer.quantize.recipe import INPUT, OUTPUT, Recipe, Rule, of_mode
 from gossamer.quantize.recipe_files import Written, read_recipe
 from gossamer.quantize.scheme import FLOAT, MODES, Scheme, Schemes
@@ -37,6 +38,8 @@ def quantize(
     output_type: str | None = None,
     keep: Iterable[str] = (),
     per_channel: bool = True,
+    ranges: str = "min_max",
+    methods: str | Iterable[str] = (),
     progress: Callable[[int], object] | None = None,
 ) -> bytes:
     """A float ``.tflite`` model with integer weights, or integers throughout: the bytes of the file.
@@ -44,10 +47,13 @@ def quantize(
     ``mode``: one of `MODES`, for all operators. ``recipe``: rules that go before it, as a `Recipe`, or written down
     (see `gossamer.quantize.recipe_files`); without a mode what they do not fit stays float. Without either, int8.
     ``keep``: operators, and names of their outputs, that stay float. ``calibration``: samples of inputs, or a function
-    that gives them (see `gossamer.quantize.calibrate`), where activations become integers. ``input_type`` and
-    ``output_type``: float32, int8, uint8 or int16, of inputs and outputs that were float; by default what the recipe
-    says, or float32. Raises `ConvertError`.
+    that gives them (see `gossamer.quantize.calibrate`), where activations become integers, and for methods. ``ranges``:
+    the statistic that says in which range (see `gossamer.quantize.calibrate.STATISTICS`). ``methods``: what is done for
+    accuracy (see `gossamer.quantize.methods`). ``input_type`` and ``output_type``: float32, int8, uint8 or int16, of
+    inputs and outputs that were float; by default what the recipe says, or float32. Raises `ConvertError`.
     """
+    chosen = named(methods)
+    statistic(ranges)
     rules = _rules(mode, recipe, per_channel).but(keep)
     if input_type is not None:
         rules = rules.and_then(Recipe((Rule(FLOAT, INPUT),)))
@@ -55,18 +61,35 @@ def quantize(
         rules = rules.and_then(Recipe((Rule(FLOAT, OUTPUT),)))
     stored = graphs_of_model(model if isinstance(model, Model) else read_model(model))
     schemes = rules.schemes(stored.graphs)
-    ranges: Ranges = {}
-    if any(scheme.is_static for scheme in schemes.values()):
-        if calibration is None:
-            what = "the recipe" if mode is None else f"mode {mode!r}"
-            raise ConvertError(f"{what} needs a representative dataset (calibration): samples of the inputs")
+    is_static = any(scheme.is_static for scheme in schemes.values())
+    if calibration is None and (is_static or chosen):
+        what = "the recipe" if mode is None and not chosen else f"mode {mode or 'int8'!r}" if is_static else chosen[0]
+        raise ConvertError(f"{what} needs a representative dataset (calibration): samples of the inputs")
+    samples = _samples(calibration or (), bool(chosen))
+    for name in chosen:
+        if name in BEFORE:
+            BEFORE[name](Work(stored.signatures, schemes, samples))
+    seen: Ranges = {}
+    if is_static:
         signatures = integer_forms(stored.signatures, schemes)
         source = to_model(signatures)
         stored, schemes = _stored_again(source, signatures, schemes)
-        ranges = calibrate(source, calibration() if callable(calibration) else calibration, progress)
-    signatures = apply(stored, schemes, ranges, rules.ends)
+        seen = calibrate(source, samples(), progress, ranges)
+    work = Work(stored.signatures, schemes, samples)
+    for name in chosen:
+        if name in AFTER:
+            AFTER[name](work)
+    signatures = apply(stored, schemes, seen, rules.ends)
     types = input_type or "float32", output_type or "float32"
     return write_model(to_model([interface.changed(one, *types) for one in signatures]))
+
+
+def _samples(given: Iterable[Any] | Callable[[], Iterable[Any]], again: bool) -> Callable[[], Iterable[Any]]:
+    """A function that gives the samples, more than once if they are needed ``again``."""
+    if callable(given):
+        return given
+    kept = list(given) if again else given
+    return lambda: kept
 
 
 def _rules(mode: str | None, recipe: Recipe | Written | None, per_channel: bool) -> Recipe:
