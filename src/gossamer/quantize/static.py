@@ -124,7 +124,8 @@ class Pair:
             return self.made.value(value)
         if value not in self.made.values:
             integer = self.integers[value, b""]
-            self.made.values[value] = self.made.graph.add("DEQUANTIZE", integer, type=FLOAT, name=value.name)
+            name = value.name if value in self.made.source.outputs else f"{value.name}_float"
+            self.made.values[value] = self.made.graph.add("DEQUANTIZE", integer, type=FLOAT, name=name)
         return self.made.values[value]
 
     def as_integer(self, value: Value, typed: Typed) -> Value:
