@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from gossamer.errors import InputError, did_you_mean
 from gossamer.inputs import pictures, sounds
 from gossamer.inputs.arrays import fit, load_archive, load_array, position_of
 from gossamer.inputs.port import Port
+from gossamer.inputs.samples import Preparation
 from gossamer.records import field, record
 from gossamer.tools._command import existing_file, plural
 
@@ -57,6 +58,53 @@ class _Read:
     sources: list[str]
     picture: pictures.Picture | None = None
     rate: int | None = None
+
+
+def preparation_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: the options that say how pictures and sounds become numbers, given as one ``preparation``."""
+
+    @wraps(function)
+    def collected(
+        letterbox: bool,
+        resample: str,
+        mean: list[float] | None,
+        std: list[float] | None,
+        rate: int | None,
+        **options: Any,
+    ) -> Any:
+        asked = None if mean is None and std is None else (mean or [0.0], std or [1.0])
+        return function(preparation=Preparation(letterbox, resample, asked, rate), **options)
+
+    for option in reversed(_PREPARATION):
+        collected = option(collected)
+    return collected
+
+
+def _per_channel(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        numbers = [float(word) for word in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} must be a number, or one for each channel as 123.7,116.3,103.5.") from None
+    if parameter.name == "std" and 0 in numbers:
+        raise click.BadParameter("a pixel cannot be divided by 0.")
+    return numbers
+
+
+_PREPARATION = (
+    click.option("--letterbox", is_flag=True, help="Keep the proportions of a picture, filling up with black."),
+    click.option(
+        "--resample",
+        type=click.Choice(pictures.RESAMPLERS),
+        default="bicubic",
+        show_default=True,
+        help="How to resize a picture: bicubic as label_image.py of TFLite, nearest as its RESIZE_NEAREST_NEIGHBOR.",
+    ),
+    click.option("--mean", callback=_per_channel, metavar="M[,M...]", help="What to subtract from each pixel (0 to 255)."),
+    click.option("--std", callback=_per_channel, metavar="S[,S...]", help="What to divide it by then."),
+    click.option("--rate", type=click.IntRange(min=1), metavar="HZ", help="Resample sounds to what the model expects."),
+)
 
 
 def plan_calls(arguments: Sequence[str], ports: Sequence[Port], options: Options) -> list[Callable[[], list[Call]]]:
