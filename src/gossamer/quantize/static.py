@@ -111,12 +111,14 @@ def _activations(node: Node) -> list[Value]:
 
 
 class Pair:
-    """The values of a graph as floats and as integers, each made from the other where somebody needs it."""
+    """The values of a graph as floats and as integers, each made from the other where somebody needs it. ``refused``:
+    why the last operator that was not quantized was not."""
 
     def __init__(self, made: Rebuilt, parameters: Parameters) -> None:
         self.made = made
         self.parameters = parameters
         self.integers = made.integers
+        self.refused = ""
 
     def as_float(self, value: Value | None) -> Value | None:
         """The value for an operator that stays float."""
@@ -181,13 +183,19 @@ class Pair:
     def quantize(self, node: Node, scheme: Scheme) -> bool:
         """Adds the operator in integers, if it has them and all of its parameters are known."""
         rule, kind = _quantizes(node), scheme.activations
+        self.refused = ""
         if rule is None or not any(value is not None and value.type == FLOAT for value in node.inputs):
+            self.refused = (
+                f"TFLite has no {kind.name.lower()} kernel of it" if rule is None else "its inputs are no floats"
+            )
             return False
         known = self.parameters[kind]
         if not all(value in known for value in [*_activations(node), *_floats(node.outputs)]):
+            self.refused = "no sample came to it"
             return False
         inputs = _Operands(self, node, rule, scheme).values()
         if inputs is None:
+            self.refused = "its bias is no constant, or has other scales than its weights"
             return False
         types = [kind if value.type == FLOAT else value.type for value in node.outputs]
         floats = _floats(node.outputs)
@@ -200,7 +208,8 @@ class Pair:
             outputs = self.made.graph.add_many(
                 node.op, inputs, len(types), types=types, quantization=parameters, shapes=shapes, **options
             )
-        except Refused:
+        except Refused as refused:
+            self.refused = str(refused)
             return False
         for old, new in zip(node.outputs, outputs, strict=True):
             new.name, new.shapes = old.name, old.shapes
