@@ -3,21 +3,32 @@ a QUANTIZE or a DEQUANTIZE is between them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
 from gossamer.convert.graph import Graph, Node, Signature, Value
 from gossamer.convert.importers.tflite import Stored
 from gossamer.errors import ConvertError
+from gossamer.quantization import Quantization
 from gossamer.quantize.calibrate import Ranges
-from gossamer.quantize.calls import calls
+from gossamer.quantize.calls import Calls, Range, calls
+from gossamer.quantize.parameters import Typed, of_range
 from gossamer.quantize.rebuild import Rebuilt, rebuild
-from gossamer.quantize.scheme import Schemes
-from gossamer.quantize.static import Pair, parameters_of_types
+from gossamer.quantize.recurrent import quantize_cell
+from gossamer.quantize.scheme import Scheme, Schemes
+from gossamer.quantize.static import Pair, Parameters, parameters_of_types
 from gossamer.quantize.weights import halves, integer_weights
 from gossamer.schema.enums import TensorType
 
+Ends = Callable[[Graph], tuple[TensorType, TensorType]]
+"""The types that the inputs and outputs of a graph get if they are float."""
 
-def apply(stored: Stored, schemes: Schemes, ranges: Ranges) -> list[Signature]:
-    """The signatures over graphs in which each operator has the types of its scheme. ``ranges`` are of the tensors of
-    the model, by their numbers; there need be none without integer activations.
+
+def apply(stored: Stored, schemes: Schemes, ranges: Ranges, ends: Ends) -> list[Signature]:
+    """The signatures over graphs in which each operator has the types of its scheme, and what signatures take and give
+    has those of its end. ``ranges`` are of the tensors of the model, by their numbers; there need be none without
+    integer activations.
 
     Raises `ConvertError` where nothing may stay float and something does.
     """
@@ -29,8 +40,10 @@ def apply(stored: Stored, schemes: Schemes, ranges: Ranges) -> list[Signature]:
         }
         for number in range(len(stored.graphs))
     ]
-    tied = calls(stored.graphs, {value: found for one in seen for value, found in one.items()}, schemes)
+    everything = {value: found for one in seen for value, found in one.items()}
+    tied = calls(stored.graphs, everything, schemes)
     parameters = parameters_of_types(stored.graphs, seen, schemes, tied.values)
+    _tie_ends(tied, stored.signatures, ends, everything, parameters)
     left: list[str] = []
 
     def begin(made: Rebuilt) -> None:
@@ -43,15 +56,18 @@ def apply(stored: Stored, schemes: Schemes, ranges: Ranges) -> list[Signature]:
         scheme, pair = schemes[node], Pair(made, parameters)
         if node.graphs and any(value in tied.values for value in node.outputs):
             pair.call(node, graphs, tied.values)
-        elif node.graphs or not scheme.is_static or not pair.quantize(node, scheme):
+        elif node.graphs or not scheme.is_static or not quantize(pair, node, scheme):
             if scheme.only and any(value.type == TensorType.FLOAT32 for value in node.outputs):
                 left.append(node.op)
             inputs, options = [pair.as_float(value) for value in node.inputs], node.options
-            if scheme.weights == TensorType.FLOAT16:
+            if scheme.weights == TensorType.FLOAT16 and not scheme.dequantized:
                 inputs = halves(made, inputs)
             elif not scheme.is_static and scheme.weights != TensorType.FLOAT32:
                 inputs, options = integer_weights(node, inputs, scheme)
             made.copy(node, inputs, graphs, options=options)
+
+    def quantize(pair: Pair, node: Node, scheme: Scheme) -> bool:
+        return quantize_cell(pair, node, scheme, everything) or pair.quantize(node, scheme)
 
     def result(made: Rebuilt, position: int, value: Value) -> Value | None:
         pair = Pair(made, parameters)
@@ -63,3 +79,25 @@ def apply(stored: Stored, schemes: Schemes, ranges: Ranges) -> list[Signature]:
         names = ", ".join(sorted(set(left)))
         raise ConvertError(f"these operators have no integer kernels here: {names}; allow float ones, or keep them")
     return signatures
+
+
+def _tie_ends(
+    tied: Calls, signatures: Sequence[Signature], ends: Ends, seen: Mapping[Value, Range], parameters: Parameters
+) -> None:
+    """Gives inputs and outputs types: uint8 is int8 and 128."""
+
+    def typed(value: Value, type: TensorType) -> Typed:
+        kind = TensorType.INT8 if type == TensorType.UINT8 else type
+        found = parameters.get(kind, {}).get(value) or of_range(*seen[value], kind)
+        if kind != type:
+            found = Quantization(found.scales, (found.zero_points + 128).astype(np.int32))
+        return type, found
+
+    for graph in {id(signature.graph): signature.graph for signature in signatures}.values():
+        kinds = ends(graph)
+        for value in graph.inputs:
+            if kinds[0] != TensorType.FLOAT32 and value in seen:
+                tied.values.setdefault(value, typed(value, kinds[0]))
+        for position, value in enumerate(graph.outputs):
+            if kinds[1] != TensorType.FLOAT32 and value in seen:
+                tied.outputs.setdefault((graph, position), typed(value, kinds[1]))

@@ -161,22 +161,46 @@ class MeanSquaredError(Histogram):
     """The range of the least mean squared error with `STEPS` even steps: ``step**2 / 12`` for each value within, by
     rounding, and the square of the distance for each beyond, by clipping (Banner et al. 2019, "Post training 4-bit
     quantization of convolutional networks for rapid-deployment", section 3, there of a Laplace distribution). Zeros,
-    which are a level of their own, have no error."""
+    which are a level of their own, have no error.
 
-    ENDS = 128
+    As many values as were seen will hold one, it is expected, beyond each end, and the farther the flatter the end: by
+    what the last hundredth of the values exceed its beginning on average, exponentially distributed. So ranges of few
+    values become wider than what was seen.
+    """
+
+    ENDS = 256
+    TAIL = 0.01
+    LEAST_TAIL = 5
 
     def range(self) -> Range:
         least, most = self.extremes.range()
-        fractions = np.linspace(1 / self.ENDS, 1, self.ENDS)
-        lows = np.unique(min(least, 0.0) * fractions)[:, None]
-        highs = np.unique(max(most, 0.0) * fractions)[:, None]
-        below, above = self.centers < lows, self.centers > highs
-        clipped_low = (np.where(below, lows - self.centers, 0) ** 2) @ self.counts
-        clipped_high = (np.where(above, self.centers - highs, 0) ** 2) @ self.counts
-        inside = self.counts.sum() - self.zeros - np.add.outer(below @ self.counts, above @ self.counts)
-        errors = inside * ((highs.T - lows) / STEPS) ** 2 / 12 + np.add.outer(clipped_low, clipped_high)
+        if not self.counts.any():
+            return least, most
+        fractions = np.linspace(2 / self.ENDS, 2, self.ENDS)
+        lows, highs = np.unique(min(least, 0.0) * fractions), np.unique(max(most, 0.0) * fractions)
+        clipped_low, below = self._clipped(-lows, -1)
+        clipped_high, above = self._clipped(highs, 1)
+        inside = self.counts.sum() - self.zeros - np.add.outer(below, above)
+        steps = (highs - lows[:, None]) / STEPS
+        errors = inside * steps**2 / 12 + np.add.outer(clipped_low, clipped_high)
         low, high = np.unravel_index(np.argmin(errors), errors.shape)
-        return self.within(float(lows[low, 0]), float(highs[high, 0]))
+        return float(lows[low]), float(highs[high])
+
+    def _clipped(self, ends: NDArray[Any], sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The summed squared errors of what is beyond each of these ends, and how much that is; for ``sign`` -1 of the
+        distribution mirrored at 0."""
+        counts, centers = self.counts[::sign], sign * self.centers[::sign]
+        beyond = centers > ends[:, None]
+        seen = (np.where(beyond, centers - ends[:, None], 0) ** 2) @ counts
+        last = max(self.extremes.range()[1] if sign > 0 else -self.extremes.range()[0], 0.0)
+        if last <= 0:
+            return seen, beyond @ counts
+        before = np.cumsum(counts[::-1])[::-1]
+        first = np.flatnonzero(before >= max(before[0] * self.TAIL, min(self.LEAST_TAIL, before[0])))[-1]
+        excess = max(float((centers[first:] - centers[first]) @ counts[first:]) / before[first], self.width / 2)
+        room = ends - last
+        wide = 2 * excess**2 * np.exp(-np.maximum(room, 0) / excess)
+        return seen + np.where(room > 0, wide, room**2 - 2 * room * excess + 2 * excess**2), beyond @ counts
 
 
 class Entropy(Histogram):

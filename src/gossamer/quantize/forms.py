@@ -9,6 +9,7 @@ import numpy as np
 from gossamer.convert.export import graphs_of
 from gossamer.convert.graph import Graph, Node, Signature, Value, after
 from gossamer.ops import find_op
+from gossamer.quantize.recurrent import add_intermediates
 from gossamer.quantize.scheme import Scheme, Schemes
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 
@@ -20,6 +21,9 @@ def integer_forms(signatures: Sequence[Signature], schemes: dict[Node, Scheme]) 
     def change() -> None:
         for graph in graphs_of(signatures):
             places = {node.order[0]: schemes[node] for node in graph.ordered()}
+            for node in graph.ordered():
+                if schemes[node].is_static:
+                    add_intermediates(node)
             _reword(graph, schemes)
             schemes.update({node: places[node.order[0]] for node in graph.ordered()})
 

@@ -46,15 +46,16 @@ class Rebuilt:
         graphs: dict[str, Graph],
         outputs: Sequence[Value] | None = None,
         options: Table | None = None,
+        intermediates: Sequence[Value] | None = None,
     ) -> list[Value]:
         """The operator on other inputs; its outputs are those of the old one in name, type and shape, and its options
-        are the old ones, if no others are given."""
+        and intermediate tensors are the old ones, if no others are given."""
         if outputs is None:
             outputs = [Value(old.type, old.shapes, None, old.name, old.quantization) for old in node.outputs]
         outputs = list(outputs)
         options = node.options if options is None else options
         new = Node(node.op, list(inputs), outputs, options, node.order, node.origins, node.custom_options, graphs)
-        new.intermediates = node.intermediates
+        new.intermediates = node.intermediates if intermediates is None else list(intermediates)
         self.chain(node, new)
         for old, value in zip(node.outputs, outputs, strict=True):
             value.is_variable = old.is_variable
