@@ -24,8 +24,13 @@ from gossamer.schema.enums import TensorType
 Ends = Callable[[Graph], tuple[TensorType, TensorType]]
 """The types that the inputs and outputs of a graph get if they are float."""
 
+OnFloat = Callable[[str, str, str], object]
+"""Is told of an operator that stays float: its type, the name of its output, and why."""
 
-def apply(stored: Stored, schemes: Schemes, ranges: Ranges, ends: Ends) -> list[Signature]:
+
+def apply(
+    stored: Stored, schemes: Schemes, ranges: Ranges, ends: Ends, on_float: OnFloat | None = None
+) -> list[Signature]:
     """The signatures over graphs in which each operator has the types of its scheme, and what signatures take and give
     has those of its end. ``ranges`` are of the tensors of the model, by their numbers; there need be none without
     integer activations.
@@ -46,6 +51,16 @@ def apply(stored: Stored, schemes: Schemes, ranges: Ranges, ends: Ends) -> list[
     _tie_ends(tied, stored.signatures, ends, everything, parameters)
     left: list[str] = []
 
+    def stays_float(node: Node, scheme: Scheme, why: str) -> None:
+        if not any(value.type == TensorType.FLOAT32 for value in node.outputs):
+            return
+        if scheme.only:
+            left.append(node.op)
+        if on_float is not None and scheme.is_static:
+            on_float(node.op, node.output.name, why or "what graphs hand to each other stays float")
+        elif on_float is not None and scheme.weights == TensorType.FLOAT32:
+            on_float(node.op, node.output.name, "kept")
+
     def begin(made: Rebuilt) -> None:
         pair = Pair(made, parameters)
         for value in made.source.inputs:
@@ -57,8 +72,7 @@ def apply(stored: Stored, schemes: Schemes, ranges: Ranges, ends: Ends) -> list[
         if node.graphs and any(value in tied.values for value in node.outputs):
             pair.call(node, graphs, tied.values)
         elif node.graphs or not scheme.is_static or not quantize(pair, node, scheme):
-            if scheme.only and any(value.type == TensorType.FLOAT32 for value in node.outputs):
-                left.append(node.op)
+            stays_float(node, scheme, pair.refused)
             inputs, options = [pair.as_float(value) for value in node.inputs], node.options
             if scheme.weights == TensorType.FLOAT16 and not scheme.dequantized:
                 inputs = halves(made, inputs)

@@ -14,7 +14,7 @@ from gossamer.model.model import Model
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.quantize import interface
-from gossamer.quantize.apply import apply
+from gossamer.quantize.apply import OnFloat, apply
 from gossamer.quantize.calibrate import Ranges, calibrate, statistic
 from gossamer.quantize.forms import integer_forms
 from gossamer.quantize.methods import AFTER, BEFORE, Work, named
@@ -41,6 +41,7 @@ def quantize(
     ranges: str = "min_max",
     methods: str | Iterable[str] = (),
     progress: Callable[[int], object] | None = None,
+    on_float: OnFloat | None = None,
 ) -> bytes:
     """A float ``.tflite`` model with integer weights, or integers throughout: the bytes of the file.
 
@@ -50,7 +51,8 @@ def quantize(
     that gives them (see `gossamer.quantize.calibrate`), where activations become integers, and for methods. ``ranges``:
     the statistic that says in which range (see `gossamer.quantize.calibrate.STATISTICS`). ``methods``: what is done for
     accuracy (see `gossamer.quantize.methods`). ``input_type`` and ``output_type``: float32, int8, uint8 or int16, of
-    inputs and outputs that were float; by default what the recipe says, or float32. Raises `ConvertError`.
+    inputs and outputs that were float; by default what the recipe says, or float32. ``on_float`` is told of each
+    operator that stays float, in its order: its type, the name of its output, and why. Raises `ConvertError`.
     """
     chosen = named(methods)
     statistic(ranges)
@@ -79,7 +81,7 @@ def quantize(
     for name in chosen:
         if name in AFTER:
             AFTER[name](work)
-    signatures = apply(stored, schemes, seen, rules.ends)
+    signatures = apply(stored, schemes, seen, rules.ends, on_float)
     types = input_type or "float32", output_type or "float32"
     return write_model(to_model([interface.changed(one, *types) for one in signatures]))
 
