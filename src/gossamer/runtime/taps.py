@@ -259,7 +259,10 @@ class _Told(NodeInvokeContext):
     def __init__(self, scope: Scope, node: Node, tell: Callback) -> None:
         super().__init__(scope, node)
         self.kernel = self.op.reference_function
-        self.observe = tell  # type: ignore[method-assign]  # it is asked for nothing else
+        self._tell = tell
+
+    def observe(self, tensor: TensorInfo, value: NDArray[Any]) -> None:
+        self._tell(tensor, value)
 
 
 def _shadow(
