@@ -1,0 +1,132 @@
+"""What is measured of a tensor, sample by sample: its error, and its values beside its integers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gossamer.arrays import NDArray
+from gossamer.quantization import Quantization
+from gossamer.quantize.debugger.pairs import dequantized
+from gossamer.quantize.parameters import LIMITS, along, quantized
+from gossamer.schema.enums import TensorType
+
+EXACT = 200.0
+"""Decibels of a signal without noise."""
+
+
+class Errors:
+    """The differences between values and their references, of all elements of all samples.
+
+    ``count`` of the elements; ``signal`` and ``noise``: sums of the squares of references and differences; ``largest``:
+    the largest magnitude of a difference. Elements that are no numbers in both are left out.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.signal = self.noise = self.total = self.largest = 0.0
+
+    def add(self, values: NDArray[Any], reference: NDArray[Any]) -> None:
+        """Counts the elements of one sample, float arrays of one shape."""
+        expected = reference.astype(np.float64).reshape(-1)
+        with np.errstate(invalid="ignore"):
+            difference = values.astype(np.float64).reshape(-1) - expected
+        if not np.isfinite(difference).all():
+            finite = np.isfinite(difference)
+            difference, expected = difference[finite], expected[finite]
+        self.count += difference.size
+        if difference.size:
+            self.signal += float(expected @ expected)
+            self.noise += float(difference @ difference)
+            self.total += float(difference.sum())
+            self.largest = max(self.largest, float(np.abs(difference).max()))
+
+    @property
+    def mean(self) -> float:
+        """The mean difference: what is not 0 is a bias."""
+        return self.total / self.count if self.count else 0.0
+
+    @property
+    def rmse(self) -> float:
+        """The root of the mean square of the differences."""
+        return math.sqrt(self.noise / self.count) if self.count else 0.0
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the differences."""
+        return math.sqrt(max(self.rmse**2 - self.mean**2, 0.0))
+
+    @property
+    def sqnr(self) -> float:
+        """The signal to quantization noise ratio in decibels, ``10 log10(signal / noise)``; `EXACT` without noise."""
+        if self.noise == 0 or self.count == 0:
+            return EXACT
+        return 10 * math.log10(self.signal / self.noise) if self.signal else -EXACT
+
+
+class Range:
+    """What a tensor's values are beside the range that its integers stand for.
+
+    ``limits``: the least and the greatest real number that there is an integer for; ``below`` and ``above``: how many
+    values are beyond them by more than half a step; ``exceeding``: in how many of the ``samples``; ``lost``: the sum of
+    the squares of what they are beyond; ``rounded``: that of all other errors of quantizing the values themselves.
+    ``least`` and ``greatest`` integers that stood for a value; ``channels``: the largest magnitude by index of the last
+    dimension, [C]; ``low`` and ``high``: the ends of the values.
+    """
+
+    def __init__(self, type: TensorType, quantization: Quantization) -> None:
+        self.type = type
+        self.quantization = quantization
+        self.count = self.below = self.above = self.samples = self.exceeding = 0
+        self.lost = self.rounded = self.signal = 0.0
+        self.low, self.high = math.inf, -math.inf
+        self.least, self.greatest = LIMITS[type][1], LIMITS[type][0]
+        self.channels: NDArray[np.float64] = np.zeros(0)
+        scales, points = along(quantization, 1)
+        ends = [(bound - points.astype(np.float64)) * scales for bound in LIMITS[type]]
+        self.limits = float(np.min(ends[0])), float(np.max(ends[1]))
+
+    @property
+    def scale(self) -> float:
+        """The step between two integers, the largest if there are several."""
+        return float(self.quantization.scales.max())
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Counts the float values of one sample."""
+        finite = values[np.isfinite(values)] if not np.isfinite(values).all() else values
+        if not finite.size:
+            return
+        self.samples += 1
+        self.count += finite.size
+        self.low, self.high = min(self.low, float(finite.min())), max(self.high, float(finite.max()))
+        half = self.scale / 2
+        below, above = finite < self.limits[0] - half, finite > self.limits[1] + half
+        self.below += int(below.sum())
+        self.above += int(above.sum())
+        over = finite[below | above].astype(np.float64)
+        over -= np.clip(over, *self.limits)
+        self.exceeding += bool(over.size)
+        self.lost += float(over @ over)
+        integers = quantized(values, self.quantization, self.type)
+        self.least, self.greatest = min(self.least, int(integers.min())), max(self.greatest, int(integers.max()))
+        difference = (dequantized(integers, self.quantization).astype(np.float64) - values).reshape(-1)
+        difference = difference[np.isfinite(difference)]
+        self.rounded += max(float(difference @ difference) - float(over @ over), 0.0)
+        self.signal += float(np.square(finite.astype(np.float64)).sum())
+        if values.ndim > 1:
+            largest = np.abs(values.astype(np.float64)).reshape(-1, values.shape[-1]).max(0, initial=0)
+            if self.channels.size in (0, largest.size):
+                self.channels = np.maximum(self.channels, largest) if self.channels.size else largest
+
+    @property
+    def saturated(self) -> tuple[float, float]:
+        """The shares of the values beyond the lower and the upper limit."""
+        return self.below / max(self.count, 1), self.above / max(self.count, 1)
+
+    @property
+    def used(self) -> float:
+        """The share of the integers of the type that lie between the least and the greatest that occurred."""
+        least, most = LIMITS[self.type]
+        return max(self.greatest - self.least + 1, 0) / (most - least + 1)
