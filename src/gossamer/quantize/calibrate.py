@@ -7,7 +7,7 @@ names, or pairs of a signature's key and a dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -348,8 +348,9 @@ def _shown(see: Watch, subgraph: int, tensor: TensorInfo, value: NDArray[Any]) -
     see(subgraph, tensor.index, value)
 
 
-def run_sample(interpreter: Interpreter, sample: Sample) -> None:
-    """Runs a model on one sample. Raises `ValueError`, or what the interpreter raises, if it does not fit."""
+def run_sample(interpreter: Interpreter, sample: Sample) -> Iterator[NDArray[Any]]:
+    """Runs a model on one sample; what it returns reads the outputs. Raises `ValueError`, or what the interpreter
+    raises, if the sample does not fit."""
     key = None
     if isinstance(sample, tuple) and len(sample) == 2 and isinstance(sample[0], str):
         key, sample = sample
@@ -358,8 +359,7 @@ def run_sample(interpreter: Interpreter, sample: Sample) -> None:
         names = list(runner.get_input_details())
         if len(names) == len(sample) == 1:  # nothing can be mixed up
             sample = dict(zip(names, sample.values(), strict=True))
-        runner(**{name: np.asarray(value) for name, value in sample.items()})
-        return
+        return iter(runner(**{name: np.asarray(value) for name, value in sample.items()}).values())
     details = interpreter.get_input_details()
     values: Sequence[Any] = list(sample)
     if len(values) != len(details):
@@ -372,3 +372,4 @@ def run_sample(interpreter: Interpreter, sample: Sample) -> None:
     for detail, value in zip(details, values, strict=True):
         interpreter.set_tensor(detail["index"], np.asarray(value, detail["dtype"]))
     interpreter.invoke()
+    return (interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details())

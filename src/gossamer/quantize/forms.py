@@ -25,7 +25,7 @@ def integer_forms(signatures: Sequence[Signature], schemes: dict[Node, Scheme]) 
                 if schemes[node].is_static:
                     add_intermediates(node)
             _reword(graph, schemes)
-            schemes.update({node: places[node.order[0]] for node in graph.ordered()})
+            schemes.update({node: places[node.order[0]] for node in graph.ordered() if node not in schemes})
 
     return after(signatures, change)
 

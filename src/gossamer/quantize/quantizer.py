@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gossamer.convert.export import graphs_of, to_model
-from gossamer.convert.graph import Node, Signature
+from gossamer.convert.graph import Graph, Node
 from gossamer.convert.importers.tflite import Stored, graphs_of_model
 from gossamer.errors import ConvertError
 from gossamer.model.model import Model
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.quantize import interface
-from gossamer.quantize.apply import OnFloat, apply
+from gossamer.quantize.apply import Ends, OnFloat, apply
 from gossamer.quantize.calibrate import Ranges, calibrate, statistic
 from gossamer.quantize.forms import integer_forms
 from gossamer.quantize.methods import AFTER, BEFORE, Work, named
 from gossamer.quantize.recipe import INPUT, OUTPUT, Recipe, Rule, of_mode
 from gossamer.quantize.recipe_files import Written, read_recipe
-from gossamer.quantize.scheme import FLOAT, MODES, Scheme, Schemes
+from gossamer.quantize.scheme import FLOAT, MODES, Scheme
+from gossamer.schema.enums import TensorType
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -54,6 +55,89 @@ def quantize(
     inputs and outputs that were float; by default what the recipe says, or float32. ``on_float`` is told of each
     operator that stays float, in its order: its type, the name of its output, and why. Raises `ConvertError`.
     """
+    prepared = prepare(
+        model,
+        mode,
+        calibration,
+        recipe=recipe,
+        input_type=input_type,
+        output_type=output_type,
+        keep=keep,
+        per_channel=per_channel,
+        ranges=ranges,
+        methods=methods,
+        progress=progress,
+    )
+    return prepared.file(on_float=on_float)
+
+
+class Prepared:
+    """A float model of which all is known that files need: its operators are in words that have integers, and its
+    values were seen. ``operators`` are those of all graphs, in their order; ``schemes`` those that they are to have."""
+
+    def __init__(
+        self,
+        source: Model,
+        schemes: list[Scheme],
+        seen: Ranges,
+        ends: Ends,
+        types: tuple[str, str],
+        methods: Sequence[str],
+        samples: Callable[[], Iterable[Any]],
+    ) -> None:
+        self.source = source
+        self.schemes = schemes
+        self.samples = samples
+        self._seen = seen
+        self._ends = ends
+        self._types = types
+        self._methods = methods
+
+    @property
+    def operators(self) -> list[Node]:
+        """The float operators."""
+        return _operators(graphs_of_model(self.source))
+
+    def file(
+        self, schemes: Sequence[Scheme] | None = None, *, on_float: OnFloat | None = None, as_float: bool = False
+    ) -> bytes:
+        """The bytes of a file with these schemes; ``as_float``: with float inputs and outputs, whatever was asked for.
+        Raises `ConvertError`."""
+        stored = graphs_of_model(self.source)
+        chosen = dict(zip(_operators(stored), schemes or self.schemes, strict=True))
+        work = Work(stored.signatures, chosen, self.samples)
+        for name in self._methods:
+            AFTER[name](work)
+        signatures = apply(stored, chosen, self._seen, _float_ends if as_float else self._ends, on_float)
+        types = ("float32", "float32") if as_float else self._types
+        return write_model(to_model([interface.changed(one, *types) for one in signatures]))
+
+
+def _operators(stored: Stored) -> list[Node]:
+    return [node for graph in stored.graphs for node in graph.ordered()]
+
+
+def _float_ends(graph: Graph) -> tuple[TensorType, TensorType]:
+    return TensorType.FLOAT32, TensorType.FLOAT32
+
+
+def prepare(
+    model: Model | str | os.PathLike[str] | Buffer,
+    mode: str | None = None,
+    calibration: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
+    *,
+    recipe: Recipe | Written | None = None,
+    input_type: str | None = None,
+    output_type: str | None = None,
+    keep: Iterable[str] = (),
+    per_channel: bool = True,
+    ranges: str = "min_max",
+    methods: str | Iterable[str] = (),
+    progress: Callable[[int], object] | None = None,
+    again: bool = False,
+) -> Prepared:
+    """The first half of `quantize`, of which files with several schemes can be made. ``again``: samples are kept, if
+    they can be had only once. Raises `ConvertError`."""
     chosen = named(methods)
     statistic(ranges)
     rules = _rules(mode, recipe, per_channel).but(keep)
@@ -67,23 +151,22 @@ def quantize(
     if calibration is None and (is_static or chosen):
         what = "the recipe" if mode is None and not chosen else f"mode {mode or 'int8'!r}" if is_static else chosen[0]
         raise ConvertError(f"{what} needs a representative dataset (calibration): samples of the inputs")
-    samples = _samples(calibration or (), bool(chosen))
+    samples = _samples(calibration or (), again or bool(chosen))
     for name in chosen:
         if name in BEFORE:
             BEFORE[name](Work(stored.signatures, schemes, samples))
-    seen: Ranges = {}
-    if is_static:
-        signatures = integer_forms(stored.signatures, schemes)
-        source = to_model(signatures)
-        stored, schemes = _stored_again(source, signatures, schemes)
-        seen = calibrate(source, samples(), progress, ranges)
-    work = Work(stored.signatures, schemes, samples)
-    for name in chosen:
-        if name in AFTER:
-            AFTER[name](work)
-    signatures = apply(stored, schemes, seen, rules.ends, on_float)
-    types = input_type or "float32", output_type or "float32"
-    return write_model(to_model([interface.changed(one, *types) for one in signatures]))
+    signatures = integer_forms(stored.signatures, schemes)
+    source = to_model(signatures)
+    seen = calibrate(source, samples(), progress, ranges) if is_static else {}
+    return Prepared(
+        source,
+        [schemes[node] for graph in graphs_of(signatures) for node in graph.ordered()],
+        seen,
+        rules.ends,
+        (input_type or "float32", output_type or "float32"),
+        [name for name in chosen if name in AFTER],
+        samples,
+    )
 
 
 def _samples(given: Iterable[Any] | Callable[[], Iterable[Any]], again: bool) -> Callable[[], Iterable[Any]]:
@@ -100,14 +183,3 @@ def _rules(mode: str | None, recipe: Recipe | Written | None, per_channel: bool)
         return of_mode(mode or "int8", per_channel)
     written = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     return of_mode(mode or "float32", per_channel).and_then(written)
-
-
-def _stored_again(
-    source: Model, signatures: Sequence[Signature], schemes: Schemes
-) -> tuple[Stored, dict[Node, Scheme]]:
-    """The graphs of the model that was made of signatures, with the schemes of their operators: both have the same
-    operators in the same order."""
-    stored = graphs_of_model(source)
-    pairs = zip(graphs_of(signatures), stored.graphs, strict=True)
-    nodes = [zip(old.ordered(), new.ordered(), strict=True) for old, new in pairs]
-    return stored, {new: schemes[old] for graph in nodes for old, new in graph}
