@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -137,3 +138,23 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str |
 def plural(count: int, noun: str) -> str:
     """``1 byte``, ``2 bytes``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+@contextmanager
+def progress_bar(*, silent: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar on the terminal for what takes long enough to be seen: a function of what is done, how many of how many."""
+    out = console(stderr=True)
+    if silent or not out.is_terminal:
+        yield None
+        return
+    from rich.progress import Progress as Bar
+
+    with Bar(console=out, transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done, total=total)
+
+        yield tell

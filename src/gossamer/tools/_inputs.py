@@ -101,7 +101,7 @@ _PREPARATION = (
         show_default=True,
         help="How to resize a picture: bicubic as label_image.py of TFLite, nearest as its RESIZE_NEAREST_NEIGHBOR.",
     ),
-    click.option("--mean", callback=_per_channel, metavar="M[,M...]", help="What to subtract from each pixel (0 to 255)."),
+    click.option("--mean", callback=_per_channel, metavar="M[,M...]", help="To subtract from each pixel (0 to 255)."),
     click.option("--std", callback=_per_channel, metavar="S[,S...]", help="What to divide it by then."),
     click.option("--rate", type=click.IntRange(min=1), metavar="HZ", help="Resample sounds to what the model expects."),
 )
