@@ -209,6 +209,8 @@ def test_public_names() -> None:
         "OpsSet",
         "Optimize",
         "PrepareError",
+        "QuantizationDebugOptions",
+        "QuantizationDebugger",
         "RepresentativeDataset",
         "SignatureRunner",
         "TFLiteConverter",

@@ -21,6 +21,7 @@ from gossamer.convert.converter import Converted, convert_source, format_of
 from gossamer.convert.report import Entry
 from gossamer.convert.request import BUILTINS, SELECT, Request
 from gossamer.errors import ConvertError
+from gossamer.quantize.calibrated import calibrated
 from gossamer.quantize.quantizer import quantize
 from gossamer.records import field, record
 
@@ -216,6 +217,8 @@ class TFLiteConverter:
             return converted.to_bytes()
         dataset = self.representative_dataset
         samples = dataset.input_gen if isinstance(dataset, RepresentativeDataset) else dataset
+        if getattr(self, "_experimental_calibrate_only", False) and samples is not None:
+            return calibrated(converted.model, samples())
         return quantize(
             converted.model,
             mode,
