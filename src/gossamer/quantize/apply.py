@@ -47,6 +47,7 @@ def apply(
     ]
     everything = {value: found for one in seen for value, found in one.items()}
     tied = calls(stored.graphs, everything, schemes)
+    seen = [{value: tied.ranges.get(value, found) for value, found in one.items()} for one in seen]
     parameters = parameters_of_types(stored.graphs, seen, schemes, tied.values)
     _tie_ends(tied, stored.signatures, ends, everything, parameters)
     left: list[str] = []

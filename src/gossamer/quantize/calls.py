@@ -18,8 +18,10 @@ Place = Value | tuple[Graph, int]
 
 
 class Calls(NamedTuple):
-    """Parameters of places: of ``values``, and of the ``outputs`` of graphs that are called, by their number."""
+    """The ``ranges`` of places, and the parameters of those that are integers: of ``values``, and of the ``outputs`` of
+    graphs that are called, by their number."""
 
+    ranges: dict[Value, Range]
     values: dict[Value, Typed]
     outputs: dict[tuple[Graph, int], Typed]
 
@@ -29,29 +31,36 @@ class Calls(NamedTuple):
 
 
 def calls(graphs: Sequence[Graph], seen: Mapping[Value, Range], schemes: Schemes) -> Calls:
-    """The parameters of all float places of calls that must not have floats, from the ranges of what gets there."""
+    """The ranges of all float places of calls, which are those of all that gets there, and the parameters of places of
+    calls that must not have floats."""
     groups: dict[Place, list[Place]] = {}
     arrive: dict[Place, list[Value]] = {}
     types: dict[Place, TensorType] = {}
     for graph in graphs:
         for node in graph.ordered():
             scheme = schemes[node]
-            for place, other, value in _handed(node) if scheme.is_static and scheme.only else ():
+            for place, other, value in _handed(node) if scheme.is_static else ():
                 joined = groups.get(place, [place])
                 if other not in joined:
                     joined = joined + groups.get(other, [other])
                 groups.update(dict.fromkeys(joined, joined))
                 arrive.setdefault(place, []).append(value)
-                types.setdefault(joined[0], scheme.activations)
-    result = Calls({}, {})
+                if scheme.only:
+                    types.setdefault(place, scheme.activations)
+    result = Calls({}, {}, {})
     for place, group in groups.items():
         values = [one for one in group if isinstance(one, Value)]
         values += [value for one in group for value in arrive.get(one, [])]
         ranges = [found for value in values if (found := _range(value, seen)) is not None]
         if not ranges:
             continue
-        kind = types[group[0]]
-        typed = kind, of_range(min(low for low, _ in ranges), max(high for _, high in ranges), kind)
+        low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+        if isinstance(place, Value):
+            result.ranges[place] = low, high
+        kind = next((types[one] for one in group if one in types), None)
+        if kind is None:
+            continue
+        typed = kind, of_range(low, high, kind)
         if isinstance(place, Value):
             result.values[place] = typed
         else:
