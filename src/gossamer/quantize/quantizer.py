@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from gossamer.convert.export import graphs_of, to_model
-from gossamer.convert.graph import Graph, Node
-from gossamer.convert.importers.tflite import Stored, graphs_of_model
-from gossamer.errors import ConvertError
-from gossamer.model.model import Model
-from gossamer.model.reader import read_model
-from gossamer.model.writer import write_model
-from gossamer.quantize import interface
-from gossamer.quantize.apply import Ends, OnFloat, apply
-from gossamer.quantize.calibrate import Ranges, calibrate, statistic
-from gossamer.quantize.forms import integer_forms
-from gossamer.quantize.methods import AFTER, BEFORE, Work, named
-from gossamer.quantize.recipe import INPUT, OUTPUT, Recipe, Rule, of_mode
-from gossamer.quantize.recipe_files import Written, read_recipe
-from gossamer.quantize.scheme import FLOAT, MODES, Scheme
-from gossamer.schema.enums import TensorType
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from gossamer.quantize import mixed_precision
+from gossamer.quantize.apply import OnFloat
+from gossamer.quantize.mixed_precision import Metric
+from gossamer.quantize.prepared import Samples, Source, prepare
+from gossamer.quantize.recipe import Recipe
+from gossamer.quantize.recipe_files import Written
+from gossamer.quantize.scheme import MODES
 
 __all__ = ["MODES", "quantize"]
 
 
 def quantize(
-    model: Model | str | os.PathLike[str] | Buffer,
+    model: Source,
     mode: str | None = None,
-    calibration: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
+    calibration: Samples | None = None,
     *,
     recipe: Recipe | Written | None = None,
     input_type: str | None = None,
@@ -42,6 +29,9 @@ def quantize(
     ranges: str = "min_max",
     methods: str | Iterable[str] = (),
     progress: Callable[[int], object] | None = None,
+    keep_accuracy: str | float | None = None,
+    metric: Metric | None = None,
+    fallback: str = "float32",
     on_float: OnFloat | None = None,
 ) -> bytes:
     """A float ``.tflite`` model with integer weights, or integers throughout: the bytes of the file.
@@ -52,134 +42,23 @@ def quantize(
     that gives them (see `gossamer.quantize.calibrate`), where activations become integers, and for methods. ``ranges``:
     the statistic that says in which range (see `gossamer.quantize.calibrate.STATISTICS`). ``methods``: what is done for
     accuracy (see `gossamer.quantize.methods`). ``input_type`` and ``output_type``: float32, int8, uint8 or int16, of
-    inputs and outputs that were float; by default what the recipe says, or float32. ``on_float`` is told of each
+    inputs and outputs that were float; by default what the recipe says, or float32. ``keep_accuracy``,
+    ``metric`` and ``fallback``: how good the model must be, for which the fewest operators get another mode (see
+    `gossamer.quantize.mixed_precision`, which tells of them too). ``on_float`` is told of each
     operator that stays float, in its order: its type, the name of its output, and why. Raises `ConvertError`.
     """
-    prepared = prepare(
-        model,
-        mode,
-        calibration,
-        recipe=recipe,
-        input_type=input_type,
-        output_type=output_type,
-        keep=keep,
-        per_channel=per_channel,
-        ranges=ranges,
-        methods=methods,
-        progress=progress,
-    )
-    return prepared.file(on_float=on_float)
-
-
-class Prepared:
-    """A float model of which all is known that files need: its operators are in words that have integers, and its
-    values were seen. ``operators`` are those of all graphs, in their order; ``schemes`` those that they are to have."""
-
-    def __init__(
-        self,
-        source: Model,
-        schemes: list[Scheme],
-        seen: Ranges,
-        ends: Ends,
-        types: tuple[str, str],
-        methods: Sequence[str],
-        samples: Callable[[], Iterable[Any]],
-    ) -> None:
-        self.source = source
-        self.schemes = schemes
-        self.samples = samples
-        self._seen = seen
-        self._ends = ends
-        self._types = types
-        self._methods = methods
-
-    @property
-    def operators(self) -> list[Node]:
-        """The float operators."""
-        return _operators(graphs_of_model(self.source))
-
-    def file(
-        self, schemes: Sequence[Scheme] | None = None, *, on_float: OnFloat | None = None, as_float: bool = False
-    ) -> bytes:
-        """The bytes of a file with these schemes; ``as_float``: with float inputs and outputs, whatever was asked for.
-        Raises `ConvertError`."""
-        stored = graphs_of_model(self.source)
-        chosen = dict(zip(_operators(stored), schemes or self.schemes, strict=True))
-        work = Work(stored.signatures, chosen, self.samples)
-        for name in self._methods:
-            AFTER[name](work)
-        signatures = apply(stored, chosen, self._seen, _float_ends if as_float else self._ends, on_float)
-        types = ("float32", "float32") if as_float else self._types
-        return write_model(to_model([interface.changed(one, *types) for one in signatures]))
-
-
-def _operators(stored: Stored) -> list[Node]:
-    return [node for graph in stored.graphs for node in graph.ordered()]
-
-
-def _float_ends(graph: Graph) -> tuple[TensorType, TensorType]:
-    return TensorType.FLOAT32, TensorType.FLOAT32
-
-
-def prepare(
-    model: Model | str | os.PathLike[str] | Buffer,
-    mode: str | None = None,
-    calibration: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
-    *,
-    recipe: Recipe | Written | None = None,
-    input_type: str | None = None,
-    output_type: str | None = None,
-    keep: Iterable[str] = (),
-    per_channel: bool = True,
-    ranges: str = "min_max",
-    methods: str | Iterable[str] = (),
-    progress: Callable[[int], object] | None = None,
-    again: bool = False,
-) -> Prepared:
-    """The first half of `quantize`, of which files with several schemes can be made. ``again``: samples are kept, if
-    they can be had only once. Raises `ConvertError`."""
-    chosen = named(methods)
-    statistic(ranges)
-    rules = _rules(mode, recipe, per_channel).but(keep)
-    if input_type is not None:
-        rules = rules.and_then(Recipe((Rule(FLOAT, INPUT),)))
-    if output_type is not None:
-        rules = rules.and_then(Recipe((Rule(FLOAT, OUTPUT),)))
-    stored = graphs_of_model(model if isinstance(model, Model) else read_model(model))
-    schemes = rules.schemes(stored.graphs)
-    is_static = any(scheme.is_static for scheme in schemes.values())
-    if calibration is None and (is_static or chosen):
-        what = "the recipe" if mode is None and not chosen else f"mode {mode or 'int8'!r}" if is_static else chosen[0]
-        raise ConvertError(f"{what} needs a representative dataset (calibration): samples of the inputs")
-    samples = _samples(calibration or (), again or bool(chosen))
-    for name in chosen:
-        if name in BEFORE:
-            BEFORE[name](Work(stored.signatures, schemes, samples))
-    signatures = integer_forms(stored.signatures, schemes)
-    source = to_model(signatures)
-    seen = calibrate(source, samples(), progress, ranges) if is_static else {}
-    return Prepared(
-        source,
-        [schemes[node] for graph in graphs_of(signatures) for node in graph.ordered()],
-        seen,
-        rules.ends,
-        (input_type or "float32", output_type or "float32"),
-        [name for name in chosen if name in AFTER],
-        samples,
-    )
-
-
-def _samples(given: Iterable[Any] | Callable[[], Iterable[Any]], again: bool) -> Callable[[], Iterable[Any]]:
-    """A function that gives the samples, more than once if they are needed ``again``."""
-    if callable(given):
-        return given
-    kept = list(given) if again else given
-    return lambda: kept
-
-
-def _rules(mode: str | None, recipe: Recipe | Written | None, per_channel: bool) -> Recipe:
-    """The rules of a mode, and then those of a recipe."""
-    if recipe is None:
-        return of_mode(mode or "int8", per_channel)
-    written = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
-    return of_mode(mode or "float32", per_channel).and_then(written)
+    options: dict[str, Any] = {
+        "recipe": recipe,
+        "input_type": input_type,
+        "output_type": output_type,
+        "keep": keep,
+        "per_channel": per_channel,
+        "ranges": ranges,
+        "methods": methods,
+        "progress": progress,
+    }
+    if keep_accuracy is None:
+        return prepare(model, mode, calibration, **options).file(on_float=on_float)
+    return mixed_precision.keep_accuracy(
+        model, keep_accuracy, mode, calibration, metric=metric, fallback=fallback, **options
+    )[0]
