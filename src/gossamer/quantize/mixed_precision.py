@@ -52,8 +52,8 @@ class Kept(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """A model: its loss (see `MixedPrecision`), its bytes, the median seconds of a run, and the bytes of the arenas that
-    TFLite's plan needs without delegates."""
+    """A model: its loss (see `MixedPrecision`), its bytes, the median seconds of a run, and the bytes of the arenas
+    that TFLite plans without delegates."""
 
     loss: float
     bytes: int
@@ -76,7 +76,7 @@ class MixedPrecision(NamedTuple):
 
     def __str__(self) -> str:
         lines = [f"{len(self.kept)} of {self.operators} operators stay; {self.tried} files were tried"]
-        lines += [f"  {one.op} {one.scope} (alone {one.error:.2%} error)" for one in self.kept]
+        lines += [f"  {one.op} {one.scope.partition(';')[0]} (alone {one.error:.2%} error)" for one in self.kept]
         lines += [f"{'':10}{'loss':>12}{'bytes':>12}{'ms':>10}{'arena':>12}"]
         for name, cost in (("float", self.floats), ("quantized", self.quantized), ("mixed", self.mixed)):
             lines.append(f"{name:10}{cost.loss:12.4g}{cost.bytes:12}{cost.seconds * 1e3:10.3f}{cost.arena:12}")
@@ -100,9 +100,9 @@ def keep_accuracy(
 
     ``target``: "0.5%", what may be lost of the metric's value of the float model, or, without a ``metric``, the
     relative error of the outputs; "30dB", the least ratio of signal to noise of the outputs; or a number, the most that
-    the metric may lose, or the relative error may be. ``metric`` is called with interpreters whose inputs and outputs are
-    float. Samples for the error are those of ``evaluation``, by default those of ``calibration``. ``options`` are
-    `quantize`'s.
+    the metric may lose, or the relative error may be. ``metric`` is called with interpreters with float inputs and
+    outputs. Samples for the error are those of ``evaluation``, by default those of ``calibration``. ``tell`` is called
+    before each candidate. ``options`` are those of `gossamer.quantize.quantize`.
 
     Raises `ConvertError` if no choice is good enough, and for what `quantize` raises it.
     """
