@@ -2,8 +2,8 @@
 have them.
 
 The parameters are found as TFLite's converter finds them (quantization_driver.cc): fixed outputs first; statistics that
-would contradict the operators that keep their scale are dropped, forwards through those of one operand, backwards
-through all; the rest is propagated until nothing changes. Which operators have integer kernels for the types is for
+would contradict the operators that keep their scale are dropped, forwards through those of one operand, in 8 bits also
+backwards through all; the rest is propagated until nothing changes. Which operators have integer kernels for the types is for
 their own ``prepare`` to say: one that refuses stays float, between DEQUANTIZE and QUANTIZE.
 """
 
@@ -82,10 +82,12 @@ def _parameters(
             for value in _floats(node.outputs):
                 stats.pop(value, None)
                 dropped.add(value)
-    for node in reversed(same):
-        if any(value in stats for value in node.outputs):
-            for value in _activations(node):
-                stats.pop(value, None)
+    if type == TensorType.INT8:  # in 16 bits operands keep their own, and there are QUANTIZE between
+        known = set(stats)
+        for node in same:
+            if not known.isdisjoint(node.outputs):
+                for value in _activations(node):
+                    stats.pop(value, None)
     found = {**stats, **found}
     changed = True
     while changed:
