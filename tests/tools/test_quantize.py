@@ -96,6 +96,19 @@ def test_a_source_is_converted_first(gossamer: Run, tmp_path: Path) -> None:
     assert sorted(Interpreter(model_path=str(target)).get_signature_list()) == ["decode", "encode"]
 
 
+def test_accuracy_is_kept(gossamer: Run, place: Place, data: Path) -> None:
+    path = place("m.tflite", model())
+    result = gossamer("quantize", path, "--calibrate", data, "--keep-accuracy", "0.0001%", "--json")
+    assert (result.code, result.err) == (0, "")
+    assert result.json["integer"] == 0
+    mixed = result.json["mixed_precision"]
+    assert [one["op"] for one in mixed["kept"]] == ["FULLY_CONNECTED", "EXP"]
+    assert mixed["mixed"]["bytes"] == result.json["bytes"]
+    result = gossamer("quantize", path, "--calibrate", data, "--keep-accuracy", "50%")
+    assert "0 of 2 operators stay" in result.out
+    assert "accuracy is kept to" in gossamer("quantize", path, "--calibrate", data, "--keep-accuracy", "all").err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -21,6 +21,7 @@ from gossamer.model.writer import write_model
 from gossamer.quantize.calibrate import STATISTICS
 from gossamer.quantize.interface import TYPES
 from gossamer.quantize.methods import METHODS
+from gossamer.quantize.mixed_precision import MixedPrecision, keep_accuracy
 from gossamer.quantize.quantizer import MODES, quantize
 from gossamer.schema.enums import TensorType
 from gossamer.tools import _inputs
@@ -43,8 +44,9 @@ int8, int16x8      integers throughout, where operators have integer kernels;
                    with _only nothing may stay float but inputs and outputs
 dynamic_range      8-bit weights; activations are quantized when it runs
 float16            weights in half the bytes
-int8_weight_only, int4_weight_only, int4_dynamic, int4_block32 ...
-                   weights alone, as ai-edge-quantizer has them
+int8_weight_only, int4_weight_only, int4_dynamic
+                   weights alone, as ai-edge-quantizer has them; the first
+                   two also with a scale for each block: _block32 to _block256
 
 Modes with integer activations need samples of the inputs, --calibrate:
 
@@ -71,7 +73,10 @@ INTEGERS = (TensorType.INT8, TensorType.INT16, TensorType.UINT8, TensorType.INT4
 @click.argument("model")
 @click.option("-o", "--output", metavar="OUT", help="The file to write; by default MODEL_MODE.tflite.")
 @click.option(
-    "--mode", type=click.Choice(list(MODES)[1:]), help="What becomes integers.  [default: int8, or the recipe]"
+    "--mode",
+    type=click.Choice(list(MODES)[1:]),
+    metavar="MODE",
+    help="What becomes integers.  [default: int8]",
 )
 @click.option("--calibrate", metavar="SAMPLES", help="A folder, .npz, .npy, .csv or .parquet file of samples.")
 @click.option("--samples", "count", type=click.IntRange(min=1), help="How many to take, spread evenly.  [default: all]")
@@ -81,6 +86,10 @@ INTEGERS = (TensorType.INT8, TensorType.INT16, TensorType.UINT8, TensorType.INT4
 @click.option("--recipe", metavar="FILE.json", help="Rules by operator and name, as ai-edge-quantizer writes them.")
 @click.option("--ranges", default="min_max", show_default=True, help=f"By {', '.join(STATISTICS)}.")
 @click.option("--methods", default="", metavar="M[,M...]", help=f"For accuracy: {', '.join(METHODS)}.")
+@click.option(
+    "--keep-accuracy", "target", metavar="0.5%|30dB", help="Leave the fewest operators float for this error of outputs."
+)
+@click.option("--fallback", type=click.Choice(["float32", "int16x8"]), default="float32", help="What they become then.")
 @click.option("--per-tensor", is_flag=True, help="One scale for the weights of an operator, not one for each channel.")
 @_inputs.preparation_options
 @json_option
@@ -96,6 +105,8 @@ def command(
     recipe: str | None,
     ranges: str,
     methods: str,
+    target: str | None,
+    fallback: str,
     per_tensor: bool,
     preparation: Preparation,
     as_json: bool,
@@ -116,20 +127,24 @@ def command(
         _check_names(source, keep)
         samples = None if calibrate is None else samples_from(calibrate, source, count=count, preparation=preparation)
         seen = _Seen(samples, progress)
-        content = quantize(
-            source,
-            mode,
-            None if samples is None else lambda: samples,
-            recipe=None if recipe is None else existing_file(recipe, "recipe"),
-            input_type=input_type,
-            output_type=output_type,
-            keep=keep,
-            per_channel=not per_tensor,
-            ranges=ranges,
-            methods=chosen,
-            progress=seen.tell,
-            on_float=lambda op, name, why: left.append(Left(op, name, why)),
-        )
+        options: dict[str, Any] = {
+            "recipe": None if recipe is None else existing_file(recipe, "recipe"),
+            "input_type": input_type,
+            "output_type": output_type,
+            "keep": keep,
+            "per_channel": not per_tensor,
+            "ranges": ranges,
+            "methods": chosen,
+            "progress": seen.tell,
+        }
+        calibration = None if samples is None else lambda: samples
+        mixed = None
+        if target is None:
+            content = quantize(source, mode, calibration, on_float=lambda *told: left.append(Left(*told)), **options)
+        else:
+            content, mixed = keep_accuracy(
+                source, target, mode, calibration, fallback=fallback, tell=progress, **options
+            )
         after = read_model(content)
         write_model(after, path)
     report = {
@@ -142,11 +157,14 @@ def command(
         "seconds": time.perf_counter() - started,
         **count_operators(after),
         "left_float": [one._asdict() for one in left],
+        "mixed_precision": None if mixed is None else _mixed(mixed),
     }
     if as_json:
         write_json(report)
     else:
         _print(report, left)
+        if mixed is not None:
+            console().print(str(mixed), markup=False)
 
 
 def _check_samples(mode: str | None, calibrate: str | None, others: bool) -> None:
@@ -188,6 +206,11 @@ def _source(model: str, progress: Progress | None) -> Model:
         return convert_source(model, format_of(model), Request(progress=progress)).model
     except RefusedError as error:
         raise Failure(f"{error}\ngossamer convert has options for that; what it writes can be quantized.") from error
+
+
+def _mixed(found: MixedPrecision) -> dict[str, Any]:
+    costs = {name: getattr(found, name)._asdict() for name in ("floats", "quantized", "mixed")}
+    return {**found._asdict(), "kept": [one._asdict() for one in found.kept], **costs}
 
 
 def _check_names(model: Model, keep: Sequence[str]) -> None:
