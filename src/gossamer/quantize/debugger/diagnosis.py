@@ -3,8 +3,9 @@
 An operator's error, when it is given the right inputs, is measured in parts: that of *clipping* and *rounding* its
 results to the integers of its output; that which the float operator has with *inputs* that went through integers, and
 with *weights* that did; what is left is the *arithmetic* of the kernel. Each cause has a criterion that is measured,
-and belongs to the part that it explains; it is asked for where this part is the largest and the operator's signal to
-noise ratio is less than `SOUND`.
+and belongs to the part that it explains; it is asked for where this part is the largest and the operator is not exact
+enough: its signal to noise ratio is less than `SOUND`, or the median of those of its channels less than
+`SOUND_CHANNEL`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.convert.graph import Node, Value
+from gossamer.dtypes import type_name
 from gossamer.ops import find_op
 from gossamer.ops.op_def import Quantizes
-from gossamer.quantization import INT32_MAX, Quantization, quantize_multiplier
+from gossamer.quantization import Quantization, quantize_multiplier
 from gossamer.quantize.calibrate import Percentile
 from gossamer.quantize.debugger.measures import Errors, Range
 from gossamer.quantize.debugger.pairs import constant_of, root
@@ -27,11 +29,13 @@ from gossamer.schema.enums import TensorType
 
 SOUND = 35.0
 """Decibels from which on nothing is looked for: 8 bits that are rounded, and nothing else, have 35 to 45."""
+SOUND_CHANNEL = 20.0
+"""The same of the median of the channels: 2 or 3 bits."""
 
 PARTS = ("clipping", "rounding", "inputs", "weights", "arithmetic")
 
 OUTLIER_CHANNEL = 8.0
-"""How many times the median magnitude of the channels the largest is."""
+"""How many times the median of the channels' root mean squares the largest is."""
 CENTRAL = 99.9
 """How many of a hundred values are no outliers."""
 STRETCHED = 4.0
@@ -79,24 +83,24 @@ def parts(evidence: Evidence) -> dict[str, float]:
     return {**known, "arithmetic": max(evidence.alone.noise - sum(known.values()), 0.0)}
 
 
-def causes(evidence: Evidence) -> list[Cause]:
-    """What explains the largest part of the error, the likeliest first; none where the operator is exact enough."""
-    if not evidence.alone.noise or evidence.alone.sqnr >= SOUND:
-        return []
+def cause(evidence: Evidence) -> Cause | None:
+    """What explains the largest part of the error; ``None`` where the operator is exact enough."""
+    alone = evidence.alone
+    if not alone.noise or (alone.sqnr >= SOUND and alone.channel_sqnr >= SOUND_CHANNEL):
+        return None
     shares = parts(evidence)
     largest = max(PARTS, key=lambda part: shares[part])
-    found = [cause for rule in RULES[largest] for cause in rule(evidence)]
-    return list(dict.fromkeys(found))
+    return next((found for rule in RULES[largest] if (found := rule(evidence)) is not None), None)
 
 
 # -- clipping
 
 
-def saturated_range(evidence: Evidence) -> Iterator[Cause]:
+def saturated_range(evidence: Evidence) -> Cause | None:
     """Values beyond the limits of the integers in at least half of the samples: the calibration saw others."""
     range = evidence.range
     if range is not None and range.exceeding * 2 >= range.samples and range.exceeding:
-        yield Cause(
+        return Cause(
             "saturated range",
             f"{_percent(sum(range.saturated))} of the values, in {range.exceeding} of {range.samples} samples, are "
             f"beyond [{range.limits[0]:.4g}, {range.limits[1]:.4g}]: they reach from {range.low:.4g} to "
@@ -104,135 +108,136 @@ def saturated_range(evidence: Evidence) -> Iterator[Cause]:
             "calibrate with samples like these, prepared in the same way",
             evidence.name,
         )
+    return None
 
 
-def too_few_samples(evidence: Evidence) -> Iterator[Cause]:
+def too_few_samples(evidence: Evidence) -> Cause | None:
     """Values beyond the limits in less than half of the samples: what is rare, the calibration has not met."""
     range = evidence.range
     if range is not None and 0 < range.exceeding * 2 < range.samples:
-        yield Cause(
+        return Cause(
             "too few samples",
             f"{range.exceeding} of {range.samples} samples have values beyond [{range.limits[0]:.4g}, "
             f"{range.limits[1]:.4g}], up to {max(range.high, -range.low):.4g}",
             "calibrate with more samples",
             evidence.name,
         )
+    return None
 
 
 # -- rounding
 
 
-def fixed_scale(evidence: Evidence) -> Iterator[Cause]:
+def fixed_scale(evidence: Evidence) -> Cause | None:
     """The operator's scale is the same in every model, and less than a quarter of the integers occur."""
     node, range = evidence.node, evidence.range
     op = None if node is None else find_op(node.op)
     fixed = {} if op is None or op.quantizes is None else op.quantizes.fixed
     if range is not None and range.type in fixed and range.used * STRETCHED < 1:
-        yield Cause(
+        return Cause(
             "fixed scale",
             f"the scale is {range.scale:.4g} in every model, the largest value {max(range.high, -range.low):.4g}: "
             f"{_percent(range.used)} of the integers occur",
             "keep the operator in float or 16 bits",
             evidence.name,
         )
+    return None
 
 
-def outliers(evidence: Evidence) -> Iterator[Cause]:
+def outliers(evidence: Evidence) -> Cause | None:
     """`stretched`, of the output."""
-    if evidence.range is not None:
-        yield from stretched(evidence.name, evidence.range, evidence.histogram)
+    range = evidence.range
+    return None if range is None else stretched(evidence.name, range, evidence.histogram)
 
 
-def stretched(name: str, range: Range, histogram: Percentile) -> Iterator[Cause]:
-    """Of a tensor with one scale: a channel, an index of the last dimension, whose largest magnitude is at least
+def stretched(name: str, range: Range, histogram: Percentile) -> Cause | None:
+    """Of a tensor with one scale: a channel, an index of the last dimension, whose root mean square is at least
     `OUTLIER_CHANNEL` times the median of those of all channels; else the limits of the integers are at least
     `STRETCHED` times as far apart as the ends of `CENTRAL` percent of the values: either values occur out there, or
     the calibration had them and these samples do not."""
     if range.quantization.per_channel:
-        return
-    channels = range.channels
+        return None
+    channels = range.channel_values
     median = float(np.median(channels)) if channels.size > 2 else 0.0
     if median and channels.max() >= OUTLIER_CHANNEL * median:
-        yield Cause(
+        return Cause(
             "outlier channel",
-            f"channel {int(channels.argmax())} of {channels.size} reaches {channels.max():.4g}, the median of all "
-            f"{median:.4g}",
+            f"channel {int(channels.argmax())} of {channels.size} has values of about {channels.max():.4g}, the median "
+            f"of all is {median:.4g}",
             "equalise the channels (cross-layer equalisation, or SmoothQuant for transformers), or keep what takes "
             "the tensor in 16 bits",
             name,
         )
-        return
     low, high = histogram.range()
     low, high = min(low, 0.0), max(high, 0.0)
     span = range.limits[1] - range.limits[0]
     if not high - low or span < STRETCHED * (high - low):
-        return
+        return None
     facts = f"{CENTRAL} % of the values lie in [{low:.4g}, {high:.4g}]"
     if range.used * STRETCHED < 1:
-        yield Cause(
+        return Cause(
             "unused range",
             f"{facts}, and {_percent(range.used)} of the integers occur: the calibration saw values up to "
             f"{max(range.limits[1], -range.limits[0]):.4g}",
             "calibrate with samples like these, or with percentile",
             name,
         )
-    else:
-        yield Cause(
-            "outliers",
-            f"{facts}, outliers stretch the range to [{range.limits[0]:.4g}, {range.limits[1]:.4g}]",
-            "calibrate with percentile, MSE or entropy instead of min/max, or keep it in 16 bits",
-            name,
-        )
+    return Cause(
+        "outliers",
+        f"{facts}, outliers stretch the range to [{range.limits[0]:.4g}, {range.limits[1]:.4g}]",
+        "calibrate with percentile, MSE or entropy instead of min/max, or keep it in 16 bits",
+        name,
+    )
 
 
 # -- inputs
 
 
-def cancellation(evidence: Evidence) -> Iterator[Cause]:
+def cancellation(evidence: Evidence) -> Cause | None:
     """An operand's mean square is at least `CANCELLED` times that of the results, which have as many times the noise,
     beside their signal: nearly equal values are subtracted, and what is left is the size of their steps."""
     worst = _worst_operand(evidence)
     errors = evidence.inputs
     if worst is None or not errors.count or not errors.signal:
-        return
+        return None
     name, range, _ = worst
     operand, result = range.signal / max(range.count, 1), errors.signal / errors.count
     noise = (range.rounded + range.lost) / range.signal if range.signal else 0.0
     if operand >= CANCELLED * result and errors.noise / errors.signal >= CANCELLED * noise:
-        yield Cause(
+        return Cause(
             "cancellation",
             f"operands of about {operand**0.5:.4g} give results of about {result**0.5:.4g}, with "
             f"{10 * np.log10(errors.noise / errors.signal / noise) if noise else 0:.0f} dB more noise",
             "keep the operator and those that give its operands in float or 16 bits",
             name,
         )
+    return None
 
 
-def ranges_of_inputs(evidence: Evidence) -> Iterator[Cause]:
-    """`stretched` and clipping, of the operand whose integers are the least exact."""
+def ranges_of_inputs(evidence: Evidence) -> Cause | None:
+    """What is found of the operand whose integers are the least exact: clipping, or `stretched`."""
     worst = _worst_operand(evidence)
     if worst is None:
-        return
+        return None
     name, range, histogram = worst
     if range.lost > range.rounded:
         seen = evidence._replace(name=name, range=range)
-        yield from saturated_range(seen)
-        yield from too_few_samples(seen)
-    else:
-        yield from stretched(name, range, histogram)
+        return saturated_range(seen) or too_few_samples(seen)
+    return stretched(name, range, histogram)
 
 
-def rounded_inputs(evidence: Evidence) -> Iterator[Cause]:
+def rounded_inputs(evidence: Evidence) -> Cause | None:
     """Nothing else is found, but the part of the inputs is the largest."""
     worst = _worst_operand(evidence)
-    if worst is not None and not [*cancellation(evidence), *ranges_of_inputs(evidence)]:
-        name, range, _ = worst
-        yield Cause(
-            "rounded inputs",
-            f"steps of {range.scale:.4g} of an operand are too coarse for what is computed of it",
-            "keep the operand in 16 bits",
-            name,
-        )
+    if worst is None:
+        return None
+    name, range, _ = worst
+    return Cause(
+        "rounded inputs",
+        f"steps of {range.scale:.4g} of an operand are too coarse for what is computed of it",
+        "keep the operand in 16 bits",
+        name,
+    )
 
 
 def _worst_operand(evidence: Evidence) -> tuple[str, Range, Percentile] | None:
@@ -246,55 +251,32 @@ def _worst_operand(evidence: Evidence) -> tuple[str, Range, Percentile] | None:
 # -- weights
 
 
-def bias_overflow(evidence: Evidence) -> Iterator[Cause]:
-    """A bias differs from the stored one by more than a step of it, or the scale of its channel's weights is at least
-    twice what their magnitudes ask for, and the bias more than a quarter of what int32 holds: it did not fit."""
-    for value, quantized, constant in _constants(evidence):
-        rule = _rule(evidence.node)
-        if rule is None or evidence.node is None:
+def bias_overflow(evidence: Evidence) -> Cause | None:
+    """A bias differs from what its integer stands for by more than a step: it did not fit."""
+    for original, quantized, stands_for in _constants(evidence):
+        if quantized.type not in (TensorType.INT32, TensorType.INT64):
             continue
-        if quantized.type in (TensorType.INT32, TensorType.INT64) and quantized.data is not None:
-            steps = np.asarray(quantized.quantization.scales, np.float64)
-            wrong = np.abs(value.reshape(-1).astype(np.float64) - constant.reshape(-1)) > steps
-            large = np.abs(quantized.data.reshape(-1).astype(np.float64)) > INT32_MAX / 4
-            scaled = _enlarged(evidence, quantized.data.size) & large
-            if wrong.any() or (quantized.type == TensorType.INT32 and scaled.any()):
-                channel = int(np.flatnonzero(wrong | scaled)[0])
-                bias = float(value.reshape(-1)[channel])
-                yield Cause(
-                    "bias overflow",
-                    f"the bias of channel {channel}, {bias:.4g}, is {abs(bias) / steps[channel % steps.size]:.3g} "
-                    "steps of input times weights, "
-                    + ("which int32 does not hold" if wrong[channel] else "for which its weights got larger steps"),
-                    "use 16 bits (biases of 64), keep the operator in float, or look for dead channels: weights near 0 "
-                    "behind a batch normalisation",
-                    quantized.name,
-                )
-
-
-def _enlarged(evidence: Evidence, channels: int) -> NDArray[np.bool_]:
-    """By channel: whether the scale of weights is at least twice ``max |w| / qmax``."""
-    rule = _rule(evidence.node)
-    for value, quantized, _ in _constants(evidence):
-        scales = quantized.quantization.scales
-        if quantized.type in NARROW and rule is not None and scales.size in (1, channels):
-            axes = tuple([axis for axis in range(value.ndim) if axis != quantized.quantization.dimension])
-            magnitudes = np.abs(value).max(axes) if scales.size > 1 else np.abs(value).max()
-            enlarged: NDArray[np.bool_] = np.broadcast_to(
-                scales >= 2 * np.maximum(magnitudes, 1e-30) / NARROW[quantized.type], (channels,)
+        steps = np.broadcast_to(quantized.quantization.scales.astype(np.float64), original.shape)
+        wrong = np.flatnonzero(np.abs(original.astype(np.float64) - stands_for) > steps)
+        if wrong.size:
+            channel, value = int(wrong[0]), float(original.reshape(-1)[wrong[0]])
+            return Cause(
+                "bias overflow",
+                f"the bias of channel {channel}, {value:.4g}, is {abs(value) / steps.reshape(-1)[channel]:.3g} steps "
+                f"of input times weights, which {type_name(quantized.type)} does not hold",
+                "look for dead channels (weights near 0 behind a batch normalisation), use 16 bits (biases of 64), or "
+                "keep the operator in float",
+                quantized.name,
             )
-            return enlarged
-    return np.zeros(channels, np.bool_)
+    return None
 
 
-def range_of_weights(evidence: Evidence) -> Iterator[Cause]:
+def range_of_weights(evidence: Evidence) -> Cause | None:
     """One scale for all channels, and the largest magnitude of one is at least `OUTLIER_CHANNEL` times the median of
     all; else the integers of the weights are too few for them."""
-    if [*bias_overflow(evidence)]:
-        return
     rule = _rule(evidence.node)
-    for value, quantized, constant in _constants(evidence):
-        if quantized.type not in NARROW or not np.any(value != constant):
+    for value, quantized, stands_for in _constants(evidence):
+        if quantized.type not in NARROW or not np.any(value != stands_for):
             continue
         bits = {TensorType.INT4: 4, TensorType.INT8: 8}.get(quantized.type, 16)
         if quantized.quantization.scales.size == 1 and rule is not None and rule.channel is not None:
@@ -302,21 +284,21 @@ def range_of_weights(evidence: Evidence) -> Iterator[Cause]:
             channels = np.abs(value).max(axes)
             median = float(np.median(channels))
             if channels.size > 2 and median and channels.max() >= OUTLIER_CHANNEL * median:
-                yield Cause(
+                return Cause(
                     "outlier channel of weights",
                     f"one scale for all channels: channel {int(channels.argmax())} reaches {channels.max():.4g}, the "
                     f"median of all {median:.4g}",
                     "use a scale for each channel, or cross-layer equalisation",
                     quantized.name,
                 )
-                continue
         spread = float(np.abs(value).max()) / max(float(np.sqrt(np.mean(np.square(value.astype(np.float64))))), 1e-30)
-        yield Cause(
+        return Cause(
             "range of weights",
             f"{bits} bits are too few: the largest weight is {spread:.1f} times their root mean square",
             "adaptive rounding or GPTQ, smaller blocks" + (", 8 bits" if bits < 8 else ", or keep them in float"),
             quantized.name,
         )
+    return None
 
 
 def _rule(node: Node | None) -> Quantizes | None:
@@ -345,25 +327,27 @@ def constants(node: Node, partner: Node) -> Iterator[tuple[Value, NDArray[Any], 
 # -- arithmetic
 
 
-def multiplier(evidence: Evidence) -> Iterator[Cause]:
+def multiplier(evidence: Evidence) -> Cause | None:
     """The factor between the accumulator and the output, ``scale of input * scale of weights / scale of output``, is at
-    least 1, so that integers of the output are left out, or so little that it is 0 in fixed point."""
+    least 1, so that one step of an operand is many of the output, or so little that it is 0 in fixed point."""
     node, range = evidence.node, evidence.range
     rule = _rule(node)
     if node is None or range is None or rule is None or not evidence.operands:
-        return
+        return None
     for _, quantized, _ in _constants(evidence):
         if quantized.type in NARROW and quantized.quantization:
             given = next(iter(evidence.operands.values()))[1].scale
             factors = _factors(given, quantized.quantization, range.scale)
             if factors.max() >= 1 or not all(quantize_multiplier(float(factor)).multiplier for factor in factors):
                 worst = factors.max() if factors.max() >= 1 else factors.min()
-                yield Cause(
+                return Cause(
                     "multiplier",
                     f"a product of steps of input and weights is {worst:.3g} steps of the output",
-                    "look at the range of the output, which is too narrow, or of the inputs; keep it in float",
+                    "keep the operator and what gives its operands in 16 bits: the results are small beside the "
+                    "products that they are sums of",
                     evidence.name,
                 )
+    return None
 
 
 def _factors(given: float, weights: Quantization, result: float) -> NDArray[np.float64]:
@@ -371,30 +355,33 @@ def _factors(given: float, weights: Quantization, result: float) -> NDArray[np.f
     return factors
 
 
-def arithmetic(evidence: Evidence) -> Iterator[Cause]:
+def arithmetic(evidence: Evidence) -> Cause | None:
     """Nothing else is found, but the part that clipping, rounding, inputs and weights leave is the largest."""
-    if not [*multiplier(evidence)]:
-        hybrid = evidence.range is None
-        yield Cause(
+    if evidence.range is None:
+        return Cause(
             "arithmetic",
-            "inputs are quantized when the model runs, a row or a picture at a time"
-            if hybrid
-            else "the integer kernel is less exact than its inputs, weights and output",
-            "dequantize the weights instead (weight-only modes)" if hybrid else "keep the operator in float or 16 bits",
+            "inputs are quantized when the model runs, a row or a picture at a time",
+            "dequantize the weights instead (weight-only modes)",
             evidence.name,
         )
+    return Cause(
+        "arithmetic",
+        "the integer kernel is less exact than its inputs, weights and output",
+        "keep the operator in float or 16 bits",
+        evidence.name,
+    )
 
 
-Rule = Callable[[Evidence], Iterator[Cause]]
+Rule = Callable[[Evidence], "Cause | None"]
 
 RULES: Mapping[str, Sequence[Rule]] = {
     "clipping": (saturated_range, too_few_samples),
     "rounding": (fixed_scale, outliers),
-    "inputs": (cancellation, ranges_of_inputs, rounded_inputs),
+    "inputs": (ranges_of_inputs, cancellation, multiplier, rounded_inputs),
     "weights": (bias_overflow, range_of_weights),
     "arithmetic": (multiplier, arithmetic),
 }
-"""What to ask for where a part is the largest."""
+"""What to ask for where a part is the largest: the first that finds something is the likeliest."""
 
 KINDS = (
     "saturated range",

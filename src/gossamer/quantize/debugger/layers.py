@@ -20,7 +20,7 @@ from gossamer.model.writer import write_model
 from gossamer.ops.op_def import TensorInfo
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.quantize.calibrate import Histogram, Percentile, run_sample
-from gossamer.quantize.debugger.diagnosis import CENTRAL, PARTS, Cause, Evidence, causes, constants, parts
+from gossamer.quantize.debugger.diagnosis import CENTRAL, PARTS, Cause, Evidence, cause, constants, parts
 from gossamer.quantize.debugger.measures import Errors, Range
 from gossamer.quantize.debugger.pairs import SAME_VALUE, Key, Pairs, dequantized, pairs, root
 from gossamer.quantize.debugger.severed import Severed
@@ -61,7 +61,7 @@ class Layer:
     histogram: Histogram
     quantized_histogram: Histogram
     parts: Mapping[str, float]
-    causes: Sequence[Cause]
+    cause: Cause | None
     passes_on: bool
     """Whether it only hands on what it is given: its error is that of an operand."""
 
@@ -101,7 +101,7 @@ class Layer:
                 "used": range.used,
             },
             "parts": dict(self.parts),
-            "causes": [cause._asdict() for cause in self.causes],
+            "cause": None if self.cause is None else self.cause._asdict(),
         }
 
 
@@ -109,6 +109,7 @@ def _errors(errors: Errors) -> dict[str, Any]:
     return {
         "elements": errors.count,
         "sqnr_db": errors.sqnr,
+        "channel_sqnr_db": errors.channel_sqnr,
         "rmse": errors.rmse,
         "max_error": errors.largest,
         "mean_error": errors.mean,
@@ -366,7 +367,7 @@ class _Comparison:
                 row.histogram,
                 row.quantized_histogram,
                 {part: shares[part] / total for part in PARTS},
-                causes(evidence),
+                cause(evidence),
                 _passes_on(row, of),
             )
         ends = {root(value) for number in self.entries for value in self.pairs.quantized.graphs[number].outputs}

@@ -21,21 +21,28 @@ class Errors:
     """The differences between values and their references, of all elements of all samples.
 
     ``count`` of the elements; ``signal`` and ``noise``: sums of the squares of references and differences; ``largest``:
-    the largest magnitude of a difference. Elements that are no numbers in both are left out.
+    the largest magnitude of a difference; ``channels`` [2, C]: signal and noise by index of the last dimension, empty
+    if there is one dimension only. Elements that are no numbers in both are left out.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.signal = self.noise = self.total = self.largest = 0.0
+        self.channels: NDArray[np.float64] = np.zeros((2, 0))
 
     def add(self, values: NDArray[Any], reference: NDArray[Any]) -> None:
         """Counts the elements of one sample, float arrays of one shape."""
-        expected = reference.astype(np.float64).reshape(-1)
+        expected = reference.astype(np.float64)
         with np.errstate(invalid="ignore"):
-            difference = values.astype(np.float64).reshape(-1) - expected
-        if not np.isfinite(difference).all():
-            finite = np.isfinite(difference)
+            difference = values.astype(np.float64) - expected
+        finite = np.isfinite(difference)
+        if not finite.all():
             difference, expected = difference[finite], expected[finite]
+        elif difference.ndim > 1:
+            sums = np.stack([np.square(of).reshape(-1, of.shape[-1]).sum(0) for of in (expected, difference)])
+            if self.channels.shape[1] in (0, sums.shape[1]):
+                self.channels = self.channels + sums if self.channels.size else sums
+        difference, expected = difference.reshape(-1), expected.reshape(-1)
         self.count += difference.size
         if difference.size:
             self.signal += float(expected @ expected)
@@ -65,6 +72,14 @@ class Errors:
             return EXACT
         return 10 * math.log10(self.signal / self.noise) if self.signal else -EXACT
 
+    @property
+    def channel_sqnr(self) -> float:
+        """The median of the signal to noise ratios of the channels, in decibels: a channel of large values does not
+        hide what the others lose."""
+        signal, noise = self.channels
+        counted = (signal > 0) & (noise > 0)
+        return float(10 * np.log10(np.median(signal[counted] / noise[counted]))) if counted.any() else self.sqnr
+
 
 class Range:
     """What a tensor's values are beside the range that its integers stand for.
@@ -72,8 +87,8 @@ class Range:
     ``limits``: the least and the greatest real number that there is an integer for; ``below`` and ``above``: how many
     values are beyond them by more than half a step; ``exceeding``: in how many of the ``samples``; ``lost``: the sum of
     the squares of what they are beyond; ``rounded``: that of all other errors of quantizing the values themselves.
-    ``least`` and ``greatest`` integers that stood for a value; ``channels``: the largest magnitude by index of the last
-    dimension, [C]; ``low`` and ``high``: the ends of the values.
+    ``least`` and ``greatest`` integers that stood for a value; ``channels``: the sums of the squares by index of the
+    last dimension, [C]; ``low`` and ``high``: the ends of the values.
     """
 
     def __init__(self, type: TensorType, quantization: Quantization) -> None:
@@ -116,9 +131,15 @@ class Range:
         self.rounded += max(float(difference @ difference) - float(over @ over), 0.0)
         self.signal += float(np.square(finite.astype(np.float64)).sum())
         if values.ndim > 1:
-            largest = np.abs(values.astype(np.float64)).reshape(-1, values.shape[-1]).max(0, initial=0)
-            if self.channels.size in (0, largest.size):
-                self.channels = np.maximum(self.channels, largest) if self.channels.size else largest
+            sums = np.square(values.astype(np.float64)).reshape(-1, values.shape[-1]).sum(0)
+            if self.channels.size in (0, sums.size):
+                self.channels = self.channels + sums if self.channels.size else sums
+
+    @property
+    def channel_values(self) -> NDArray[np.float64]:
+        """The root mean square of the values of each channel, [C]."""
+        values: NDArray[np.float64] = np.sqrt(self.channels * self.channels.size / max(self.count, 1))
+        return values
 
     @property
     def saturated(self) -> tuple[float, float]:
