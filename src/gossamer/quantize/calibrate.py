@@ -163,9 +163,9 @@ class MeanSquaredError(Histogram):
     quantization of convolutional networks for rapid-deployment", section 3, there of a Laplace distribution). Zeros,
     which are a level of their own, have no error.
 
-    As many values as were seen will hold one, it is expected, beyond each end, and the farther the flatter the end: by
-    what the last hundredth of the values exceed its beginning on average, exponentially distributed. So ranges of few
-    values become wider than what was seen.
+    Beyond each end there will be one value, it is expected, among as many as were seen; how far is told by the last
+    hundredth of them, as if they were the tail of a normal distribution around 0. So ranges of few values become wider
+    than what was seen.
     """
 
     ENDS = 256
@@ -197,18 +197,25 @@ class MeanSquaredError(Histogram):
             return seen, beyond @ counts
         before = np.cumsum(counts[::-1])[::-1]
         first = np.flatnonzero(before >= max(before[0] * self.TAIL, min(self.LEAST_TAIL, before[0])))[-1]
-        excess = max(float((centers[first:] - centers[first]) @ counts[first:]) / before[first], self.width / 2)
-        room = ends - last
-        wide = 2 * excess**2 * np.exp(-np.maximum(room, 0) / excess)
-        return seen + np.where(room > 0, wide, room**2 - 2 * room * excess + 2 * excess**2), beyond @ counts
+        excess = float((centers[first:] - centers[first]) @ counts[first:]) / before[first]
+        variance = max(excess * centers[first], self.width**2)  # a normal distribution's mean excess is variance / end
+        room = np.maximum(ends - last, 0)
+        excess_there = variance / (last + room)
+        unseen = 2 * excess_there**2 * np.exp(-room * (last + room / 2) / variance)
+        short = np.maximum(last - ends, 0)
+        return seen + unseen + short**2 + 2 * short * excess_there, beyond @ counts
 
 
 class Entropy(Histogram):
     """The range, ends cut at one magnitude, whose levels tell least less than the values: the least Kullback-Leibler
     divergence of their distribution with what is beyond at the ends, from that of the levels, each spread over its bins
-    that are not empty (Migacz 2017, "8-bit inference with TensorRT"). Zeros, a level of their own, are left out."""
+    that are not empty (Migacz 2017, "8-bit inference with TensorRT"). Zeros, a level of their own, are left out.
+
+    Fewer values than `BINS` tell nothing of a distribution: their range stays what it is.
+    """
 
     CUTS = 128
+    LEAST_CUT = 1 / 16
 
     def range(self) -> Range:
         least, most = self.extremes.range()
@@ -216,10 +223,10 @@ class Entropy(Histogram):
         if self.first <= 0 < self.first + BINS:
             counts[-self.first] -= self.zeros
         used = np.flatnonzero(counts)
-        if not used.size:
-            return self.within(least, most)
+        if counts.sum() < BINS:
+            return least, most
         counts, centers = counts[used].astype(np.float64), self.centers[used]
-        cuts = max(-least, most) * np.linspace(1 / self.CUTS, 1, self.CUTS)
+        cuts = max(-least, most) * np.linspace(1, self.LEAST_CUT, self.CUTS)
         ends = [(max(min(least, 0.0), -cut), min(max(most, 0.0), cut)) for cut in cuts]
         divergences = [_divergence(counts, centers, low, high) for low, high in ends]
         return self.within(*ends[int(np.argmin(divergences))])

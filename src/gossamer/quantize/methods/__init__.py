@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from gossamer.errors import ConvertError
-from gossamer.quantize.methods import adaptive_rounding, bias_correction, gptq
+from gossamer.quantize.methods import adaptive_rounding, bias_correction, gptq, sixteen_bits
 from gossamer.quantize.methods.work import Work
 
 __all__ = ["BEFORE", "METHODS", "Work", "named"]
 
 Method = Callable[[Work], None]
 
-BEFORE: Mapping[str, Method] = {}
+BEFORE: Mapping[str, Method] = {
+    "sixteen_bits": sixteen_bits.apply,
+}
 """What is done to the float model before its values are watched."""
 
 AFTER: Mapping[str, Method] = {

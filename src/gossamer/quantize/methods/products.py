@@ -53,8 +53,9 @@ class Product:
             groups = self.given.shapes[0][-1] // weights.shape[-1]
             return weights.reshape(groups, weights.shape[0] // groups, -1)
         if self.node.op == "BATCH_MATMUL" and not getattr(self.node.options, "adj_y", False):
-            return weights.T[None]
-        return weights.reshape(1, -1, weights.shape[-1])
+            weights = weights.T
+        matrix: Array = weights.reshape(1, -1, weights.shape[-1])
+        return matrix
 
     def stored(self, matrix: Array) -> Array:
         """The inverse of `matrix`."""
