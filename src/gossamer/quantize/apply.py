@@ -3,26 +3,20 @@ a QUANTIZE or a DEQUANTIZE is between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Callable
 
 from gossamer.convert.graph import Graph, Node, Signature, Value
 from gossamer.convert.importers.tflite import Stored
 from gossamer.errors import ConvertError
-from gossamer.quantization import Quantization
 from gossamer.quantize.calibrate import Ranges
-from gossamer.quantize.calls import Calls, Range, calls
-from gossamer.quantize.parameters import Typed, of_range
+from gossamer.quantize.calls import calls
+from gossamer.quantize.interface import OF_ANY_TYPE, Ends, tie_ends
 from gossamer.quantize.rebuild import Rebuilt, rebuild
 from gossamer.quantize.recurrent import quantize_cell
 from gossamer.quantize.scheme import Scheme, Schemes
-from gossamer.quantize.static import Pair, Parameters, parameters_of_types
+from gossamer.quantize.static import Pair, parameters_of_types
 from gossamer.quantize.weights import halves, integer_weights
 from gossamer.schema.enums import TensorType
-
-Ends = Callable[[Graph], tuple[TensorType, TensorType]]
-"""The types that the inputs and outputs of a graph get if they are float."""
 
 OnFloat = Callable[[str, str, str], object]
 """Is told of an operator that stays float: its type, the name of its output, and why."""
@@ -49,7 +43,7 @@ def apply(
     tied = calls(stored.graphs, everything, schemes)
     seen = [{value: tied.ranges.get(value, found) for value, found in one.items()} for one in seen]
     parameters = parameters_of_types(stored.graphs, seen, schemes, tied.values)
-    _tie_ends(tied, stored.signatures, ends, everything, parameters)
+    tie_ends(tied, stored.signatures, ends, everything, parameters)
     left: list[str] = []
 
     def stays_float(node: Node, scheme: Scheme, why: str) -> None:
@@ -74,7 +68,8 @@ def apply(
             pair.call(node, graphs, tied.values)
         elif node.graphs or not scheme.is_static or not quantize(pair, node, scheme):
             stays_float(node, scheme, pair.refused)
-            inputs, options = [pair.as_float(value) for value in node.inputs], node.options
+            taken = pair.as_is if node.op in OF_ANY_TYPE else pair.as_float
+            inputs, options = [taken(value) for value in node.inputs], node.options
             if scheme.weights == TensorType.FLOAT16 and not scheme.dequantized:
                 inputs = halves(made, inputs)
             elif not scheme.is_static and scheme.weights != TensorType.FLOAT32:
@@ -94,25 +89,3 @@ def apply(
         names = ", ".join(sorted(set(left)))
         raise ConvertError(f"these operators have no integer kernels here: {names}; allow float ones, or keep them")
     return signatures
-
-
-def _tie_ends(
-    tied: Calls, signatures: Sequence[Signature], ends: Ends, seen: Mapping[Value, Range], parameters: Parameters
-) -> None:
-    """Gives inputs and outputs types: uint8 is int8 and 128."""
-
-    def typed(value: Value, type: TensorType) -> Typed:
-        kind = TensorType.INT8 if type == TensorType.UINT8 else type
-        found = parameters.get(kind, {}).get(value) or of_range(*seen[value], kind)
-        if kind != type:
-            found = Quantization(found.scales, (found.zero_points + 128).astype(np.int32))
-        return type, found
-
-    for graph in {id(signature.graph): signature.graph for signature in signatures}.values():
-        kinds = ends(graph)
-        for value in graph.inputs:
-            if kinds[0] != TensorType.FLOAT32 and value in seen:
-                tied.values.setdefault(value, typed(value, kinds[0]))
-        for position, value in enumerate(graph.outputs):
-            if kinds[1] != TensorType.FLOAT32 and value in seen:
-                tied.outputs.setdefault((graph, position), typed(value, kinds[1]))

@@ -51,7 +51,7 @@ def calls(graphs: Sequence[Graph], seen: Mapping[Value, Range], schemes: Schemes
     for place, group in groups.items():
         values = [one for one in group if isinstance(one, Value)]
         values += [value for one in group for value in arrive.get(one, [])]
-        ranges = [found for value in values if (found := _range(value, seen)) is not None]
+        ranges = [found for value in values if (found := range_of(value, seen)) is not None]
         if not ranges:
             continue
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
@@ -85,7 +85,8 @@ def _handed(node: Node) -> Iterator[tuple[Place, Place, Value]]:
                     yield result, graph.inputs[position], value
 
 
-def _range(value: Value, seen: Mapping[Value, Range]) -> Range | None:
+def range_of(value: Value, seen: Mapping[Value, Range]) -> Range | None:
+    """What a value was seen to be, or what a constant is."""
     if value.data is not None and value.node is None and value.data.size:
         return float(value.data.min()), float(value.data.max())
     return seen.get(value)

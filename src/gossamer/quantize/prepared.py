@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from gossamer.convert.export import graphs_of, to_model
-from gossamer.convert.graph import Graph, Node
+from gossamer.convert.graph import Node
 from gossamer.convert.importers.tflite import Stored, graphs_of_model
 from gossamer.errors import ConvertError
 from gossamer.model.model import Model
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
-from gossamer.quantize import interface
-from gossamer.quantize.apply import Ends, OnFloat, apply
+from gossamer.quantize.apply import OnFloat, apply
 from gossamer.quantize.calibrate import Ranges, calibrate, statistic
 from gossamer.quantize.forms import integer_forms
+from gossamer.quantize.interface import Ends, rules_of
 from gossamer.quantize.methods import AFTER, BEFORE, Work, named
-from gossamer.quantize.recipe import INPUT, OUTPUT, Recipe, Rule, of_mode
+from gossamer.quantize.recipe import Recipe, of_mode
 from gossamer.quantize.recipe_files import Written, read_recipe
-from gossamer.quantize.scheme import FLOAT, Scheme
+from gossamer.quantize.scheme import Scheme
 from gossamer.schema.enums import TensorType
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ class Prepared:
         schemes: list[Scheme],
         seen: Ranges,
         ends: Ends,
-        types: tuple[str, str],
         methods: Sequence[str],
         samples: Callable[[], Iterable[Any]],
     ) -> None:
@@ -50,7 +49,6 @@ class Prepared:
         self.samples = samples
         self._seen = seen
         self._ends = ends
-        self._types = types
         self._methods = methods
 
     @property
@@ -73,17 +71,15 @@ class Prepared:
         work = Work(stored.signatures, chosen, self.samples)
         for name in self._methods if methods else ():
             AFTER[name](work)
-        signatures = apply(stored, chosen, self._seen, _float_ends if as_float else self._ends, on_float)
-        types = ("float32", "float32") if as_float else self._types
-        return write_model(to_model([interface.changed(one, *types) for one in signatures]))
+        signatures = apply(stored, chosen, self._seen, (lambda graph: FLOATS) if as_float else self._ends, on_float)
+        return write_model(to_model(signatures))
 
 
 def _operators(stored: Stored) -> list[Node]:
     return [node for graph in stored.graphs for node in graph.ordered()]
 
 
-def _float_ends(graph: Graph) -> tuple[TensorType, TensorType]:
-    return TensorType.FLOAT32, TensorType.FLOAT32
+FLOATS = TensorType.FLOAT32, TensorType.FLOAT32
 
 
 def prepare(
@@ -106,29 +102,28 @@ def prepare(
     chosen = named(methods)
     statistic(ranges)
     rules = _rules(mode, recipe, per_channel).but(keep)
-    if input_type is not None:
-        rules = rules.and_then(Recipe((Rule(FLOAT, INPUT),)))
-    if output_type is not None:
-        rules = rules.and_then(Recipe((Rule(FLOAT, OUTPUT),)))
     stored = graphs_of_model(model if isinstance(model, Model) else read_model(model))
+    rules = rules.and_then(Recipe(tuple(rules_of(stored.signatures, input_type, output_type))))
     schemes = rules.schemes(stored.graphs)
     is_static = any(scheme.is_static for scheme in schemes.values())
     if calibration is None and (is_static or chosen):
         what = "the recipe" if mode is None and not chosen else f"mode {mode or 'int8'!r}" if is_static else chosen[0]
         raise ConvertError(f"{what} needs a representative dataset (calibration): samples of the inputs")
     samples = _samples(calibration or (), again or bool(chosen))
+    work = Work(stored.signatures, schemes, samples)
     for name in chosen:
         if name in BEFORE:
-            BEFORE[name](Work(stored.signatures, schemes, samples))
-    signatures = integer_forms(stored.signatures, schemes)
+            BEFORE[name](work)
+    signatures = integer_forms(work.signatures, schemes)
     source = to_model(signatures)
-    seen = calibrate(source, samples(), progress, ranges) if is_static else {}
+    ends = {rules.ends(signature.graph) for signature in signatures}
+    needed = is_static or (calibration is not None and ends != {FLOATS})
+    seen = calibrate(source, samples(), progress, ranges) if needed else {}
     return Prepared(
         source,
         [schemes[node] for graph in graphs_of(signatures) for node in graph.ordered()],
         seen,
         rules.ends,
-        (input_type or "float32", output_type or "float32"),
         [name for name in chosen if name in AFTER],
         samples,
     )

@@ -3,8 +3,8 @@ have them.
 
 The parameters are found as TFLite's converter finds them (quantization_driver.cc): fixed outputs first; statistics that
 would contradict the operators that keep their scale are dropped, forwards through those of one operand, in 8 bits also
-backwards through all; the rest is propagated until nothing changes. Which operators have integer kernels for the types is for
-their own ``prepare`` to say: one that refuses stays float, between DEQUANTIZE and QUANTIZE.
+backwards through all; the rest is propagated until nothing changes. Which operators have integer kernels for the types
+is for their own ``prepare`` to say: one that refuses stays float, between DEQUANTIZE and QUANTIZE.
 """
 
 from __future__ import annotations
@@ -131,6 +131,13 @@ class Pair:
             name = value.name if value in self.made.source.outputs else f"{value.name}_float"
             self.made.values[value] = self.made.graph.add("DEQUANTIZE", integer, type=FLOAT, name=name)
         return self.made.values[value]
+
+    def as_is(self, value: Value | None) -> Value | None:
+        """The value for an operator to which its type is all the same."""
+        if value is None or value in self.made.values:
+            return self.as_float(value)
+        own = self.integers.get((value, b""))
+        return self.as_float(value) if own is None else own
 
     def as_integer(self, value: Value, typed: Typed) -> Value:
         """The value in a type with these parameters."""
