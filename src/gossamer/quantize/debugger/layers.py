@@ -33,6 +33,9 @@ from gossamer.schema.enums import TensorType
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+LEVELS = 256
+"""Parts of the integers of a type whose values are counted together; of 8 bits each integer."""
+
 Recorded = dict[Key, list[NDArray[Any]]]
 """Values in the order in which they were written, by subgraph and tensor."""
 
@@ -44,8 +47,9 @@ class Layer:
     ``name`` is that of the tensor in the float model; ``subgraph``, ``node`` and ``tensor`` are numbers in the
     quantized one (``node`` is -1 for an input that is integers). ``alone``: the errors of the operator when it is given
     the float model's values, quantized; ``accumulated``: those when the whole quantized model runs. ``range`` is
-    ``None`` where the result is float. ``parts``: the shares of what ``alone`` is made of, see
-    `gossamer.quantize.debugger.diagnosis`.
+    ``None`` where the result is float. ``histogram``: of the float values; ``levels`` [`LEVELS`]: how often integers
+    came out of the quantized model, by equal parts of all that the type has, from the least. ``parts``: the shares of
+    what ``alone`` is made of, see `gossamer.quantize.debugger.diagnosis`.
     """
 
     name: str
@@ -59,7 +63,7 @@ class Layer:
     accumulated: Errors
     range: Range | None
     histogram: Histogram
-    quantized_histogram: Histogram
+    levels: NDArray[np.int64]
     parts: Mapping[str, float]
     cause: Cause | None
     passes_on: bool
@@ -187,7 +191,8 @@ class _Row:
         self.partner = partner
         self.alone, self.accumulated, self.inputs, self.weights = Errors(), Errors(), Errors(), Errors()
         self.range = Range(value.type, value.quantization) if _has_range(value) else None
-        self.histogram, self.quantized_histogram = Percentile(CENTRAL), Histogram()
+        self.histogram = Percentile(CENTRAL)
+        self.levels: NDArray[np.int64] = np.zeros(LEVELS, np.int64)
 
 
 class _Comparison:
@@ -283,7 +288,8 @@ class _Comparison:
                 if value.shape == reference.shape:
                     real = _real(value, row.value)
                     row.accumulated.add(real, reference)
-                    row.quantized_histogram.add(real)
+                    if row.range is not None:
+                        row.levels += _levels(value, row.value.type)
         for number in self.severable:
             for time in range(self._times(number)):
                 self._add_alone(number, time)
@@ -365,7 +371,7 @@ class _Comparison:
                 row.accumulated,
                 row.range,
                 row.histogram,
-                row.quantized_histogram,
+                row.levels,
                 {part: shares[part] / total for part in PARTS},
                 cause(evidence),
                 _passes_on(row, of),
@@ -399,6 +405,14 @@ def _rows(pairs: Pairs, number: int) -> Iterator[_Row]:
             partner = pairs.values.get(root(value))
             if partner is not None and partner.type == TensorType.FLOAT32 and partner.rank == value.rank:
                 yield _Row(node, value, partner)
+
+
+def _levels(integers: NDArray[Any], type: TensorType) -> NDArray[np.int64]:
+    least, most = LIMITS[type]
+    counts: NDArray[np.int64] = np.bincount(
+        (integers.reshape(-1).astype(np.int64) - least) * LEVELS // (most - least + 1), minlength=LEVELS
+    )
+    return counts
 
 
 def _has_range(value: Value) -> bool:
