@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from gossamer.errors import ConvertError
-from gossamer.quantize.methods import adaptive_rounding, bias_correction, gptq, sixteen_bits
+from gossamer.quantize.methods import (
+    adaptive_rounding,
+    bias_correction,
+    cross_layer_equalization,
+    gptq,
+    normalizations,
+    sixteen_bits,
+    smooth_quant,
+)
 from gossamer.quantize.methods.work import Work
 
 __all__ = ["BEFORE", "METHODS", "Work", "named"]
@@ -17,6 +25,9 @@ __all__ = ["BEFORE", "METHODS", "Work", "named"]
 Method = Callable[[Work], None]
 
 BEFORE: Mapping[str, Method] = {
+    "normalizations": normalizations.apply,
+    "cross_layer_equalization": cross_layer_equalization.apply,
+    "smooth_quant": smooth_quant.apply,
     "sixteen_bits": sixteen_bits.apply,
 }
 """What is done to the float model before its values are watched."""

@@ -63,8 +63,9 @@ class Product:
         if self.node.op == "DEPTHWISE_CONV_2D":
             return matrix.transpose(2, 0, 1).reshape(shape)
         if self.node.op == "BATCH_MATMUL" and not getattr(self.node.options, "adj_y", False):
-            return matrix[0].T
-        return matrix.reshape(shape)
+            matrix = matrix[0].T
+        stored: Array = matrix.reshape(shape)
+        return stored
 
     def rows(self, given: Array) -> Array:
         """What the matrices are multiplied with: [groups, rows, inputs], no more rows than `MOST_ROWS`."""
@@ -86,7 +87,9 @@ class Product:
         channel = op.quantizes.channel if op is not None and op.quantizes is not None else None
         if self.scheme.block:
             return of_blocks(self.weights, self.scheme.weights, self.scheme.block)
-        return of_weights(self.weights, self.scheme.weights, channel if self.scheme.per_channel else None)
+        return of_weights(
+            self.weights, self.scheme.weights, channel if self.scheme.per_channel else None, self.scheme.clipping
+        )
 
     @property
     def limit(self) -> int:

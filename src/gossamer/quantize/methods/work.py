@@ -77,6 +77,7 @@ class Work:
     def replace_weights(self, graph: Graph, node: Node, position: int, rounded: Array) -> None:
         """Gives an operator weights that are near what it had."""
         self.exact.setdefault(node, np.asarray(node.constant(position)))
+        self.schemes[node] = self.schemes[node]._replace(clipping="")  # what was cut off is gone
         set_constant(graph, node, position, rounded)
 
 
