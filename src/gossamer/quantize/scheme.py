@@ -18,7 +18,8 @@ class Scheme(NamedTuple):
     row; ``clipping`` says how the range of weights is found (see `gossamer.quantize.clipping`), by default without.
     ``least``: weights with fewer elements stay float. ``tables``: tables that operators look up are weights too.
     ``dequantized``: weights alone, those of FLOAT16 too, become floats again before they are used. ``only``: an
-    operator that has no integer form is an error, and so is a call whose values stay float.
+    operator that has no integer form is an error, and so is a call whose values stay float. ``bias``: the type of
+    biases, if it is not the usual one of the activations.
     """
 
     activations: TensorType = TensorType.FLOAT32
@@ -30,6 +31,7 @@ class Scheme(NamedTuple):
     tables: bool = False
     dequantized: bool = False
     only: bool = False
+    bias: TensorType | None = None
 
     @property
     def is_static(self) -> bool:
@@ -39,6 +41,8 @@ class Scheme(NamedTuple):
     @property
     def biases(self) -> TensorType:
         """The type of what is added to products."""
+        if self.bias is not None:
+            return self.bias
         return TensorType.INT64 if self.activations == TensorType.INT16 else TensorType.INT32
 
 
