@@ -80,7 +80,7 @@ def ours(place: Path, mode: str, **options: Any) -> bytes:
     from gossamer.convert import convert
     from gossamer.quantize import quantize
 
-    content = convert(place / "saved_model")
+    content = convert(place / "saved_model", signature_keys=["serving_default"])
     return content if mode == "float32" else quantize(content, mode, rows(place / "calibration.npz"), **options)
 
 
@@ -193,7 +193,7 @@ def digits(folder: Path, options: dict[str, Any]) -> None:
     inputs, samples = rows(place / "inputs.npz"), rows(place / "calibration.npz")
     for fallback in ("float32", "int16x8"):
         content, report = keep_accuracy(
-            convert(place / "saved_model"), "0.5%", "int8", samples, metric=partial(_known, folder), fallback=fallback
+            convert(place / "saved_model", signature_keys=["serving_default"]), "0.5%", "int8", samples, metric=partial(_known, folder), fallback=fallback
         )
         print(f"\nplanted, int8 but for {fallback}, 0.5 % may be lost: {right(content, inputs):.1f} %\n{report}")
 

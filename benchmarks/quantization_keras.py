@@ -239,10 +239,15 @@ def save(model: Any, place: Path, calibration: dict[str, Any], inputs: dict[str,
     np.savez(place / "calibration.npz", **calibration)
     np.savez(place / "inputs.npz", **inputs)
     np.savez(place / "answers.npz", **{name: np.concatenate([one[name] for one in answers]) for name in answers[0]})
-    while left := [mode for mode in MODES if not any((place / f"{mode}{end}").exists() for end in (".tflite", ".txt"))]:
+    while left := missing(place):
         done = subprocess.run([sys.executable, __file__, "convert", place, *left], capture_output=True, check=False)
-        if done.returncode:  # it took the process with it
-            (place / f"{left[0]}.txt").write_text(f"exit status {done.returncode}")
+        if done.returncode:  # a file took the process with it
+            (place / f"{missing(place)[0]}.txt").write_text(f"exit status {done.returncode}")
+
+
+def missing(place: Path) -> list[str]:
+    """The modes of which there is neither a file nor why there is none."""
+    return [mode for mode in MODES if not any((place / f"{mode}{end}").exists() for end in (".tflite", ".txt"))]
 
 
 def rows(arrays: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,11 +13,13 @@ from click.testing import CliRunner
 
 from gossamer.codegen import build
 from gossamer.codegen.passes import borders, gaps
+from gossamer.tools._picture import svg
 from gossamer.tools.cli import cli
 from tests.conftest import ROOT
 from tests.convert import lowerings
 from tests.ops import coverage
 from tests.programs.kernels import target_here
+from tests.quantize import becomes
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -154,6 +156,23 @@ def test_the_page_on_converting_is_what_lowerings_say(request: pytest.FixtureReq
         page.write_text(found)
     else:
         assert found == said
+
+
+def test_the_page_on_quantizing_is_what_the_code_says(request: pytest.FixtureRequest) -> None:
+    page, picture = ROOT / "docs" / "quantize.md", ROOT / "docs" / "pictures" / "ranges.svg"
+    said = found = page.read_text()
+    for name, lines in becomes.tables().items():
+        text = "\n".join(["", *lines, "", ""])
+        block = re.compile(rf"^(<!-- {name} -->\n).*?(^<!-- end of {name} -->)", re.DOTALL | re.MULTILINE)
+        found, count = block.subn(lambda match, text=text: match[1] + text + match[2], found)  # type: ignore[misc]
+        assert count == 1
+    drawn = svg(becomes.ranges_picture())
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+        picture.write_text(drawn)
+    else:
+        assert found == said
+        assert drawn == picture.read_text()
 
 
 def test_the_page_on_custom_operators_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
