@@ -18,6 +18,7 @@ from gossamer.errors import ConvertError
 from gossamer.model.model import Model
 from gossamer.model.writer import write_model
 from gossamer.ops.op_def import TensorInfo
+from gossamer.quantize.in_place import with_outputs
 from gossamer.runtime.arenas import call_depths
 from gossamer.runtime.interpreter import Interpreter
 
@@ -306,7 +307,8 @@ def calibrate(
             found[key].add(value)
 
     watch(model, samples, see, progress=progress)
-    return {key: one.range() for key, one in found.items()}
+    result = {key: one.range() for key, one in found.items()}
+    return with_outputs(model, result) if ranges == "min_max" else result
 
 
 def watch(
