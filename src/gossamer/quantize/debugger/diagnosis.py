@@ -58,7 +58,9 @@ class Cause(NamedTuple):
 class Evidence(NamedTuple):
     """What is known of an operator: ``node``, with its ``partner`` in the float model, if that has it (``None`` for an
     input that is integers); the ``output`` and what is seen of it; the ``operands`` that are computed, by the root of
-    each, and the ``errors`` of it alone, and of the float operator with the inputs or the weights alone."""
+    each, and the ``errors`` of it alone, and of the float operator with the inputs or the weights alone. ``rescaled``:
+    channels of its operands or its output have other scales than in the float model (see `Proportion` of the measures),
+    so that its weights cannot be compared."""
 
     name: str
     node: Node | None
@@ -69,6 +71,7 @@ class Evidence(NamedTuple):
     alone: Errors
     inputs: Errors
     weights: Errors
+    rescaled: bool = False
 
 
 def parts(evidence: Evidence) -> dict[str, float]:
@@ -80,7 +83,8 @@ def parts(evidence: Evidence) -> dict[str, float]:
         "inputs": evidence.inputs.noise,
         "weights": evidence.weights.noise,
     }
-    return {**known, "arithmetic": max(evidence.alone.noise - sum(known.values()), 0.0)}
+    left = max(evidence.alone.noise - sum(known.values()), 0.0)
+    return {**known, "weights": left, "arithmetic": 0.0} if evidence.rescaled else {**known, "arithmetic": left}
 
 
 def cause(evidence: Evidence) -> Cause | None:
@@ -90,7 +94,9 @@ def cause(evidence: Evidence) -> Cause | None:
         return None
     shares = parts(evidence)
     largest = max(PARTS, key=lambda part: shares[part])
-    return next((found for rule in RULES[largest] if (found := rule(evidence)) is not None), None)
+    found = next((found for rule in RULES[largest] if (found := rule(evidence)) is not None), None)
+    # Channels that are not exact beside others that are: that says something where one of them is the reason.
+    return found if alone.sqnr < SOUND or (found is not None and "outlier channel" in found.kind) else None
 
 
 # -- clipping
@@ -254,7 +260,7 @@ def _worst_operand(evidence: Evidence) -> tuple[str, Range, Percentile] | None:
 def bias_overflow(evidence: Evidence) -> Cause | None:
     """A bias differs from what its integer stands for by more than a step: it did not fit."""
     for original, quantized, stands_for in _constants(evidence):
-        if quantized.type not in (TensorType.INT32, TensorType.INT64):
+        if evidence.rescaled or quantized.type not in (TensorType.INT32, TensorType.INT64):
             continue
         steps = np.broadcast_to(quantized.quantization.scales.astype(np.float64), original.shape)
         wrong = np.flatnonzero(np.abs(original.astype(np.float64) - stands_for) > steps)
@@ -281,7 +287,7 @@ def range_of_weights(evidence: Evidence) -> Cause | None:
         bits = {TensorType.INT4: 4, TensorType.INT8: 8}.get(quantized.type, 16)
         if quantized.quantization.scales.size == 1 and rule is not None and rule.channel is not None:
             axes = tuple([axis for axis in range(value.ndim) if axis != rule.channel])
-            channels = np.abs(value).max(axes)
+            channels = np.abs(stands_for).max(axes)
             median = float(np.median(channels))
             if channels.size > 2 and median and channels.max() >= OUTLIER_CHANNEL * median:
                 return Cause(
@@ -291,7 +297,8 @@ def range_of_weights(evidence: Evidence) -> Cause | None:
                     "use a scale for each channel, or cross-layer equalisation",
                     quantized.name,
                 )
-        spread = float(np.abs(value).max()) / max(float(np.sqrt(np.mean(np.square(value.astype(np.float64))))), 1e-30)
+        mean_square = float(np.mean(np.square(stands_for.astype(np.float64))))
+        spread = float(np.abs(stands_for).max()) / max(mean_square**0.5, 1e-30)
         return Cause(
             "range of weights",
             f"{bits} bits are too few: the largest weight is {spread:.1f} times their root mean square",

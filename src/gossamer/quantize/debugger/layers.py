@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from gossamer.ops.op_def import TensorInfo
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.quantize.calibrate import Histogram, Percentile, run_sample
 from gossamer.quantize.debugger.diagnosis import CENTRAL, PARTS, Cause, Evidence, cause, constants, parts
-from gossamer.quantize.debugger.measures import Errors, Range
+from gossamer.quantize.debugger.measures import Errors, Proportion, Range
 from gossamer.quantize.debugger.pairs import SAME_VALUE, Key, Pairs, dequantized, pairs, root
 from gossamer.quantize.debugger.severed import Severed
 from gossamer.quantize.interface import OF_ANY_TYPE
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 LEVELS = 256
 """Parts of the integers of a type whose values are counted together; of 8 bits each integer."""
+
+LOOKED_AT = 8
+"""Samples that tell which channels have other scales."""
 
 Recorded = dict[Key, list[NDArray[Any]]]
 """Values in the order in which they were written, by subgraph and tensor."""
@@ -164,18 +168,28 @@ def debug(
     """
     first, second = _read(float_model), _read(quantized_model)
     comparison = _Comparison(first, second, pairs(first, second))
+    waiting = iter(samples() if callable(samples) else samples)
+    first_samples = list(islice(waiting, LOOKED_AT))
+    _each(first_samples, comparison.look)
+    comparison.settle()
+    count = _each(chain(first_samples, waiting), comparison.add, progress)
+    if not count:
+        raise ConvertError("there are no samples")
+    return comparison.report(count)
+
+
+def _each(samples: Iterable[Any], use: Callable[[Any], object], progress: Callable[[int], object] | None = None) -> int:
+    """Hands over sample after sample. Raises `ConvertError` for one that does not fit, saying which."""
     count = 0
-    for sample in samples() if callable(samples) else samples:
+    for sample in samples:
         try:
-            comparison.add(sample)
+            use(sample)
         except (ValueError, KeyError, TypeError, RuntimeError) as error:
             raise ConvertError(f"sample {count} does not fit the model: {error}") from error
         count += 1
         if progress is not None:
             progress(count)
-    if not count:
-        raise ConvertError("there are no samples")
-    return comparison.report(count)
+    return count
 
 
 def _read(model: Any) -> Model:
@@ -183,7 +197,8 @@ def _read(model: Any) -> Model:
 
 
 class _Row:
-    """What is gathered for a layer: ``value`` of the quantized model, made by ``node``; its ``partner``."""
+    """What is gathered for a layer: ``value`` of the quantized model, made by ``node``; its ``partner``, of which it is
+    ``factors`` times, by channel, if there are any."""
 
     def __init__(self, node: Node | None, value: Value, partner: Value) -> None:
         self.node = node
@@ -191,6 +206,8 @@ class _Row:
         self.partner = partner
         self.alone, self.accumulated, self.inputs, self.weights = Errors(), Errors(), Errors(), Errors()
         self.range = Range(value.type, value.quantization) if _has_range(value) else None
+        self.proportion = Proportion()
+        self.factors: NDArray[np.float32] | None = None
         self.histogram = Percentile(CENTRAL)
         self.levels: NDArray[np.int64] = np.zeros(LEVELS, np.int64)
 
@@ -215,8 +232,9 @@ class _Comparison:
         cuts, wanted, float_cuts, float_wanted = self._cuts()
         self.severed = Severed(quantized_model, cuts, wanted)
         self.rounded = Severed(float_model, float_cuts, float_wanted)
-        self.weights = self._rounded_weights()
-        self.reweighted = Severed(float_model, float_cuts, float_wanted, self.weights) if self.weights else None
+        self._reweighted = partial(Severed, float_model, float_cuts, float_wanted)
+        self.reweighted: Severed | None = None
+        self.factors: dict[Value, NDArray[np.float32]] = {}
         self.recorded: Recorded = {}
         self.told: Recorded = {}
         for number in range(len(float_model.subgraphs)):
@@ -260,15 +278,43 @@ class _Comparison:
         """What the constants of the float model are in the quantized one, where that is not the same."""
         found = {}
         for node, partner in self.pairs.nodes.items():
-            for value, original, _, stands_for in constants(node, partner):
+            for value, original, _, stands_for in () if self._is_rescaled(node) else constants(node, partner):
                 if np.any(stands_for != original) and value.type == TensorType.FLOAT32:
                     found[self.pairs.float_keys[value]] = stands_for.astype(np.float32)
         return found
 
     # -- running
 
-    def add(self, sample: Any) -> None:
-        """Run one sample through everything."""
+    def look(self, sample: Any) -> None:
+        """Run one sample through both models to see which channels have other scales on purpose."""
+        self._run(sample)
+        for row in self.rows:
+            for value, reference in self._both(row):
+                row.proportion.add(_real(value, row.value), reference)
+
+    def settle(self) -> None:
+        """Decide which results have other scales, and what weights are in the quantized model; outputs have none."""
+        ends = {root(value) for number in self.entries for value in self.pairs.quantized.graphs[number].outputs}
+        for row in self.rows:
+            if root(row.value) not in ends and row.node is not None:
+                row.factors = row.proportion.factors()
+                if row.factors is not None:
+                    self.factors[root(row.value)] = row.factors
+        weights = self._rounded_weights()
+        self.reweighted = self._reweighted(weights) if weights else None
+
+    def _is_rescaled(self, node: Node | None) -> bool:
+        values = [*_operands_of(node), *([] if node is None else node.outputs)]
+        return any(root(value) in self.factors for value in values)
+
+    def _both(self, row: _Row) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """The values of the quantized model, with those of the float one, each time that they were written."""
+        expected = self.recorded.get(self.pairs.float_keys[row.partner], [])
+        for value, reference in zip(self.told.get(self.pairs.keys[row.value], []), expected, strict=False):
+            if value.shape == reference.shape and reference.size:
+                yield value, reference
+
+    def _run(self, sample: Any) -> None:
         self.recorded.clear()
         self.told.clear()
         run_sample(self.original, sample)
@@ -276,25 +322,26 @@ class _Comparison:
             inputs = self.pairs.quantized.graphs[number].inputs
             if all(self.pairs.float_keys[self.pairs.values[value]] in self.recorded for value in inputs):
                 self.whole.run(number, {self.pairs.keys[v][1]: self._given(v, 0) for v in inputs})
+
+    def add(self, sample: Any) -> None:
+        """Run one sample through everything."""
+        self._run(sample)
         for row in self.rows:
-            expected = self.recorded.get(self.pairs.float_keys[row.partner], [])
-            for reference in expected if row.partner.type == TensorType.FLOAT32 else ():
-                if not reference.size:
-                    continue
-                if row.range is not None:
-                    row.range.add(reference)
-                row.histogram.add(reference)
-            for value, reference in zip(self.told.get(self.pairs.keys[row.value], []), expected, strict=False):
-                if value.shape == reference.shape:
-                    real = _real(value, row.value)
-                    row.accumulated.add(real, reference)
+            for reference in self.recorded.get(self.pairs.float_keys[row.partner], []):
+                if reference.size:
+                    reference = _times(reference, row.factors)
                     if row.range is not None:
-                        row.levels += _levels(value, row.value.type)
+                        row.range.add(reference)
+                    row.histogram.add(reference)
+            for value, reference in self._both(row):
+                row.accumulated.add(_real(value, row.value), _times(reference, row.factors))
+                if row.range is not None:
+                    row.levels += _levels(value, row.value.type)
         for number in self.severable:
-            for time in range(self._times(number)):
+            for time in range(self._rounds(number)):
                 self._add_alone(number, time)
 
-    def _times(self, number: int) -> int:
+    def _rounds(self, number: int) -> int:
         """How often a subgraph ran: as often as each of its tensors was written."""
         keys = [(number, index) for index in self.severed.given[number]]
         seen = [len(self.recorded.get(self.pairs.float_keys[self.pairs.values[self._value(key)]], [])) for key in keys]
@@ -306,6 +353,7 @@ class _Comparison:
     def _given(self, value: Value, time: int) -> NDArray[Any]:
         """What a value of the quantized model should be, by the float model."""
         recorded = self.recorded[self.pairs.float_keys[self.pairs.values[value]]][time]
+        recorded = _times(recorded, self.factors.get(value))
         if _has_range(value):
             return quantized(recorded, value.quantization, value.type)
         return recorded.astype(value.dtype, copy=False)
@@ -322,21 +370,23 @@ class _Comparison:
             key, float_key = self.pairs.keys[row.value], self.pairs.float_keys[row.partner]
             if key[0] != number:
                 continue
-            reference = self.recorded[float_key][time]
+            reference = _times(self.recorded[float_key][time], row.factors)
             value = results.get(key[1]) if row.node is not None else self._given(row.value, time)
             if value is not None and value.shape == reference.shape:
                 row.alone.add(_real(value, row.value), reference)
             if row.node is not None and row.node.op not in SAME_VALUE and float_key[1] in by_inputs:
-                row.inputs.add(by_inputs[float_key[1]], reference)
+                row.inputs.add(_times(by_inputs[float_key[1]], row.factors), reference)
                 if by_weights:
-                    row.weights.add(by_weights[float_key[1]], reference)
+                    row.weights.add(_times(by_weights[float_key[1]], row.factors), reference)
 
     def _rounded(self, key: Key, value: NDArray[Any]) -> NDArray[Any]:
         """A float value after it was integers, if it is integers in the quantized model."""
         found = self.quantized_as.get(self.pairs.float_model.values[key[0]][key[1]])
         if found is None:
             return value
-        return dequantized(quantized(value, found.quantization, found.type), found.quantization)
+        factors = self.factors.get(root(found))
+        integers = quantized(_times(value, factors), found.quantization, found.type)
+        return _times(dequantized(integers, found.quantization), None if factors is None else 1 / factors)
 
     # -- what came of it
 
@@ -355,6 +405,7 @@ class _Comparison:
                 row.alone,
                 row.inputs,
                 row.weights,
+                self._is_rescaled(row.node),
             )
             shares = parts(evidence)
             total = sum(shares.values()) or 1.0
@@ -382,11 +433,15 @@ class _Comparison:
 
     def _operands(self, row: _Row, of: Mapping[int, _Row]) -> dict[Value, tuple[str, Range, Percentile]]:
         found = {}
-        for value in [] if row.node is None or row.node.op in SAME_VALUE else row.node.inputs:
-            operand = None if value is None else _row_of(value, of)
-            if value is not None and operand is not None and operand.range is not None:
+        for value in _operands_of(row.node):
+            operand = _row_of(value, of)
+            if operand is not None and operand.range is not None:
                 found[root(value)] = operand.partner.name, operand.range, operand.histogram
         return found
+
+
+def _operands_of(node: Node | None) -> list[Value]:
+    return [] if node is None or node.op in SAME_VALUE else [value for value in node.inputs if value is not None]
 
 
 def _record(recorded: Recorded, number: int, tensor: TensorInfo, value: NDArray[Any]) -> None:
@@ -405,6 +460,10 @@ def _rows(pairs: Pairs, number: int) -> Iterator[_Row]:
             partner = pairs.values.get(root(value))
             if partner is not None and partner.type == TensorType.FLOAT32 and partner.rank == value.rank:
                 yield _Row(node, value, partner)
+
+
+def _times(values: NDArray[Any], factors: NDArray[Any] | None) -> NDArray[Any]:
+    return values if factors is None else values * factors
 
 
 def _levels(integers: NDArray[Any], type: TensorType) -> NDArray[np.int64]:

@@ -13,6 +13,9 @@ from gossamer.quantize.debugger.pairs import dequantized
 from gossamer.quantize.parameters import LIMITS, along, quantized
 from gossamer.schema.enums import TensorType
 
+RESCALED = 1.25
+"""A channel that is this much larger, or smaller, has another scale on purpose."""
+
 EXACT = 200.0
 """Decibels of a signal without noise."""
 
@@ -79,6 +82,38 @@ class Errors:
         signal, noise = self.channels
         counted = (signal > 0) & (noise > 0)
         return float(10 * np.log10(np.median(signal[counted] / noise[counted]))) if counted.any() else self.sqnr
+
+
+class Proportion:
+    """How values and their references relate, channel by channel (indices of the last dimension): what has been made
+    larger in some channels to be made smaller later, as equalisation does, is no error."""
+
+    def __init__(self) -> None:
+        self.sums: NDArray[np.float64] = np.zeros((6, 0))
+
+    def add(self, values: NDArray[Any], reference: NDArray[Any]) -> None:
+        """Counts the elements of one sample, float arrays of one shape."""
+        x, y = (of.astype(np.float64).reshape(-1, of.shape[-1] if of.ndim else 1) for of in (reference, values))
+        sums = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y]).sum(1)
+        if self.sums.shape[1] in (0, sums.shape[1]) and np.isfinite(sums).all():
+            self.sums = self.sums + sums if self.sums.size else sums
+
+    def factors(self) -> NDArray[np.float32] | None:
+        """The factor of each channel, [C], from the covariances; ``None`` if values are not their references times
+        factors of which one is at least `RESCALED` or its reciprocal: with them a tenth of the noise must be left, and
+        no more than a twentieth of the signal."""
+        count, x, y, xx, xy, yy = self.sums
+        if not self.sums.size:
+            return None
+        spread = np.maximum(xx - x * x / count, 0.0)
+        known = spread > 1e-6 * np.maximum(xx, spread.max(initial=0) * 1e-6)
+        together = np.where(known, (xy - x * y / count) / np.where(known, spread, 1.0), 1.0)
+        if not known.any() or together[known].min() <= 0:
+            return None
+        noise, left = (yy - 2 * f * xy + f * f * xx for f in (np.ones_like(together), together))
+        if np.abs(np.log(together)).max() < math.log(RESCALED) or left.sum() > min(noise.sum() / 10, yy.sum() / 20):
+            return None
+        return together.astype(np.float32)
 
 
 class Range:
