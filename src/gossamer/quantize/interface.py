@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
-
 from gossamer.convert.graph import Graph, Signature, Value
 from gossamer.dtypes import type_name
 from gossamer.errors import ConvertError
-from gossamer.quantization import Quantization
 from gossamer.quantize.calls import Calls, Range, range_of
-from gossamer.quantize.parameters import Typed, of_range
+from gossamer.quantize.parameters import Typed, of_range, shifted
 from gossamer.quantize.recipe import INPUT, OUTPUT, Rule
 from gossamer.quantize.scheme import FLOAT
 from gossamer.quantize.static import Parameters
@@ -63,7 +60,7 @@ def tie_ends(
                 raise ConvertError(f"{what} {value.name!r} is used as float: it cannot be {type.name.lower()}")
             found = of_range(*known, kind)
         if kind != type:
-            found = Quantization(found.scales, (found.zero_points + 128).astype(np.int32))
+            found = shifted(found, 128)
         return type, found
 
     for graph in {id(signature.graph): signature.graph for signature in signatures}.values():

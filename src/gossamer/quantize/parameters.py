@@ -69,6 +69,11 @@ def of_range(low: float, high: float, type: TensorType) -> Quantization:
     return symmetric(low, high, type) if type == TensorType.INT16 else asymmetric(low, high, type)
 
 
+def shifted(quantization: Quantization, steps: int) -> Quantization:
+    """The parameters of the same values in levels that are ``steps`` more: uint8 is int8 and 128."""
+    return Quantization(quantization.scales, (quantization.zero_points + steps).astype(np.int32))
+
+
 def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None, clipping: str = "") -> Quantization:
     """Symmetric scales of weights in a narrow range, for each index of an axis or for all: ``max |w| / qmax``, with
     ``clipping`` (see `gossamer.quantize.clipping`) less."""

@@ -71,6 +71,8 @@ class Prepared:
         work = Work(stored.signatures, chosen, self.samples)
         for name in self._methods if methods else ():
             AFTER[name](work)
+        for node in work.exact:  # what is rounded is clipped already
+            chosen[node] = chosen[node]._replace(clipping="")
         signatures = apply(stored, chosen, self._seen, (lambda graph: FLOATS) if as_float else self._ends, on_float)
         return write_model(to_model(signatures))
 
@@ -99,9 +101,9 @@ def prepare(
 ) -> Prepared:
     """What `gossamer.quantize.quantize` does, which has these arguments, but for the file. ``again``: samples are kept,
     if they can be had only once. Raises `ConvertError`."""
-    chosen = named(methods)
     statistic(ranges)
     rules = _rules(mode, recipe, per_channel).but(keep)
+    chosen = named([*([methods] if isinstance(methods, str) else methods), *rules.methods])
     stored = graphs_of_model(model if isinstance(model, Model) else read_model(model))
     rules = rules.and_then(Recipe(tuple(rules_of(stored.signatures, input_type, output_type))))
     schemes = rules.schemes(stored.graphs)

@@ -31,9 +31,11 @@ class Rule(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """Rules in the order in which each replaces those before; what none fits stays float."""
+    """Rules in the order in which each replaces those before; what none fits stays float. ``methods``: those of
+    `gossamer.quantize.methods` that it asks for, which are for all operators."""
 
     rules: tuple[Rule, ...]
+    methods: tuple[str, ...] = ()
 
     def schemes(self, graphs: Iterable[Graph]) -> dict[Node, Scheme]:
         """The scheme of each operator."""
@@ -50,12 +52,12 @@ class Recipe(NamedTuple):
 
     def and_then(self, other: Recipe) -> Recipe:
         """These rules, and others that go before them."""
-        return Recipe((*self.rules, *other.rules))
+        return Recipe((*self.rules, *other.rules), (*self.methods, *other.methods))
 
     def but(self, keep: Iterable[str]) -> Recipe:
         """The same with some operators float: by their types, or the names of their outputs."""
         kept = [rule for name in keep for rule in (Rule(FLOAT, name), Rule(FLOAT, pattern=f"(^|;){re.escape(name)};"))]
-        return Recipe((*self.rules, *kept))
+        return self._replace(rules=(*self.rules, *kept))
 
 
 def scope(node: Node) -> str:

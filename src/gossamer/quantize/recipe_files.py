@@ -28,8 +28,11 @@ from gossamer.schema.enums import TensorType
 Written = Union[str, "os.PathLike[str]", Sequence[Mapping[str, Any]]]
 """The path of a JSON file, or the list that such a file has."""
 
-CLIPPING = {"min_max_uniform_quantize": "", "OCTAV": "octav", "MSE": "mse"}
+CLIPPING = {"min_max_uniform_quantize": "", "OCTAV": "octav", "MSE": "mse", "GPTQ": ""}
 """How the range of weights is found, by the algorithm."""
+
+METHODS = {"GPTQ": "gptq"}
+"""The method that an algorithm asks for."""
 
 OTHER_NAMES = {"CONV_2D_TRANSPOSE": "TRANSPOSE_CONV"}
 ACTIVATIONS = {
@@ -68,7 +71,10 @@ def read_recipe(source: Written) -> Recipe:
         if op == ANY:
             place.clear()
         place[op] = found
-    return Recipe(tuple([rule for place in places.values() for found in place.values() for rule in found]))
+    algorithms = [str(written.get("algorithm_key", "")) for written in rules]
+    methods = dict.fromkeys(METHODS[name] for name in algorithms if name in METHODS)
+    flat = [rule for place in places.values() for found in place.values() for rule in found]
+    return Recipe(tuple(flat), tuple(methods))
 
 
 def _operation(name: str) -> str:

@@ -19,7 +19,7 @@ from gossamer.ops import find_op
 from gossamer.ops.op_def import Quantizes
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.quantize.calls import Range
-from gossamer.quantize.parameters import Typed, bias, of_bias, of_range, of_weights, quantized, with_room
+from gossamer.quantize.parameters import Typed, bias, of_bias, of_range, of_weights, quantized, shifted, with_room
 from gossamer.quantize.rebuild import Rebuilt, options_of
 from gossamer.quantize.scheme import Scheme, Schemes
 from gossamer.schema.enums import TensorType
@@ -150,6 +150,8 @@ class Pair:
         key = (value, _key(typed))
         if key not in self.integers:
             source = own if own is not None else self.made.value(value)
+            if own is not None and own.type == TensorType.INT16 and kind == TensorType.UINT8:  # QUANTIZE has no such
+                source = self.as_integer(value, (TensorType.INT8, shifted(parameters, -128)))
             self.integers[key] = self.made.graph.add(
                 "QUANTIZE", source, type=kind, quantization=parameters, name=f"{value.name}_int"
             )
