@@ -272,7 +272,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, help="the folder of the conversion corpus")
     parser.add_argument("--keep", type=Path, help="a folder for what is made, which is used again")
     parser.add_argument("--methods", default="", help="of gossamer.quantize, with commas, for integer activations")
-    parser.add_argument("--ranges", default="min_max", help="of gossamer.quantize, for integer activations")
+    parser.add_argument("--ranges", help="of gossamer.quantize, for integer activations")
     parser.add_argument("--runs", type=int, default=3, help="of which medians are taken, for speed")
     arguments = parser.parse_args()
     options = {"methods": [name for name in arguments.methods.split(",") if name], "ranges": arguments.ranges}

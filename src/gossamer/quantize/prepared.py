@@ -17,7 +17,7 @@ from gossamer.quantize.apply import OnFloat, apply
 from gossamer.quantize.calibrate import Ranges, calibrate, statistic
 from gossamer.quantize.forms import integer_forms
 from gossamer.quantize.interface import Ends, rules_of
-from gossamer.quantize.methods import AFTER, BEFORE, Work, named
+from gossamer.quantize.methods import AFTER, BEFORE, Work, named, ranges_for
 from gossamer.quantize.recipe import Recipe, of_mode
 from gossamer.quantize.recipe_files import Written, read_recipe
 from gossamer.quantize.scheme import Scheme
@@ -71,8 +71,6 @@ class Prepared:
         work = Work(stored.signatures, chosen, self.samples)
         for name in self._methods if methods else ():
             AFTER[name](work)
-        for node in work.exact:  # what is rounded is clipped already
-            chosen[node] = chosen[node]._replace(clipping="")
         signatures = apply(stored, chosen, self._seen, (lambda graph: FLOATS) if as_float else self._ends, on_float)
         return write_model(to_model(signatures))
 
@@ -94,13 +92,14 @@ def prepare(
     output_type: str | None = None,
     keep: Iterable[str] = (),
     per_channel: bool = True,
-    ranges: str = "min_max",
+    ranges: str | None = None,
     methods: str | Iterable[str] = (),
     progress: Callable[[int], object] | None = None,
     again: bool = False,
 ) -> Prepared:
     """What `gossamer.quantize.quantize` does, which has these arguments, but for the file. ``again``: samples are kept,
     if they can be had only once. Raises `ConvertError`."""
+    ranges = ranges or ranges_for(methods)
     statistic(ranges)
     rules = _rules(mode, recipe, per_channel).but(keep)
     chosen = named([*([methods] if isinstance(methods, str) else methods), *rules.methods])

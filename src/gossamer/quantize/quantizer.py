@@ -26,7 +26,7 @@ def quantize(
     output_type: str | None = None,
     keep: Iterable[str] = (),
     per_channel: bool = True,
-    ranges: str = "min_max",
+    ranges: str | None = None,
     methods: str | Iterable[str] = (),
     progress: Callable[[int], object] | None = None,
     keep_accuracy: str | float | None = None,
@@ -40,8 +40,9 @@ def quantize(
     (see `gossamer.quantize.recipe_files`); without a mode what they do not fit stays float. Without either, int8.
     ``keep``: operators, and names of their outputs, that stay float. ``calibration``: samples of inputs, or a function
     that gives them (see `gossamer.quantize.calibrate`), where activations become integers, and for methods. ``ranges``:
-    the statistic that says in which range (see `gossamer.quantize.calibrate.STATISTICS`). ``methods``: what is done for
-    accuracy (see `gossamer.quantize.methods`). ``input_type`` and ``output_type``: float32, int8, uint8 or int16, of
+    the statistic that says in which range (see `gossamer.quantize.calibrate.STATISTICS`); min_max, if none is named and
+    methods do not choose. ``methods``: what is done for accuracy, ``best`` for all that helps and costs little (see
+    `gossamer.quantize.methods`). ``input_type`` and ``output_type``: float32, int8, uint8 or int16, of
     inputs and outputs that were float; by default what the recipe says, or float32. ``keep_accuracy``,
     ``metric`` and ``fallback``: how good the model must be, for which the fewest operators get another mode (see
     `gossamer.quantize.mixed_precision`, which tells of them too). ``on_float`` is told of each

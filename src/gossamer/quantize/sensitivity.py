@@ -32,6 +32,8 @@ MASK = "gossamer_mask"
 def sensitivities(work: Work) -> dict[Value, float]:
     """By value that would have 8 bits, of the graphs that signatures call: the mean square of the error of the outputs
     over that of the outputs, added up over outputs."""
+    if not any(scheme.activations == TensorType.INT8 for scheme in work.schemes.values()):
+        return {}
     model = to_model(work.signatures)
     stored = graphs_of_model(model)
     pairs = list(_pairs(work, stored.graphs))

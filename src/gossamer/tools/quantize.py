@@ -84,8 +84,8 @@ INTEGERS = (TensorType.INT8, TensorType.INT16, TensorType.UINT8, TensorType.INT4
 @click.option("--output-type", type=click.Choice(list(TYPES)), help="Of outputs that were.  [default: float32]")
 @click.option("--keep", metavar="OP|NAME", multiple=True, help="Operators, or names of outputs, that stay float.")
 @click.option("--recipe", metavar="FILE.json", help="Rules by operator and name, as ai-edge-quantizer writes them.")
-@click.option("--ranges", default="min_max", show_default=True, help=f"By {', '.join(STATISTICS)}.")
-@click.option("--methods", default="", metavar="M[,M...]", help=f"For accuracy: {', '.join(METHODS)}.")
+@click.option("--ranges", help=f"By {', '.join(STATISTICS)}.  [default: min_max, mse with --methods best]")
+@click.option("--methods", default="", metavar="M[,M...]", help=f"For accuracy: best, or {', '.join(METHODS)}.")
 @click.option(
     "--keep-accuracy", "target", metavar="0.5%|30dB", help="Leave the fewest operators float for this error of outputs."
 )
@@ -103,7 +103,7 @@ def command(
     output_type: str | None,
     keep: Sequence[str],
     recipe: str | None,
-    ranges: str,
+    ranges: str | None,
     methods: str,
     target: str | None,
     fallback: str,

@@ -20,7 +20,7 @@ from gossamer.quantize.methods import (
 )
 from gossamer.quantize.methods.work import Work
 
-__all__ = ["BEFORE", "METHODS", "Work", "named"]
+__all__ = ["AFTER", "BEFORE", "BEST", "METHODS", "Work", "named", "ranges_for"]
 
 Method = Callable[[Work], None]
 
@@ -41,11 +41,36 @@ AFTER: Mapping[str, Method] = {
 
 METHODS: Mapping[str, Method] = {**BEFORE, **AFTER}
 
+BEST = "best"
+BEST_METHODS = (
+    "normalizations",
+    "cross_layer_equalization",
+    "smooth_quant",
+    "sixteen_bits",
+    "gptq",
+    "bias_correction",
+)
+"""What `BEST` stands for, with ranges by the mean squared error: all that is measured to help before it is done, or
+helps on the samples by construction. The operators that get 16 bits are what costs time when the model runs, at most a
+quarter of its operations; the others cost nothing then."""
+
+BEST_RANGES = "mse"
+
 
 def named(methods: str | Iterable[str]) -> list[str]:
     """Methods by their names, in their order. Raises `ConvertError` for one that is not known."""
-    asked = [methods] if isinstance(methods, str) else list(methods)
+    asked = _listed(methods)
     for name in asked:
-        if name not in METHODS:
-            raise ConvertError(f"method {name!r} is not known; there are {', '.join(METHODS)}")
-    return [name for name in METHODS if name in asked]
+        if name not in METHODS and name != BEST:
+            raise ConvertError(f"method {name!r} is not known; there are {BEST}, {', '.join(METHODS)}")
+    chosen = {*asked, *(BEST_METHODS if BEST in asked else ())}
+    return [name for name in METHODS if name in chosen]
+
+
+def ranges_for(methods: str | Iterable[str]) -> str:
+    """The statistic of ranges that goes with methods, where none is named."""
+    return BEST_RANGES if BEST in _listed(methods) else "min_max"
+
+
+def _listed(methods: str | Iterable[str]) -> list[str]:
+    return [methods] if isinstance(methods, str) else list(methods)

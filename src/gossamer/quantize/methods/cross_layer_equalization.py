@@ -6,8 +6,9 @@ ReLU6, which is left alone), channel ``i`` is divided by ``s_i = sqrt(r1_i * r2_
 weights that make it and ``r2`` those that take it, again until nothing changes much.
 
 That is for weights with one scale for all channels. With a scale for each, what makes a channel has the same error
-whatever its range is, and only the activation counts: then ``r1`` is the largest activation, and once is enough. Where
-weights that take it have a scale for each channel too, as those of depthwise convolutions, ``s_i = r1_i``.
+whatever its range is, and only its activations count: then ``r1`` are the largest of these, once is enough, and how far
+they go into the weights is chosen (see `gossamer.quantize.methods.seams.Seam.balance`): all the way into depthwise
+convolutions, whose weights have a scale for each of the channels that they take.
 """
 
 from __future__ import annotations
@@ -30,11 +31,9 @@ def apply(work: Work) -> None:
         if max(moved, default=0) < LITTLE:
             break
     others = [seam for seam in found if seam not in by_weights]
-    largest = work.magnitudes([seam.value for seam in others]) if others else {}
+    seen = work.channels([seam.value for seam in others]) if others else {}
     for seam in others:
-        depthwise = all(part.node.op == "DEPTHWISE_CONV_2D" for part in seam.taken)
-        taken = seam.taken_magnitudes()
-        _equalized(seam, largest[seam.value], 1 / np.maximum(largest[seam.value], 1e-30) if depthwise else taken)
+        seam.balance(seen[seam.value], work.schemes)
 
 
 def _equalized(seam: Seam, made: Array, taken: Array) -> float:

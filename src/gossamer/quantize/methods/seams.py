@@ -8,19 +8,26 @@ before or after them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gossamer.arrays import NDArray
 from gossamer.convert.graph import Graph, Node, Value
 from gossamer.ops import find_op
 from gossamer.quantize.methods.products import Product, product
-from gossamer.quantize.methods.work import Array, Work, set_constant
+from gossamer.quantize.methods.work import Array, Channels, Work, set_constant
+from gossamer.quantize.parameters import NARROW
+from gossamer.quantize.scheme import Schemes
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 
 HOMOGENEOUS = (ActivationFunctionType.NONE, ActivationFunctionType.RELU)
 """Fused activations with ``f(s * x) = s * f(x)`` for positive ``s``; RELU6 and others clamp elsewhere than at 0."""
+
+EXPONENTS = (0.25, 0.5, 0.75, 1.0)
+"""How far the ranges of activations go into the weights: not at all at 0, altogether at 1."""
+
+WORTH = 0.5
+"""What is left of an error where it is worth changing weights: half, 3 dB less."""
 
 PASSES = (
     "RELU",
@@ -45,6 +52,14 @@ class Part(NamedTuple):
     axis: int | None
     repeat: int = 1
 
+    def along(self, numbers: Array) -> Array:
+        """A number for each channel, as it broadcasts to the constant."""
+        if self.axis is None:
+            return numbers
+        shape = [1] * np.asarray(self.node.constant(self.position)).ndim
+        shape[self.axis] = -1
+        return np.repeat(numbers, self.repeat).reshape(shape)
+
 
 class Seam(NamedTuple):
     """``value`` in ``graph``; ``made``: the constants that are divided, ``taken``: those that are multiplied.
@@ -56,7 +71,7 @@ class Seam(NamedTuple):
     taken: list[Part]
     producer: Product | None
 
-    def move(self, scales: NDArray[Any]) -> None:
+    def move(self, scales: Array) -> None:
         """Divides the channels by these numbers."""
         for part in self.made:
             set_constant(self.graph, part.node, part.position, _times(part, 1 / scales))
@@ -72,6 +87,38 @@ class Seam(NamedTuple):
         """The largest weight that makes each channel."""
         channels = self.value.shapes[0][-1]
         return np.asarray(np.max([_largest(part, channels) for part in self.made if part.axis is not None], 0))
+
+    def balance(self, channels: Channels, schemes: Schemes) -> None:
+        """Divides the channels by ``s_i = max|x_i|**a / max|w_i|**(1 - a)``, ``a`` being what leaves the least error of
+        those of `EXPONENTS`, or by nothing if that is hardly worse. Channels that are 0, or meet no weights, stay."""
+        values, weights = channels.largest, self.taken_magnitudes()
+        alive = (values > 0) & (weights > 0)
+        values, weights = np.where(alive, values, 1), np.where(alive, weights, 1)
+        tried = [np.ones(values.shape), *[np.where(alive, values**a / weights ** (1 - a), 1) for a in EXPONENTS]]
+        errors = [self._error(scales, channels, schemes) for scales in tried]
+        best = int(np.argmin(errors))
+        if errors[best] < WORTH * errors[0]:
+            self.move(tried[best])
+
+    def _error(self, scales: Array, channels: Channels, schemes: Schemes) -> float:
+        """What rounding is expected to add to the squares of all outputs of the products, if channels are divided by
+        these numbers: ``step**2 / 12`` for each activation times the square of its weight, and for each weight times
+        the square of its activation."""
+        error = 0.0
+        spread = float(np.max(channels.high / scales, initial=0) - np.min(channels.low / scales, initial=0))
+        for part in self.taken:
+            op, scheme = find_op(part.node.op), schemes[part.node]
+            weights = _times(part, scales)
+            squares = part.along(channels.square / scales**2)
+            if scheme.is_static:
+                steps = spread / (255 if scheme.activations == TensorType.INT8 else 65535)
+                error += float(steps**2 / 12 * np.square(weights).sum())
+            if scheme.weights in NARROW:
+                axis = op.quantizes.channel if op is not None and op.quantizes is not None else None
+                axes = tuple([n for n in range(weights.ndim) if n != axis or not scheme.per_channel])
+                steps_of_weights = np.abs(weights).max(axes, keepdims=True) / NARROW[scheme.weights]
+                error += float((steps_of_weights**2 / 12 * np.broadcast_to(squares, weights.shape)).sum())
+        return error
 
 
 def seams(work: Work) -> Iterator[Seam]:
@@ -176,14 +223,8 @@ def _passes(node: Node, value: Value) -> bool:
     return True
 
 
-def _times(part: Part, scales: NDArray[Any]) -> Array:
-    data = np.asarray(part.node.constant(part.position)).astype(np.float64)
-    if part.axis is None:
-        return np.asarray(data * scales)  # one number for all becomes one for each
-    shape = [1] * data.ndim
-    shape[part.axis] = -1
-    product: Array = data * np.repeat(scales, part.repeat).reshape(shape)
-    return product
+def _times(part: Part, scales: Array) -> Array:
+    return np.asarray(part.node.constant(part.position)).astype(np.float64) * part.along(scales)
 
 
 def _largest(part: Part, channels: int) -> Array:

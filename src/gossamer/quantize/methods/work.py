@@ -19,6 +19,34 @@ See = Callable[[Array], object]
 """A function of what a value holds in a sample, which it must not keep."""
 
 
+class Channels:
+    """The least and the greatest value of each channel, [channels], and its mean square."""
+
+    def __init__(self, channels: int) -> None:
+        self.low = np.full(channels, np.inf)
+        self.high = np.full(channels, -np.inf)
+        self._squares = np.zeros(channels)
+        self._count = 0
+
+    def see(self, array: Array) -> None:
+        """A sample."""
+        rows = array.reshape(-1, array.shape[-1])
+        if len(rows):
+            self.low, self.high = np.minimum(self.low, rows.min(0)), np.maximum(self.high, rows.max(0))
+            self._squares += np.square(rows, dtype=np.float64).sum(0)
+            self._count += len(rows)
+
+    @property
+    def largest(self) -> Array:
+        """The largest magnitude."""
+        return np.maximum(np.abs(self.low), np.abs(self.high)) if self._count else np.zeros(self.low.shape)
+
+    @property
+    def square(self) -> Array:
+        """The mean square."""
+        return np.asarray(self._squares / max(self._count, 1))
+
+
 class Work:
     """A float model, the scheme of each of its operators, and its samples. Methods change it in place, and give
     operators that they add a scheme. ``exact``: the weights of operators before they were rounded."""
@@ -60,18 +88,10 @@ class Work:
             {number: list(functions) for number, functions in called.items() if functions},
         )
 
-    def magnitudes(self, values: Iterable[Value]) -> dict[Value, Array]:
-        """The largest magnitudes along the last axis of values, over all samples."""
-        found: dict[Value, Array] = {}
-
-        def look(value: Value) -> See:
-            def see(array: Array) -> None:
-                largest = np.abs(array.reshape(-1, array.shape[-1])).max(0, initial=0)
-                found[value] = np.maximum(found.get(value, 0), largest)
-
-            return see
-
-        self.observe({value: look(value) for value in values if value.rank})
+    def channels(self, values: Iterable[Value]) -> dict[Value, Channels]:
+        """What is seen of the channels of values, those along the last axis, over all samples."""
+        found = {value: Channels(value.shapes[0][-1]) for value in values}
+        self.observe({value: channels.see for value, channels in found.items()})
         return found
 
     def replace_weights(self, graph: Graph, node: Node, position: int, rounded: Array) -> None:
