@@ -381,4 +381,10 @@ def run_sample(interpreter: Interpreter, sample: Sample) -> Iterator[NDArray[Any
     for detail, value in zip(details, values, strict=True):
         interpreter.set_tensor(detail["index"], np.asarray(value, detail["dtype"]))
     interpreter.invoke()
-    return (interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details())
+    return _outputs(interpreter)
+
+
+def _outputs(interpreter: Interpreter) -> Iterator[NDArray[Any]]:
+    """The outputs, when somebody asks: calibration does not, and has a great many of them."""
+    for detail in interpreter.get_output_details():
+        yield interpreter.get_tensor(detail["index"])
