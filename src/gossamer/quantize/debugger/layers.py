@@ -218,6 +218,8 @@ class _Comparison:
     def __init__(self, float_model: Model, quantized_model: Model, pairs: Pairs) -> None:
         self.pairs = pairs
         self.rows = [row for number in pairs.graphs for row in _rows(pairs, number)]
+        if all(row.partner.node is None for row in self.rows):
+            raise ConvertError("no operator of the float model gives floats: are the models in the wrong order?")
         self.quantized_as = {
             partner: found for value, partner in pairs.values.items() if (found := _quantized(value)) is not None
         }
