@@ -93,7 +93,7 @@ class Histogram:
 
     def __init__(self) -> None:
         self.extremes = MinMax()
-        self.counts: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.counts: NDArray[np.int64] = np.zeros(BINS, np.int64)
         self.first = 0
         self.width = 0.0
         self.zeros = 0
