@@ -38,7 +38,7 @@ ALLOWED = {
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine"},
     "convert": {"quantize", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "inputs": {"runtime", "model", "schema", "errors"},
-    "quantize": {"inputs", "convert", "runtime", "ops", "model", "quantization", "schema", "dtypes", "errors"},
+    "quantize": {"inputs", "convert", "runtime", "resolver", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "resolver": {"ops", "schema", "errors"},
     "versions": {"ops", "model", "schema"},
     "delegates": {

@@ -361,15 +361,32 @@ def test_what_is_refused(recipe: Any, message: str) -> None:
         quantize(SOURCE, recipe=recipe, calibration=SAMPLES)
 
 
-def test_asymmetric_weights_are_refused() -> None:
-    recipe = theirs()
+@pytest.mark.parametrize(("bits", "levels"), [(8, 255), (4, 15)])
+@pytest.mark.parametrize("granularity", ["CHANNELWISE", "TENSORWISE"])
+def test_weights_with_zero_points(bits: int, levels: int, granularity: str) -> None:
+    recipe = theirs(bits=bits, precision="FLOAT", granularity=granularity)
+    symmetric = quantize(SOURCE, recipe=[recipe])
     recipe["op_config"]["weight_tensor_config"]["symmetric"] = False
-    with pytest.raises(ConvertError, match="weights that are not symmetric"):
-        read_recipe([recipe])
-    recipe = theirs(activations=8)
+    content = quantize(SOURCE, recipe=[recipe])
+    axis = 1 if granularity == "CHANNELWISE" else None
+    low, high = np.minimum(WEIGHTS[0].min(axis), 0), np.maximum(WEIGHTS[0].max(axis), 0)
+    found = tensors(content)["w0"].quantization
+    assert found is not None
+    np.testing.assert_allclose(found.scale, np.atleast_1d((high - low) / levels), rtol=1e-6)
+    np.testing.assert_array_equal(found.zero_point, np.atleast_1d(np.rint(-(levels + 1) / 2 - low / found.scale)))
+    assert signal_to_noise(content) > signal_to_noise(symmetric) - 0.5
+    for wrong in ({"compute_precision": "INTEGER"}, {"algorithm": "OCTAV"}):
+        refused = {**recipe, "op_config": {**recipe["op_config"], **wrong}}
+        refused["algorithm_key"] = wrong.get("algorithm", refused["algorithm_key"])
+        with pytest.raises(ConvertError, match="may be asymmetric"):
+            read_recipe([refused])
+
+
+def test_operators_do_not_compute_with_uint8() -> None:
+    recipe = theirs(operation="ADD", activations=8)
     recipe["op_config"]["activation_tensor_config"]["dtype"] = "UINT"
     with pytest.raises(ConvertError, match="only INPUT and OUTPUT can be uint8"):
-        read_recipe([{**recipe, "operation": "ADD"}])
+        read_recipe([recipe])
 
 
 # -- clipping

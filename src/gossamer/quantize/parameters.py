@@ -88,6 +88,17 @@ def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None, cli
     return Quantization(scales, np.zeros(scales.size, np.int32), channel or 0)
 
 
+def of_asymmetric_weights(weights: NDArray[Any], type: TensorType, channel: int | None) -> Quantization:
+    """A scale and a zero point for each index of an axis or for all, for weights that become floats again:
+    ``scale = (high - low) / (qmax - qmin)``, the zero point ``qmin - low / scale``, rounded half to even
+    (ai-edge-quantizer's tensor_zp_scale_from_min_max)."""
+    least, most = LIMITS[type]
+    axes = tuple([axis for axis in range(weights.ndim) if axis != channel])
+    low, high = (np.atleast_1d(found(axes, initial=0).astype(np.float32)) for found in (weights.min, weights.max))
+    scales = np.maximum(high - low, np.float32(LEAST_RANGE)) / np.float32(most - least)
+    return Quantization(scales, np.rint(least - low / scales).astype(np.int32), channel or 0)
+
+
 def of_blocks(weights: NDArray[Any], type: TensorType, size: int, clipping: str = "") -> Quantization:
     """Symmetric scales of blocks of ``size`` elements along the last dimension: ``max |w| / qmax``.
 

@@ -116,15 +116,16 @@ def _scheme(config: Mapping[str, Any], clipping: str) -> Scheme:
             raise ConvertError(
                 f"weights of {weights.get('num_bits')} bits ({weights.get('dtype', 'INT')}) are not known here"
             )
-        if not weights.get("symmetric", True):
-            raise ConvertError("weights that are not symmetric are not known here")
         granularity = str(weights.get("granularity", "TENSORWISE"))
         size = int(weights.get("block_size", 0)) or GRANULARITIES.get(granularity)
         if size is None or size not in (0, *BLOCKS):
             raise ConvertError(f"granularity {granularity} with blocks of {size} is not known here")
         per_channel = granularity != "TENSORWISE"
-        scheme = scheme._replace(weights=kind, block=size, per_channel=per_channel)
+        symmetric = bool(weights.get("symmetric", True))
+        scheme = scheme._replace(weights=kind, block=size, per_channel=per_channel, symmetric=symmetric)
     precise = str(config.get("compute_precision", "FLOAT")) == "FLOAT"
+    if not scheme.symmetric and (not precise or scheme.block or clipping):
+        raise ConvertError("only weights that become floats again, without blocks or clipping, may be asymmetric")
     if activations is not None:
         key = (
             str(activations.get("dtype", "INT")),

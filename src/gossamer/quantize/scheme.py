@@ -15,7 +15,8 @@ class Scheme(NamedTuple):
     ``activations``: INT8 or INT16 of operators that compute with integers throughout, in ranges that were seen.
     ``weights``: INT8 or INT4, of the operand that is multiplied with, or FLOAT16, of all constants. Integers have a
     scale for each channel where the operator knows channels (``per_channel``), or for each ``block`` of elements of a
-    row; ``clipping`` says how the range of weights is found (see `gossamer.quantize.clipping`), by default without.
+    row; ``clipping`` says how their range is found (see `gossamer.quantize.clipping`), by default it is that of all.
+    Those that become floats again have zero points where they are not ``symmetric``.
     ``least``: weights with fewer elements stay float. ``tables``: tables that operators look up are weights too.
     ``dequantized``: weights alone, those of FLOAT16 too, become floats again before they are used. ``only``: an
     operator that has no integer form is an error, and so is a call whose values stay float. ``bias``: the type of
@@ -27,6 +28,7 @@ class Scheme(NamedTuple):
     per_channel: bool = True
     block: int = 0
     clipping: str = ""
+    symmetric: bool = True
     least: int = 0
     tables: bool = False
     dequantized: bool = False

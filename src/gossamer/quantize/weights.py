@@ -17,7 +17,7 @@ from gossamer.errors import PrepareError
 from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef, Quantizes
 from gossamer.quantization import UNQUANTIZED, Quantization
-from gossamer.quantize.parameters import of_blocks, of_weights, quantized
+from gossamer.quantize.parameters import of_asymmetric_weights, of_blocks, of_weights, quantized
 from gossamer.quantize.rebuild import Rebuilt, options_of
 from gossamer.quantize.scheme import Scheme
 from gossamer.schema.enums import TensorType
@@ -113,6 +113,8 @@ def _packed(weights: Value, scheme: Scheme, channel: int | None) -> Value:
     data = np.asarray(weights.data)
     if scheme.weights == TensorType.FLOAT16:
         return _half(weights)
+    if not scheme.symmetric:
+        return _integers(weights, of_asymmetric_weights(data, scheme.weights, channel), scheme.weights, narrow=False)
     return _integers(weights, of_weights(data, scheme.weights, channel, scheme.clipping), scheme.weights)
 
 
@@ -136,8 +138,8 @@ def _dequantized_blocks(weights: Value, scheme: Scheme, before: tuple[int, int])
     return output
 
 
-def _integers(weights: Value, quantization: Quantization, type: TensorType) -> Value:
-    value = constant(quantized(np.asarray(weights.data), quantization, type, narrow=True), type, weights.name)
+def _integers(weights: Value, quantization: Quantization, type: TensorType, narrow: bool = True) -> Value:
+    value = constant(quantized(np.asarray(weights.data), quantization, type, narrow=narrow), type, weights.name)
     value.quantization = quantization
     return value
 
