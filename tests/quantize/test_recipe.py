@@ -417,3 +417,11 @@ def test_octav_is_a_fixed_point_of_its_equation() -> None:
     np.testing.assert_array_equal(clipped(weights, I4, None, ""), weights)
     with pytest.raises(ConvertError, match="clipping 'half' is not known"):
         clipped(weights, I4, None, "half")
+
+
+def test_clipped_weights_of_4_bits_have_all_levels() -> None:
+    weights = np.float32([[-9, -1, 1, 2], [-1, 9, 1, 2]])
+    scales = of_weights(np.float32([[7, 0], [7, 0]]), I4, 0)
+    np.testing.assert_array_equal(quantized(weights, scales, I4, narrow=True), [[-8, -1, 1, 2], [-1, 7, 1, 2]])
+    scales = of_weights(np.float32([[127], [127]]), I8, 0)
+    np.testing.assert_array_equal(quantized(weights * 100, scales, I8, narrow=True).min(1), [-127, -100])
