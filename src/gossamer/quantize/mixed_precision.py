@@ -193,7 +193,7 @@ class _Search:
         if self.loss(kept) > limit:
             raise ConvertError(
                 f"the loss is {self.loss([]):.4g} if all operators are quantized, and still {self.loss(kept):.4g} if "
-                f"none is: it cannot be kept to {limit:.4g}"
+                f"all have the fallback: it cannot be kept to {limit:.4g}"
             )
         for one in reversed(kept):
             self.tell("search", len(self.losses), len(ranking))

@@ -116,8 +116,8 @@ def of_blocks(weights: NDArray[Any], type: TensorType, size: int, clipping: str 
 def quantized(
     values: NDArray[Any], quantization: Quantization, type: TensorType, *, narrow: bool = False
 ) -> NDArray[Any]:
-    """``round(values / scale) + zero_point``, half away from zero, within the limits of the type; ``narrow``: as weights
-    must be, without the least level of 8 bits."""
+    """``round(values / scale) + zero_point``, half away from zero, within the limits of the type; ``narrow``: without
+    the least level of 8 bits, as weights must be."""
     least, most = LIMITS[type]
     if narrow and type != TensorType.INT4:  # kernels compute with 4 bits as with 8
         least = -NARROW[type]
