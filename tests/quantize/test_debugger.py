@@ -224,6 +224,50 @@ def test_operators_in_other_words_are_found_by_the_names_of_their_results() -> N
     assert report.layer("square").alone.sqnr > 30
 
 
+def test_a_rewording_is_no_other_operator_of_the_kind() -> None:
+    """NEG becomes a product with -1, beside another product of the same value with a constant."""
+
+    def build(graph: Graph) -> Value:
+        x = graph.input("x", F32, (1, 16))
+        product = graph.add("MUL", x, np.float32(1.7), name="product")
+        negative = graph.add("NEG", x, name="negative")
+        return graph.add("CONCATENATION", negative, product, axis=1, name="both")
+
+    source = stored(build)
+    data = samples(1, 16)
+    report = debug(source, quantize(source, "int8", data), data)
+    assert {layer.name: layer.operator for layer in report.layers} == {
+        "x": "QUANTIZE",
+        "product": "MUL",
+        "negative": "MUL",
+        "both": "CONCATENATION",
+    }
+    assert all(layer.alone.sqnr > 35 for layer in report.layers)
+
+
+def test_equalised_channels_are_no_errors() -> None:
+    factors = np.float32(2.0) ** np.arange(-4, 4, dtype=np.float32)
+    first, second = normal(8, 16), normal(4, 8, seed=2)
+
+    def build(of: Array) -> bytes:
+        def layers(graph: Graph) -> Value:
+            x = graph.input("x", F32, (1, 16))
+            hidden = graph.add("RELU", dense(graph, x, first * of[:, None], "first"), name="relu")
+            return dense(graph, hidden, second / of, "second")
+
+        return stored(layers)
+
+    data = samples(1, 16, count=32)
+    plain, changed = build(factors), build(np.ones(8, np.float32))
+    want = debug(changed, quantize(changed, "int8", data), data)
+    found = debug(plain, quantize(changed, "int8", data), data)
+    for layer, other in zip(found.layers, want.layers, strict=True):
+        assert layer.alone.sqnr == pytest.approx(other.alone.sqnr, abs=0.5)
+        assert layer.accumulated.sqnr == pytest.approx(other.accumulated.sqnr, abs=0.5)
+    assert found.layer("relu").parts["arithmetic"] == 0
+    assert not any(layer.cause for layer in found.layers)
+
+
 def test_integer_inputs_are_given_as_integers() -> None:
     source = stored(two_layers)
     data = samples(1, 16)
@@ -267,6 +311,8 @@ def test_models_that_are_not_the_same_are_refused() -> None:
     other = stored(lambda graph: graph.add("TANH", graph.input("x", F32, (1, 16)), name="other"))
     with pytest.raises(ConvertError, match="nothing that the quantized model computes is found"):
         debug(source, quantize(other, "int8", data), data)
+    with pytest.raises(ConvertError, match="are the models in the wrong order"):
+        debug(quantize(source, "int8", data, input_type="int8", output_type="int8"), source, data)
     with pytest.raises(ConvertError, match="there are no samples"):
         debug(source, quantize(source, "int8", data), [])
     with pytest.raises(ConvertError, match="sample 1 does not fit the model: it has 2 arrays, the model 1 inputs"):

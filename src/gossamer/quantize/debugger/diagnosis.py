@@ -88,8 +88,11 @@ def parts(evidence: Evidence) -> dict[str, float]:
 
 
 def cause(evidence: Evidence) -> Cause | None:
-    """What explains the largest part of the error; ``None`` where the operator is exact enough."""
+    """What explains the largest part of the error; ``None`` where the operator is exact enough, and for operators that
+    call graphs, whose operators have errors of their own."""
     alone = evidence.alone
+    if evidence.node is not None and evidence.node.graphs:
+        return None
     if not alone.noise or (alone.sqnr >= SOUND and alone.channel_sqnr >= SOUND_CHANNEL):
         return None
     shares = parts(evidence)

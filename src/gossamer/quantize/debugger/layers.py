@@ -14,7 +14,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.convert.graph import Node, Value
 from gossamer.dtypes import type_name
-from gossamer.errors import ConvertError
+from gossamer.errors import ConvertError, PrepareError, UnsupportedOpError
 from gossamer.model.model import Model
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LEVELS = 256
 """Parts of the integers of a type whose values are counted together; of 8 bits each integer."""
 
-LOOKED_AT = 8
+LOOKED_AT = 32
 """Samples that tell which channels have other scales."""
 
 Recorded = dict[Key, list[NDArray[Any]]]
@@ -184,6 +184,8 @@ def _each(samples: Iterable[Any], use: Callable[[Any], object], progress: Callab
     for sample in samples:
         try:
             use(sample)
+        except (PrepareError, UnsupportedOpError):
+            raise  # nothing that a sample could change
         except (ValueError, KeyError, TypeError, RuntimeError) as error:
             raise ConvertError(f"sample {count} does not fit the model: {error}") from error
         count += 1
