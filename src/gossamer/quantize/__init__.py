@@ -5,5 +5,6 @@ from __future__ import annotations
 
 from gossamer.inputs.samples import samples_from
 from gossamer.quantize.quantizer import quantize
+from gossamer.quantize.round_trips import dequantize, requantize
 
-__all__ = ["quantize", "samples_from"]
+__all__ = ["dequantize", "quantize", "requantize", "samples_from"]

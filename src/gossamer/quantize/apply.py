@@ -64,6 +64,8 @@ def apply(
 
     def change(made: Rebuilt, node: Node, graphs: dict[str, Graph]) -> None:
         scheme, pair = schemes[node], Pair(made, parameters)
+        if scheme.is_static and pair.passes(node):
+            return
         if node.graphs and any(value in tied.values for value in node.outputs):
             pair.call(node, graphs, tied.values)
         elif node.graphs or not scheme.is_static or not quantize(pair, node, scheme):

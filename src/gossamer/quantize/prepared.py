@@ -16,6 +16,7 @@ from gossamer.model.writer import write_model
 from gossamer.quantize.apply import OnFloat, apply
 from gossamer.quantize.calibrate import Ranges, calibrate, statistic
 from gossamer.quantize.forms import integer_forms
+from gossamer.quantize.given import needs_samples, take_given
 from gossamer.quantize.interface import Ends, rules_of
 from gossamer.quantize.methods import AFTER, BEFORE, Work, named, ranges_for
 from gossamer.quantize.recipe import Recipe, of_mode
@@ -107,6 +108,8 @@ def prepare(
     rules = rules.and_then(Recipe(tuple(rules_of(stored.signatures, input_type, output_type))))
     schemes = rules.schemes(stored.graphs)
     is_static = any(scheme.is_static for scheme in schemes.values())
+    stored = stored._replace(signatures=take_given(stored.signatures, schemes))
+    is_static = is_static and (calibration is not None or needs_samples(stored.graphs))
     if calibration is None and (is_static or chosen):
         what = "the recipe" if mode is None and not chosen else f"mode {mode or 'int8'!r}" if is_static else chosen[0]
         raise ConvertError(f"{what} needs a representative dataset (calibration): samples of the inputs")

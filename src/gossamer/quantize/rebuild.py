@@ -7,6 +7,7 @@ from typing import Any
 
 from gossamer.convert.graph import Graph, Node, Signature, Value
 from gossamer.convert.importers.tflite import Stored
+from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.schema.enums import TensorType
 from gossamer.schema.fields import Table
 
@@ -28,7 +29,7 @@ class Rebuilt:
 
     def input(self, value: Value, type: TensorType) -> Value:
         """An input of the new graph in the place of one of the old."""
-        new = Value(type, value.shapes, None, value.name, value.quantization)
+        new = Value(type, value.shapes, None, value.name, _stored(value))
         new.is_variable = value.is_variable
         self.graph.inputs.append(new)
         return new
@@ -51,7 +52,7 @@ class Rebuilt:
         """The operator on other inputs; its outputs are those of the old one in name, type and shape, and its options
         and intermediate tensors are the old ones, if no others are given."""
         if outputs is None:
-            outputs = [Value(old.type, old.shapes, None, old.name, old.quantization) for old in node.outputs]
+            outputs = [Value(old.type, old.shapes, None, old.name, _stored(old)) for old in node.outputs]
         outputs = list(outputs)
         options = node.options if options is None else options
         new = Node(node.op, list(inputs), outputs, options, node.order, node.origins, node.custom_options, graphs)
@@ -68,6 +69,11 @@ class Rebuilt:
         new.after = None if old.after is None else self._nodes.get(old.after)
         if old in self.source.effects:
             self.graph.effects.append(new)
+
+
+def _stored(value: Value) -> Quantization:
+    """Floats have no parameters in a file."""
+    return UNQUANTIZED if value.type == TensorType.FLOAT32 else value.quantization
 
 
 def rebuild(

@@ -19,6 +19,7 @@ from gossamer.ops import find_op
 from gossamer.ops.op_def import Quantizes
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.quantize.calls import Range
+from gossamer.quantize.given import given
 from gossamer.quantize.parameters import Typed, bias, of_bias, of_range, of_weights, quantized, shifted, with_room
 from gossamer.quantize.rebuild import Rebuilt, options_of
 from gossamer.quantize.scheme import Scheme, Schemes
@@ -33,18 +34,20 @@ def parameters_of_types(
     graphs: Sequence[Graph], seen: Sequence[Mapping[Value, Range]], schemes: Schemes, tied: Mapping[Value, Typed]
 ) -> Parameters:
     """The parameters of all float values of graphs, in each of the types that schemes ask for: what is seen of values
-    is the same for all types, what follows of it goes from operator to operator of one type. ``tied`` are given."""
+    is the same for all types, what follows of it goes from operator to operator of one type. ``tied`` are as they are,
+    and so are those that a model brings."""
     types = dict.fromkeys(scheme.activations for scheme in schemes.values() if scheme.is_static)
     found: dict[TensorType, dict[Value, Quantization]] = {type: {} for type in types}
     for type, parameters in found.items():
-        given = {value: quantization for value, (kind, quantization) in tied.items() if kind == type}
+        fixed = {value: quantization for value, (kind, quantization) in tied.items() if kind == type}
         for graph, ranges in zip(graphs, seen, strict=True):
+            brought = given(graph) if type == TensorType.INT8 else {}
             rules = {
                 node: rule
                 for node in graph.ordered()
                 if schemes[node].activations == type and (rule := _quantizes(node)) is not None
             }
-            parameters.update(_parameters(graph, ranges, rules, type, given))
+            parameters.update(_parameters(graph, ranges, rules, type, {**brought, **fixed}))
     return found
 
 
@@ -191,6 +194,19 @@ class Pair:
                 del self.made.values[old]
                 self.integers[old, b""] = new
 
+    def passes(self, node: Node) -> bool:
+        """Takes integers for floats that are made of them, and for those that become the same integers."""
+        if node.op not in ("QUANTIZE", "DEQUANTIZE"):
+            return False
+        x, y = node.input(0), node.output
+        if node.op == "DEQUANTIZE" and y in self.parameters.get(TensorType.INT8, {}):
+            self.integers[y, b""] = self.made.value(x) or x
+            return True
+        if node.op == "QUANTIZE" and (x, b"") in self.integers:
+            self.made.values[y] = self.as_integer(x, (y.type, y.quantization))
+            return True
+        return False
+
     def quantize(self, node: Node, scheme: Scheme) -> bool:
         """Adds the operator in integers, if it has them and all of its parameters are known."""
         rule, kind = _quantizes(node), scheme.activations
@@ -233,6 +249,20 @@ class Pair:
         return True
 
 
+def _brought(value: Value, channel: int | None) -> Quantization:
+    """The parameters that weights bring, if they are such as weights have. Of weights with a zero point, the channels
+    whose integers have room without it keep the scale, and so their integers."""
+    found = value.quantization
+    if not found or (found.scales.size > 1 and found.dimension != channel):
+        return UNQUANTIZED
+    if not found.zero_points.any():
+        return found
+    if found.scales.size > 1:
+        return UNQUANTIZED
+    own = of_weights(np.asarray(value.data), TensorType.INT8, channel)
+    return Quantization(np.maximum(own.scales, found.scales), own.zero_points, own.dimension)
+
+
 def _key(typed: Typed) -> bytes:
     kind, parameters = typed
     return kind.name.encode() + parameters.scales.tobytes() + parameters.zero_points.tobytes()
@@ -272,12 +302,14 @@ class _Operands:
                 inputs.append(self._constant(value, (scheme.biases, scales), bias))
             elif value.data is not None and position == rule.weights:
                 channel = rule.channel if scheme.per_channel else None
-                weights = of_weights(value.data, scheme.weights, channel, scheme.clipping)
+                brought = _brought(value, channel)
+                weights = brought or of_weights(value.data, scheme.weights, channel, scheme.clipping)
                 given = self._given()
                 biases = None if rule.bias is None else node.constant(rule.bias)
                 if given is not None and biases is not None and scheme.biases == TensorType.INT32:
                     weights = with_room(weights, given, biases) if weights.scales.size in (1, biases.size) else weights
-                inputs.append(self._constant(value, (scheme.weights, weights), partial(quantized, narrow=True)))
+                fill = partial(quantized, narrow=not brought)
+                inputs.append(self._constant(value, (scheme.weights, weights), fill))
             elif value.data is not None:
                 inputs.append(self.pair.as_integer(value, (self.kind, shared or self._of_content(value))))
             elif position == rule.bias:
@@ -308,7 +340,9 @@ class _Operands:
         return max(each, key=lambda quantization: quantization.scale)
 
     def _of_content(self, value: Value) -> Quantization:
-        """The parameters of a constant: its own range."""
+        """The parameters of a constant: its own range, if it brings none."""
+        if self.kind == TensorType.INT8 and value.quantization.scales.size == 1:
+            return value.quantization
         data = np.asarray(value.data)
         low, high = (float(data.min()), float(data.max())) if data.size else (0.0, 0.0)
         return of_range(low, high, self.kind)
