@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from gossamer.quantize.parameters import LIMITS, asymmetric, of_blocks, of_weigh
 from gossamer.quantize.recipe import INPUT, OUTPUT, Recipe, Rule
 from gossamer.quantize.recipe_files import read_recipe
 from gossamer.quantize.scheme import FLOAT, INT8, INT16X8, MODES
+from gossamer.resolver import OpResolverType
 from gossamer.schema import Padding, TensorType
 from gossamer.schema.tables import Tensor
 from tests.quantize.test_quantize import loop
@@ -194,11 +196,34 @@ def test_loops_of_integers_have_operators_of_other_types() -> None:
     np.testing.assert_allclose(runs[0](**samples[0])["y"], runs[1](**samples[0])["y"], atol=0.1)
 
 
+@pytest.mark.peer
+@pytest.mark.parametrize("seed", range(4))
+def test_mixed_models_compute_what_they_do_in_litert(seed: int) -> None:
+    """Whatever types meet."""
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+
+    draw = np.random.default_rng(seed)
+    names = ("dense0", "dense1", "tanh", "dense2")
+    recipe = [rule(str(draw.choice(["int8", "int16x8"])), regex=f"{name};") for name in names]
+    content = quantize(SOURCE, "int8", SAMPLES, recipe=recipe, output_type="int16")
+    for kind in ("AUTO", "BUILTIN_REF"):
+        ours = Interpreter(model_content=content, experimental_op_resolver_type=OpResolverType[kind])
+        peer = litert.Interpreter(
+            model_content=content, experimental_op_resolver_type=litert.OpResolverType[kind], num_threads=1
+        )
+        for sample in SAMPLES:
+            results = [one.get_signature_runner()(**sample)["y"] for one in (ours, peer)]
+            assert results[0].dtype == np.int16
+            np.testing.assert_array_equal(*results)
+
+
 # -- types of inputs and outputs
 
 
-@pytest.mark.parametrize("input_type", ["float32", "int8", "uint8", "int16"])
-@pytest.mark.parametrize("output_type", ["float32", "int8", "uint8", "int16"])
+KINDS = ["float32", "int8", "uint8", "int16"]
+
+
+@pytest.mark.parametrize(("input_type", "output_type"), [*product(KINDS[:2], KINDS), *product(KINDS[2:], KINDS[:2])])
 @pytest.mark.parametrize("mode", ["int8", "int16x8", "dynamic_range"])
 def test_interfaces_of_all_types(mode: str, input_type: str, output_type: str) -> None:
     content = quantize(SOURCE, mode, SAMPLES, input_type=input_type, output_type=output_type)
