@@ -138,19 +138,22 @@ def too_few_samples(evidence: Evidence) -> Cause | None:
 
 
 def fixed_scale(evidence: Evidence) -> Cause | None:
-    """The operator's scale is the same in every model, and less than a quarter of the integers occur."""
+    """The operator's scale is the same in every model, and too coarse: less than a quarter of the integers occur, or
+    `stretched` finds something."""
     node, range = evidence.node, evidence.range
     op = None if node is None else find_op(node.op)
     fixed = {} if op is None or op.quantizes is None else op.quantizes.fixed
-    if range is not None and range.type in fixed and range.used * STRETCHED < 1:
-        return Cause(
-            "fixed scale",
-            f"the scale is {range.scale:.4g} in every model, the largest value {max(range.high, -range.low):.4g}: "
-            f"{_percent(range.used)} of the integers occur",
-            "keep the operator in float or 16 bits",
-            evidence.name,
-        )
-    return None
+    if range is None or range.type not in fixed:
+        return None
+    if range.used * STRETCHED >= 1 and stretched(evidence.name, range, evidence.histogram) is None:
+        return None
+    return Cause(
+        "fixed scale",
+        f"the scale is {range.scale:.4g} in every model, {CENTRAL} % of the values lie in "
+        f"[{min(evidence.histogram.range()[0], 0.0):.4g}, {max(evidence.histogram.range()[1], 0.0):.4g}]",
+        "keep the operator in float or 16 bits",
+        evidence.name,
+    )
 
 
 def outliers(evidence: Evidence) -> Cause | None:

@@ -20,12 +20,22 @@ EXACT = 200.0
 """Decibels of a signal without noise."""
 
 
+def by_channel(values: NDArray[Any]) -> NDArray[np.float64]:
+    """The values as [n, C], C being the last of several dimensions."""
+    return values.astype(np.float64).reshape(-1, values.shape[-1] if values.ndim > 1 and values.size else 1)
+
+
+def _squares(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sums of the squares by channel: [n, C] to [C]."""
+    return np.asarray(np.einsum("nc,nc->c", values, values))
+
+
 class Errors:
     """The differences between values and their references, of all elements of all samples.
 
     ``count`` of the elements; ``signal`` and ``noise``: sums of the squares of references and differences; ``largest``:
-    the largest magnitude of a difference; ``channels`` [2, C]: signal and noise by index of the last dimension, empty
-    if there is one dimension only. Elements that are no numbers in both are left out.
+    the largest magnitude of a difference; ``channels`` [2, C]: signal and noise by index of the last dimension.
+    Elements that are no numbers in both are left out.
     """
 
     def __init__(self) -> None:
@@ -35,23 +45,23 @@ class Errors:
 
     def add(self, values: NDArray[Any], reference: NDArray[Any]) -> None:
         """Counts the elements of one sample, float arrays of one shape."""
-        expected = reference.astype(np.float64)
+        expected = by_channel(reference)
         with np.errstate(invalid="ignore"):
-            difference = values.astype(np.float64) - expected
-        finite = np.isfinite(difference)
-        if not finite.all():
-            difference, expected = difference[finite], expected[finite]
-        elif difference.ndim > 1:
-            sums = np.stack([np.square(of).reshape(-1, of.shape[-1]).sum(0) for of in (expected, difference)])
-            if self.channels.shape[1] in (0, sums.shape[1]):
-                self.channels = self.channels + sums if self.channels.size else sums
-        difference, expected = difference.reshape(-1), expected.reshape(-1)
+            difference = by_channel(values) - expected
+        if not np.isfinite(difference).all():
+            finite = np.isfinite(difference)
+            expected, difference = np.where(finite, expected, 0.0), np.where(finite, difference, 0.0)
+            self.count -= int(np.size(finite) - np.count_nonzero(finite))
         self.count += difference.size
-        if difference.size:
-            self.signal += float(expected @ expected)
-            self.noise += float(difference @ difference)
-            self.total += float(difference.sum())
-            self.largest = max(self.largest, float(np.abs(difference).max()))
+        if not difference.size:
+            return
+        sums = np.stack([_squares(expected), _squares(difference)])
+        if self.channels.shape[1] in (0, sums.shape[1]):
+            self.channels = self.channels + sums if self.channels.size else sums
+        self.signal += float(sums[0].sum())
+        self.noise += float(sums[1].sum())
+        self.total += float(difference.sum())
+        self.largest = max(self.largest, float(difference.max()), -float(difference.min()))
 
     @property
     def mean(self) -> float:
@@ -93,8 +103,10 @@ class Proportion:
 
     def add(self, values: NDArray[Any], reference: NDArray[Any]) -> None:
         """Counts the elements of one sample, float arrays of one shape."""
-        x, y = (of.astype(np.float64).reshape(-1, of.shape[-1] if of.ndim else 1) for of in (reference, values))
-        sums = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y]).sum(1)
+        x, y = by_channel(reference), by_channel(values)
+        sums = np.stack(
+            [np.full(x.shape[1], len(x)), x.sum(0), y.sum(0), _squares(x), np.einsum("nc,nc->c", x, y), _squares(y)]
+        )
         if self.sums.shape[1] in (0, sums.shape[1]) and np.isfinite(sums).all():
             self.sums = self.sums + sums if self.sums.size else sums
 
@@ -145,30 +157,30 @@ class Range:
 
     def add(self, values: NDArray[Any]) -> None:
         """Counts the float values of one sample."""
-        finite = values[np.isfinite(values)] if not np.isfinite(values).all() else values
-        if not finite.size:
+        if not np.isfinite(values).all():
+            values = values[np.isfinite(values)]
+        if not values.size:
             return
         self.samples += 1
-        self.count += finite.size
-        self.low, self.high = min(self.low, float(finite.min())), max(self.high, float(finite.max()))
+        self.count += values.size
+        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
         half = self.scale / 2
-        below, above = finite < self.limits[0] - half, finite > self.limits[1] + half
+        below, above = values < self.limits[0] - half, values > self.limits[1] + half
         self.below += int(below.sum())
         self.above += int(above.sum())
-        over = finite[below | above].astype(np.float64)
+        over = values[below | above].astype(np.float64)
         over -= np.clip(over, *self.limits)
         self.exceeding += bool(over.size)
-        self.lost += float(over @ over)
+        lost = float(np.square(over).sum())
+        self.lost += lost
         integers = quantized(values, self.quantization, self.type)
         self.least, self.greatest = min(self.least, int(integers.min())), max(self.greatest, int(integers.max()))
-        difference = (dequantized(integers, self.quantization).astype(np.float64) - values).reshape(-1)
-        difference = difference[np.isfinite(difference)]
-        self.rounded += max(float(difference @ difference) - float(over @ over), 0.0)
-        self.signal += float(np.square(finite.astype(np.float64)).sum())
-        if values.ndim > 1:
-            sums = np.square(values.astype(np.float64)).reshape(-1, values.shape[-1]).sum(0)
-            if self.channels.size in (0, sums.size):
-                self.channels = self.channels + sums if self.channels.size else sums
+        difference = by_channel(dequantized(integers, self.quantization)) - by_channel(values)
+        self.rounded += max(float(_squares(difference).sum()) - lost, 0.0)
+        sums = _squares(by_channel(values))
+        self.signal += float(sums.sum())
+        if self.channels.size in (0, sums.size):
+            self.channels = self.channels + sums if self.channels.size else sums
 
     @property
     def channel_values(self) -> NDArray[np.float64]:
