@@ -166,6 +166,7 @@ def corpus(folder: Path, options: dict[str, Any]) -> None:
             if case is None:
                 cells.append("")
                 continue
+            case = {**case, "tol": {"snr": {}}}  # where TensorFlow's file does not run it asks for equal numbers
             reached = judge.judge(str(folder / "open"), case, made, Interpreter, {}).get("snr_db") or {}
             known = (case.get("tf") or {}).get("snr_db") or {}
             best = [min(one.values()) if one else None for one in (reached, known)]
@@ -175,7 +176,6 @@ def corpus(folder: Path, options: dict[str, Any]) -> None:
 
 def digits(folder: Path, options: dict[str, Any]) -> None:
     """The table of networks that read digits, and what is done about a planted layer."""
-    from gossamer.convert import convert
     from gossamer.quantize.mixed_precision import keep_accuracy
 
     with np.load(folder / "digits.npz") as stored:
@@ -191,10 +191,10 @@ def digits(folder: Path, options: dict[str, Any]) -> None:
         row(place.name, [pair(measure, place, mode, ".1f", options) for mode in MODES])
     place = folder / "planted"
     inputs, samples = rows(place / "inputs.npz"), rows(place / "calibration.npz")
+    floats = ours(place, "float32")
     for fallback in ("float32", "int16x8"):
-        content, report = keep_accuracy(
-            convert(place / "saved_model", signature_keys=["serving_default"]), "0.5%", "int8", samples, metric=partial(_known, folder), fallback=fallback
-        )
+        metric = partial(_known, folder)
+        content, report = keep_accuracy(floats, "0.5%", "int8", samples, metric=metric, fallback=fallback)
         print(f"\nplanted, int8 but for {fallback}, 0.5 % may be lost: {right(content, inputs):.1f} %\n{report}")
 
 
