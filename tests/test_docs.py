@@ -8,16 +8,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from gossamer.codegen import build
 from gossamer.codegen.passes import borders, gaps
+from gossamer.quantize import quantize
+from gossamer.tools._picture import svg
 from gossamer.tools.cli import cli
 from tests.conftest import ROOT
 from tests.convert import lowerings
 from tests.ops import coverage
 from tests.programs.kernels import target_here
+from tests.quantize import becomes, debugged
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -93,6 +97,32 @@ def test_the_page_on_microcontrollers_shows_what_is_printed(
         assert drawn == {name: (pictures / name).read_text() for name in drawn}
 
 
+def test_the_page_on_debugging_quantized_models_shows_what_is_printed(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its commands are run in a folder with the models and samples that it speaks of; they draw its pictures too."""
+    target_here()
+    monkeypatch.chdir(tmp_path)
+    Path("net.tflite").write_bytes(debugged.network())
+    np.savez("pictures.npz", picture=debugged.pictures(64, seed=2))
+    dark = [[picture[None]] for picture in debugged.pictures(64, 0.6, seed=3)]
+    Path("net_int8.tflite").write_bytes(quantize("net.tflite", "int8", dark))
+    page, pictures = ROOT / "docs" / "debug-quantization.md", ROOT / "docs" / "pictures"
+    said = page.read_text()
+    (shell,) = re.findall(r"^```sh\n(.*?)^```", said, re.DOTALL | re.MULTILINE)
+    printed(f"$ {shell}".replace("\\\n", ""))
+    found = CONSOLE.sub(lambda match: match[1] + printed(match[2].splitlines()[0]) + match[3], said)
+    drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
+    assert set(re.findall(r"\(pictures/(.*?)\)", said)) == set(drawn)
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+        for name, content in drawn.items():
+            (pictures / name).write_text(content)
+    else:
+        assert found == said
+        assert drawn == {name: (pictures / name).read_text() for name in drawn}
+
+
 def beginning(block: str) -> str:
     """What the command of a block prints, as far as the block has it."""
     lines = block.splitlines()
@@ -154,6 +184,23 @@ def test_the_page_on_converting_is_what_lowerings_say(request: pytest.FixtureReq
         page.write_text(found)
     else:
         assert found == said
+
+
+def test_the_page_on_quantizing_is_what_the_code_says(request: pytest.FixtureRequest) -> None:
+    page, picture = ROOT / "docs" / "quantize.md", ROOT / "docs" / "pictures" / "ranges.svg"
+    said = found = page.read_text()
+    for name, lines in becomes.tables().items():
+        text = "\n".join(["", *lines, "", ""])
+        block = re.compile(rf"^(<!-- {name} -->\n).*?(^<!-- end of {name} -->)", re.DOTALL | re.MULTILINE)
+        found, count = block.subn(lambda match, text=text: match[1] + text + match[2], found)  # type: ignore[misc]
+        assert count == 1
+    drawn = svg(becomes.ranges_picture())
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+        picture.write_text(drawn)
+    else:
+        assert found == said
+        assert drawn == picture.read_text()
 
 
 def test_the_page_on_custom_operators_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

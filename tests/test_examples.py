@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -50,3 +52,14 @@ def test_the_script_reproduces_the_files(tmp_path: Path, monkeypatch: pytest.Mon
         assert (tmp_path / model).read_bytes() == (EXAMPLES / model).read_bytes()
     for picture in tmp_path.glob("*.png"):
         np.testing.assert_array_equal(np.asarray(Image.open(picture)), np.asarray(Image.open(EXAMPLES / picture.name)))
+
+
+@pytest.mark.slow
+def test_quantized_digits_are_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sklearn", reason="the extra 'examples' is not installed")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    import_module("quantize_digits").main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(", ")[-1] for line in lines[:1]] == ["95.0% of 360 unseen digits right"]
+    assert all(float(re.findall(r"([0-9.]+)%", line)[0]) > 94 for line in lines)
+    assert len(lines) == 6

@@ -37,7 +37,8 @@ ALLOWED = {
     "codegen": {"programs", "targets", "views", "errors", "config", "dtypes", "schema"},
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine"},
     "convert": {"quantize", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
-    "quantize": {"convert", "runtime", "ops", "model", "quantization", "schema", "dtypes", "errors"},
+    "inputs": {"runtime", "model", "schema", "errors"},
+    "quantize": {"inputs", "convert", "runtime", "resolver", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "resolver": {"ops", "schema", "errors"},
     "versions": {"ops", "model", "schema"},
     "delegates": {
@@ -208,6 +209,8 @@ def test_public_names() -> None:
         "OpsSet",
         "Optimize",
         "PrepareError",
+        "QuantizationDebugOptions",
+        "QuantizationDebugger",
         "RepresentativeDataset",
         "SignatureRunner",
         "TFLiteConverter",

@@ -35,8 +35,19 @@ if TYPE_CHECKING:
         TargetSpec,
         TFLiteConverter,
     )
+    from gossamer.quantize.debugger import QuantizationDebugger, QuantizationDebugOptions
 
-_CONVERTER = ("OpsSet", "Optimize", "RepresentativeDataset", "TFLiteConverter", "TargetSpec")
+_LATE = {
+    "gossamer.convert.tflite_converter": (
+        "OpsSet",
+        "Optimize",
+        "RepresentativeDataset",
+        "TFLiteConverter",
+        "TargetSpec",
+    ),
+    "gossamer.quantize.debugger": ("QuantizationDebugOptions", "QuantizationDebugger"),
+}
+"""What is imported when it is asked for, by module."""
 
 __all__ = [
     "ArenaError",
@@ -59,6 +70,8 @@ __all__ = [
     "OpsSet",
     "Optimize",
     "PrepareError",
+    "QuantizationDebugOptions",
+    "QuantizationDebugger",
     "RepresentativeDataset",
     "SignatureRunner",
     "TFLiteConverter",
@@ -72,6 +85,7 @@ __all__ = [
 
 def __getattr__(name: str) -> _Any:
     # Who runs models need not wait for the converter.
-    if name not in _CONVERTER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_import_module("gossamer.convert.tflite_converter"), name)
+    for module, names in _LATE.items():
+        if name in names:
+            return getattr(_import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class GossamerError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -61,3 +63,15 @@ class ArenaError(GossamerError, RuntimeError):
 
 class ConvertError(GossamerError, ValueError):
     """A source cannot be converted: what, where, got, what to do."""
+
+
+class InputError(GossamerError, ValueError):
+    """A file or a value that is no picture, sound or array, or does not fit the input that it is for."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the nearest known word, else a full stop."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else "."

@@ -364,6 +364,24 @@ def test_a_loop_stays_float_where_it_may() -> None:
     assert model.subgraphs[0].tensors[call.outputs[1]].type == F32
 
 
+def test_what_a_loop_gives_has_the_range_of_all_its_rounds() -> None:
+    """Its last value, as it is seen, may be smaller than what other inputs leave."""
+    cond, body, graph = Graph("cond"), Graph("body"), Graph()
+    kinds = [("i", TensorType.INT32, ()), ("h", F32, (1, 4))]
+    i, _ = [cond.input(*kind) for kind in kinds]
+    cond.outputs = [cond.add("LESS", i, np.int32(3))]
+    i, h = [body.input(*kind) for kind in kinds]
+    body.outputs = [body.add("ADD", i, np.int32(1)), body.add("MUL", h, np.float32(0.5))]
+    x = graph.input("x", F32, (1, 4))
+    last = graph.call("WHILE", [np.int32(0), x], [i, x], {"cond_subgraph_index": cond, "body_subgraph_index": body})[1]
+    content = stored(graph, graph.add("ABS", last, name="y"))
+    model = read_model(quantize(content, "int8", [{"x": np.float32([[-4, -2, 1, 2]])}]))
+    (given,) = [o.inputs[0] for o in model.subgraphs[0].operators if model.operator_name(o) == "ABS"]
+    parameters = model.subgraphs[0].tensors[given].quantization
+    assert parameters is not None
+    assert parameters.scale.tolist() == asymmetric(-4.0, 2.0, I8).scales.tolist()
+
+
 SIXTEEN = {
     "HARD_SWISH": ["ADD", "MUL", "MUL"],
     "ELU": ["RELU", "MINIMUM", "EXP", "SUB", "ADD"],

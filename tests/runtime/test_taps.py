@@ -249,3 +249,21 @@ def test_outputs_keep_every_bit_where_operators_are_fused() -> None:
     swish = x / (1 + np.exp(-x))
     np.testing.assert_allclose(told[2], swish, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(told[4], swish.mean((1, 2), keepdims=True), rtol=1e-4)
+
+
+@BOTH
+def test_what_is_lent_is_the_tensors_own_memory(resolver: OpResolverType) -> None:
+    interpreter = made(adder(), resolver)
+    lent: list[np.ndarray[Any, Any]] = []
+    told: list[Any] = []
+
+    def look(tensor: Any, value: np.ndarray[Any, Any]) -> None:
+        assert not value.flags.writeable
+        told.append(value.tolist())
+        lent.append(value)
+
+    with interpreter.tap(look, [0], copy=False):
+        run(interpreter, X)
+        run(interpreter, X + 1)
+    assert told == [X.tolist(), (X + 1).tolist()]
+    assert np.shares_memory(*lent)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gossamer.inputs.pictures import Picture
 from gossamer.tools._answers import Detection, Pose, Question, Segmentation, answer, find_task
-from gossamer.tools._images import Picture
-from tests.tools.ports import port
+from tests.inputs.ports import port
 
 PLAIN = Question({})
 ABC = Question({0: "a", 1: "b", 2: "c"})

@@ -14,9 +14,9 @@ from gossamer import Interpreter
 from gossamer.schema import TensorType
 from gossamer.tools import _session
 from gossamer.tools.benchmark import Limits, Timings, measure, random_input
+from tests.inputs.ports import port
 from tests.tools import models
 from tests.tools.conftest import Outcome
-from tests.tools.ports import port
 
 Run = Callable[..., Outcome]
 Place = Callable[[str, bytes], Path]

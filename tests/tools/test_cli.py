@@ -12,14 +12,15 @@ import click
 import pytest
 
 import gossamer as package
-from gossamer.errors import PrepareError
+from gossamer.errors import PrepareError, did_you_mean
+from gossamer.inputs.port import affine
 from gossamer.tools import cli as module
-from gossamer.tools._command import Tool, affine, did_you_mean, explain, plural
+from gossamer.tools._command import Tool, explain, plural
 from tests.tools import models
 from tests.tools.conftest import Outcome
 
 Run = Callable[..., Outcome]
-TOOLS = ["benchmark", "cache", "convert", "inspect", "micro", "run", "versions"]
+TOOLS = ["benchmark", "cache", "convert", "debug", "inspect", "micro", "quantize", "run", "versions"]
 OF_MODELS = [name for name in TOOLS if name != "cache"]
 
 

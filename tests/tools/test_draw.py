@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gossamer.inputs.pictures import Picture
 from gossamer.tools._answers import Box, Detection, Keypoint, Pose, Segmentation, Tensors
 from gossamer.tools._command import Failure
 from gossamer.tools._draw import draw, pascal_color
-from gossamer.tools._images import Picture
 from tests.tools import models
 from tests.tools.conftest import Outcome
 

@@ -10,11 +10,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gossamer.tools._command import Failure
+from gossamer.errors import InputError
+from gossamer.inputs.port import Port
 from gossamer.tools._inputs import Call, Options, expectation, fit, plan_calls
-from gossamer.tools._session import Port
-from tests.tools.ports import port
-from tests.tools.test_audio import wav
+from tests.inputs.ports import port
+from tests.inputs.test_sounds import wav
 
 
 def calls_of(arguments: list[str], ports: list[Port]) -> list[Call]:
@@ -73,9 +73,9 @@ def test_arrays_that_fit(array: Any, to: Port, expected: Any) -> None:
     ],
 )
 def test_arrays_that_do_not_fit(array: Any, to: Port, message: str) -> None:
-    with pytest.raises(Failure) as caught:
+    with pytest.raises(InputError) as caught:
         fit(array, to, "in.npy")
-    assert caught.value.message == message
+    assert str(caught.value) == message
 
 
 def test_values_on_the_command_line() -> None:
@@ -107,7 +107,7 @@ def test_archives_by_name_and_by_position(tmp_path: Path) -> None:
     (call,) = calls_of([str(tmp_path / "in.npz")], ports)
     assert [value.tolist() for value in call.values] == [[3.0], [1.0, 2.0]]
     np.savez(tmp_path / "in.npz", c=np.array([3]))
-    with pytest.raises(Failure, match=r"in\.npz: 'c' is no input of the model\. Its inputs are a, first, b\."):
+    with pytest.raises(InputError, match=r"in\.npz: 'c' is no input of the model\. Its inputs are a, first, b\."):
         calls_of([str(tmp_path / "in.npz")], ports)
     np.savez(tmp_path / "in.npz", b=np.array([1, 2]))
     with pytest.raises(click.UsageError, match='The input "b" is given twice'):
@@ -122,19 +122,19 @@ def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
         ("in.doc", r"in\.doc: unknown kind of file '\.doc'; the input \"x\" float32 \[2\] takes a \.npy file"),
     ):
         (tmp_path / name).write_bytes(b"word")
-        with pytest.raises(Failure, match=message):
+        with pytest.raises(InputError, match=message):
             values(str(tmp_path / name), port(2))
     np.save(tmp_path / "in.npy", np.array([{}], object), allow_pickle=True)
-    with pytest.raises(Failure, match=r"in\.npy: not an array of numbers"):
+    with pytest.raises(InputError, match=r"in\.npy: not an array of numbers"):
         values(str(tmp_path / "in.npy"), port(1))
     np.savez(tmp_path / "in.npz", x=np.zeros(2))
-    with pytest.raises(Failure, match=r"an \.npz file names its inputs itself"):
+    with pytest.raises(InputError, match=r"an \.npz file names its inputs itself"):
         values(f"x={tmp_path / 'in.npz'}", port(2))
 
 
 def test_too_few_lines_of_text() -> None:
     message = r"'a\\nb': 2 lines of text, the input \"x\" string \[3\] takes 3 strings, one on a line\."
-    with pytest.raises(Failure, match=message):
+    with pytest.raises(InputError, match=message):
         values("a\nb", port(3, dtype=np.object_))
 
 

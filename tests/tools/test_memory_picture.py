@@ -4,7 +4,8 @@ from xml.etree import ElementTree
 
 from gossamer.planner.greedy import GreedyMemoryPlanner
 from gossamer.planner.planner import Plan
-from gossamer.tools._memory_picture import Drawn, Label, Line, Picture, Rectangle, memory_picture, svg
+from gossamer.tools._memory_picture import Drawn, memory_picture
+from gossamer.tools._picture import Label, Line, Picture, Rectangle, svg
 from tests.planner.buffers import planned
 
 PLAN = planned(GreedyMemoryPlanner(), [(4096, 0, 1), (2048, 1, 2), (3072, 2, 2)])

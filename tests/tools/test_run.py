@@ -17,10 +17,10 @@ from gossamer.runtime.subgraph import Subgraph
 from gossamer.schema import TensorType
 from gossamer.tools import _session
 from tests.conftest import HANGS
+from tests.inputs.test_sounds import wav
 from tests.runtime.test_control_flow import one_or_none
 from tests.tools import models
 from tests.tools.conftest import Outcome
-from tests.tools.test_audio import wav
 
 Run = Callable[..., Outcome]
 Place = Callable[[str, bytes], Path]

@@ -10,8 +10,8 @@ import pytest
 
 from gossamer.schema import TensorType
 from gossamer.tools._session import Session
+from tests.inputs.ports import port
 from tests.tools import models
-from tests.tools.ports import port
 
 Place = Callable[[str, bytes], Path]
 

@@ -16,6 +16,7 @@ from gossamer.convert.report import Report
 from gossamer.convert.request import BUILTINS, Imported, Progress, Request
 from gossamer.errors import ConvertError, ModelError
 from gossamer.model.model import Model
+from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 
 IMPORTERS = {
@@ -29,7 +30,18 @@ IMPORTERS = {
 }
 """The module of `gossamer.convert.importers` by the format of a source."""
 
-SUFFIXES = {".keras": "keras", ".h5": "h5", ".hdf5": "h5", ".pb": "graph_def", ".onnx": "onnx", ".pt2": "torch_export"}
+STORED = "tflite"
+"""The format of what is there already, and is only to be quantized."""
+
+SUFFIXES = {
+    ".keras": "keras",
+    ".h5": "h5",
+    ".hdf5": "h5",
+    ".pb": "graph_def",
+    ".onnx": "onnx",
+    ".pt2": "torch_export",
+    ".tflite": STORED,
+}
 
 
 class Converted(NamedTuple):
@@ -84,15 +96,13 @@ def convert(
     converted = convert_source(source, format or format_of(source), request)
     if mode == "float32":
         return converted.to_bytes()
-    told = {**request.options}
     content: bytes = import_module("gossamer.quantize").quantize(
         converted.model,
         mode,
         calibration,
         input_type=inference_input_type or "float32",
         output_type=inference_output_type or "float32",
-        keep={*told.get("denylisted_ops", ()), *told.get("denylisted_nodes", ())},
-        per_channel=not told.get("_experimental_disable_per_channel", False),
+        **import_module("gossamer.quantize.attributes").arguments(request.options, mode),
     )
     return content
 
@@ -100,8 +110,10 @@ def convert(
 def convert_source(source: Any, format: str, request: Request) -> Converted:
     """As `convert`, with the model and the report. A source that is no file is an object that the importer of its
     format knows. Raises `ConvertError`."""
+    if format == STORED:
+        return Converted(source if isinstance(source, Model) else read_model(source), Report())
     if format not in IMPORTERS:
-        raise ConvertError(f"format {format!r} is not known; there are {', '.join(IMPORTERS)}")
+        raise ConvertError(f"format {format!r} is not known; there are {', '.join([*IMPORTERS, STORED])}")
     importer = import_module(f"gossamer.convert.importers.{IMPORTERS[format]}")
     with _without_collection():
         try:

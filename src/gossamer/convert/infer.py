@@ -79,12 +79,14 @@ class Call(NamedTuple):
     types: Sequence[TensorType | None] = ()
     quantization: Quantization = UNQUANTIZED
     custom_options: bytes = b""
+    intermediates: Sequence[Operand] = ()
 
 
 class _Prepare(PrepareContext):
     def __init__(self, call: Call, outputs: Sequence[Operand]) -> None:
         super().__init__(
-            call.op, call.op.max_version, 0, call.options, call.custom_options, tuple(call.inputs), tuple(outputs)
+            *(call.op, call.op.max_version, 0, call.options, call.custom_options),
+            *(tuple(call.inputs), tuple(outputs), tuple(call.intermediates)),
         )
         self.operands, self.results = call.inputs, outputs
 

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-import numpy as np
-
-from gossamer.convert.converter import Converted, convert_source, format_of
+from gossamer.convert.converter import STORED, Converted, convert_source, format_of
 from gossamer.convert.report import Entry
 from gossamer.convert.request import BUILTINS, SELECT, Request
 from gossamer.errors import ConvertError
+from gossamer.model.model import Model
+from gossamer.model.reader import read_model
+from gossamer.quantize.attributes import arguments, mode_of, type_name_of
+from gossamer.quantize.calibrated import calibrated
 from gossamer.quantize.quantizer import quantize
 from gossamer.records import field, record
 
@@ -72,9 +74,12 @@ class TargetSpec:
 class TFLiteConverter:
     """A conversion, to be made by a class method, set up by attributes, and carried out by `convert`.
 
-    Attributes of quantization (``optimizations``, ``representative_dataset``, ``target_spec``, ``inference_input_type``
-    and ``inference_output_type``) are read as `tf.lite` reads them. ``shapes`` and ``batch`` fix sizes that the source
-    leaves open. ``report`` has what became of each operator of the source, after `convert`.
+    Attributes of quantization (``optimizations``, ``representative_dataset``, ``target_spec``,
+    ``inference_input_type``, ``inference_output_type``, and those that begin with ``_experimental_``) are read as
+    `tf.lite` reads them. ``denylisted_ops`` and ``denylisted_nodes`` are those of its debugger: operators, and names of
+    outputs, that stay float. ``quantization``: further arguments of `gossamer.quantize.quantize`, such as ``methods``.
+    ``shapes`` and ``batch`` fix sizes that the source leaves open. ``report`` has what became of each operator of the
+    source, after `convert`.
     """
 
     def __init__(self, source: Any, format: str, request: Request | None = None) -> None:
@@ -91,6 +96,13 @@ class TFLiteConverter:
         self.experimental_enable_resource_variables = True
         self.experimental_new_converter = True
         self.experimental_new_quantizer = True
+        self._experimental_calibrate_only = False
+        self._experimental_disable_per_channel = False
+        self._experimental_disable_per_channel_quantization_for_dense_layers = False
+        self._experimental_full_integer_quantization_bias_type: Any = None
+        self.denylisted_ops: Sequence[str] = ()
+        self.denylisted_nodes: Sequence[str] = ()
+        self.quantization: Mapping[str, Any] = {}
         self.shapes: Mapping[str, Sequence[int | None]] = {}
         self.batch: int | None = None
         self.report: list[Entry] = []
@@ -181,6 +193,11 @@ class TFLiteConverter:
         return cls._saved(".onnx", save)
 
     @classmethod
+    def from_tflite(cls, model: Any) -> TFLiteConverter:
+        """A float ``.tflite`` file, as a path or as bytes, or a `Model`, that is only to be quantized."""
+        return cls(model if isinstance(model, Model) else read_model(model), STORED)
+
+    @classmethod
     def from_torch(cls, program: Any, args: Sequence[Any] | None = None) -> TFLiteConverter:
         """A ``.pt2`` file, a live ``torch.export.ExportedProgram``, or a module and its example arguments, which torch
         exports first."""
@@ -209,21 +226,17 @@ class TFLiteConverter:
         """The bytes of the .tflite file. Raises `ConvertError`, which says all that cannot be converted."""
         mode = self._mode()
         converted = self.converted()
-        types = [_type_name(type) for type in (self.inference_input_type, self.inference_output_type)]
+        types = [type_name_of(type) for type in (self.inference_input_type, self.inference_output_type)]
         if mode == "float32":
             if set(types) != {"float32"}:
                 raise ConvertError(f"a float model has no {' or '.join(types)} interface; set `optimizations`")
             return converted.to_bytes()
         dataset = self.representative_dataset
         samples = dataset.input_gen if isinstance(dataset, RepresentativeDataset) else dataset
-        return quantize(
-            converted.model,
-            mode,
-            samples,
-            input_type=types[0],
-            output_type=types[1],
-            per_channel=not getattr(self, "_experimental_disable_per_channel", False),
-        )
+        if self._experimental_calibrate_only and samples is not None:
+            return calibrated(converted.model, samples())
+        asked = {"input_type": types[0], "output_type": types[1], **arguments(vars(self), mode)}
+        return quantize(converted.model, mode, samples, **{**asked, **self.quantization})
 
     def converted(self) -> Converted:
         """The float model with its report. Raises `ConvertError`."""
@@ -242,24 +255,9 @@ class TFLiteConverter:
 
     def _mode(self) -> str:
         """What the attributes ask for, as `tf.lite` reads them."""
-        ops, types = set(self._ops()), {_type_name(type) for type in self.target_spec.supported_types}
-        sixteen = OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8 in ops
-        only = OpsSet.TFLITE_BUILTINS not in ops and OpsSet.SELECT_TF_OPS not in ops
-        if not self.optimizations:
-            if sixteen or OpsSet.TFLITE_BUILTINS_INT8 in ops:
-                raise ConvertError("integer operators are asked for: set `optimizations` to [Optimize.DEFAULT]")
-            return "float32"
-        if "float16" in types:
-            return "float16"
-        if self.representative_dataset is None and not (sixteen or OpsSet.TFLITE_BUILTINS_INT8 in ops):
-            return "dynamic_range"
-        mode = "int16x8" if sixteen else "int8"
-        return f"{mode}_only" if only else mode
-
-
-def _type_name(type: Any) -> str:
-    """The name of a type of NumPy or TensorFlow."""
-    return "float32" if type is None else str(getattr(type, "name", None) or np.dtype(type).name)
+        optimize = set(map(str, self.optimizations)) - {str(Optimize.EXPERIMENTAL_SPARSITY)}
+        types = [type_name_of(type) for type in self.target_spec.supported_types]
+        return mode_of(bool(optimize), list(map(str, self._ops())), types, self.representative_dataset is not None)
 
 
 def _running(package: str, what: str) -> Any:

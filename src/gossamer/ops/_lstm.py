@@ -24,7 +24,8 @@ c' to the buffer that they multiply with o, which still holds g: so h' = o * g t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -71,6 +72,10 @@ WEIGHT_NAMES = (
 )
 STATE_NAMES = ("output_state", "cell_state")
 NORM_NAMES = tuple(f"{gate}_layer_norm_coefficients?" for gate in GATES)
+INTERMEDIATES = (*[f"{gate}_total" for gate in GATES], "hidden")
+"""What is told in float32, and has scales in the integer cell: gates before they are normalized, o * tanh(c')."""
+
+Observe = Callable[[Floats], object]
 
 
 def positions(op: OpDef, prefix: str = "") -> dict[str, int]:
@@ -261,15 +266,18 @@ class Gate:
         total = self.inputs.accumulate(np.broadcast_to(start, (len(x.values), start.size)), x)
         return total if aux is None or self.aux is None else self.aux.accumulate(total, aux)
 
-    def total(self, driven: Floats, state: Vectors, cell_state: Floats) -> Floats:
-        """The totals [batch, cells] of one step."""
+    def total(self, driven: Floats, state: Vectors, cell_state: Floats, observe: Observe) -> Floats:
+        """The totals [batch, cells] of one step; what they are before they are normalized is told."""
         if isinstance(self.recurrent, Matrix):
             total = self.recurrent.accumulate(driven, state)
         else:
             total = driven + self.recurrent * state.values
         if self.peephole is not None:
             total = total + self.peephole * cell_state
-        return total if self.norm is None else _normalized(total) * self.norm + self.bias
+        if self.norm is None:
+            return total
+        observe(total)
+        return _normalized(total) * self.norm + self.bias
 
 
 def _normalized(x: Floats) -> Floats:
@@ -283,7 +291,7 @@ def _normalized(x: Floats) -> Floats:
 
 @record(frozen=True, eq=False)
 class RealCell:
-    """A cell that is ready to run: float or hybrid."""
+    """A cell that is ready to run: float or hybrid. ``observers``: who is told values on the way, by what they are."""
 
     gates: Mapping[str, Gate]
     projection: Matrix | None
@@ -292,6 +300,7 @@ class RealCell:
     cell_clip: float
     proj_clip: float
     asymmetric: bool
+    observers: Mapping[str, Observe]
 
     def run(
         self, x: Floats, aux: Floats | None, output_state: Floats, cell_state: Floats, *, reverse: bool = False
@@ -317,18 +326,20 @@ class RealCell:
         state = Vectors(output_state, self.asymmetric)
 
         def total(name: str) -> Floats:
-            return self.gates[name].total(driven[name], state, cell_state)
+            return self.gates[name].total(driven[name], state, cell_state, self.observers.get(f"{name}_total", _ignore))
 
         forget = logistic(total("forget"))
         update = activate(total("cell"), self.activation)
         admit = logistic(total("input")) if "input" in self.gates else np.float32(1) - forget
         cell_state[...] = _clipped(forget * cell_state + update * admit, self.cell_clip)
+        self.observers.get("cell_state", _ignore)(cell_state)
         released = logistic(total("output"))
         if self.activation == ActivationFunctionType.NONE:
             hidden = released * update
         else:
             hidden = released * activate(cell_state, self.activation)
         if self.projection is not None:
+            self.observers.get("hidden", _ignore)(hidden)
             size = len(self.projection.values)
             start = np.zeros(size, np.float32) if self.projection_bias is None else self.projection_bias
             hidden = self.projection.accumulate(
@@ -336,6 +347,10 @@ class RealCell:
             )
             hidden = _clipped(hidden, self.proj_clip)
         output_state[...] = hidden
+
+
+def _ignore(value: Floats) -> None:
+    """What nobody asked for."""
 
 
 def _clipped(x: Floats, limit: float) -> Floats:
@@ -368,6 +383,8 @@ def real_cell(ctx: InvokeContext, cell: Cell) -> RealCell:
         options.cell_clip,
         options.proj_clip,
         options.asymmetric_quantize_inputs,
+        {name: partial(ctx.observe, tensor) for name, tensor in zip(INTERMEDIATES, ctx.intermediates, strict=False)}
+        | {"cell_state": partial(ctx.observe, ctx.input(places["cell_state"]))},
     )
 
 

@@ -19,7 +19,7 @@ variance) * coefficient + bias is rounded to 1/1024 and brought to 12 fraction b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -27,12 +27,12 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.ops import _fixed_point, _int16
 from gossamer.ops._gemm import integer_matmul
-from gossamer.ops._lstm import PEEPHOLE_GATES, Cell, Operands
-from gossamer.ops._recurrent import check_steps, read_state, sequence_of, step_of, write_state
+from gossamer.ops._lstm import GATES, INTERMEDIATES, PEEPHOLE_GATES, WEIGHT_NAMES, Cell, Operands
+from gossamer.ops._recurrent import check_steps, read_state, sequence_of, step_of, weight_places, write_state
 from gossamer.ops._reduce import folded
 from gossamer.ops._rescaling import scale_out
 from gossamer.ops.lowering import Expression, Lowering
-from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
+from gossamer.ops.op_def import Array, CellOperand, InvokeContext, PrepareContext, Quantizes, TensorInfo
 from gossamer.quantization import (
     QuantizedMultiplier,
     multiply_by_quantized_multiplier,
@@ -103,7 +103,7 @@ def _gate_scales(ctx: PrepareContext, operands: Operands, cell: Cell, exponent: 
     input_scale = scale_of(ctx, "input", ctx.input(0))
     state_scale = scale_of(ctx, "output_state", operands.require("output_state"))
     result = {}
-    for index, gate in enumerate(("input", "forget", "cell", "output")):
+    for index, gate in enumerate(GATES):
         if gate not in cell.gates:
             continue
         total = np.float32(2.0**-12)
@@ -137,6 +137,29 @@ def scale_of(ctx: PrepareContext, name: str, tensor: TensorInfo) -> np.float32:
     ctx.require(scales.size == 1 and scales[0] > 0, f"{name} must have one positive scale, got {scales.size} scales")
     scale: np.float32 = scales[0]
     return scale
+
+
+def operands(present: Container[str]) -> dict[str, CellOperand]:
+    """What the operands of a float cell become, as TFLite's operator_property.cc has it."""
+    weights, small = CellOperand(TensorType.INT8, 127), CellOperand(TensorType.INT16, 32767)
+    norm = "forget_layer_norm_coefficients" in present
+    found = {
+        "projection_weights": weights,
+        "projection_bias": CellOperand(TensorType.INT32, product=("hidden", "projection_weights")),
+        "output_state": CellOperand(TensorType.INT8, like="output"),
+        "cell_state": CellOperand(TensorType.INT16, 32768, power_of_two=True),
+        "hidden": CellOperand(TensorType.INT8, like="" if "projection_weights" in present else "output"),
+    }
+    for gate in GATES:
+        norms, inputs = f"{gate}_layer_norm_coefficients", f"input_to_{gate}_weights"
+        product, factor = ((norms,), 2.0**-10) if norm else (("input", inputs), 1.0)
+        found |= {inputs: weights, f"recurrent_to_{gate}_weights": weights, f"cell_to_{gate}_weights": small}
+        found |= {norms: small, f"{gate}_gate_bias": CellOperand(TensorType.INT32, product=product, factor=factor)}
+        found[f"{gate}_total"] = small if norm else CellOperand(TensorType.INT16, product=(), factor=2.0**-12)
+    return found
+
+
+QUANTIZES = Quantizes(cell=operands, intermediates=INTERMEDIATES, cell_weights=weight_places(("input", *WEIGHT_NAMES)))
 
 
 def power_of_two(scale: np.float32) -> int | None:

@@ -32,6 +32,11 @@ MOST_STEPS = 512
 WEIGHT_TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8)
 
 
+def weight_places(inputs: Sequence[str]) -> tuple[int, ...]:
+    """Where the weights are among the operands with these names."""
+    return tuple([place for place, name in enumerate(inputs) if name.rstrip("?").endswith("weights")])
+
+
 class Vectors:
     """Vectors [n, k] to be multiplied by weights: quantized, row by row, when 8-bit ones first ask for it."""
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from gossamer.ops import _lstm
 from gossamer.ops._layout import require_rank, require_shape
-from gossamer.ops._recurrent import WEIGHT_TYPES
+from gossamer.ops._recurrent import WEIGHT_TYPES, weight_places
 from gossamer.ops._vector_activation import check_activation
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.records import record, replace
 from gossamer.schema.enums import TensorType
@@ -34,15 +34,17 @@ AUX_NAMES = tuple(f"aux_input_to_{gate}_weights" for gate in _lstm.GATES)
 
 HYBRID = input_type(1, TensorType.INT8) & output_type(0, TensorType.FLOAT32)
 
+INPUTS = (
+    "input",
+    *(direction + name for direction in DIRECTIONS for name in _lstm.WEIGHT_NAMES),
+    *(direction + name for direction in DIRECTIONS for name in _lstm.STATE_NAMES),
+    "aux_input?",
+    *(f"{direction}{name}?" for direction in DIRECTIONS for name in AUX_NAMES),
+)
+
 op = OpDef(
     "BIDIRECTIONAL_SEQUENCE_LSTM",
-    inputs=(
-        "input",
-        *(direction + name for direction in DIRECTIONS for name in _lstm.WEIGHT_NAMES),
-        *(direction + name for direction in DIRECTIONS for name in _lstm.STATE_NAMES),
-        "aux_input?",
-        *(f"{direction}{name}?" for direction in DIRECTIONS for name in AUX_NAMES),
-    ),
+    inputs=INPUTS,
     outputs=("fw_output", "bw_output?"),
     versions=(
         Version(1, "1.14.0"),
@@ -58,6 +60,7 @@ op = OpDef(
         "bw_output": (F32,),
     },
     options=BidirectionalSequenceLSTMOptions,
+    quantizes=Quantizes(cell_weights=weight_places(INPUTS)),
 )
 
 AUX_INPUT = op.inputs.index("aux_input?")

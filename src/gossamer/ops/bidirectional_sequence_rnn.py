@@ -24,7 +24,7 @@ from gossamer.ops._layout import require_rank, require_shape
 from gossamer.ops._recurrent import WEIGHT_TYPES, check_scale, matrix
 from gossamer.ops._vector_activation import check_activation
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, TensorInfo, Version
 from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BidirectionalSequenceRNNOptions
@@ -59,6 +59,7 @@ op = OpDef(
     },
     options=BidirectionalSequenceRNNOptions,
     reserved_tensors=(9, 0),
+    quantizes=Quantizes(cell_weights=(1, 2, 5, 6, 10, 11)),
 )
 
 

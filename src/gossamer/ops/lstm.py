@@ -53,6 +53,7 @@ op = OpDef(
         "output": (F32, U8, I8),
     },
     options=LSTMOptions,
+    quantizes=_lstm_integer.QUANTIZES,
 )
 
 PLACES = _lstm.positions(op)

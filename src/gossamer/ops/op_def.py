@@ -8,7 +8,7 @@ runtime does around them, storage, order, planning, threads, is not their busine
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Container, Mapping, MutableMapping, Sequence
 from enum import IntFlag
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -37,6 +37,25 @@ class InPlace(IntFlag):
 
 
 @record(frozen=True)
+class CellOperand:
+    """What an operand of a recurrent operator is in integers: of ``type``, no greater than ``most`` and with 0 for 0;
+    with a zero point where ``most`` is 0. Its scale follows from its values; it is a power of two, if that is said; or
+    it is ``factor`` times the scales of the operands in ``product``. ``like``: an operand whose parameters it has.
+    """
+
+    type: TensorType
+    most: int = 0
+    power_of_two: bool = False
+    product: tuple[str, ...] | None = None
+    factor: float = 1.0
+    like: str = ""
+
+
+CellOperands = Callable[[Container[str]], Mapping[str, CellOperand]]
+"""The operands of a recurrent operator that has those with these names, and its intermediate tensors, by name."""
+
+
+@record(frozen=True)
 class Quantizes:
     """What becomes of an operator when a float model is quantized to integers (the traits and interfaces of TFLite's
     converter, tfl_ops.td): an operator without it stays float.
@@ -46,7 +65,8 @@ class Quantizes:
     each index of dimension ``channel`` (``None``: one scale), symmetric, where it is constant. ``bias``: the operand
     that has the scale of input times weights. ``hybrid``: the weights may be quantized alone, and the operator computes
     with them and float inputs. ``table``: an operand that is no weight of a product, but is quantized where weights are
-    quantized alone.
+    quantized alone. ``cell``: the operands of a recurrent operator; ``intermediates``: names of its intermediate
+    tensors; ``cell_weights``: all that is quantized where weights are quantized alone.
     """
 
     same_scale: bool = False
@@ -57,6 +77,9 @@ class Quantizes:
     bias: int | None = None
     hybrid: bool = False
     table: int | None = None
+    cell: CellOperands | None = None
+    intermediates: tuple[str, ...] = ()
+    cell_weights: tuple[int, ...] = ()
 
 
 SAME_SCALE = Quantizes(same_scale=True)
@@ -481,6 +504,9 @@ class InvokeContext(Context, ABC):
         if tensor is None or not tensor.is_variable:
             self.fail(f"input {position} must be a variable tensor")
         return self.value(position)
+
+    def observe(self, tensor: TensorInfo, value: Array) -> None:
+        """Tell those who watch it a value on the way: of a float intermediate tensor, of a state in each step."""
 
     @abstractmethod
     def subgraph(self, index: int) -> SubgraphCall:

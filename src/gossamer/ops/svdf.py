@@ -42,7 +42,16 @@ from gossamer.ops._recurrent import (
 from gossamer.ops._rescaling import lower_rescaled, scale_out
 from gossamer.ops._vector_activation import activate, check_activation, lower_activation
 from gossamer.ops.lowering import Expression, Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, TensorInfo, Version
+from gossamer.ops.op_def import (
+    Array,
+    CellOperand,
+    InvokeContext,
+    OpDef,
+    PrepareContext,
+    Quantizes,
+    TensorInfo,
+    Version,
+)
 from gossamer.ops.op_signature import input_type, operand_types, option
 from gossamer.quantization import (
     QuantizedMultiplier,
@@ -74,6 +83,15 @@ KINDS = {
 # TensorFlow Lite Micro's smaller integer form.
 MICRO_KINDS = (I8, I8, I32, I8, I8)
 
+OPERANDS = {
+    "weights_feature": CellOperand(I8, 127),
+    # In 10 bits: the sums over time of products with a state of 16 bits are int32.
+    "weights_time": CellOperand(I16, 512),
+    "bias": CellOperand(I32, product=("state", "weights_time")),
+    "state": CellOperand(I16, 32767),
+}
+"""What the operands of the float operator become, as TFLite's operator_property.cc has it."""
+
 HYBRID = operand_types(TensorType.FLOAT32, TensorType.INT8, TensorType.FLOAT32)
 
 op = OpDef(
@@ -96,6 +114,7 @@ op = OpDef(
     },
     options=SVDFOptions,
     reserved_tensors=(6, 0),
+    quantizes=Quantizes(cell=lambda present: OPERANDS, cell_weights=(1, 2)),
 )
 
 

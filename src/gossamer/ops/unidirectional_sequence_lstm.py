@@ -47,6 +47,7 @@ op = OpDef(
     },
     options=UnidirectionalSequenceLSTMOptions,
     reserved_tensors=(12, 0),
+    quantizes=_lstm_integer.QUANTIZES,
 )
 
 PLACES = _lstm.positions(op)

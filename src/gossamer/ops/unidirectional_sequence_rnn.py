@@ -16,7 +16,7 @@ from gossamer.ops._layout import require_rank
 from gossamer.ops._recurrent import WEIGHT_TYPES, matrix
 from gossamer.ops._vector_activation import check_activation
 from gossamer.ops.lowering import Lowering
-from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
+from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import input_type, option, output_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SequenceRNNOptions
@@ -42,6 +42,7 @@ op = OpDef(
     },
     options=SequenceRNNOptions,
     reserved_tensors=(6, 0),
+    quantizes=Quantizes(cell_weights=(1, 2)),
 )
 
 

@@ -3,6 +3,8 @@ operators take them (`static`), or weights alone (`weights`)."""
 
 from __future__ import annotations
 
+from gossamer.inputs.samples import samples_from
 from gossamer.quantize.quantizer import quantize
+from gossamer.quantize.round_trips import dequantize, requantize
 
-__all__ = ["quantize"]
+__all__ = ["dequantize", "quantize", "requantize", "samples_from"]

@@ -4,11 +4,12 @@ both sides, and a loop's values have the same in every round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gossamer.convert.graph import Graph, Node, Value
-from gossamer.quantization import Quantization
+from gossamer.quantize.parameters import Typed, of_range
+from gossamer.quantize.scheme import Schemes
 from gossamer.schema.enums import TensorType
 
 Range = tuple[float, float]
@@ -17,43 +18,53 @@ Place = Value | tuple[Graph, int]
 
 
 class Calls(NamedTuple):
-    """Parameters of places: of ``values``, and of the ``outputs`` of graphs that are called, by their number."""
+    """The ``ranges`` of places, and the parameters of those that are integers: of ``values``, and of the ``outputs`` of
+    graphs that are called, by their number."""
 
-    values: dict[Value, Quantization]
-    outputs: dict[tuple[Graph, int], Quantization]
+    ranges: dict[Value, Range]
+    values: dict[Value, Typed]
+    outputs: dict[tuple[Graph, int], Typed]
 
-    def of(self, graph: Graph, position: int, value: Value) -> Quantization | None:
+    def of(self, graph: Graph, position: int, value: Value) -> Typed | None:
         """Those of an output of a graph, ``None`` where it is handed back as it is."""
         return self.outputs.get((graph, position)) if value.type == TensorType.FLOAT32 else None
 
 
-NOTHING = Calls({}, {})
-
-
-def calls(graphs: Sequence[Graph], seen: Mapping[Value, Range], of: Callable[[float, float], Quantization]) -> Calls:
-    """The parameters of all float places, from the ranges of all values that get there."""
+def calls(graphs: Sequence[Graph], seen: Mapping[Value, Range], schemes: Schemes) -> Calls:
+    """The ranges of all float places of calls, which are those of all that gets there, and the parameters of places of
+    calls that must not have floats."""
     groups: dict[Place, list[Place]] = {}
     arrive: dict[Place, list[Value]] = {}
+    types: dict[Place, TensorType] = {}
     for graph in graphs:
         for node in graph.ordered():
-            for place, other, value in _handed(node):
+            scheme = schemes[node]
+            for place, other, value in _handed(node) if scheme.is_static else ():
                 joined = groups.get(place, [place])
                 if other not in joined:
                     joined = joined + groups.get(other, [other])
                 groups.update(dict.fromkeys(joined, joined))
                 arrive.setdefault(place, []).append(value)
-    result = Calls({}, {})
+                if scheme.only:
+                    types.setdefault(place, scheme.activations)
+    result = Calls({}, {}, {})
     for place, group in groups.items():
         values = [one for one in group if isinstance(one, Value)]
         values += [value for one in group for value in arrive.get(one, [])]
-        ranges = [found for value in values if (found := _range(value, seen)) is not None]
+        ranges = [found for value in values if (found := range_of(value, seen)) is not None]
         if not ranges:
             continue
-        parameters = of(min(low for low, _ in ranges), max(high for _, high in ranges))
+        low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         if isinstance(place, Value):
-            result.values[place] = parameters
+            result.ranges[place] = low, high
+        kind = next((types[one] for one in group if one in types), None)
+        if kind is None:
+            continue
+        typed = kind, of_range(low, high, kind)
+        if isinstance(place, Value):
+            result.values[place] = typed
         else:
-            result.outputs[place] = parameters
+            result.outputs[place] = typed
     return result
 
 
@@ -74,7 +85,8 @@ def _handed(node: Node) -> Iterator[tuple[Place, Place, Value]]:
                     yield result, graph.inputs[position], value
 
 
-def _range(value: Value, seen: Mapping[Value, Range]) -> Range | None:
+def range_of(value: Value, seen: Mapping[Value, Range]) -> Range | None:
+    """What a value was seen to be, or what a constant is."""
     if value.data is not None and value.node is None and value.data.size:
         return float(value.data.min()), float(value.data.max())
     return seen.get(value)

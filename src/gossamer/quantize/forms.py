@@ -9,25 +9,32 @@ import numpy as np
 from gossamer.convert.export import graphs_of
 from gossamer.convert.graph import Graph, Node, Signature, Value, after
 from gossamer.ops import find_op
-from gossamer.quantize.scheme import Scheme
+from gossamer.quantize.recurrent import add_intermediates
+from gossamer.quantize.scheme import Scheme, Schemes
 from gossamer.schema.enums import ActivationFunctionType, TensorType
 
 
-def integer_forms(signatures: Sequence[Signature], scheme: Scheme) -> list[Signature]:
-    """Float graphs that compute the same, within rounding."""
+def integer_forms(signatures: Sequence[Signature], schemes: dict[Node, Scheme]) -> list[Signature]:
+    """Float graphs that compute the same, within rounding. New operators get the schemes of those whose places they
+    take."""
 
     def change() -> None:
         for graph in graphs_of(signatures):
-            _reword(graph, scheme)
+            places = {node.order[0]: schemes[node] for node in graph.ordered()}
+            for node in graph.ordered():
+                if schemes[node].is_static:
+                    add_intermediates(node)
+            _reword(graph, schemes)
+            schemes.update({node: places[node.order[0]] for node in graph.ordered() if node not in schemes})
 
     return after(signatures, change)
 
 
-def _reword(graph: Graph, scheme: Scheme) -> None:
-    forms = {**FORMS, **(FORMS_OF_ALL if scheme.only else {})}
+def _reword(graph: Graph, schemes: Schemes) -> None:
     for node in graph.ordered():
-        form = forms.get(node.op)
-        if form is None or node.output.type != TensorType.FLOAT32 or scheme.keeps(node) or _has_kernel(node, scheme):
+        scheme = schemes[node]
+        form = FORMS_OF_ALL.get(node.op, FORMS.get(node.op)) if scheme.only else FORMS.get(node.op)
+        if form is None or not scheme.is_static or node.output.type != TensorType.FLOAT32 or _has_kernel(node, scheme):
             continue
         with graph.at(*node.origins, position=node.order[0]):
             new = form(graph, node)

@@ -1,16 +1,18 @@
-"""The types of inputs and outputs: the QUANTIZE behind an input and the DEQUANTIZE before an output go away, and the
-tensor behind takes its place; for uint8 there is one that shifts by 128."""
+"""The types of inputs and outputs: what was float there becomes integers with the parameters that the value has within,
+so that nothing need be converted; uint8 is int8 and 128."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gossamer.convert.graph import Graph, Signature, Value
 from gossamer.dtypes import type_name
 from gossamer.errors import ConvertError
-from gossamer.quantization import Quantization
+from gossamer.quantize.calls import Calls, Range, range_of
+from gossamer.quantize.parameters import Typed, of_range, shifted
+from gossamer.quantize.recipe import INPUT, OUTPUT, Rule
+from gossamer.quantize.scheme import FLOAT
+from gossamer.quantize.static import Parameters
 from gossamer.schema.enums import TensorType
 
 TYPES = {
@@ -20,19 +22,19 @@ TYPES = {
     "int16": TensorType.INT16,
 }
 
-
 OF_ANY_TYPE = ("SHAPE", "RANK")
 """Operators that give the same whatever the type of their operand."""
 
+Ends = Callable[[Graph], tuple[TensorType, TensorType]]
+"""The types that the inputs and outputs of a graph get if they are float."""
 
-def changed(signature: Signature, input_type: str, output_type: str) -> Signature:
-    """The signature with these types where its inputs and outputs are float. Raises `ConvertError` for others."""
-    graph = signature.graph
-    graph.ordered()
-    given, result = _type(input_type, signature.inputs.values()), _type(output_type, signature.outputs.values())
-    inputs = {name: _input(graph, value, given) for name, value in signature.inputs.items()}
-    outputs = {name: _output(graph, value, result) for name, value in signature.outputs.items()}
-    return signature._replace(inputs=inputs, outputs=outputs)
+
+def rules_of(signatures: Sequence[Signature], input_type: str | None, output_type: str | None) -> Iterator[Rule]:
+    """The rules for types that are asked for. Raises `ConvertError` for those that there are not."""
+    for op, name in ((INPUT, input_type), (OUTPUT, output_type)):
+        values = [value for one in signatures for value in (one.inputs if op == INPUT else one.outputs).values()]
+        if name is not None:
+            yield Rule(FLOAT._replace(activations=_type(name, values)), op)
 
 
 def _type(name: str, values: Iterable[Value]) -> TensorType:
@@ -44,44 +46,28 @@ def _type(name: str, values: Iterable[Value]) -> TensorType:
     raise ConvertError(f"inputs and outputs are {', '.join(TYPES)}, not {name!r}")
 
 
-def _input(graph: Graph, value: Value, type: TensorType) -> Value:
-    readers = value.users
-    if value.type != TensorType.FLOAT32 or type == value.type:
-        return value
-    quantized = [node for node in readers if node.op == "QUANTIZE"]
-    if not quantized or any(node.op not in (*OF_ANY_TYPE, "QUANTIZE") for node in readers):
-        raise ConvertError(f"input {value.name!r} is used as float: it cannot be {type.name.lower()}")
-    inner = quantized[0].output
-    new = Value(type, value.shapes, None, value.name, _shifted(inner, type))
-    graph.inputs = [new if one is value else one for one in graph.inputs]
-    for node in list(readers):
-        if node.op == "QUANTIZE" and node.output.type == type:
-            graph.replace(node.output, new)
-        else:
-            graph.set_input(node, 0, new)
-    return new
+def tie_ends(
+    tied: Calls, signatures: Sequence[Signature], ends: Ends, seen: Mapping[Value, Range], parameters: Parameters
+) -> None:
+    """Gives inputs and outputs their types. Raises `ConvertError` where no range of one is known."""
 
+    def typed(value: Value, type: TensorType, what: str) -> Typed:
+        kind = TensorType.INT8 if type == TensorType.UINT8 else type
+        found = parameters.get(kind, {}).get(value)
+        if found is None:
+            known = range_of(value, seen)
+            if known is None:
+                raise ConvertError(f"{what} {value.name!r} is used as float: it cannot be {type.name.lower()}")
+            found = of_range(*known, kind)
+        if kind != type:
+            found = shifted(found, 128)
+        return type, found
 
-def _output(graph: Graph, value: Value, type: TensorType) -> Value:
-    if value.type != TensorType.FLOAT32 or type == value.type:
-        return value
-    if value.node is None or value.node.op != "DEQUANTIZE":
-        raise ConvertError(f"output {value.name!r} is computed as float: it cannot be {type.name.lower()}")
-    inner = value.node.input(0)
-    new = inner
-    if inner.type != type:
-        new = graph.add("QUANTIZE", inner, type=type, quantization=_shifted(inner, type), name=value.name)
-    graph.outputs = [new if one is value else one for one in graph.outputs]
-    new.name = value.name
-    return new
-
-
-def _shifted(inner: Value, type: TensorType) -> Quantization:
-    """The parameters of a value of another type that means the same: uint8 is int8 and 128."""
-    found = inner.quantization
-    if {inner.type, type} == {TensorType.INT8, TensorType.UINT8}:
-        shift = 128 if type == TensorType.UINT8 else -128
-        return Quantization(found.scales, (found.zero_points + shift).astype(np.int32), found.dimension)
-    if inner.type != type:
-        raise ConvertError(f"{inner.type.name.lower()} activations have no {type.name.lower()} interface")
-    return found
+    for graph in {id(signature.graph): signature.graph for signature in signatures}.values():
+        given, result = ends(graph)
+        for value in graph.inputs if given != TensorType.FLOAT32 else ():
+            if value.type == TensorType.FLOAT32:
+                tied.values.setdefault(value, typed(value, given, "input"))
+        for position, value in enumerate(graph.outputs) if result != TensorType.FLOAT32 else ():
+            if value.type == TensorType.FLOAT32:
+                tied.outputs.setdefault((graph, position), typed(value, result, "output"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.quantization import INT32_MAX, Blocks, Quantization
+from gossamer.quantize.clipping import clipped
 from gossamer.schema.enums import TensorType
 from gossamer.schema.tables import BlockwiseQuantization
 
@@ -27,6 +28,9 @@ LIMITS = {
 }
 NARROW = {TensorType.INT8: 127, TensorType.INT16: 32767, TensorType.INT4: 7}
 """The largest magnitude of symmetric weights."""
+
+Typed = tuple[TensorType, Quantization]
+"""A type of integers with its parameters."""
 
 
 def asymmetric(low: float, high: float, type: TensorType) -> Quantization:
@@ -60,9 +64,20 @@ def symmetric(low: float, high: float, type: TensorType) -> Quantization:
     return Quantization(np.array([np.float32(largest) / np.float32(most)], np.float32), np.zeros(1, np.int32))
 
 
-def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None) -> Quantization:
-    """Symmetric scales of weights in a narrow range, for each index of an axis or for all: ``max |w| / qmax``."""
-    magnitudes = np.abs(weights)
+def of_range(low: float, high: float, type: TensorType) -> Quantization:
+    """The parameters of activations: symmetric in 16 bits."""
+    return symmetric(low, high, type) if type == TensorType.INT16 else asymmetric(low, high, type)
+
+
+def shifted(quantization: Quantization, steps: int) -> Quantization:
+    """The parameters of the same values in levels that are ``steps`` more: uint8 is int8 and 128."""
+    return Quantization(quantization.scales, (quantization.zero_points + steps).astype(np.int32))
+
+
+def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None, clipping: str = "") -> Quantization:
+    """Symmetric scales of weights in a narrow range, for each index of an axis or for all: ``max |w| / qmax``, with
+    ``clipping`` (see `gossamer.quantize.clipping`) less."""
+    magnitudes = np.abs(clipped(weights, type, channel, clipping))
     if channel is None:
         largest = np.array([magnitudes.max(initial=0)], np.float32)
     else:
@@ -73,13 +88,25 @@ def of_weights(weights: NDArray[Any], type: TensorType, channel: int | None) -> 
     return Quantization(scales, np.zeros(scales.size, np.int32), channel or 0)
 
 
-def of_blocks(weights: NDArray[Any], type: TensorType, size: int) -> Quantization:
+def of_asymmetric_weights(weights: NDArray[Any], type: TensorType, channel: int | None) -> Quantization:
+    """A scale and a zero point for each index of an axis or for all, for weights that become floats again:
+    ``scale = (high - low) / (qmax - qmin)``, the zero point ``qmin - low / scale``, rounded half to even
+    (ai-edge-quantizer's tensor_zp_scale_from_min_max)."""
+    least, most = LIMITS[type]
+    axes = tuple([axis for axis in range(weights.ndim) if axis != channel])
+    low, high = (np.atleast_1d(found(axes, initial=0).astype(np.float32)) for found in (weights.min, weights.max))
+    scales = np.maximum(high - low, np.float32(LEAST_RANGE)) / np.float32(most - least)
+    return Quantization(scales, np.rint(least - low / scales).astype(np.int32), channel or 0)
+
+
+def of_blocks(weights: NDArray[Any], type: TensorType, size: int, clipping: str = "") -> Quantization:
     """Symmetric scales of blocks of ``size`` elements along the last dimension: ``max |w| / qmax``.
 
     They are rounded to 8 significant bits, and are no less than the least normal float16: then the float16 that is
     stored, and the bfloat16 that XNNPACK makes of it, are the same number.
     """
-    largest = np.abs(weights).reshape(-1, size).max(1).astype(np.float32)
+    rows = clipped(weights.reshape(-1, size), type, 0, clipping)
+    largest = np.abs(rows).max(1).astype(np.float32)
     bits = np.maximum(largest / np.float32(NARROW[type]), np.finfo(np.float16).smallest_normal).view(np.uint32)
     scales = ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
     details = BlockwiseQuantization(block_size=size, zero_points=-1)
@@ -89,9 +116,10 @@ def of_blocks(weights: NDArray[Any], type: TensorType, size: int) -> Quantizatio
 def quantized(
     values: NDArray[Any], quantization: Quantization, type: TensorType, *, narrow: bool = False
 ) -> NDArray[Any]:
-    """``round(values / scale) + zero_point``, half away from zero, within the limits of the type."""
+    """``round(values / scale) + zero_point``, half away from zero, within the limits of the type; ``narrow``: without
+    the least level of 8 bits, as weights must be."""
     least, most = LIMITS[type]
-    if narrow:
+    if narrow and type != TensorType.INT4:  # kernels compute with 4 bits as with 8
         least = -NARROW[type]
     if quantization.blocks is not None:
         each = np.repeat(quantization.blocks.scales.astype(np.float32), quantization.blocks.size)

@@ -2,72 +2,64 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Container, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from gossamer.convert.export import to_model
-from gossamer.convert.graph import Signature
-from gossamer.convert.importers.tflite import graphs_of_model
-from gossamer.errors import ConvertError
-from gossamer.model.model import Model
-from gossamer.model.reader import read_model
-from gossamer.model.writer import write_model
-from gossamer.quantize import interface
-from gossamer.quantize.calibrate import calibrate
-from gossamer.quantize.forms import integer_forms
-from gossamer.quantize.scheme import INT8, INT16X8, Scheme
-from gossamer.quantize.static import static
-from gossamer.quantize.weights import WEIGHTS, float16, integer_weights
+from gossamer.quantize import mixed_precision
+from gossamer.quantize.apply import OnFloat
+from gossamer.quantize.mixed_precision import Metric
+from gossamer.quantize.prepared import Samples, Source, prepare
+from gossamer.quantize.recipe import Recipe
+from gossamer.quantize.recipe_files import Written
+from gossamer.quantize.scheme import MODES
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-STATIC: Mapping[str, Scheme] = {
-    "int8": INT8,
-    "int8_only": INT8._replace(only=True),
-    "int16x8": INT16X8,
-    "int16x8_only": INT16X8._replace(only=True),
-}
-MODES = ("float32", "float16", *WEIGHTS, *STATIC)
+__all__ = ["MODES", "quantize"]
 
 
 def quantize(
-    model: Model | str | os.PathLike[str] | Buffer,
-    mode: str = "int8",
-    calibration: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
+    model: Source,
+    mode: str | None = None,
+    calibration: Samples | None = None,
     *,
-    input_type: str = "float32",
-    output_type: str = "float32",
-    keep: Container[str] = (),
+    recipe: Recipe | Written | None = None,
+    input_type: str | None = None,
+    output_type: str | None = None,
+    keep: Iterable[str] = (),
     per_channel: bool = True,
+    ranges: str | None = None,
+    methods: str | Iterable[str] = (),
     progress: Callable[[int], object] | None = None,
+    keep_accuracy: str | float | None = None,
+    metric: Metric | None = None,
+    fallback: str = "float32",
+    on_float: OnFloat | None = None,
 ) -> bytes:
     """A float ``.tflite`` model with integer weights, or integers throughout: the bytes of the file.
 
-    ``calibration``: samples of inputs, or a function that gives them (see `gossamer.quantize.calibrate`), for the modes
-    with integer activations. ``input_type`` and ``output_type``: float32, int8, uint8 or int16, of inputs and outputs
-    that were float. ``keep``: operators, and names of their outputs, that stay float. Raises `ConvertError`.
+    ``mode``: one of `MODES`, for all operators. ``recipe``: rules that go before it, as a `Recipe`, or written down
+    (see `gossamer.quantize.recipe_files`); without a mode what they do not fit stays float. Without either, int8.
+    ``keep``: operators, and names of their outputs, that stay float. ``calibration``: samples of inputs, or a function
+    that gives them (see `gossamer.quantize.calibrate`), where activations become integers, and for methods. ``ranges``:
+    the statistic that says in which range (see `gossamer.quantize.calibrate.STATISTICS`); min_max, if none is named and
+    methods do not choose. ``methods``: what is done for accuracy, ``best`` for all that helps and costs little (see
+    `gossamer.quantize.methods`). ``input_type`` and ``output_type``: float32, int8, uint8 or int16, of
+    inputs and outputs that were float; by default what the recipe says, or float32. ``keep_accuracy``,
+    ``metric`` and ``fallback``: how good the model must be, for which the fewest operators get another mode (see
+    `gossamer.quantize.mixed_precision`, which tells of them too). ``on_float`` is told of each
+    operator that stays float, in its order: its type, the name of its output, and why. Raises `ConvertError`.
     """
-    stored = graphs_of_model(model if isinstance(model, Model) else read_model(model))
-    if mode not in MODES:
-        raise ConvertError(f"mode {mode!r} is not known; there are {', '.join(MODES)}")
-    signatures = stored.signatures
-    if mode == "float16":
-        signatures = float16(stored)
-    elif mode in WEIGHTS:
-        signatures = integer_weights(stored, WEIGHTS[mode]._replace(keep=keep, per_channel=per_channel))
-    elif mode in STATIC:
-        if calibration is None:
-            raise ConvertError(f"mode {mode!r} needs a representative dataset (calibration): samples of the inputs")
-        samples = calibration() if callable(calibration) else calibration
-        scheme = STATIC[mode]._replace(keep=keep, per_channel=per_channel)
-        source = to_model(integer_forms(stored.signatures, scheme))
-        stored = graphs_of_model(source)
-        ranges = calibrate(source, samples, progress)
-        signatures = static(stored, ranges, scheme)
-    return write_model(to_model(_with_interface(signatures, input_type, output_type)))
-
-
-def _with_interface(signatures: list[Signature], input_type: str, output_type: str) -> list[Signature]:
-    return [interface.changed(signature, input_type, output_type) for signature in signatures]
+    options: dict[str, Any] = {
+        "recipe": recipe,
+        "input_type": input_type,
+        "output_type": output_type,
+        "keep": keep,
+        "per_channel": per_channel,
+        "ranges": ranges,
+        "methods": methods,
+        "progress": progress,
+    }
+    if keep_accuracy is None:
+        return prepare(model, mode, calibration, **options).file(on_float=on_float)
+    return mixed_precision.keep_accuracy(
+        model, keep_accuracy, mode, calibration, metric=metric, fallback=fallback, **options
+    )[0]

@@ -7,25 +7,29 @@ from typing import Any
 
 from gossamer.convert.graph import Graph, Node, Signature, Value
 from gossamer.convert.importers.tflite import Stored
+from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.schema.enums import TensorType
+from gossamer.schema.fields import Table
 
 
 class Rebuilt:
     """A graph in the making next to the one that it is made from. ``values``: what its values have become;
-    ``integers``: as integers with these parameters, b"" for those that the value was made with."""
+    ``integers``: as integers with these parameters, b"" for those that the value was made with; ``halves``: constants
+    that are stored in 16 bits."""
 
     def __init__(self, source: Graph) -> None:
         self.source = source
         self.graph = Graph(source.name)
         self.values: dict[Value, Value] = {}
         self.integers: dict[tuple[Value, bytes], Value] = {}
+        self.halves: dict[Value, Value] = {}
         self._nodes: dict[Node, Node] = {}
         for value in source.inputs:
             self.values[value] = self.input(value, value.type)
 
     def input(self, value: Value, type: TensorType) -> Value:
         """An input of the new graph in the place of one of the old."""
-        new = Value(type, value.shapes, None, value.name, value.quantization)
+        new = Value(type, value.shapes, None, value.name, _stored(value))
         new.is_variable = value.is_variable
         self.graph.inputs.append(new)
         return new
@@ -42,15 +46,17 @@ class Rebuilt:
         inputs: Sequence[Value | None],
         graphs: dict[str, Graph],
         outputs: Sequence[Value] | None = None,
+        options: Table | None = None,
+        intermediates: Sequence[Value] | None = None,
     ) -> list[Value]:
-        """The operator on other inputs; its outputs are those of the old one in name, type and shape, if no others are
-        given."""
+        """The operator on other inputs; its outputs are those of the old one in name, type and shape, and its options
+        and intermediate tensors are the old ones, if no others are given."""
         if outputs is None:
-            outputs = [Value(old.type, old.shapes, None, old.name, old.quantization) for old in node.outputs]
+            outputs = [Value(old.type, old.shapes, None, old.name, _stored(old)) for old in node.outputs]
         outputs = list(outputs)
-        options = node.options
+        options = node.options if options is None else options
         new = Node(node.op, list(inputs), outputs, options, node.order, node.origins, node.custom_options, graphs)
-        new.intermediates = node.intermediates
+        new.intermediates = node.intermediates if intermediates is None else list(intermediates)
         self.chain(node, new)
         for old, value in zip(node.outputs, outputs, strict=True):
             value.is_variable = old.is_variable
@@ -63,6 +69,11 @@ class Rebuilt:
         new.after = None if old.after is None else self._nodes.get(old.after)
         if old in self.source.effects:
             self.graph.effects.append(new)
+
+
+def _stored(value: Value) -> Quantization:
+    """Floats have no parameters in a file."""
+    return UNQUANTIZED if value.type == TensorType.FLOAT32 else value.quantization
 
 
 def rebuild(

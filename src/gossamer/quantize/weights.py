@@ -1,114 +1,101 @@
 """Weights alone: every float constant in float16, or the weights of products in 8 or 4 bits.
 
 Integer weights are multiplied with float inputs that are quantized when the model runs (dynamic range), or a DEQUANTIZE
-makes floats of them first (weight only). Scales are those of a tensor, of a channel, or of blocks of a row.
+makes floats of them first (weight only). Scales are those of a tensor, of a channel, or of blocks of a row. DEQUANTIZE
+knows no blocks: then each block is a row of what is stored, with a scale of its own, and a RESHAPE makes rows of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
-from gossamer.convert.graph import Graph, Node, Signature, Value, constant
-from gossamer.convert.importers.tflite import Stored
+from gossamer.convert.graph import Node, Value, constant
 from gossamer.convert.infer import Call, Operand, infer
 from gossamer.errors import PrepareError
 from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef, Quantizes
-from gossamer.quantization import Quantization
-from gossamer.quantize.parameters import of_blocks, of_weights, quantized
-from gossamer.quantize.rebuild import Rebuilt, options_of, rebuild
+from gossamer.quantization import UNQUANTIZED, Quantization
+from gossamer.quantize.parameters import of_asymmetric_weights, of_blocks, of_weights, quantized
+from gossamer.quantize.rebuild import Rebuilt, options_of
+from gossamer.quantize.scheme import Scheme
 from gossamer.schema.enums import TensorType
 from gossamer.schema.fields import Table
 
-
-class WeightScheme(NamedTuple):
-    """``type`` of the weights, int8 or int4; ``block``: elements of a row that share a scale, 0 for channels.
-    ``least``: weights with fewer elements stay float. ``tables``: those that operators look up too.
-    ``dequantized``: products are of floats. ``keep``: operators, and names of their outputs, that stay float."""
-
-    type: TensorType = TensorType.INT8
-    block: int = 0
-    least: int = 0
-    tables: bool = False
-    dequantized: bool = False
-    keep: Container[str] = ()
-    per_channel: bool = True
+Inputs = list["Value | None"]
 
 
-DYNAMIC_RANGE = WeightScheme(least=1024, tables=True)
-"""TFLite's converter's: minimum_elements_for_weights in prepare_quantize_dynamic_range.cc."""
+def halves(made: Rebuilt, inputs: Inputs) -> Inputs:
+    """The operands with every float32 constant in half the bytes, and one DEQUANTIZE before all that use it."""
 
-BLOCKS = (32, 64, 128, 256)
-WEIGHTS = {
-    "dynamic_range": DYNAMIC_RANGE,
-    "int8_weight_only": WeightScheme(dequantized=True),
-    "int4_weight_only": WeightScheme(TensorType.INT4, dequantized=True),
-    "int4_dynamic": WeightScheme(TensorType.INT4),
-    **{f"int4_block{size}": WeightScheme(TensorType.INT4, size) for size in BLOCKS},
-}
-"""The schemes of modes; all but the first are those of ai-edge-quantizer's recipes (weight_only_wi8_afp32,
-weight_only_wi4_afp32, dynamic_wi4_afp32, dynamic_wi4b32_afp32), which quantize small weights too, and with blocks only
-operators that take them."""
+    def half(value: Value | None) -> Value | None:
+        data = None if value is None or value.node is not None else value.data
+        if value is None or data is None or value.type != TensorType.FLOAT32:
+            return value
+        if value not in made.halves:
+            made.halves[value] = _dequantized(_half(value), (-1, len(made.halves)))
+        return made.halves[value]
 
-
-def float16(stored: Stored) -> list[Signature]:
-    """Every float32 constant in half the bytes, with one DEQUANTIZE before all that use it."""
-    halves: dict[tuple[int, int], Value] = {}
-
-    def change(made: Rebuilt, node: Node, graphs: dict[str, Graph]) -> None:
-        def half(value: Value | None) -> Value | None:
-            data = None if value is None or value.node is not None else value.data
-            if value is None or data is None or value.type != TensorType.FLOAT32 or value in made.values:
-                return made.value(value)
-            key = (id(made.graph), id(value))
-            if key not in halves:
-                with np.errstate(over="ignore"):
-                    stored16 = constant(data.astype(np.float16), None, value.name)
-                halves[key] = _dequantized(stored16, (-1, len(halves)))
-            return halves[key]
-
-        made.copy(node, [half(value) for value in node.inputs], graphs)
-
-    return rebuild(stored, change)
+    return [half(value) for value in inputs]
 
 
 def _dequantized(value: Value, order: tuple[int, int]) -> Value:
-    """The floats of a constant, made where ``order`` says: among nodes of one order nobody knows which comes first."""
+    """The floats of a constant, made at a place in the order of execution."""
     output = Value(TensorType.FLOAT32, value.shapes, None, f"{value.name}_dequantized")
     Node("DEQUANTIZE", [value], [output], None, order, ())
     return output
 
 
-def integer_weights(stored: Stored, scheme: WeightScheme) -> list[Signature]:
-    """The weights of products in integers; between those that an operator does not take with float inputs and the
-    operator there is a DEQUANTIZE, and weights in blocks, which have none, stay float."""
+def integer_weights(node: Node, inputs: Inputs, scheme: Scheme) -> tuple[Inputs, Table | None]:
+    """The operands with weights in integers, and options; between those that an operator does not take with float
+    inputs and the operator there is a DEQUANTIZE, and weights in blocks, which have none, stay float."""
+    op = find_op(node.op)
+    if op is not None and op.quantizes is not None and op.quantizes.cell_weights:
+        return _cell_weights(op, op.quantizes.cell_weights, node, inputs, scheme)
+    position = None if op is None or op.quantizes is None else _weights(node, op.quantizes, scheme)
+    if op is None or op.quantizes is None or position is None:
+        return inputs, node.options
+    weights, channel = node.input(position), op.quantizes.channel if scheme.per_channel else None
+    before = (node.order[0], -1)
 
-    def change(made: Rebuilt, node: Node, graphs: dict[str, Graph]) -> None:
-        inputs = [made.value(value) for value in node.inputs]
-        op = find_op(node.op)
-        position = None if op is None or op.quantizes is None else _weights(node, op.quantizes, scheme)
-        if op is not None and op.quantizes is not None and position is not None:
-            weights, channel = node.input(position), op.quantizes.channel if scheme.per_channel else None
-            options = _asymmetric(node)
-            packed = _in_blocks(weights, scheme) if scheme.block else _packed(weights, scheme.type, channel)
-            if scheme.dequantized:
-                inputs[position] = _dequantized(packed, (node.order[0], -1))
-            elif _takes(op, node, [*inputs[:position], packed, *inputs[position + 1 :]], options):
-                inputs[position], node.options = packed, options
-            elif not scheme.block:
-                inputs[position] = _dequantized(_packed(weights, scheme.type, None), (-1, node.order[0]))
-        made.copy(node, inputs, graphs)
+    def with_weights(value: Value) -> Inputs:
+        return [*inputs[:position], value, *inputs[position + 1 :]]
 
-    return rebuild(stored, change)
+    if scheme.block and scheme.dequantized:
+        return with_weights(_dequantized_blocks(weights, scheme, before)), node.options
+    packed = _in_blocks(weights, scheme) if scheme.block else _packed(weights, scheme, channel)
+    if scheme.dequantized:
+        return with_weights(_dequantized(packed, before)), node.options
+
+    options = _asymmetric(node)
+    if takes(op, with_weights(packed), options, [value.type for value in node.outputs]):
+        return with_weights(packed), options
+    if scheme.block:
+        return inputs, node.options
+    return with_weights(_dequantized(_packed(weights, scheme, None), before)), node.options
 
 
-def _weights(node: Node, rule: Quantizes, scheme: WeightScheme) -> int | None:
+def _cell_weights(
+    op: OpDef, places: Sequence[int], node: Node, inputs: Inputs, scheme: Scheme
+) -> tuple[Inputs, Table | None]:
+    """Those of a recurrent operator, each with one scale: all of them, or none."""
+    values = {place: value for place, value in enumerate(node.inputs) if value is not None and place in places}
+    stored = [value.data for value in values.values()]
+    if scheme.block or any(data is None or data.dtype != np.float32 or data.size < scheme.least for data in stored):
+        return inputs, node.options
+    packed = {place: _packed(value, scheme, None) for place, value in values.items()}
+    changed = [packed.get(place, value) for place, value in enumerate(inputs)]
+    options = _asymmetric(node)
+    if not scheme.dequantized and takes(op, changed, options, [value.type for value in node.outputs]):
+        return changed, options
+    before = (node.order[0], -1)
+    floats = {place: _dequantized(value, before) for place, value in packed.items()}
+    return [floats.get(place, value) for place, value in enumerate(inputs)], node.options
+
+
+def _weights(node: Node, rule: Quantizes, scheme: Scheme) -> int | None:
     """The operand that is worth it."""
-    if node.op in scheme.keep or any(value.name in scheme.keep for value in node.outputs):
-        return None
     position = rule.weights if rule.hybrid else rule.table if scheme.tables else None
     if position is None or position >= len(node.inputs):
         return None
@@ -122,17 +109,37 @@ def _weights(node: Node, rule: Quantizes, scheme: WeightScheme) -> int | None:
     return position if all(v.type in (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64) for v in others) else None
 
 
-def _packed(weights: Value, type: TensorType, channel: int | None) -> Value:
+def _packed(weights: Value, scheme: Scheme, channel: int | None) -> Value:
     data = np.asarray(weights.data)
-    return _integers(weights, of_weights(data, type, channel), type)
+    if scheme.weights == TensorType.FLOAT16:
+        return _half(weights)
+    if not scheme.symmetric:
+        return _integers(weights, of_asymmetric_weights(data, scheme.weights, channel), scheme.weights, narrow=False)
+    return _integers(weights, of_weights(data, scheme.weights, channel, scheme.clipping), scheme.weights)
 
 
-def _in_blocks(weights: Value, scheme: WeightScheme) -> Value:
-    return _integers(weights, of_blocks(np.asarray(weights.data), scheme.type, scheme.block), scheme.type)
+def _half(value: Value) -> Value:
+    with np.errstate(over="ignore"):
+        return constant(np.asarray(value.data).astype(np.float16), None, value.name)
 
 
-def _integers(weights: Value, quantization: Quantization, type: TensorType) -> Value:
-    value = constant(quantized(np.asarray(weights.data), quantization, type, narrow=True), type, weights.name)
+def _in_blocks(weights: Value, scheme: Scheme) -> Value:
+    quantization = of_blocks(np.asarray(weights.data), scheme.weights, scheme.block, scheme.clipping)
+    return _integers(weights, quantization, scheme.weights)
+
+
+def _dequantized_blocks(weights: Value, scheme: Scheme, before: tuple[int, int]) -> Value:
+    """The floats of weights in blocks, for whatever operator."""
+    rows = constant(np.asarray(weights.data).reshape(-1, scheme.block), None, weights.name)
+    floats = _dequantized(_packed(rows, scheme, 0), before)
+    shape = constant(np.array(weights.shape, np.int32), None, f"{weights.name}_shape")
+    output = Value(TensorType.FLOAT32, weights.shapes, None, f"{weights.name}_rows")
+    Node("RESHAPE", [floats, shape], [output], None, before, ())
+    return output
+
+
+def _integers(weights: Value, quantization: Quantization, type: TensorType, narrow: bool = True) -> Value:
+    value = constant(quantized(np.asarray(weights.data), quantization, type, narrow=narrow), type, weights.name)
     value.quantization = quantization
     return value
 
@@ -144,15 +151,27 @@ def _asymmetric(node: Node) -> Table | None:
     return type(node.options)(**{**options_of(node), "asymmetric_quantize_inputs": True})
 
 
-def _takes(op: OpDef, node: Node, inputs: Sequence[Value | None], options: Table | None) -> bool:
-    """Whether the operator computes floats from these, as its prepare says."""
-    operands = [
-        None if v is None else Operand(v.type, v.shapes[0], None if v.known is None else v.known[0], v.quantization)
-        for v in inputs
-    ]
-    types = [value.type for value in node.outputs]
+def takes(
+    op: OpDef,
+    inputs: Inputs,
+    options: Table | None,
+    types: list[TensorType],
+    quantization: Quantization = UNQUANTIZED,
+    intermediates: Sequence[Value] = (),
+) -> bool:
+    """Whether the operator computes outputs of these types from these operands, as its prepare says."""
+    operands = [None if value is None else _operand(value) for value in inputs]
+    inner = [_operand(value) for value in intermediates]
+    stored = op.options() if options is None else options
     try:
-        results = infer(Call(op, op.options() if options is None else options, operands, len(types), types))
+        results = infer(Call(op, stored, operands, len(types), types, quantization, intermediates=inner))
     except PrepareError:
         return False
     return [result.type for result in results] == types
+
+
+def _operand(value: Value) -> Operand:
+    known = None if value.known is None else value.known[0]
+    operand = Operand(value.type, value.shapes[0], known, value.quantization)
+    operand.is_variable = value.is_variable
+    return operand

@@ -101,10 +101,15 @@ class Graph:
 
     @property
     def observable(self) -> set[int]:
-        """The tensors that get values while it runs: inputs, variables, and what nodes write, in delegates too."""
-        nodes = (self.nodes[index] for index in self.original_plan)
-        written = {index for node in nodes for index in node.declared_outputs}
+        """The tensors that get values while it runs: inputs, variables, what nodes write, in delegates too, and what
+        they compute on their way."""
+        nodes = [self.nodes[index] for index in self.original_plan]
+        written = {index for node in nodes for index in (*node.declared_outputs, *self.inner(node))}
         return {index for index in {*written, *self.inputs, *self.variables} if index >= 0}
+
+    def inner(self, node: Node) -> list[int]:
+        """The float intermediate tensors of a node; in integers they hold scales and nothing else."""
+        return [index for index in node.intermediates if index >= 0 and self.tensors[index].type == TensorType.FLOAT32]
 
     @property
     def planned_nodes(self) -> list[Node]:

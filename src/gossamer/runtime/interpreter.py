@@ -341,13 +341,21 @@ class Interpreter(PrivateNames):
 
         return view
 
-    def tap(self, callback: Callback, tensors: Iterable[int | str] | None = None, subgraph_index: int = 0) -> Tap:
+    def tap(
+        self,
+        callback: Callback,
+        tensors: Iterable[int | str] | None = None,
+        subgraph_index: int = 0,
+        *,
+        copy: bool = True,
+    ) -> Tap:
         """Have a function called with a tensor (``index``, ``name``, ``type``, ``shape``, ``quantization``) and a copy
         of its value whenever that is written while the model runs: in a loop, in each iteration.
 
         ``tensors``: indices or names; by default all that nodes write, and the inputs. Inputs are told when the
         subgraph begins, what a node writes when it is done, variables that it may write among it. Outputs keep every
-        bit: what a delegate leaves out by fusing operators is computed apart, which takes time.
+        bit: what a delegate leaves out by fusing operators is computed apart, which takes time. With ``copy=False`` the
+        function sees the tensor's own memory, read-only, which holds something else when it has returned.
 
         Call ``remove()`` of what is returned, or use it in a ``with`` statement, to end it. Raises `ValueError` for a
         tensor that does not exist or has one value only, `ModelError` and the like as the constructor does; `invoke`
@@ -358,7 +366,7 @@ class Interpreter(PrivateNames):
         subgraph = self._subgraph(subgraph_index)
         observable = subgraph.observable
         chosen = observable if tensors is None else {observed(subgraph, observable, tensor) for tensor in tensors}
-        tap = Tap(self._engine.taps, callback, subgraph_index, chosen)
+        tap = Tap(self._engine.taps, callback, subgraph_index, chosen, copy)
         self._engine.taps.add(tap)
         self._engine.unsettle()
         return tap

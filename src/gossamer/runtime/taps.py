@@ -3,13 +3,15 @@
 Where nodes run one by one, a value is there when its node is done. Within the partition of a delegate it may never be:
 operators are fused, and to ask for what lies between them would change how they round. So what a delegate does not
 write for others is computed a second time, by a `Shadow` of the partition, from the same inputs; the partition itself
-runs as it does without taps.
+runs as it does without taps. So is what an operator computes on its way, by its reference kernel.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -22,8 +24,9 @@ from gossamer.ops.op_def import TensorInfo
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.graph import Graph, RunningGraph
-from gossamer.runtime.node import Node, NodeInvokeContext, NodeView, Shape, prepare_node
+from gossamer.runtime.node import Node, NodeInvokeContext, NodeView, Scope, Shape, prepare_node
 from gossamer.runtime.partition import RunningPartition
+from gossamer.runtime.tensor import Tensor
 
 Callback = Callable[[TensorInfo, NDArray[Any]], object]
 
@@ -31,10 +34,11 @@ Callback = Callable[[TensorInfo, NDArray[Any]], object]
 class Tap:
     """What `Interpreter.tap` returns; as a context manager it ends with its block."""
 
-    def __init__(self, taps: Taps, callback: Callback, subgraph: int, tensors: Iterable[int]) -> None:
+    def __init__(self, taps: Taps, callback: Callback, subgraph: int, tensors: Iterable[int], copies: bool) -> None:
         self.callback = callback
         self.subgraph = subgraph
         self.tensors = frozenset(tensors)
+        self.copies = copies
         self._taps = taps
 
     def remove(self) -> None:
@@ -97,7 +101,7 @@ class Taps:
         for tap in tuple(self._taps):
             if tap.subgraph == subgraph and tensor.index in tap.tensors:
                 try:
-                    tap.callback(tensor, value.copy())
+                    tap.callback(tensor, value.copy() if tap.copies else _lent(value))
                 except GossamerError:
                     raise
                 except Exception as error:
@@ -136,8 +140,13 @@ class Observation:
         self._shadows = {
             index: shadow
             for index, made in partitions.items()
-            for shadow in (_shadow(subgraph, made, wanted, calls),)
+            for shadow in (_shadow(subgraph, made, wanted, calls, self._tell_inner),)
             if shadow is not None
+        }
+        self._inside = {
+            node.index: Inside(subgraph, node, self._tell_inner)
+            for node in subgraph.planned_nodes
+            if node.index not in partitions and wanted.intersection(subgraph.inner(node))
         }
         # By node, tensors that are observed when it is done, and where the value of each is.
         self._written: dict[int, list[tuple[int, int]]] = {}
@@ -157,6 +166,9 @@ class Observation:
         shadow = self._shadows.get(node.index)
         if shadow is not None:
             shadow.run_once()
+        inside = self._inside.get(node.index)
+        if inside is not None:
+            inside.run_once()
 
     def after(self, node: Node) -> None:
         """It has run."""
@@ -167,12 +179,21 @@ class Observation:
         for shadow in self._shadows.values():
             shadow.free()
 
+    def _tell_inner(self, tensor: TensorInfo, value: NDArray[Any]) -> None:
+        self._taps.tell(self._subgraph.index, tensor, value)
+
     def _tell(self, written: Iterable[tuple[int, int]]) -> None:
         subgraph = self._subgraph
         for index, source in written:
             tensor = subgraph.tensors[source]
             tensor.make_readable()
             self._taps.tell(subgraph.index, subgraph.tensors[index], tensor.array())
+
+
+def _lent(value: NDArray[Any]) -> NDArray[Any]:
+    view = value.view()
+    view.flags.writeable = False
+    return view
 
 
 def observed(subgraph: Graph, observable: set[int], wanted: int | str) -> int:
@@ -203,45 +224,91 @@ def _written_by(subgraph: Graph, node: Node) -> Iterable[tuple[int, int]]:
             yield index, index if node.outputs[position] >= 0 else node.inputs[position]
 
 
-def _shadow(subgraph: RunningGraph, made: RunningPartition, wanted: set[int], calls: set[int]) -> Shadow | None:
+@contextmanager
+def _restored(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """Afterwards variables are as before."""
+    kept = [
+        (tensor.buffer, tensor.buffer.copy()) for tensor in tensors if tensor.is_variable and tensor.buffer is not None
+    ]
+    try:
+        yield
+    finally:
+        for buffer, former in kept:
+            buffer[...] = former
+
+
+class Inside:
+    """A node's reference kernel, that tells what it computes on its way; the node itself runs as ever."""
+
+    def __init__(self, scope: Scope, node: Node, tell: Callback) -> None:
+        self._scope = scope
+        self._node = node
+        self._tell = tell
+
+    def run_once(self) -> None:
+        """Run the kernel for what it tells."""
+        tensors = self._scope.tensors
+        if self._node.shapes != [tensors[index].shape if index >= 0 else None for index in self._node.inputs]:
+            prepare_node(self._scope, self._node)
+        ctx = _Told(self._scope, self._node, self._tell)
+        with _restored(tensor for tensor in ctx.tensors_in if tensor is not None):
+            ctx.results()
+
+
+class _Told(NodeInvokeContext):
+    def __init__(self, scope: Scope, node: Node, tell: Callback) -> None:
+        super().__init__(scope, node)
+        self.kernel = self.op.reference_function
+        self._tell = tell
+
+    def observe(self, tensor: TensorInfo, value: NDArray[Any]) -> None:
+        self._tell(tensor, value)
+
+
+def _shadow(
+    subgraph: RunningGraph, made: RunningPartition, wanted: set[int], calls: set[int], tell: Callback
+) -> Shadow | None:
     members = made.members
     inner = {index for member in members for index in member.outputs if index >= 0}.difference(made.node.outputs)
     calling = [member for member in members if calls.intersection(called_subgraphs(member.options))]
-    needed = {index for member in calling for index in member.inputs}
+    inside = [member for member in members if wanted.intersection(subgraph.inner(member))]
+    needed = {index for member in (*calling, *inside) for index in member.inputs}
     outputs = tuple(sorted(inner & (wanted | needed)))
-    if not outputs and not calling:
+    if not outputs and not calling and not inside:
         return None
     subset = NodeSubset(True, tuple(member.index for member in members), made.node.inputs, outputs)
-    return Shadow(subgraph, made, subset, calling)
+    return Shadow(subgraph, made, subset, calling, inside, tell)
 
 
 class Shadow(RunningPartition):
     """Computes what the taps in a partition ask for, with a kernel of its own: inner tensors, which get memory of their
-    own, and, by the reference kernels of those that call them, what happens in other subgraphs."""
+    own, and, by the reference kernels of those that call them, what happens in other subgraphs, or ``inside`` nodes."""
 
     def __init__(
-        self, subgraph: RunningGraph, made: RunningPartition, subset: NodeSubset, calling: Iterable[Node]
+        self,
+        subgraph: RunningGraph,
+        made: RunningPartition,
+        subset: NodeSubset,
+        calling: Iterable[Node],
+        inside: Iterable[Node],
+        tell: Callback,
     ) -> None:
         super().__init__(subgraph, made.delegate, subset, -1 - made.node.index)
         self._calling = list(calling)
+        self._inside = [(member, Inside(self, member, tell)) for member in inside]
         self._shapes: list[Shape] | None = None
 
     def run_once(self) -> None:
         """Compute the inner tensors. Variables are as before afterwards: the partition itself changes them."""
-        kept = [
-            (tensor.buffer, tensor.buffer.copy())
-            for tensor in self.tensors.values()
-            if tensor.is_variable and tensor.buffer is not None
-        ]
-        try:
+        with _restored(self.tensors.values()):
             if self.node.outputs:
                 self._prepare_anew()
                 NodeInvokeContext(self._subgraph, self.node).run()
+        with _restored(self.tensors.values()):
             for member in self._calling:
-                self._call(member)
-        finally:
-            for buffer, former in kept:
-                buffer[...] = former
+                self._call(member, partial(self.run, NodeView(self, member)))
+        for member, inside in self._inside:
+            self._call(member, inside.run_once)
 
     def free(self) -> None:
         """Free the kernel, and the memory of inner tensors."""
@@ -263,12 +330,12 @@ class Shadow(RunningPartition):
                 tensor.own_memory()
         self._shapes = shapes
 
-    def _call(self, member: Node) -> None:
+    def _call(self, member: Node, run: Callable[[], object]) -> None:
         for index in member.inputs:
             if index in self._locals:
                 self.set_value(self._locals[index], np.array(self._subgraph.tensors[index].array()))
         try:
-            self.run(NodeView(self, member))
+            run()
         finally:
             for local in self._locals.values():
                 local.drop()

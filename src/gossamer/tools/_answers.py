@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.inputs.pictures import Picture
+from gossamer.inputs.port import Port
 from gossamer.records import record
 from gossamer.tools._command import Failure, table
-from gossamer.tools._images import Picture
 from gossamer.tools._labels import Labels, name_of
-from gossamer.tools._session import Port
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

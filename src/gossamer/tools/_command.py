@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gossamer.config import debug_level
-from gossamer.errors import GossamerError
+from gossamer.errors import GossamerError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,12 +69,6 @@ def json_option(function: Function) -> Function:
     return click.option(
         "--json", "as_json", is_flag=True, help="Write JSON to standard output, and nothing else there."
     )(function)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the nearest known word, else a full stop."""
-    near = get_close_matches(word, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else "."
 
 
 class Group(click.Group):
@@ -140,13 +135,26 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str |
     return result
 
 
-def affine(scale: float, zero_point: int) -> str:
-    """The real number that a quantized value q stands for: ``0.5 * (q - 3)``."""
-    if zero_point == 0:
-        return f"{scale:g} * q"
-    return f"{scale:g} * (q {'-' if zero_point > 0 else '+'} {abs(zero_point)})"
-
-
 def plural(count: int, noun: str) -> str:
     """``1 byte``, ``2 bytes``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+@contextmanager
+def progress_bar(*, silent: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar on the terminal for what takes long enough to be seen: a function of what is done, how many of how many."""
+    out = console(stderr=True)
+    if silent or not out.is_terminal:
+        yield None
+        return
+    from rich.progress import Progress as Bar
+
+    with Bar(console=out, transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done, total=total)
+
+        yield tell

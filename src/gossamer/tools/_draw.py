@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.inputs.pictures import Picture
 from gossamer.records import replace
 from gossamer.tools._answers import KEYPOINTS, Answer, Detection, Pose, Segmentation
 from gossamer.tools._command import Failure
-from gossamer.tools._images import Picture
 
 if TYPE_CHECKING:
     from PIL.Image import Image

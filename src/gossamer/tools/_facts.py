@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gossamer.errors import ModelError
+from gossamer.inputs.pictures import Normalization
+from gossamer.inputs.properties import properties
 from gossamer.model import Model
 from gossamer.model.metadata import labels as stored_labels
 from gossamer.model.metadata import model_metadata
 from gossamer.records import record
-from gossamer.schema.metadata import AudioProperties, NormalizationOptions, SubGraphMetadata
-from gossamer.tools._images import Normalization
 from gossamer.tools._labels import Labels, numbered
 from gossamer.tools._session import Session
 
@@ -41,28 +41,7 @@ def read_facts(session: Session) -> Facts:
         labels = numbered(stored_labels(model) or [])
     except ModelError as error:
         return Facts({}, {}, None, made, str(error))
-    parts = metadata.subgraph_metadata if metadata is not None else ()
-    part = parts[session.subgraph] if session.subgraph < len(parts) else SubGraphMetadata()
-    normalization: dict[int, Normalization] = {}
-    rate = None
-    inputs = model.subgraphs[session.subgraph].inputs
-    for port in session.inputs:
-        place = inputs.index(port.index)
-        if place >= len(part.input_tensor_metadata):
-            continue
-        stored = part.input_tensor_metadata[place]
-        for unit in stored.process_units:
-            options = unit.options
-            if (
-                isinstance(options, NormalizationOptions)
-                and options.mean.size
-                and options.std.size
-                and options.std.all()
-            ):
-                normalization[port.position] = options.mean.tolist(), options.std.tolist()
-        content = stored.content.content_properties if stored.content is not None else None
-        if isinstance(content, AudioProperties) and content.sample_rate:
-            rate = content.sample_rate
+    normalization, rate = properties(metadata, model, session.subgraph, session.inputs)
     return Facts(labels, normalization, rate, made)
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import os
-import zipfile
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +18,27 @@ import click
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.errors import InputError, did_you_mean
+from gossamer.inputs import pictures, sounds
+from gossamer.inputs.arrays import fit, load_archive, load_array, position_of
+from gossamer.inputs.port import Port
+from gossamer.inputs.samples import Preparation
 from gossamer.records import field, record
-from gossamer.tools import _audio, _images
-from gossamer.tools._command import Failure, did_you_mean, existing_file, plural
-from gossamer.tools._session import Port
+from gossamer.tools._command import existing_file, plural
 
 Array = NDArray[Any]
 
 ARRAY_SUFFIXES = (".npy", ".npz")
 TEXT_SUFFIXES = (".csv", ".txt")
-FILE_SUFFIXES = (*_images.SUFFIXES, *_audio.SUFFIXES, *ARRAY_SUFFIXES, *TEXT_SUFFIXES)
+FILE_SUFFIXES = (*pictures.SUFFIXES, *sounds.SUFFIXES, *ARRAY_SUFFIXES, *TEXT_SUFFIXES)
 
 
 @record(frozen=True)
 class Options:
     """How files become arrays."""
 
-    images: _images.Options = field(default_factory=_images.Options)
-    audio: _audio.Options = field(default_factory=_audio.Options)
+    images: pictures.Options = field(default_factory=pictures.Options)
+    audio: sounds.Options = field(default_factory=sounds.Options)
 
 
 @record(frozen=True)
@@ -45,7 +47,7 @@ class Call:
 
     values: tuple[Array, ...]
     sources: tuple[str, ...]
-    picture: _images.Picture | None = None
+    picture: pictures.Picture | None = None
     rate: int | None = None
 
 
@@ -54,14 +56,61 @@ class _Read:
     # What one argument gives: an array for each window.
     values: list[Array]
     sources: list[str]
-    picture: _images.Picture | None = None
+    picture: pictures.Picture | None = None
     rate: int | None = None
+
+
+def preparation_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: the options that say how pictures and sounds become numbers, given as one ``preparation``."""
+
+    @wraps(function)
+    def collected(
+        letterbox: bool,
+        resample: str,
+        mean: list[float] | None,
+        std: list[float] | None,
+        rate: int | None,
+        **options: Any,
+    ) -> Any:
+        asked = None if mean is None and std is None else (mean or [0.0], std or [1.0])
+        return function(preparation=Preparation(letterbox, resample, asked, rate), **options)
+
+    for option in reversed(_PREPARATION):
+        collected = option(collected)
+    return collected
+
+
+def _per_channel(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        numbers = [float(word) for word in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} must be a number, or one for each channel as 123.7,116.3,103.5.") from None
+    if parameter.name == "std" and 0 in numbers:
+        raise click.BadParameter("a pixel cannot be divided by 0.")
+    return numbers
+
+
+_PREPARATION = (
+    click.option("--letterbox", is_flag=True, help="Keep the proportions of a picture, filling up with black."),
+    click.option(
+        "--resample",
+        type=click.Choice(pictures.RESAMPLERS),
+        default="bicubic",
+        show_default=True,
+        help="How to resize a picture: bicubic as label_image.py of TFLite, nearest as its RESIZE_NEAREST_NEIGHBOR.",
+    ),
+    click.option("--mean", callback=_per_channel, metavar="M[,M...]", help="To subtract from each pixel (0 to 255)."),
+    click.option("--std", callback=_per_channel, metavar="S[,S...]", help="What to divide it by then."),
+    click.option("--rate", type=click.IntRange(min=1), metavar="HZ", help="Resample sounds to what the model expects."),
+)
 
 
 def plan_calls(arguments: Sequence[str], ports: Sequence[Port], options: Options) -> list[Callable[[], list[Call]]]:
     """For each set of inputs a function that reads it: the runs are one, or one for each window of a sound.
 
-    Raises a usage error for a wrong count, and `Failure`, as the functions do, for what does not fit.
+    Raises a usage error for a wrong count, and `InputError`, as the functions do, for what does not fit.
     """
     named, unnamed = _assign(arguments, ports)
     fixed: dict[int, _Read] = {}
@@ -107,9 +156,9 @@ def expectation(port: Port) -> str:
     if port.is_text:
         return "text, or a .txt file"
     ways = ["a .npy file", "numbers separated by commas", "zeros"]
-    if _images.Layout.of(port) is not None and (port.is_float or port.dtype.kind in "iub"):
+    if pictures.Layout.of(port) is not None and (port.is_float or port.dtype.kind in "iub"):
         ways.insert(0, "a picture")
-    elif _audio.looks_like_sound(port):
+    elif sounds.looks_like_sound(port):
         ways.insert(0, "a .wav file")
     return f"{', '.join(ways[:-1])} or {ways[-1]}"
 
@@ -138,7 +187,7 @@ def _windows(reads: Sequence[_Read]) -> list[Call]:
     count = max((len(read.values) for read in reads), default=1)
     for read in reads:
         if len(read.values) not in (1, count):
-            raise Failure(f"{read.sources[0]}: {len(read.values)} windows of sound, another input has {count}.")
+            raise InputError(f"{read.sources[0]}: {len(read.values)} windows of sound, another input has {count}.")
     calls = []
     for i in range(count):
         here = [min(i, len(read.values) - 1) for read in reads]
@@ -165,11 +214,11 @@ def _read(argument: str, port: Port, options: Options) -> _Read:
         if numbers is not None:
             return _Read([fit(numbers, port, argument)], [argument])
     existing_file(argument, "input", f'The input "{port.name}" takes {expectation(port)}.')
-    if suffix in _images.SUFFIXES:
-        picture, values = _images.read_picture(argument, port, options.images)
+    if suffix in pictures.SUFFIXES:
+        picture, values = pictures.read_picture(argument, port, options.images)
         return _Read([values], [argument], picture)
-    if suffix in _audio.SUFFIXES:
-        windows = _audio.read_sound(argument, port, options.audio)
+    if suffix in sounds.SUFFIXES:
+        windows = sounds.read_sound(argument, port, options.audio)
         labels = [f"{argument} {w.start:.2f}-{w.end:.2f} s" for w in windows] if len(windows) > 1 else [argument]
         return _Read([window.values for window in windows], labels, rate=windows[0].rate)
     if suffix == ".npy":
@@ -178,11 +227,11 @@ def _read(argument: str, port: Port, options: Options) -> _Read:
         text = Path(argument).read_text(encoding="utf-8")
         numbers = _numbers(text.replace(",", " ").replace(";", " ").split())
         if numbers is None:
-            raise Failure(f"{argument}: not a list of numbers, which the input {port.describe()} needs.")
+            raise InputError(f"{argument}: not a list of numbers, which the input {port.describe()} needs.")
         return _Read([fit(numbers, port, argument)], [argument])
     if suffix == ".npz":
-        raise Failure(f"{argument}: an .npz file names its inputs itself; give it without a name.")
-    raise Failure(
+        raise InputError(f"{argument}: an .npz file names its inputs itself; give it without a name.")
+    raise InputError(
         f"{argument}: unknown kind of file {suffix!r}; the input {port.describe()} takes {expectation(port)}."
     )
 
@@ -210,7 +259,7 @@ def _read_text(argument: str, port: Port) -> _Read:
         shape = tuple((rows if axis == free[0] else 1) if axis in free else known for axis, known in enumerate(shape))
         count *= rows
     if len(lines) != count:
-        raise Failure(
+        raise InputError(
             f"{argument!r}: {plural(len(lines), 'line')} of text, the input {port.describe()} takes "
             f"{plural(count, 'string')}, one on a line."
         )
@@ -219,87 +268,10 @@ def _read_text(argument: str, port: Port) -> _Read:
     return _Read([values.reshape(shape)], [argument])
 
 
-def load_array(path: str) -> Array:
-    """The array of a .npy file. Raises `Failure` for anything else."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise Failure(f"{path}: not an array of numbers ({error}).") from None
-    if not isinstance(array, np.ndarray):
-        raise Failure(f"{path}: an .npz archive under the name of an .npy array.")
-    return array
-
-
 def _read_npz(path: str, ports: Sequence[Port]) -> dict[int, _Read]:
-    existing_file(path, "input")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise Failure(f"{path}: not an .npz archive of arrays ({error}).") from None
-    names = [name for port in ports for name in (port.name, *port.aliases)]
+    arrays = load_archive(existing_file(path, "input"))
     reads: dict[int, _Read] = {}
     for name, array in arrays.items():
-        position = next((port.position for port in ports if port.answers_to(name)), None)
-        if position is None and name.removeprefix("arr_").isdigit():
-            # np.savez names what it gets without a name arr_0, arr_1 ...
-            position = int(name.removeprefix("arr_"))
-        if position is None or position >= len(ports):
-            raise Failure(
-                f"{path}: {name!r} is no input of the model{did_you_mean(name, names)} "
-                f"Its inputs are {', '.join(names)}."
-            )
+        position = position_of(name, ports, path)
         reads[position] = _Read([fit(array, ports[position], f"{path}:{name}")], [f"{path}:{name}"])
     return reads
-
-
-def fit(array: Array, port: Port, where: str) -> Array:
-    """An array in the type and shape of an input. Raises `Failure` rather than change a value.
-
-    The shape may lack dimensions of 1; dimensions that the model leaves free take any size. Arrays of real numbers are
-    quantized for a quantized input; integers are taken for the input's own numbers if they have its type.
-    """
-    values = _in_type(array, port, where)
-    shape = port.signature
-    if values.ndim < len(shape):
-        # Leading ones, as for a batch, or a flat list for a shape of as many elements.
-        values = values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
-        if not _fits(values.shape, shape) and array.ndim == 1 and min(shape) >= 0 and array.size == math.prod(shape):
-            values = values.reshape(shape)
-    if not _fits(values.shape, shape):
-        wanted = ", ".join("?" if known < 0 else str(known) for known in shape)
-        raise Failure(f'{where}: shape {list(array.shape)}, the input "{port.name}" is [{wanted}].')
-    return np.ascontiguousarray(values).reshape(values.shape)
-
-
-def _fits(shape: Sequence[int], signature: Sequence[int]) -> bool:
-    return len(shape) == len(signature) and all(known in (-1, n) for n, known in zip(shape, signature, strict=True))
-
-
-def _in_type(array: Array, port: Port, where: str) -> Array:
-    if array.dtype == port.dtype:
-        return array
-    if port.is_text:
-        if array.dtype.kind in "SU":
-            return np.array(
-                [v.encode() if isinstance(v, str) else v for v in array.reshape(-1).tolist()], object
-            ).reshape(array.shape)
-    elif port.is_quantized and array.dtype.kind == "f":
-        if not np.isfinite(array).all():
-            raise Failure(f"{where}: NaN or infinite values cannot be quantized for the input {port.describe()}.")
-        return port.quantize(array)
-    elif array.dtype.kind in "fiub" and port.is_float:
-        with np.errstate(over="ignore"):
-            return array.astype(port.dtype)
-    elif (
-        array.dtype.kind in "fiub" and port.dtype.kind in "iub" and not (port.is_quantized and port.dtype.itemsize < 4)
-    ):
-        with np.errstate(invalid="ignore"):
-            converted = array.astype(port.dtype)
-        same = converted == array
-        if bool(np.all(same)):
-            return converted
-        changed = array[~same].reshape(-1)[0]
-        raise Failure(f"{where}: {changed} is no {port.type_name}, which the input {port.describe()} takes.")
-    also = " as they are, or real numbers (float32)" if port.is_quantized else ""
-    raise Failure(f"{where}: values are {array.dtype.name}, the input {port.describe()} takes {port.type_name}{also}.")

@@ -13,13 +13,14 @@ import click
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.errors import did_you_mean
+from gossamer.inputs.port import Port
 from gossamer.records import field, record, replace
 from gossamer.tools import _inputs
 from gossamer.tools._command import (
     Failure,
     Tool,
     console,
-    did_you_mean,
     existing_file,
     json_option,
     plural,
@@ -28,7 +29,7 @@ from gossamer.tools._command import (
 )
 from gossamer.tools._peak_memory import peak_bytes
 from gossamer.tools._profile import peak_line, profile, profile_tables
-from gossamer.tools._session import Port, Session
+from gossamer.tools._session import Session
 
 Array = NDArray[Any]
 

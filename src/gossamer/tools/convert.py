@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from gossamer.arrays import NDArray
 from gossamer.convert.converter import IMPORTERS, Converted, convert_source, format_of
 from gossamer.convert.report import Entry, RefusedError
-from gossamer.convert.request import BUILTINS, SELECT, Progress, Request
+from gossamer.convert.request import BUILTINS, SELECT, Request
+from gossamer.inputs.samples import samples_from
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.quantize.interface import TYPES
 from gossamer.quantize.quantizer import MODES, quantize
-from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, plural, table, write_json
+from gossamer.tools._command import (
+    Failure,
+    Tool,
+    console,
+    existing_file,
+    json_option,
+    plural,
+    progress_bar,
+    table,
+    write_json,
+)
 from gossamer.versions import minimum_runtime_version
 
 _HELP = """Convert MODEL to a .tflite file: a SavedModel's folder, a frozen graph (.pb), a Keras model (.keras, .h5), an
@@ -68,8 +76,8 @@ def _ops(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[st
 @click.option("--signature", "signatures", metavar="KEY", multiple=True, help="Convert only these of a SavedModel.")
 @click.option("--input", "inputs", metavar="NAME", multiple=True, help="Where a frozen graph begins.")
 @click.option("--result", "results", metavar="NAME", multiple=True, help="Where a frozen graph ends.")
-@click.option("--quantize", "mode", type=click.Choice(MODES[1:]), help="Quantize the model.")
-@click.option("--calibrate", metavar="DATA.npz", help="Samples of the inputs by name, one in each row of an array.")
+@click.option("--quantize", "mode", type=click.Choice([*MODES][1:]), help="Quantize the model.")
+@click.option("--calibrate", metavar="SAMPLES", help="A folder or file of samples, as gossamer quantize takes.")
 @click.option("--input-type", type=click.Choice(list(TYPES)), default="float32", help="Of a quantized model's inputs.")
 @click.option("--output-type", type=click.Choice(list(TYPES)), default="float32", help="Of its outputs.")
 @click.option("--allow-custom-ops", is_flag=True, help="Leave unknown operators to the application.")
@@ -100,7 +108,7 @@ def command(
         existing_file(model, "model")
     form = form or format_of(model)
     path = output or f"{Path(model).with_suffix('') if Path(model).is_file() else model.rstrip('/')}.tflite"
-    with _progress(silent=as_json) as progress:
+    with progress_bar(silent=as_json) as progress:
         request = Request(
             ops, signatures or None, inputs or None, results or None, shapes, batch, allow_custom_ops, {}, progress
         )
@@ -110,7 +118,7 @@ def command(
             _fail(ctx, model, error, as_json)
             return
         if mode is not None:
-            samples = None if calibrate is None else _samples(existing_file(calibrate, "data"))
+            samples = None if calibrate is None else samples_from(calibrate, converted.model)
             content = quantize(converted.model, mode, samples, input_type=input_type, output_type=output_type)
             converted = converted._replace(model=read_model(content))
         content = write_model(converted.model, path)
@@ -119,16 +127,6 @@ def command(
         write_json(report)
     else:
         _print(report, converted.report.entries, verbose)
-
-
-def _samples(path: str) -> list[dict[str, NDArray[Any]]]:
-    """The rows of arrays, each with a first size of 1."""
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    counts = {len(array) if array.ndim else 0 for array in arrays.values()}
-    if len(counts) != 1 or counts == {0}:
-        raise Failure(f"data {path!r} must have arrays with one first size, the number of samples; got {counts}")
-    return [{name: array[n : n + 1] for name, array in arrays.items()} for n in range(counts.pop())]
 
 
 def _fail(ctx: click.Context, model: str, error: RefusedError, as_json: bool) -> None:
@@ -192,23 +190,3 @@ def _print(report: dict[str, Any], entries: Sequence[Entry], verbose: bool) -> N
 
 def _became(entry: Entry) -> str:
     return ", ".join(entry.operators) or "nothing: folded, or not needed"
-
-
-@contextmanager
-def _progress(*, silent: bool) -> Iterator[Progress | None]:
-    """A bar on the terminal for what takes long enough to be seen."""
-    out = console(stderr=True)
-    if silent or not out.is_terminal:
-        yield None
-        return
-    from rich.progress import Progress as Bar
-
-    with Bar(console=out, transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total)
-
-        yield tell

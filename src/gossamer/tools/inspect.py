@@ -12,6 +12,7 @@ import click
 
 from gossamer import GossamerError, Interpreter, ModelError, OpResolverType
 from gossamer.dtypes import type_name
+from gossamer.inputs.port import affine
 from gossamer.model import Model, read_model, verify_model
 from gossamer.model.metadata import file_names, min_runtime_version, model_metadata, read_file
 from gossamer.model.model import code_name, resolved_code
@@ -22,7 +23,6 @@ from gossamer.targets import all_targets
 from gossamer.tools._command import (
     Failure,
     Tool,
-    affine,
     console,
     existing_file,
     json_option,

@@ -10,13 +10,16 @@ import click
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.inputs import pictures, sounds
+from gossamer.inputs.port import Port
+from gossamer.inputs.samples import Preparation
 from gossamer.records import record
-from gossamer.tools import _answers, _audio, _images, _inputs
+from gossamer.tools import _answers, _inputs
 from gossamer.tools._command import Tool, console, json_option, write_json
 from gossamer.tools._draw import draw
 from gossamer.tools._facts import Facts, read_facts
 from gossamer.tools._labels import read_labels
-from gossamer.tools._session import Port, Seconds, Session
+from gossamer.tools._session import Seconds, Session
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,18 +69,6 @@ class _RunTool(Tool):
             ) from None
 
 
-def _numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        numbers = [float(word) for word in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(f"{text!r} must be a number, or one for each channel as 123.7,116.3,103.5.") from None
-    if parameter.name == "std" and 0 in numbers:
-        raise click.BadParameter("a pixel cannot be divided by 0.")
-    return numbers
-
-
 def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
     if path is not None and Path(path).suffix not in _inputs.ARRAY_SUFFIXES:
         raise click.BadParameter(f"{path!r} must end in .npz (all outputs) or .npy (the first).")
@@ -97,17 +88,7 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 @click.option("--task", type=click.Choice(_answers.TASKS), help="How to read the outputs.  [default: by their shapes]")
 @click.option("--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="How many classes to list.")
 @click.option("--threshold", type=float, default=0.3, show_default=True, help="Least score of a box or keypoint.")
-@click.option("--letterbox", is_flag=True, help="Keep the proportions of a picture, filling up with black.")
-@click.option(
-    "--resample",
-    type=click.Choice(_images.RESAMPLERS),
-    default="bicubic",
-    show_default=True,
-    help="How to resize a picture: bicubic as label_image.py of TFLite, nearest as its RESIZE_NEAREST_NEIGHBOR.",
-)
-@click.option("--mean", callback=_numbers, metavar="M[,M...]", help="What to subtract from each pixel (0 to 255).")
-@click.option("--std", callback=_numbers, metavar="S[,S...]", help="What to divide it by then.")
-@click.option("--rate", type=click.IntRange(min=1), metavar="HZ", help="Resample sounds to what the model expects.")
+@_inputs.preparation_options
 @click.option(
     "--hop",
     type=click.FloatRange(min=0, min_open=True),
@@ -135,11 +116,7 @@ def command(
     task: str | None,
     top_k: int,
     threshold: float,
-    letterbox: bool,
-    resample: str,
-    mean: list[float] | None,
-    std: list[float] | None,
-    rate: int | None,
+    preparation: Preparation,
     hop: float | None,
     drawing: str | None,
     save: str | None,
@@ -152,10 +129,10 @@ def command(
     session = Session(model, signature, threads, reference)
     session.timeout = timeout
     facts = read_facts(session)
-    asked = None if mean is None and std is None else (mean or [0.0], std or [1.0])
+    asked, rate = preparation.normalization, preparation.rate
     options = _inputs.Options(
-        images=_images.Options(letterbox, resample, asked, facts.normalization),
-        audio=_audio.Options(rate or facts.rate, hop),
+        images=pictures.Options(preparation.letterbox, preparation.resample, asked, facts.normalization),
+        audio=sounds.Options(rate or facts.rate, hop),
     )
     question = _answers.Question(read_labels(labels) if labels else facts.labels, facts.maker, top_k, threshold)
     out = None if as_json else console()

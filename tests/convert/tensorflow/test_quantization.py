@@ -45,6 +45,13 @@ def test_fake_quantization_of_channels(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, faked(X, low, high, 8, False), atol=0.016)
 
 
+def test_the_step_is_a_quotient(tmp_path: Path) -> None:
+    """Not a product with the reciprocal, which is another number here."""
+    found = run_one("FakeQuantWithMinMaxVars", X, Fixed(np.float32(-3)), Fixed(np.float32(3)), path=tmp_path).value
+    assert found.max() == np.float32(6) / np.float32(255) * np.float32(127)
+    assert np.float32(6) * np.float32(1 / 255) != np.float32(6) / np.float32(255)
+
+
 def rounded(x: Array, low: Array, high: Array, bits: int, signed: bool, narrow: bool) -> Array:
     least, most = (-(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     per_unit = np.minimum(np.where(low < 0, least / np.minimum(low, -1e-30), np.inf), most / np.maximum(high, 1e-30))

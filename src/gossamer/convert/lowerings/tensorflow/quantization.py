@@ -35,12 +35,12 @@ def fake_quant_vars(call: Call) -> Value:
 
 def _fake_quantized(call: Call, low: Value, high: Value) -> Value:
     """The bounds are moved so that 0 is one of the numbers: scale = (high - low) / (most - least), and the number of 0
-    is least - low / scale, rounded."""
+    is least - low / scale, rounded half up, in float32 (Nudge in fake_quant_ops_functor.h)."""
     graph, x, f = call.graph, call.value(0), call.add
     least = int(call.attributes.bool("narrow_range", False))
     most = (1 << call.attributes.int("num_bits", 8)) - 1
-    scale = f("MUL", f("SUB", high, low), 1 / (most - least))
-    zero = f("ROUND", f("SUB", float(least), f("DIV", low, scale)))
+    scale = f("DIV", f("SUB", high, low), float(most - least))
+    zero = f("FLOOR", f("ADD", f("SUB", float(least), f("DIV", low, scale)), 0.5))
     zero = f("MAXIMUM", f("MINIMUM", zero, float(most)), float(least))
     if most == 255 and scale.data is not None and zero.data is not None and scale.data.size == 1:
         number, step = int(zero.data.reshape(())), float(scale.data.reshape(()))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.tools._audio import Options, read_sound, resampled
-from gossamer.tools._command import Failure
-from tests.tools.ports import port
+from gossamer.errors import InputError
+from gossamer.inputs.sounds import Options, read_sound, resampled
+from tests.inputs.ports import port
 
 
 def wav(path: Path, samples: Any, rate: int = 100, width: int = 2, channels: int = 1) -> str:
@@ -109,7 +109,7 @@ def test_another_rate(tmp_path: Path) -> None:
     ],
 )
 def test_inputs_that_do_not_take_samples(tmp_path: Path, unfit: Any) -> None:
-    with pytest.raises(Failure, match=r"sound does not fit the input .* give a \.npy file"):
+    with pytest.raises(InputError, match=r"sound does not fit the input .* give a \.npy file"):
         read_sound(wav(tmp_path / "a.wav", RISING), unfit, Options())
 
 
@@ -120,15 +120,15 @@ def test_float_files_need_soundfile(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (window,) = read_sound(str(path), port(2), Options())
     assert window.values.tolist() == [0.25, -0.5]
     path.write_bytes(b"noise")
-    with pytest.raises(Failure, match=r"a\.wav: not a sound that can be read"):
+    with pytest.raises(InputError, match=r"a\.wav: not a sound that can be read"):
         read_sound(str(path), port(2), Options())
     import sys
 
     monkeypatch.setitem(sys.modules, "soundfile", None)
-    with pytest.raises(Failure, match=r"need soundfile: install gossamer\[audio\]"):
+    with pytest.raises(InputError, match=r"need soundfile: install gossamer\[audio\]"):
         read_sound(str(path), port(2), Options())
 
 
 def test_an_empty_sound(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match=r"a\.wav: the file holds no samples\."):
+    with pytest.raises(InputError, match=r"a\.wav: the file holds no samples\."):
         read_sound(wav(tmp_path / "a.wav", RISING[:0]), port(2), Options())

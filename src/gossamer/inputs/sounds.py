@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.errors import InputError
+from gossamer.inputs.port import Port
 from gossamer.records import record
-from gossamer.tools._command import Failure
-from gossamer.tools._session import Port
 
 _SHORTEST = 160
 """Samples in 10 ms at 16 kHz."""
@@ -41,10 +41,10 @@ class Window:
 
 
 def read_sound(path: str, port: Port, options: Options) -> list[Window]:
-    """The windows of a sound for an input. Raises `Failure` if it is no sound or the input takes none."""
+    """The windows of a sound for an input. Raises `InputError` if it is no sound or the input takes none."""
     found = _axis_and_channels(port)
     if found is None:
-        raise Failure(
+        raise InputError(
             f"{path}: sound does not fit the input {port.describe()}: samples need a float32 or int16 input [N], "
             "[1, N] or [1, N, channels]. If it takes features of a frontend, compute them and give a .npy file."
         )
@@ -102,7 +102,7 @@ def _samples(path: str) -> tuple[NDArray[np.float64], int]:
         return _other_samples(path)
     raw = raw[: len(raw) // (width * channels) * width * channels]
     if not len(raw):
-        raise Failure(f"{path}: the file holds no samples.")
+        raise InputError(f"{path}: the file holds no samples.")
     if width == 1:
         values = (raw.astype(np.float64) - 128) / 128
     elif width == 3:
@@ -118,15 +118,15 @@ def _other_samples(path: str) -> tuple[NDArray[np.float64], int]:
     try:
         import soundfile
     except ImportError:
-        raise Failure(
+        raise InputError(
             f"{path}: not a WAV file of integer samples; other sounds need soundfile: install gossamer[audio]."
         ) from None
     try:
         values, rate = soundfile.read(path, dtype="float64", always_2d=True)
     except soundfile.SoundFileError as error:
-        raise Failure(f"{path}: not a sound that can be read ({error}).") from None
+        raise InputError(f"{path}: not a sound that can be read ({error}).") from None
     if not len(values):
-        raise Failure(f"{path}: the file holds no samples.")
+        raise InputError(f"{path}: the file holds no samples.")
     return values, int(rate)
 
 

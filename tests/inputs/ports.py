@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.tools._session import Port
+from gossamer.inputs.port import Port
 
 
 def port(

@@ -9,15 +9,16 @@ int16 input, and for quantized inputs of other types.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.errors import InputError
+from gossamer.inputs.port import Port
 from gossamer.records import field, record
-from gossamer.tools._command import Failure
-from gossamer.tools._session import Port
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -102,12 +103,13 @@ class Picture:
         )
 
 
-def read_picture(path: str, port: Port, options: Options) -> tuple[Picture, NDArray[Any]]:
-    """The picture in a file and the tensor made of it. Raises `Failure` if it is no picture or fits no input."""
+def read_picture(path: str, port: Port, options: Options, content: bytes | None = None) -> tuple[Picture, NDArray[Any]]:
+    """The picture in a file and the tensor made of it; ``content``: what the file would hold, which ``path`` then
+    only names. Raises `InputError` if it is no picture or fits no input."""
     layout = Layout.of(port)
     if layout is None:
-        raise Failure(f"{path}: a picture does not fit the input {port.describe()}; give a .npy file of that shape.")
-    image = _open(path)
+        raise InputError(f"{path}: a picture does not fit the input {port.describe()}; give a .npy file of that shape.")
+    image = _open(path, path if content is None else io.BytesIO(content))
     grey = layout.channels == 1
     source = image.convert("L" if grey else "RGBA" if layout.channels == 4 else "RGB")
     width, height = layout.width or image.width, layout.height or image.height
@@ -125,19 +127,19 @@ def read_picture(path: str, port: Port, options: Options) -> tuple[Picture, NDAr
     return picture, values
 
 
-def _open(path: str) -> Image:
+def _open(path: str, file: str | io.BytesIO) -> Image:
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
-        raise Failure(f"{path}: pictures need Pillow; install gossamer[image].") from None
+        raise InputError(f"{path}: pictures need Pillow; install gossamer[image].") from None
     try:
-        with Image.open(path) as file:
-            image = ImageOps.exif_transpose(file)
+        with Image.open(file) as opened:
+            image = ImageOps.exif_transpose(opened)
             image.load()
     except UnidentifiedImageError:
-        raise Failure(f"{path}: not a picture that Pillow can read.") from None
+        raise InputError(f"{path}: not a picture that Pillow can read.") from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise Failure(f"{path}: damaged picture ({error}).") from None
+        raise InputError(f"{path}: damaged picture ({error}).") from None
     if image.mode.startswith("I"):
         # 16 bits a pixel: Pillow would clip where the upper byte is meant.
         return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
@@ -170,7 +172,7 @@ def to_numbers(pixels: NDArray[np.uint8], port: Port, options: Options) -> NDArr
     if port.is_float:
         return _normalized(pixels, options.asked or stored or ([127.5], [127.5])).astype(dtype)
     if dtype.kind not in "iu":
-        raise Failure(f"a picture cannot fill the input {port.describe()}: it must be a number type.")
+        raise InputError(f"a picture cannot fill the input {port.describe()}: it must be a number type.")
     normalization = options.asked or (stored if dtype.kind == "i" else None)
     if port.is_quantized and (normalization or dtype.itemsize > 1):
         return port.quantize(_normalized(pixels, normalization or ([127.5], [127.5])))
@@ -183,6 +185,6 @@ def _normalized(pixels: NDArray[np.uint8], normalization: Normalization) -> NDAr
     channels = pixels.shape[-1]
     for what, values in zip(("mean", "std"), normalization, strict=True):
         if len(values) not in (1, channels):
-            raise Failure(f"{what} has {len(values)} values; the input has {channels} channels, so 1 or {channels}.")
+            raise InputError(f"{what} has {len(values)} values; the input has {channels} channels, so 1 or {channels}.")
     mean, std = (np.asarray(values, np.float32) for values in normalization)
     return (pixels.astype(np.float32) - mean) / std

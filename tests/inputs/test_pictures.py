@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gossamer.tools._command import Failure
-from gossamer.tools._images import Layout, Options, read_picture, to_numbers
-from tests.tools.ports import port
+from gossamer.errors import InputError
+from gossamer.inputs.pictures import Layout, Options, read_picture, to_numbers
+from tests.inputs.ports import port
 
 RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16, 1)
 
@@ -101,7 +101,7 @@ def test_mean_and_std_for_each_channel() -> None:
     pixels = np.full((1, 2, 3), 100, np.uint8)
     values = to_numbers(pixels, port(1, 2, 3), Options(asked=([100, 50, 0], [1, 2, 4])))
     assert values.tolist() == [[[0.0, 25.0, 25.0]] * 2]
-    with pytest.raises(Failure, match="mean has 2 values; the input has 3 channels, so 1 or 3"):
+    with pytest.raises(InputError, match="mean has 2 values; the input has 3 channels, so 1 or 3"):
         to_numbers(pixels, port(1, 2, 3), Options(asked=([1, 2], [1])))
 
 
@@ -151,15 +151,15 @@ def test_cameras_that_were_held_sideways(tmp_path: Path) -> None:
 def test_what_cannot_be_a_picture(tmp_path: Path) -> None:
     path = tmp_path / "broken.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\nrest")
-    with pytest.raises(Failure, match=r"broken\.png: "):
+    with pytest.raises(InputError, match=r"broken\.png: "):
         read_picture(str(path), port(1, 2, 2, 3), Options())
     path.write_bytes(b"text")
-    with pytest.raises(Failure, match=r"broken\.png: not a picture that Pillow can read\."):
+    with pytest.raises(InputError, match=r"broken\.png: not a picture that Pillow can read\."):
         read_picture(str(path), port(1, 2, 2, 3), Options())
-    with pytest.raises(Failure, match=r'a picture does not fit the input "x" float32 \[1, 640\]; give a \.npy file'):
+    with pytest.raises(InputError, match=r'a picture does not fit the input "x" float32 \[1, 640\]; give a \.npy file'):
         read_picture(str(path), port(1, 640), Options())
     Image.new("L", (2, 2)).save(path)
-    with pytest.raises(Failure, match=r"must be a number type"):
+    with pytest.raises(InputError, match=r"must be a number type"):
         read_picture(str(path), port(1, 2, 2, 1, dtype=np.complex64), Options())
 
 
@@ -167,5 +167,5 @@ def test_without_pillow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     import sys
 
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(Failure, match=r"pictures need Pillow; install gossamer\[image\]"):
+    with pytest.raises(InputError, match=r"pictures need Pillow; install gossamer\[image\]"):
         read_picture("x.png", port(1, 2, 2, 3), Options())
