@@ -38,6 +38,7 @@ ALLOWED = {
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine"},
     "convert": {"quantize", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "quantize": {"convert", "runtime", "ops", "model", "quantization", "schema", "dtypes", "errors"},
+    "flex": {"convert", "ops", "model", "schema", "dtypes", "errors"},
     "resolver": {"ops", "schema", "errors"},
     "versions": {"ops", "model", "schema"},
     "delegates": {

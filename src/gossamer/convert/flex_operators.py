@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 
 from gossamer.convert.messages.tensorflow import AttrValue, DataType, OpDef
 from gossamer.convert.wire import read
@@ -1217,12 +1217,29 @@ UnicodeScript input:int32 > output:int32
 _KINDS = {"t": "type", "s": "string", "i": "int", "b": "bool", "f": "float", "h": "shape", "F": "func", "T": "tensor"}
 
 _LETTERS = {
-    **{"f": DataType.DT_FLOAT, "d": DataType.DT_DOUBLE, "h": DataType.DT_HALF, "g": DataType.DT_BFLOAT16},
-    **{"c": DataType.DT_INT8, "w": DataType.DT_INT16, "i": DataType.DT_INT32, "l": DataType.DT_INT64},
-    **{"B": DataType.DT_UINT8, "W": DataType.DT_UINT16, "I": DataType.DT_UINT32, "L": DataType.DT_UINT64},
-    **{"C": DataType.DT_COMPLEX64, "Z": DataType.DT_COMPLEX128, "b": DataType.DT_BOOL, "s": DataType.DT_STRING},
-    **{"q": DataType.DT_QINT8, "r": DataType.DT_QINT16, "e": DataType.DT_QINT32},
-    **{"Q": DataType.DT_QUINT8, "R": DataType.DT_QUINT16, "x": DataType.DT_RESOURCE, "v": DataType.DT_VARIANT},
+    "f": DataType.DT_FLOAT,
+    "d": DataType.DT_DOUBLE,
+    "h": DataType.DT_HALF,
+    "g": DataType.DT_BFLOAT16,
+    "c": DataType.DT_INT8,
+    "w": DataType.DT_INT16,
+    "i": DataType.DT_INT32,
+    "l": DataType.DT_INT64,
+    "B": DataType.DT_UINT8,
+    "W": DataType.DT_UINT16,
+    "I": DataType.DT_UINT32,
+    "L": DataType.DT_UINT64,
+    "C": DataType.DT_COMPLEX64,
+    "Z": DataType.DT_COMPLEX128,
+    "b": DataType.DT_BOOL,
+    "s": DataType.DT_STRING,
+    "q": DataType.DT_QINT8,
+    "r": DataType.DT_QINT16,
+    "e": DataType.DT_QINT32,
+    "Q": DataType.DT_QUINT8,
+    "R": DataType.DT_QUINT16,
+    "x": DataType.DT_RESOURCE,
+    "v": DataType.DT_VARIANT,
 }
 
 _ATTRIBUTE = re.compile(r"(\w+):(\[?)(\w)\]?(?:=(\w*))?(?:>=(-?\d+))?(?:\{(.*)\})?")
@@ -1241,7 +1258,7 @@ KNOWN_OPERATORS = {**FLEX_OPERATORS, **dict(_items(_BEYOND))}
 """Those of all operators that are known here."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def flex_operator(name: str) -> OpDef:
     """The operator's definition. Raises `KeyError` for one that is not known."""
     first, *parts = KNOWN_OPERATORS[name].split()
