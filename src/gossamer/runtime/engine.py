@@ -24,6 +24,7 @@ from gossamer.runtime.settings import Settings
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.taps import Taps
 from gossamer.runtime.tensor import Tensor
+from gossamer.schema import OperatorCode
 
 
 class Engine:
@@ -68,8 +69,15 @@ class Engine:
 
     @cached_property
     def model(self) -> Model:
-        """The stored model."""
-        return read_model(self.source)
+        """The stored model. Operators of TensorFlow in it are others where builtin ones can say what they do, unless
+        the reference kernels are asked for."""
+        model = read_model(self.source)
+        if self.settings.has_default_delegate and any(map(_is_flex, model.operator_codes)):
+            rewritten: Model = import_module("gossamer.flex.rewrite").rewritten(
+                model, self.settings.resolver.find_custom
+            )
+            return rewritten
+        return model
 
     @property
     def subgraphs(self) -> list[Subgraph]:
@@ -257,3 +265,7 @@ def _comes_late(subgraph: Subgraph) -> bool:
 def _release(subgraphs: list[Subgraph]) -> None:
     for subgraph in subgraphs:
         subgraph.delegation.release()
+
+
+def _is_flex(code: OperatorCode) -> bool:
+    return code.has("custom_code") and code.custom_code.startswith("Flex")

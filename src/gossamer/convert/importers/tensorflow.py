@@ -217,7 +217,7 @@ class _Importer:
             except Refused as error:
                 refusal = error
         prefers = call.op in BY_FLEX or not self.request.allows_builtins
-        if may_be_flex and (found is None or prefers or _differs(call, made, found)):
+        if may_be_flex and (found is None or prefers or differs(call, made, found)):
             del call.graph.effects[effects:]
             return self._flex(call, found)
         if found is not None:
@@ -468,7 +468,7 @@ BY_FLEX = {
 less exactly: who allows Flex gets the operator itself."""
 
 
-def _differs(call: Call, made: Sequence[Node], found: Sequence[Any]) -> bool:
+def differs(call: Call, made: Sequence[Node], found: Sequence[Any]) -> bool:
     """Whether a lowering computes in another type than the operator does, because TFLite has no kernel for this one."""
     if call.op == "Cast" or not call.inputs:
         return False

@@ -1,0 +1,270 @@
+"""Flex operators that builtin ones can say: a model in other words, before anything of it is prepared.
+
+Every operator of TensorFlow that the converter can lower without computing in another type is lowered here too, by the
+same functions. Lists of tensors become tensors, through loops and branches, if all that touches them can be lowered.
+What is left stays a Flex operator and runs in NumPy (`gossamer.flex.kernels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from gossamer.convert.converter import with_patterns
+from gossamer.convert.export import graphs_of, to_model
+from gossamer.convert.flex import PREFIX
+from gossamer.convert.flex_operators import flex_operator
+from gossamer.convert.graph import Graph, Node, Refused, Signature, Value
+from gossamer.convert.importers.tensorflow import BY_FLEX, differs
+from gossamer.convert.importers.tflite import Stored, graphs_of_model
+from gossamer.convert.lowerings.tensorflow import Call, Handle, Variable, lowers
+from gossamer.convert.messages.tensorflow import AttrValue, NameAttrList, NodeDef
+from gossamer.convert.report import Report
+from gossamer.convert.request import Request
+from gossamer.convert.sources.attributes import Attributes
+from gossamer.errors import ConvertError, GossamerError
+from gossamer.flex.node import FlexNode, flex_node, types_of
+from gossamer.flex.operator import TRIPPED, operator
+from gossamer.model.model import Model
+from gossamer.ops.op_def import OpDef
+from gossamer.schema.enums import TensorType
+
+CALLS = {
+    "WHILE": ("While", {"cond": "cond_subgraph_index", "body": "body_subgraph_index"}),
+    "IF": ("If", {"then_branch": "then_subgraph_index", "else_branch": "else_subgraph_index"}),
+}
+"""Operators that hand lists to other graphs: TensorFlow's name, its attributes and the options that say the same."""
+
+
+class _NoListsError(ConvertError):
+    """Something takes a list of tensors that only an object can be."""
+
+
+def rewritten(model: Model, find: Callable[[str, int], OpDef | None]) -> Model:
+    """The model with builtin operators for all Flex operators that these can say; the model itself if there are none.
+    ``find`` is the ``find_custom`` of a resolver: what it finds elsewhere is the user's, and stays."""
+
+    def is_flex(name: str) -> bool:
+        return name.startswith(PREFIX) and find(name, 1) is operator(name)
+
+    for lists in (True, False):
+        try:
+            stored = graphs_of_model(model)
+            if len(graphs_of(stored.signatures)) < len(stored.graphs):
+                return model  # what nobody calls fills a table
+            rewriter = _Rewriter(stored, is_flex, lists)
+            signatures = rewriter.signatures()
+        except _NoListsError:
+            continue
+        except ConvertError:
+            return model
+        return to_model(with_patterns(signatures), model.description) if rewriter.lowered else model
+    return model
+
+
+class _Rewriter:
+    """Copies graphs, with other operators in them: an `Importer` for lowerings of what calls graphs.
+
+    ``opaque`` are new values of which the shape is not known for certain.
+    """
+
+    def __init__(self, stored: Stored, is_flex: Callable[[str], bool], lists: bool) -> None:
+        self.request = Request()
+        self.report = Report()
+        self.stored = stored
+        self.is_flex = is_flex
+        self.lists = lists
+        self.lowered = 0
+        self.named = {graph_name(number): graph for number, graph in enumerate(stored.graphs)}
+        self.copies: dict[int, Graph] = {}
+        self.opaque: set[Value] = set()
+
+    def signatures(self) -> list[Signature]:
+        found = []
+        for key, graph, inputs, outputs in self.stored.signatures:
+            copy = self.copied(graph)
+            found.append(
+                Signature(
+                    key,
+                    copy,
+                    {name: copy.inputs[graph.inputs.index(value)] for name, value in inputs.items()},
+                    {name: copy.outputs[graph.outputs.index(value)] for name, value in outputs.items()},
+                )
+            )
+        return found
+
+    def copied(self, source: Graph) -> Graph:
+        """A graph of the model, rewritten."""
+        if id(source) not in self.copies:
+            graph = self.copies[id(source)] = Graph(source.name)
+            values: dict[Value, Any] = {}
+            for old in source.inputs:
+                new = values[old] = _like(old)
+                graph.inputs.append(new)
+                self._note(new, old, ())
+            self._walk(graph, source, values)
+            graph.outputs = [_tensor(_become(old, values)) for old in source.outputs]
+        return self.copies[id(source)]
+
+    def _walk(self, graph: Graph, source: Graph, values: dict[Value, Any]) -> None:
+        nodes: dict[Node, Node] = {}
+        for node in source.ordered():
+            inputs = [None if old is None else _become(old, values) for old in node.inputs]
+            with graph.at(*node.origins, position=node.order[0]):
+                results = self._results(graph, node, inputs, nodes)
+            values.update(zip(node.outputs, results, strict=True))
+            if node in source.effects and node in nodes:
+                graph.effects.append(nodes[node])
+
+    def _results(self, graph: Graph, node: Node, inputs: list[Any], nodes: dict[Node, Node]) -> Sequence[Any]:
+        if node.is_custom and self.is_flex(node.op):
+            found = self._flex(graph, node, inputs)
+            if found is not None:
+                self.lowered += 1
+                return found
+        if node.op in CALLS and any(isinstance(one, Handle) for one in inputs):
+            return self._call(graph, node, inputs)
+        return self._copy(graph, node, inputs, nodes)
+
+    # -- operators as they are
+
+    def _copy(self, graph: Graph, node: Node, inputs: list[Any], nodes: dict[Node, Node]) -> Sequence[Value]:
+        operands = [None if one is None else _tensor(one) for one in inputs]
+        outputs = [_like(old) for old in node.outputs]
+        graphs = {key: self.copied(called) for key, called in node.graphs.items()}
+        new = nodes[node] = Node(
+            node.op, operands, outputs, node.options, node.order, node.origins, node.custom_options, graphs
+        )
+        new.intermediates = node.intermediates
+        new.after = None if node.after is None else nodes.get(node.after)
+        for value, old in zip(outputs, node.outputs, strict=True):
+            self._note(value, old, operands)
+        return outputs
+
+    def _note(self, new: Value, old: Value, operands: Sequence[Value | None]) -> None:
+        if not old.is_static or old in self.stored.unranked or any(value in self.opaque for value in operands):
+            self.opaque.add(new)
+
+    # -- operators of TensorFlow
+
+    def _flex(self, graph: Graph, node: Node, inputs: list[Any]) -> Sequence[Any] | None:
+        """What the operator becomes; ``None`` if it stays."""
+        try:
+            found = flex_node(node.custom_options or b"")
+        except ConvertError:
+            return None
+        if not self._may_be_lowered(found, inputs):
+            return None
+        call = Call(self, graph, found.node, found.attributes, inputs)
+        results = self._lowered(call)
+        if results is None or not _fits(results, found, node):
+            return None
+        for old, new in zip(node.outputs, results, strict=True):
+            if isinstance(new, Value) and new.node is not None and new not in inputs:
+                new.name = old.name
+        return results
+
+    def _may_be_lowered(self, node: FlexNode, inputs: Sequence[Any]) -> bool:
+        if any(value is None or value in self.opaque for value in inputs):
+            return False
+        if any(type == TensorType.VARIANT for type in types_of([*node.inputs, *node.outputs])):
+            return self.lists and node.op.startswith(("TensorList", "EmptyTensorList"))
+        return node.op not in BY_FLEX and not flex_operator(node.op).is_stateful
+
+    def _lowered(self, call: Call) -> Sequence[Any] | None:
+        lowering = lowers.find(call.op)
+        if lowering is None:
+            return None
+        effects = len(call.graph.effects)
+        with call.graph.recorded() as (made, _), _refusals() as refused:
+            result = lowering(call)
+            results = list(result) if isinstance(result, (list, tuple)) else [result]
+            if not differs(call, made, results):
+                return results
+            refused.append("it computes in another type")
+        del call.graph.effects[effects:]
+        return None
+
+    def _call(self, graph: Graph, node: Node, inputs: list[Any]) -> Sequence[Any]:
+        """A loop or a branch that lists are handed to. Raises `_NoListsError`."""
+        op, options = CALLS[node.op]
+        names = {id(called): name for name, called in self.named.items()}
+        functions = {
+            name: AttrValue(func=NameAttrList(name=names[id(node.graphs[option])])) for name, option in options.items()
+        }
+        stored = NodeDef(op=op, name=node.op.lower(), attr=functions)
+        results = self._lowered(Call(self, graph, stored, Attributes(stored), inputs))
+        if results is None:
+            raise _NoListsError(f"{node.op} takes lists of tensors")
+        for old, new in zip(node.outputs, results, strict=True):
+            if isinstance(new, Value) and new.node is not None:
+                new.name = old.name
+        return results
+
+    # -- what lowerings ask of an importer
+
+    def inline(self, graph: Graph, name: str, arguments: Sequence[Any]) -> list[Any]:
+        """What a graph of the model gives for these arguments, its operators put into another graph."""
+        source = self.named[name]
+        values = dict(zip(source.inputs, arguments, strict=True))
+        self._walk(graph, source, values)
+        return [_become(old, values) for old in source.outputs]
+
+    def handed_on(self, name: str) -> list[int | None]:
+        """For each result of a graph, which argument it is, if it is one."""
+        source = self.named[name]
+        return [source.inputs.index(value) if value in source.inputs else None for value in source.outputs]
+
+    def variable(self, node: NodeDef) -> Variable:
+        """None is known here: operators on variables stay. Raises `Refused`."""
+        raise Refused(f"{node.op} stands for a variable")
+
+    def handle(self, node: NodeDef, make: Callable[[], Handle]) -> Handle:
+        """None is known here: operators on tables stay. Raises `Refused`."""
+        raise Refused(f"{node.op} stands for a resource")
+
+
+def graph_name(number: int) -> str:
+    """What a graph of the model is called where functions have names."""
+    return f"subgraph {number}"
+
+
+@contextmanager
+def _refusals() -> Iterator[list[str]]:
+    """A lowering may refuse, or trip over what no converter would write."""
+    why: list[str] = []
+    try:
+        yield why
+    except _NoListsError:
+        raise
+    except (GossamerError, *TRIPPED) as error:
+        why.append(str(error))
+
+
+def _like(old: Value) -> Value:
+    new = Value(old.type, old.shapes, None, old.name, old.quantization)
+    new.is_variable = old.is_variable
+    return new
+
+
+def _become(old: Value, values: dict[Value, Any]) -> Any:
+    """What a value has become; a constant is what it was."""
+    return values.get(old, old)
+
+
+def _tensor(value: Any) -> Value:
+    if not isinstance(value, Value):
+        raise _NoListsError(f"{value!r} is taken as it is")
+    return value
+
+
+def _fits(results: Sequence[Any], node: FlexNode, stored: Node) -> bool:
+    """Whether the results are what the operator declares, and what the file says of them."""
+    types = types_of(node.outputs)
+    if len(results) != len(types) or len(stored.outputs) != len(types):
+        return False
+    for result, type in zip(results, types, strict=True):
+        if isinstance(result, Value) and (result.type != type or type == TensorType.VARIANT):
+            return False
+    return True
