@@ -8,14 +8,14 @@ What is left stays a Flex operator and runs in NumPy (`gossamer.flex.kernels`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from gossamer.convert.converter import with_patterns
 from gossamer.convert.export import graphs_of, to_model
 from gossamer.convert.flex import PREFIX
 from gossamer.convert.flex_operators import flex_operator
-from gossamer.convert.graph import Graph, Node, Refused, Signature, Value
+from gossamer.convert.graph import WORLDS, Graph, Node, Refused, Signature, Size, Value, shapes_of, unknown
 from gossamer.convert.importers.tensorflow import BY_FLEX, differs
 from gossamer.convert.importers.tflite import Stored, graphs_of_model
 from gossamer.convert.lowerings.tensorflow import Call, Handle, Variable, lowers
@@ -24,10 +24,13 @@ from gossamer.convert.report import Report
 from gossamer.convert.request import Request
 from gossamer.convert.sources.attributes import Attributes
 from gossamer.errors import ConvertError, GossamerError
+from gossamer.flex.kernels import Shape, find_kernel
 from gossamer.flex.node import FlexNode, flex_node, types_of
 from gossamer.flex.operator import TRIPPED, operator
 from gossamer.model.model import Model
+from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
+from gossamer.quantize.rebuild import options_of
 from gossamer.schema.enums import TensorType
 
 CALLS = {
@@ -35,6 +38,9 @@ CALLS = {
     "IF": ("If", {"then_branch": "then_subgraph_index", "else_branch": "else_subgraph_index"}),
 }
 """Operators that hand lists to other graphs: TensorFlow's name, its attributes and the options that say the same."""
+
+SLICES = {"STRIDED_SLICE": "StridedSlice", "SLICE": "Slice"}
+"""Operators of which the lowering of TensorFlow's can tell sizes that their own prepare cannot."""
 
 
 class _NoListsError(ConvertError):
@@ -77,6 +83,7 @@ class _Rewriter:
         self.lists = lists
         self.lowered = 0
         self.named = {graph_name(number): graph for number, graph in enumerate(stored.graphs)}
+        self.entries = [signature.graph for signature in stored.signatures]
         self.copies: dict[int, Graph] = {}
         self.opaque: set[Value] = set()
 
@@ -99,10 +106,13 @@ class _Rewriter:
         if id(source) not in self.copies:
             graph = self.copies[id(source)] = Graph(source.name)
             values: dict[Value, Any] = {}
-            for old in source.inputs:
+            for number, old in enumerate(source.inputs):
                 new = values[old] = _like(old)
                 graph.inputs.append(new)
                 self._note(new, old, ())
+                if source in self.entries and old not in self.stored.unranked:
+                    new.shapes = shapes_of([_size(old, axis, number) for axis in range(old.rank)])
+                    self.opaque.discard(new)
             self._walk(graph, source, values)
             graph.outputs = [_tensor(_become(old, values)) for old in source.outputs]
         return self.copies[id(source)]
@@ -125,7 +135,7 @@ class _Rewriter:
                 return found
         if node.op in CALLS and any(isinstance(one, Handle) for one in inputs):
             return self._call(graph, node, inputs)
-        return self._copy(graph, node, inputs, nodes)
+        return self._inferred(graph, node, inputs) or self._copy(graph, node, inputs, nodes)
 
     # -- operators as they are
 
@@ -138,9 +148,56 @@ class _Rewriter:
         )
         new.intermediates = node.intermediates
         new.after = None if node.after is None else nodes.get(node.after)
-        for value, old in zip(outputs, node.outputs, strict=True):
-            self._note(value, old, operands)
+        shapes = self._told(node, operands)
+        for number, (value, old) in enumerate(zip(outputs, node.outputs, strict=True)):
+            if shapes is None:
+                self._note(value, old, operands)
+            else:
+                value.shapes = tuple([world[number] for world in shapes])
         return outputs
+
+    def _told(self, node: Node, operands: Sequence[Value | None]) -> list[Sequence[Shape]] | None:
+        """The shapes of what a Flex operator gives in each world, if its kernel tells them."""
+        values = [value for value in operands if value is not None and value not in self.opaque]
+        if not node.is_custom or not self.is_flex(node.op) or len(values) < len(operands):
+            return None
+        with _refusals():
+            found = flex_node(node.custom_options or b"")
+            kernel = find_kernel(found.op)
+            if kernel is not None and kernel.shape is not None:
+                return [kernel.shape(found, [value.shapes[world] for value in values]) for world in range(WORLDS)]
+        return None
+
+    def _inferred(self, graph: Graph, node: Node, inputs: list[Any]) -> Sequence[Value] | None:
+        """The operator with what its own prepare says of sizes that the file leaves open; ``None`` if that says
+        nothing, or need not."""
+        values = [value for value in inputs if isinstance(value, Value)]
+        if not any(map(_is_open, [*values, *node.outputs])) or any(value in self.opaque for value in values):
+            return None
+        if node.op in CALLS:
+            with suppress(_NoListsError):
+                return self._call(graph, node, inputs)
+            return None
+        op = find_op(node.op, custom=node.is_custom)
+        if op is None or node.is_custom or op.side_effects or any(isinstance(value, Handle) for value in inputs):
+            return None
+        types = [value.type for value in node.outputs]
+        found: Sequence[Any] | None = None
+        if node.op in SLICES:
+            attributes = {
+                name: AttrValue(i=value) for name, value in options_of(node).items() if name.endswith("_mask")
+            }
+            stored = NodeDef(op=SLICES[node.op], name=node.output.name, attr=attributes)
+            found = self._lowered(Call(self, graph, stored, Attributes(stored), inputs))
+        else:
+            with graph.recorded(), _refusals():
+                found = graph.add_many(node.op, inputs, len(types), types=types, **options_of(node))
+        if found is None or [value.type for value in found] != types:
+            return None
+        for new, old in zip(found, node.outputs, strict=True):
+            if new.node is not None and new not in inputs:
+                new.name, new.quantization = old.name, old.quantization
+        return found
 
     def _note(self, new: Value, old: Value, operands: Sequence[Value | None]) -> None:
         if not old.is_static or old in self.stored.unranked or any(value in self.opaque for value in operands):
@@ -240,6 +297,17 @@ def _refusals() -> Iterator[list[str]]:
         raise
     except (GossamerError, *TRIPPED) as error:
         why.append(str(error))
+
+
+def _size(old: Value, axis: int, number: int) -> int | Size:
+    """A size of an input. The first, if it is open, is the same for all inputs; others are their own."""
+    size = old.dims[axis]
+    return size if size is not None else unknown(axis and axis + 8 * number, large=old.rank >= 4 and axis > 0)
+
+
+def _is_open(value: Value) -> bool:
+    """Whether its shape, or its value, depends on open sizes."""
+    return not value.is_static or (value.known is not None and value.data is None)
 
 
 def _like(old: Value) -> Value:
