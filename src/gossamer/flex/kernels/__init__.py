@@ -6,7 +6,7 @@ A kernel is a function of a call and the operands as TensorFlow declares them, f
     def cross(call: Call, a: Array, b: Array) -> Array: ...
 
 An operand that is declared as a list comes as a list; strings are ``bytes`` objects in arrays of objects; a variant is
-the object itself, a resource its number as an integer. What a kernel returns is an array (or what becomes one), or a
+the object itself (an array of objects where it is no scalar), a resource its number as an integer. What a kernel returns is an array (or what becomes one), or a
 tuple of them with a list for each result that is declared as one; results are cast to the declared type. Nothing that
 comes in is written to.
 
@@ -63,6 +63,10 @@ class Call:
     def resources(self) -> Resources:
         """State that all subgraphs of the interpreter share."""
         return self._context.resources
+
+    def operand_shape(self, position: int) -> Shape:
+        """The shape of the tensor at a position among all operands: of variants, which come as objects."""
+        return self._context.value(position).shape
 
     def poll(self) -> None:
         """To be called now and then in what runs long: raises when the invocation is to end."""
