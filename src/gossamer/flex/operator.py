@@ -48,7 +48,6 @@ def operator(name: str) -> OpDef | None:
     )
     op.prepare(_prepare)
     op.reference(_run)
-    op.reset(lambda data: data.state.clear())
     return op
 
 
@@ -109,7 +108,7 @@ def _run(ctx: InvokeContext) -> tuple[Array, ...]:
 def _operand(ctx: InvokeContext, position: int) -> Any:
     value = ctx.value(position)
     type = ctx.input(position).type
-    if type == TensorType.VARIANT and value.size == 1:
+    if type == TensorType.VARIANT and not value.ndim:
         found = value.item()
         ctx.require(found is not None, f"input {position} holds no object yet")
         return found

@@ -16,7 +16,7 @@ from gossamer.convert.export import graphs_of, to_model
 from gossamer.convert.flex import PREFIX
 from gossamer.convert.flex_operators import flex_operator
 from gossamer.convert.graph import WORLDS, Graph, Node, Refused, Signature, Size, Value, shapes_of, unknown
-from gossamer.convert.importers.tensorflow import BY_FLEX, differs
+from gossamer.convert.importers.tensorflow import differs
 from gossamer.convert.importers.tflite import Stored, graphs_of_model
 from gossamer.convert.lowerings.tensorflow import Call, Handle, Variable, lowers
 from gossamer.convert.messages.tensorflow import AttrValue, NameAttrList, NodeDef
@@ -227,7 +227,7 @@ class _Rewriter:
             return False
         if any(type == TensorType.VARIANT for type in types_of([*node.inputs, *node.outputs])):
             return self.lists and node.op.startswith(("TensorList", "EmptyTensorList"))
-        return node.op not in BY_FLEX and not flex_operator(node.op).is_stateful
+        return not flex_operator(node.op).is_stateful
 
     def _lowered(self, call: Call) -> Sequence[Any] | None:
         lowering = lowers.find(call.op)
