@@ -161,6 +161,7 @@ def _together(call: Call, held: Queue, count: int, least: int) -> list[Array]:
             )
         together = zeros(call, type, (len(parts), *shape))
         for row, part in enumerate(parts):
-            together[(row, *[slice(0, size) for size in part.shape])] = part if part.ndim else part.item()
+            place: tuple[Any, ...] = (row, *map(slice, part.shape))
+            together[place] = part if part.ndim else part.item()
         stacked.append(together)
     return stacked

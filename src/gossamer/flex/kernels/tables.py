@@ -35,7 +35,7 @@ def dense_table(call: Call, empty_key: Array, deleted_key: Array) -> Array:
 
 @kernel("InitializeTableV2", "LookupTableImportV2")
 def fill(call: Call, handle: int, keys: Array, values: Array) -> None:
-    """Have these entries, and no others. A table that is not mutable is filled once; the same may come again."""
+    """Have these entries, and no others. A table that is not mutable is filled once: what comes later has no effect."""
     key, value = ("Tkey", "Tval") if call.op.startswith("Initialize") else ("Tin", "Tout")
     _fill(call, found(call, handle, HashTable), keys, values, (call.attributes.type(key), call.attributes.type(value)))
 
@@ -100,7 +100,7 @@ def find(call: Call, handle: int, keys: Array, default_value: Array) -> Array:
 @kernel("LookupTableSizeV2")
 def size(call: Call, handle: int) -> Array:
     """How many entries there are."""
-    return np.array(len(filled(call, handle)[1]))
+    return np.array(len(found(call, handle, HashTable).entries or ()))
 
 
 @kernel("LookupTableExportV2")
@@ -162,8 +162,8 @@ def _fill(call: Call, held: HashTable, keys: Array, values: Array, types: tuple[
     for key, value in _entries(call, held, keys, values):
         call.require(is_mutable or entries.get(key, value) == value, f"key {key!r} is there twice, with two values")
         entries[key] = value
-    call.require(is_mutable or held.entries in (None, entries), "the table is filled already, with other entries")
-    held.entries = entries
+    if is_mutable or held.entries is None:
+        held.entries = entries
 
 
 def _entries(call: Call, held: HashTable, keys: Array, values: Array) -> list[tuple[Any, Any]]:

@@ -1,4 +1,4 @@
-"""Lists of tensors in variants (TensorFlow's list_kernels.h): values, so that whoever sets an element has another list."""
+"""Lists of tensors in variants (TensorFlow's list_kernels.h): values, who sets an element has another one."""
 
 from __future__ import annotations
 

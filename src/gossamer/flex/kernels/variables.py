@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.dtypes import numpy_dtype
 from gossamer.flex.kernels import Array, Call, kernel
 from gossamer.flex.kernels._checks import require_range
-from gossamer.schema.enums import TensorType
 
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 """The shared name of a variable that each operator has for itself (TensorFlow's ResourceHandle::ANONYMOUS_NAME)."""
 
 COMBINED = {
-    "Update": lambda old, new: new,
     "Add": np.add,
     "Sub": np.subtract,
     "Mul": np.multiply,
@@ -24,7 +22,7 @@ COMBINED = {
     "Min": np.minimum,
     "Max": np.maximum,
 }
-"""What scatters make of an element and an update, by the end of the operator's name."""
+"""What scatters make of an element and an update, by the end of the operator's name; ``Update`` takes the update."""
 
 
 def variable(call: Call, number: int, dtype: np.dtype[Any] | None = None) -> Array:
@@ -121,17 +119,20 @@ def gather(call: Call, resource: int, indices: Array) -> Array:
     )
     require_range(call, "indices", indices, value.shape[batch])
     grids = np.ogrid[tuple(slice(size) for size in indices.shape[:batch])]
-    return value[(*[grid.reshape(grid.shape + (1,) * (indices.ndim - batch)) for grid in grids], indices)]
+    along = tuple([grid.reshape(grid.shape + (1,) * (indices.ndim - batch)) for grid in grids])
+    picked: Array = value[(*along, indices)]
+    return picked
 
 
 @kernel("ResourceGatherNd")
 def gather_nd(call: Call, resource: int, indices: Array) -> Array:
     """Slices of the value at the indices in the last dimension of ``indices``."""
     value = variable(call, resource, call.dtype("dtype"))
-    return value[_vectors(call, value, indices)]
+    picked: Array = value[_vectors(call, value, indices)]
+    return picked
 
 
-@kernel(*[f"ResourceScatter{how}" for how in COMBINED])
+@kernel("ResourceScatterUpdate", *[f"ResourceScatter{how}" for how in COMBINED])
 def scatter(call: Call, resource: int, indices: Array, updates: Array) -> None:
     """Put slices of ``updates``, or one number, into those of the value at ``indices``."""
     value = variable(call, resource, call.dtype("dtype")).copy()
