@@ -65,7 +65,9 @@ def rewritten(model: Model, find: Callable[[str, int], OpDef | None]) -> Model:
             continue
         except ConvertError:
             return model
-        return to_model(with_patterns(signatures), model.description) if rewriter.lowered else model
+        if not rewriter.lowered:
+            return model
+        return to_model(with_patterns(signatures), model.description, rewriter.numbered)
     return model
 
 
@@ -115,7 +117,20 @@ class _Rewriter:
                     self.opaque.discard(new)
             self._walk(graph, source, values)
             graph.outputs = [_tensor(_become(old, values)) for old in source.outputs]
+            for old, new in zip(source.outputs, graph.outputs, strict=True):
+                if new.node is not None:
+                    new.name = old.name
         return self.copies[id(source)]
+
+    def numbered(self, graph: Graph) -> list[Value]:
+        """The inputs and outputs of a graph by the numbers of the tensors that they were; others in between."""
+        source = next((old for old in self.stored.graphs if self.copies.get(id(old)) is graph), None)
+        if source is None:
+            return []
+        ends = dict(zip([*source.inputs, *source.outputs], [*graph.inputs, *graph.outputs], strict=True))
+        numbers = self.stored.values[self.stored.graphs.index(source)]
+        last = max([numbers.index(old) for old in ends], default=-1)
+        return [ends.get(old) or Value(old.type, old.shapes) for old in numbers[: last + 1]]
 
     def _walk(self, graph: Graph, source: Graph, values: dict[Value, Any]) -> None:
         nodes: dict[Node, Node] = {}

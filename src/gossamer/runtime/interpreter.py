@@ -288,7 +288,7 @@ class Interpreter(PrivateNames):
         known = self._engine.known
         if known is not None and known.has_input(index, sizes):
             return  # nothing changes
-        self._subgraphs[0].resize_input(index, sizes, strict=strict)
+        self._engine.resize_input(index, sizes, strict=strict)
 
     def set_tensor(self, tensor_index: int, value: ArrayLike) -> None:
         """Copy a value into a tensor. dtype and shape must be the tensor's: nothing is cast or reshaped, but that int4

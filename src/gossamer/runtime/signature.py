@@ -88,13 +88,12 @@ class SignatureRunner:
                 "Invalid number of inputs provided for running a SignatureDef, "
                 f"expected {len(self._inputs)} vs provided {len(inputs)}. It takes {', '.join(self._inputs)}."
             )
-        subgraph = self._interpreter._subgraph(self._subgraph_index)
         self._interpreter._ensure_safe()
         for name, value in inputs.items():
             if name not in self._inputs:
                 raise ValueError(f"Invalid Input name ({name}) for SignatureDef. It takes {', '.join(self._inputs)}.")
-            subgraph.resize_input(self._inputs[name], tuple(np.shape(value)))
-        subgraph.allocate_tensors()
+            self._interpreter._engine.resize_input(self._inputs[name], tuple(np.shape(value)), self._subgraph_index)
+        self._interpreter._subgraph(self._subgraph_index).allocate_tensors()
         for name, value in inputs.items():
             self._interpreter._set_tensor(self._inputs[name], value, self._subgraph_index)
 
