@@ -6,9 +6,9 @@ A kernel is a function of a call and the operands as TensorFlow declares them, f
     def cross(call: Call, a: Array, b: Array) -> Array: ...
 
 An operand that is declared as a list comes as a list; strings are ``bytes`` objects in arrays of objects; a variant is
-the object itself (an array of objects where it is no scalar), a resource its number as an integer. What a kernel returns is an array (or what becomes one), or a
-tuple of them with a list for each result that is declared as one; results are cast to the declared type. Nothing that
-comes in is written to.
+the object itself (an array of objects where it is no scalar), a resource its number as an integer. What a kernel
+returns is an array (or what becomes one), or a tuple of them with a list for each result that is declared as one;
+results are cast to the declared type. Nothing that comes in is written to.
 
 Nothing lists the modules: all are imported when a first kernel is looked for.
 """
