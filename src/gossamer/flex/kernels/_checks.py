@@ -70,7 +70,7 @@ def require_range(call: Call, name: str, indices: Array, size: int) -> None:
     """Fail unless all indices are in [0, size)."""
     if indices.size:
         low, high = int(indices.min()), int(indices.max())
-        call.require(0 <= low and high < size, f"{name} must be in [0, {size}), got {low if low < 0 else high}")
+        call.require(low >= 0 and high < size, f"{name} must be in [0, {size}), got {low if low < 0 else high}")
 
 
 def same_ndim(values: Sequence[Array]) -> bool:
