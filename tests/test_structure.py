@@ -38,7 +38,7 @@ ALLOWED = {
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine"},
     "convert": {"quantize", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "quantize": {"convert", "runtime", "ops", "model", "quantization", "schema", "dtypes", "errors"},
-    "flex": {"convert", "ops", "model", "schema", "dtypes", "errors"},
+    "flex": {"convert", "quantize", "ops", "model", "schema", "dtypes", "errors", "config"},
     "resolver": {"ops", "schema", "errors"},
     "versions": {"ops", "model", "schema"},
     "delegates": {
@@ -216,6 +216,7 @@ def test_public_names() -> None:
         "UnsupportedOpError",
         "__version__",
         "custom_op",
+        "flex_op",
         "load_delegate",
     }
     assert all(hasattr(gossamer, name) for name in gossamer.__all__)

@@ -35,8 +35,15 @@ if TYPE_CHECKING:
         TargetSpec,
         TFLiteConverter,
     )
+    from gossamer.flex.user import flex_op
 
-_CONVERTER = ("OpsSet", "Optimize", "RepresentativeDataset", "TFLiteConverter", "TargetSpec")
+_LATER = {
+    **dict.fromkeys(
+        ("OpsSet", "Optimize", "RepresentativeDataset", "TFLiteConverter", "TargetSpec"),
+        "gossamer.convert.tflite_converter",
+    ),
+    "flex_op": "gossamer.flex.user",
+}
 
 __all__ = [
     "ArenaError",
@@ -66,12 +73,13 @@ __all__ = [
     "UnsupportedOpError",
     "__version__",
     "custom_op",
+    "flex_op",
     "load_delegate",
 ]
 
 
 def __getattr__(name: str) -> _Any:
     # Who runs models need not wait for the converter.
-    if name not in _CONVERTER:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_import_module("gossamer.convert.tflite_converter"), name)
+    return getattr(_import_module(_LATER[name]), name)

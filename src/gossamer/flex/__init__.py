@@ -6,5 +6,6 @@ Nothing of it is imported for a model without them: `gossamer.resolver` asks for
 from __future__ import annotations
 
 from gossamer.flex.operator import operator
+from gossamer.flex.user import flex_op
 
-__all__ = ["operator"]
+__all__ = ["flex_op", "operator"]

@@ -40,26 +40,28 @@ class Argument(NamedTuple):
 
 
 class FlexNode(NamedTuple):
-    """An operator of TensorFlow with its attributes, and what it takes and gives."""
+    """An operator of TensorFlow with its attributes, and what it takes and gives; ``is_known``: whether its definition
+    is, which says that."""
 
     op: str
     node: NodeDef
     attributes: Attributes
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
+    is_known: bool = True
 
 
 def flex_node(options: bytes) -> FlexNode:
     """The operator that the custom options of a Flex operator describe.
 
-    Raises `ConvertError`: they are not a flexbuffer of a name and a NodeDef, the operator is not known, or an attribute
-    is missing, of another kind, or has a value that it must not have.
+    Raises `ConvertError`: they are not a flexbuffer of a name and a NodeDef, or an attribute of a known operator is
+    missing, of another kind, or has a value that it must not have.
     """
     name, node = _stored(options)
     if name != node.op:
         raise ConvertError(f"its options name the operator {name!r}, its NodeDef {node.op!r}")
     if node.op not in KNOWN_OPERATORS:
-        raise ConvertError(f"TensorFlow's operator {node.op!r} is not known here")
+        return FlexNode(node.op, node, Attributes(node), (), (), False)
     definition = flex_operator(node.op)
     attributes = Attributes(node, definition)
     _check_attributes(node, definition, attributes)

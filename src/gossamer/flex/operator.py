@@ -34,42 +34,51 @@ class _Prepared:
 def operator(name: str) -> OpDef | None:
     """The operator of a custom code that begins with ``Flex``; ``None`` if it is none of TensorFlow's."""
     op_name = name.removeprefix(PREFIX)
-    if op_name not in KNOWN_OPERATORS:
-        return None
+    return define(op_name) if op_name in KNOWN_OPERATORS else None
+
+
+def define(name: str, kernel: Kernel | None = None) -> OpDef:
+    """The operator of a name in TensorFlow, computed by a kernel, or by that which ships."""
     op = OpDef(
-        name,
+        f"{PREFIX}{name}",
         inputs=("inputs*",),
         outputs=("outputs*",),
         versions=(Version(1, ""),),
         custom=True,
-        side_effects=flex_operator(op_name).is_stateful,
+        side_effects=name not in KNOWN_OPERATORS or flex_operator(name).is_stateful,
         reference_only="it is TensorFlow's, and runs in NumPy",
-        doc=f"TensorFlow's {op_name}.",
+        doc=f"TensorFlow's {name}.",
     )
-    op.prepare(_prepare)
+    op.prepare(lambda ctx: _prepare(ctx, kernel))
     op.reference(_run)
     return op
 
 
-def _prepare(ctx: PrepareContext) -> _Prepared:
-    prepared: _Prepared | None = ctx.previous
-    if prepared is None:
-        try:
-            node = flex_node(ctx.custom_options)
-        except ConvertError as error:
-            ctx.fail(str(error))
-        kernel = find_kernel(node.op)
-        if kernel is None:
-            ctx.fail(f"there is no kernel of TensorFlow's {node.op} here; gossamer.flex_op({node.op!r}) adds one")
-        prepared = _Prepared(node, kernel)
-    node, kernel = prepared.node, prepared.kernel
+def _begin(ctx: PrepareContext, kernel: Kernel | None) -> _Prepared:
+    try:
+        node = flex_node(ctx.custom_options)
+    except ConvertError as error:
+        ctx.fail(str(error))
+    kernel = kernel or find_kernel(node.op)
+    if kernel is None:
+        ctx.fail(f"there is no kernel of TensorFlow's {node.op} here; gossamer.flex_op({node.op!r}) makes one")
+    if not node.is_known:
+        inputs = [Argument(f"input {n}", (ctx.input(n).type,), False) for n in range(len(ctx.inputs))]
+        outputs = [Argument(f"output {n}", (tensor.type,), False) for n, tensor in enumerate(ctx.outputs)]
+        node = node._replace(inputs=tuple(inputs), outputs=tuple(outputs))
+    return _Prepared(node, kernel)
+
+
+def _prepare(ctx: PrepareContext, kernel: Kernel | None) -> _Prepared:
+    prepared: _Prepared = ctx.previous or _begin(ctx, kernel)
+    node, rule = prepared.node, prepared.kernel.shape
     given = [ctx.input(n) for n in range(len(ctx.inputs))]
     _check(ctx, "input", [tensor.type for tensor in given], node.inputs)
     _check(ctx, "output", [tensor.type for tensor in ctx.outputs], node.outputs)
     shapes = None
-    if kernel.shape is not None and not any(tensor.is_dynamic for tensor in given):
+    if rule is not None and not any(tensor.is_dynamic for tensor in given):
         try:
-            shapes = kernel.shape(node, [tensor.shape for tensor in given])
+            shapes = rule(node, [tensor.shape for tensor in given])
         except ValueError as error:
             ctx.fail(str(error))
     for n in range(len(ctx.outputs)):

@@ -429,6 +429,9 @@ class Interpreter(PrivateNames):
     def _subgraph(self, index: int) -> Subgraph:
         return self._engine.subgraph(index)
 
+    def _resize_input(self, tensor_index: int, shape: tuple[int, ...], subgraph_index: int) -> None:
+        self._engine.resize_input(tensor_index, shape, subgraph_index)
+
     def _ensure_safe(self) -> None:
         if self._held:
             raise RuntimeError(_VIEWS_HELD)
