@@ -150,7 +150,7 @@ class _Empty:
         self.ids: dict[tuple[str, str], int] = {}
         self.variables: dict[int, Array] = {}
         self.hash_tables: dict[int, Any] = {}
-        self.object_ids: dict[tuple[str, str], int] = {}
+        self.object_ids: dict[tuple[str, str, str], int] = {}
         self.objects: dict[int, Any] = {}
         self.initialized: set[int] = set()
 
