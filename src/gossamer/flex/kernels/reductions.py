@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gossamer.flex.kernels import Array, Call, Shape, kernel, like_first
-from gossamer.flex.kernels._checks import axes_of, axis_of, number, require_least_rank, require_rank, widened
+from gossamer.flex.kernels._checks import axes_of, axis_of, checked_shape, number, require_least_rank, require_rank, widened
 from gossamer.flex.node import FlexNode
 
 Reduction = Callable[..., Any]
@@ -23,11 +24,15 @@ def _highest(dtype: np.dtype[Any]) -> Any:
 
 
 def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
-    """Of integers: their sum in their type, divided towards zero."""
-    if x.dtype.kind not in "iu":
-        return np.mean(x, axis=axis, keepdims=keepdims)
+    """Of integers: their sum in their type, divided towards zero, and 0 of none."""
     total = np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
     count = x.size // max(total.size, 1)
+    if x.dtype.kind == "f":
+        return total / np.asarray(count, x.dtype)
+    if not count:
+        return np.zeros_like(total)
+    if x.dtype.kind == "c":
+        return total / count
     return np.trunc(total / count) if x.dtype.itemsize < 8 else _divided(total, count)
 
 
@@ -68,10 +73,6 @@ def arg_max(call: Call, x: Array, dimension: Array) -> Any:
     return (np.argmax if call.op == "ArgMax" else np.argmin)(widened(x), axis=axis)
 
 
-def _accumulated_logaddexp(x: Array, axis: int) -> Array:
-    return np.logaddexp.accumulate(x, axis=axis)
-
-
 @kernel("Cumsum", "Cumprod", "CumulativeLogsumexp", shape=like_first)
 def cumulative(call: Call, x: Array, axis: Array) -> Array:
     """Running totals along an axis; ``exclusive`` ones leave out the element itself, ``reverse`` runs from the end."""
@@ -80,11 +81,11 @@ def cumulative(call: Call, x: Array, axis: Array) -> Array:
     if call.attributes.bool("reverse"):
         wide = np.flip(wide, dimension)
     if call.op == "CumulativeLogsumexp":
-        totals = _accumulated_logaddexp(wide, dimension) if wide.size else wide
-        neutral: Any = np.finfo(wide.dtype).min if x.dtype.itemsize != 2 else float("-inf")
+        totals = np.logaddexp.accumulate(wide, axis=dimension) if wide.size else wide
+        neutral = -np.inf
     else:
         totals = (np.cumsum if call.op == "Cumsum" else np.cumprod)(wide, axis=dimension, dtype=wide.dtype)
-        neutral = 0 if call.op == "Cumsum" else 1
+        neutral = 0.0 if call.op == "Cumsum" else 1.0
     if call.attributes.bool("exclusive") and x.shape[dimension]:
         ends = np.take(np.full_like(totals, neutral), [0], dimension)
         most = np.take(totals, range(x.shape[dimension] - 1), dimension)
@@ -138,8 +139,6 @@ def nth_element(call: Call, x: Array, n: Array) -> Array:
 @kernel("HistogramFixedWidth")
 def histogram_fixed_width(call: Call, values: Array, value_range: Array, nbins: Array) -> Array:
     """How many values are in each of ``nbins`` equal parts of the range; the outer ones take what lies outside."""
-    from gossamer.flex.kernels._checks import checked_shape
-
     (bins,) = checked_shape(call, [number(call, "nbins", nbins)])
     call.require(bins > 0, "nbins must be positive")
     call.require(value_range.shape == (2,), f"value_range must have shape [2], got {list(value_range.shape)}")
@@ -179,8 +178,6 @@ def counted_flat(
     call: Call, values: Array, row_of: Array, rows: int, size: Array, weights: Array, binary: bool
 ) -> Array:
     """The same of values that each say in which row they are."""
-    from gossamer.flex.kernels._checks import checked_shape
-
     shape = checked_shape(call, [rows, number(call, "size", size)])
     call.require(not values.size or values.min() >= 0, "numbers to be counted must not be negative")
     weights = weights.reshape(-1)
@@ -218,7 +215,7 @@ def unique(call: Call, x: Array, *axes: Array) -> tuple[Array, ...]:
 
 def row_numbers(rows: Array) -> Array:
     """A number for each row, the same for equal ones; a NaN equals nothing."""
-    flat = rows.reshape(rows.shape[0], -1)
+    flat = rows.reshape(rows.shape[0], math.prod(rows.shape[1:]))
     numbers = np.zeros(rows.shape[0], np.int64)
     for column in range(flat.shape[1]):
         values = flat[:, column]

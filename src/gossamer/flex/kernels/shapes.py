@@ -35,19 +35,22 @@ def size_or_rank(call: Call, x: Any) -> Any:
 def reshape(call: Call, tensor: Array, shape: Array) -> Array:
     """The elements in order; one size may be -1."""
     require_rank(call, "shape", shape, 1)
-    return tensor.reshape(resolved(call, shape, tensor.size))
+    return tensor.reshape(resolved(call, shape, tensor.shape))
 
 
-def resolved(call: Call, shape: Array, elements: int) -> Shape:
-    """The shape with the size that is -1 computed from the number of elements."""
+def resolved(call: Call, shape: Array, old: Sequence[int]) -> Shape:
+    """The shape with the size that is -1 computed from the old shape."""
     sizes = shape.reshape(-1).tolist()
     unknown = [n for n, size in enumerate(sizes) if size == -1]
     call.require(len(unknown) <= 1, f"shape {sizes} has several unknown sizes")
     if unknown:
-        known = math.prod([size for size in sizes if size != -1])
-        call.require(known > 0 and elements % known == 0, f"{elements} elements do not fit shape {sizes}")
-        sizes[unknown[0]] = elements // known
+        # Where a size is 0, the others are still the same as those of the operand.
+        known, whole = [math.prod([size for size in one if size not in (-1, 0)]) for one in (sizes, old)]
+        whole = whole if 0 in sizes else math.prod(old)
+        call.require(known > 0 and whole % known == 0, f"shape {list(old)} does not fit {sizes}")
+        sizes[unknown[0]] = whole // known
     found = checked_shape(call, sizes)
+    elements = math.prod(old)
     call.require(math.prod(found) == elements, f"{elements} elements do not fit shape {shape.tolist()}")
     return found
 
