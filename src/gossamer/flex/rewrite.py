@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from gossamer.config import is_strict
 from gossamer.convert.converter import with_patterns
 from gossamer.convert.export import graphs_of, to_model
 from gossamer.convert.flex import PREFIX
@@ -27,7 +28,9 @@ from gossamer.errors import ConvertError, GossamerError
 from gossamer.flex.kernels import Shape, find_kernel
 from gossamer.flex.node import FlexNode, flex_node, types_of
 from gossamer.flex.operator import TRIPPED, operator
+from gossamer.log import logger
 from gossamer.model.model import Model
+from gossamer.model.verifier import verify_model
 from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
 from gossamer.quantize.rebuild import options_of
@@ -54,6 +57,18 @@ def rewritten(model: Model, find: Callable[[str, int], OpDef | None]) -> Model:
     def is_flex(name: str) -> bool:
         return name.startswith(PREFIX) and find(name, 1) is operator(name)
 
+    if next(iter(verify_model(model)), None) is not None:
+        return model  # what is wrong is said when it is prepared
+    try:
+        return _rewritten(model, is_flex)
+    except (RecursionError, *TRIPPED) as error:
+        if is_strict():
+            raise
+        logger.warning("TensorFlow's operators run as they are: %s", error)
+        return model
+
+
+def _rewritten(model: Model, is_flex: Callable[[str], bool]) -> Model:
     for lists in (True, False):
         try:
             stored = graphs_of_model(model)
