@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from gossamer.config import is_strict
 from gossamer.convert.converter import with_patterns
 from gossamer.convert.export import graphs_of, to_model
 from gossamer.convert.flex import PREFIX
@@ -35,6 +34,7 @@ from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
 from gossamer.quantize.rebuild import options_of
 from gossamer.schema.enums import TensorType
+from gossamer.schema.tables import SubGraph
 
 CALLS = {
     "WHILE": ("While", {"cond": "cond_subgraph_index", "body": "body_subgraph_index"}),
@@ -57,15 +57,25 @@ def rewritten(model: Model, find: Callable[[str, int], OpDef | None]) -> Model:
     def is_flex(name: str) -> bool:
         return name.startswith(PREFIX) and find(name, 1) is operator(name)
 
-    if next(iter(verify_model(model)), None) is not None:
+    if any(verify_model(model)) or not all(_is_regular(model, graph) for graph in model.subgraphs):
         return model  # what is wrong is said when it is prepared
     try:
         return _rewritten(model, is_flex)
-    except (RecursionError, *TRIPPED) as error:
-        if is_strict():
-            raise
-        logger.warning("TensorFlow's operators run as they are: %s", error)
+    except (RecursionError, *TRIPPED) as error:  # no converter writes that
+        logger.warning("TensorFlow's operators run as they are: %s: %s", type(error).__name__, error)
         return model
+
+
+def _is_regular(model: Model, graph: SubGraph) -> bool:
+    """Whether every tensor is written once, before it is read."""
+    written = {index for index, tensor in enumerate(graph.tensors) if model.tensor_data(tensor) is not None}
+    written |= {index for index, tensor in enumerate(graph.tensors) if tensor.is_variable} | set(graph.inputs) | {-1}
+    for node in graph.operators:
+        outputs = [index for index in node.outputs if index >= 0]
+        if not written.issuperset(node.inputs) or written.intersection(outputs) or len({*outputs}) < len(node.outputs):
+            return False
+        written.update(outputs)
+    return written.issuperset(graph.outputs)
 
 
 def _rewritten(model: Model, is_flex: Callable[[str], bool]) -> Model:
