@@ -42,6 +42,10 @@ CALLS = {
 }
 """Operators that hand lists to other graphs: TensorFlow's name, its attributes and the options that say the same."""
 
+CHECKS = ("Assert", "CheckNumerics", "InvertPermutation", "Segment", "SparseSegment", "SparseToDense")
+CHECKS += ("BatchCholesky", "BatchMatrix", "Cholesky", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve")
+"""How the names of operators begin that refuse values of which builtin ones make something: these stay."""
+
 SLICES = {"STRIDED_SLICE": "StridedSlice", "SLICE": "Slice"}
 """Operators of which the lowering of TensorFlow's can tell sizes that their own prepare cannot."""
 
@@ -263,11 +267,13 @@ class _Rewriter:
         return results
 
     def _may_be_lowered(self, node: FlexNode, inputs: Sequence[Any]) -> bool:
-        if any(value is None or value in self.opaque for value in inputs):
+        if not node.is_known or any(value is None or value in self.opaque for value in inputs):
             return False
         if any(type == TensorType.VARIANT for type in types_of([*node.inputs, *node.outputs])):
             return self.lists and node.op.startswith(("TensorList", "EmptyTensorList"))
-        return not flex_operator(node.op).is_stateful
+        types = [value.type for value in inputs if isinstance(value, Value)]
+        fits = types == types_of(node.inputs) and len(types) == len(inputs)
+        return fits and not node.op.startswith(CHECKS) and not flex_operator(node.op).is_stateful
 
     def _lowered(self, call: Call) -> Sequence[Any] | None:
         lowering = lowers.find(call.op)
