@@ -59,7 +59,7 @@ def _geometry(node: FlexNode, x: Sequence[int], filter: Sequence[int]) -> _Geome
     depthwise = node.op.startswith("Depthwise")
     *kernel_, inner, outer = filter
     inputs, outputs = x[channel], inner * outer if depthwise else outer
-    groups = inputs // max(inner, 1)
+    groups = inputs if depthwise else inputs // max(inner, 1)
     if inner < 1 or inputs % inner or (depthwise and inner != inputs) or outputs % max(groups, 1):
         raise ValueError(f"{inputs} channels do not fit a filter of shape {list(filter)}")
     if not groups:

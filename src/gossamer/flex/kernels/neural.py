@@ -62,7 +62,7 @@ def local_response_normalization(call: Call, x: Array) -> Array:
 
 def _norm_shape(node: FlexNode, shapes: Sequence[Shape]) -> list[Shape]:
     results: list[Shape] = [tuple(shapes[0]), *[tuple(shapes[1])] * 4]
-    return [*results, (0,)] if node.op == "FusedBatchNormV3" else results
+    return [*results, ()] if node.op == "FusedBatchNormV3" else results
 
 
 @kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", shape=_norm_shape)
@@ -97,7 +97,7 @@ def fused_batch_norm(call: Call, x: Array, scale: Array, offset: Array, mean: Ar
             new_variance = used_variance = new_mean
     y = (last - used_mean) * (scale / np.sqrt(used_variance + epsilon)) + offset
     results = (channels_as(y, _format(call)), new_mean, new_variance, used_mean, used_variance)
-    return (*results, np.zeros(0, np.float32)) if call.op == "FusedBatchNormV3" else results
+    return (*results, np.zeros((), np.float32)) if call.op == "FusedBatchNormV3" else results
 
 
 @kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
