@@ -29,6 +29,7 @@ from gossamer.ops._random_bits import (
 
 Words = NDArray[np.uint32]
 Doubles = NDArray[np.float64]
+_Made = Callable[[Words], Doubles]
 
 RESERVED = 256
 """Blocks of four words for each output."""
@@ -359,9 +360,8 @@ class _Lanes:
         count = outputs.stop - outputs.start
         self._generator = generator
         self._blocks = np.arange(outputs.start, outputs.stop, dtype=np.uint64) * np.uint64(RESERVED)
-        self._made = {
-            make: (np.empty((count, 2)), np.zeros(count, np.int64)) for make in (uniform_doubles, _normal_doubles)
-        }
+        made = (uniform_doubles, _normal_doubles)
+        self._made: dict[_Made, Any] = {make: (np.empty((count, 2)), np.zeros(count, np.int64)) for make in made}
 
     def uniform(self, lanes: NDArray[np.int64]) -> Doubles:
         """The next number in [0, 1) of each of these outputs."""
@@ -371,7 +371,7 @@ class _Lanes:
         """The next normally distributed number."""
         return self._next(_normal_doubles, lanes)
 
-    def _next(self, make: Callable[[Words], Doubles], lanes: NDArray[np.int64]) -> Doubles:
+    def _next(self, make: _Made, lanes: NDArray[np.int64]) -> Doubles:
         numbers, left = self._made[make]
         empty = lanes[left[lanes] == 0]
         if empty.size:
