@@ -16,6 +16,7 @@ from gossamer.codegen.passes import borders, gaps
 from gossamer.tools.cli import cli
 from tests.conftest import ROOT
 from tests.convert import lowerings
+from tests.flex import operators as flex_operators
 from tests.ops import coverage
 from tests.programs.kernels import target_here
 
@@ -150,6 +151,20 @@ def test_the_page_on_converting_is_what_lowerings_say(request: pytest.FixtureReq
         block = re.compile(rf"^(<!-- {source} -->\n).*?(^<!-- end of {source} -->)", re.DOTALL | re.MULTILINE)
         found, count = block.subn(lambda match, text=text: match[1] + text + match[2], found)  # type: ignore[misc]
         assert count == 1
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+    else:
+        assert found == said
+
+
+def test_the_page_on_flex_is_what_kernels_say(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "flex.md"
+    said = page.read_text()
+    header = ["| rank | runs as | operators | |", "|---|---|---|---|"]
+    text = "\n".join(["", *header, *flex_operators.table(), "", ""])
+    block = re.compile(r"^(<!-- flex -->\n).*?(^<!-- end of flex -->)", re.DOTALL | re.MULTILINE)
+    found, count = block.subn(lambda match: match[1] + text + match[2], said)
+    assert count == 1
     if request.config.getoption("--update-goldens"):
         page.write_text(found)
     else:

@@ -42,12 +42,19 @@ CALLS = {
 }
 """Operators that hand lists to other graphs: TensorFlow's name, its attributes and the options that say the same."""
 
-CHECKS = ("Assert", "CheckNumerics", "InvertPermutation", "Segment", "SparseSegment", "SparseToDense")
-CHECKS += ("BatchCholesky", "BatchMatrix", "Cholesky", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve")
+CHECKS = (
+    *("Assert", "CheckNumerics", "InvertPermutation", "Segment", "SparseSegment", "SparseToDense"),
+    *("BatchCholesky", "BatchMatrix", "Cholesky", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve"),
+)
 """How the names of operators begin that refuse values of which builtin ones make something: these stay."""
 
 SLICES = {"STRIDED_SLICE": "StridedSlice", "SLICE": "Slice"}
 """Operators of which the lowering of TensorFlow's can tell sizes that their own prepare cannot."""
+
+
+def may_be_builtin(op: str) -> bool:
+    """Whether an operator of TensorFlow becomes builtin ones, where these have its types."""
+    return lowers.find(op) is not None and not op.startswith(CHECKS) and not flex_operator(op).is_stateful
 
 
 class _NoListsError(ConvertError):
@@ -272,8 +279,7 @@ class _Rewriter:
         if any(type == TensorType.VARIANT for type in types_of([*node.inputs, *node.outputs])):
             return self.lists and node.op.startswith(("TensorList", "EmptyTensorList"))
         types = [value.type for value in inputs if isinstance(value, Value)]
-        fits = types == types_of(node.inputs) and len(types) == len(inputs)
-        return fits and not node.op.startswith(CHECKS) and not flex_operator(node.op).is_stateful
+        return types == types_of(node.inputs) and len(types) == len(inputs) and may_be_builtin(node.op)
 
     def _lowered(self, call: Call) -> Sequence[Any] | None:
         lowering = lowers.find(call.op)

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gossamer.convert.sources.attributes import Attributes
 from gossamer.convert.sources.tensor_proto import shape_of, tensor_array, tensor_type
 from gossamer.dtypes import numpy_dtype
@@ -41,7 +43,7 @@ def flex_op(name: str, *, shape: Callable[..., Sequence[Shape]] | None = None) -
         wanted = [p for p in inspect.signature(function).parameters.values() if p.kind is _Kind.KEYWORD_ONLY]
 
         def run(call: Call, *operands: Any) -> Any:
-            given = {p.name: _value(call.attributes, p.name) for p in wanted if p.name in call.attributes}
+            given = {p.name: attribute(call.attributes, p.name) for p in wanted if p.name in call.attributes}
             for parameter in wanted:
                 if parameter.name not in given and parameter.default is _Kind.empty:
                     call.fail(f"{function.__name__}() takes the attribute {parameter.name!r}, which it does not have")
@@ -60,7 +62,7 @@ def _rule(shape: Callable[..., Sequence[Shape]]) -> ShapeRule:
     return told
 
 
-def _value(attributes: Attributes, name: str) -> Any:
+def attribute(attributes: Attributes, name: str) -> Any:
     """An attribute as Python has it."""
     stored = attributes.values[name]
     kind = stored.which("value")
@@ -83,3 +85,15 @@ def _plain(kind: str, value: Any) -> Any:
     if kind == "tensor":
         return tensor_array(value)
     return value.name if kind == "func" else value
+
+
+def said(node: FlexNode) -> dict[str, str]:
+    """The attributes of an operator in words, types by their names; those that belong to the graph are left out."""
+    names = [name for name in node.attributes.values if not name.startswith("_")]
+    return {name: _word(attribute(node.attributes, name)) for name in names}
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_word, value))}]"
+    return value.name if isinstance(value, np.dtype) else str(value)
