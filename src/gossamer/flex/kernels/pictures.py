@@ -11,7 +11,9 @@ import numpy as np
 
 from gossamer.flex.kernels import Array, Call, kernel
 from gossamer.flex.kernels._checks import checked_shape, number, require_rank
+from gossamer.flex.kernels._jpeg import rgb_of
 from gossamer.flex.kernels._pillow import pillow
+from gossamer.flex.kernels._png import deep_png
 from gossamer.flex.objects import strings
 
 MOST_PIXELS = 1 << 28
@@ -47,18 +49,14 @@ def _pixels(call: Call, opened: Any, mode: str | None = None) -> Array:
 
 def _png(call: Call, content: bytes, channels: int, dtype: np.dtype[Any]) -> Array:
     call.require(channels in (0, 1, 3, 4), f"channels of a PNG must be 0, 1, 3 or 4, got {channels}")
+    if content.startswith(_PNG) and content[24:25] == b"\x10":
+        pixels = _with_channels(deep_png(call, content), channels)
+        return pixels if dtype == np.uint16 else pixels >> 8
     opened = _opened(call, content, "PNG")
-    deep = opened.mode.startswith("I")
     has_alpha = "A" in opened.mode or "transparency" in opened.info
     if not channels:
         palette = 4 if "transparency" in opened.info else 3
         channels = {"P": palette, "L": 1, "1": 1, "LA": 2, "RGB": 3, "RGBA": 4}.get(opened.mode, 1)
-    if deep:  # Pillow has 16 bits of gray only
-        gray = _pixels(call, opened).astype(np.uint16)
-        return _gray_as(gray, channels) if dtype == np.uint16 else _gray_as((gray >> 8).astype(np.uint8), channels)
-    call.require(
-        dtype != np.uint16 or _bit_depth(content) <= 8, "colours of 16 bits cannot be decoded to more than 8 here"
-    )
     if channels < 3 and opened.mode in ("RGB", "RGBA", "P"):
         coloured = _pixels(call, opened, "RGBA" if has_alpha else "RGB")
         found = _luma(coloured[..., :3])
@@ -74,23 +72,29 @@ def _png(call: Call, content: bytes, channels: int, dtype: np.dtype[Any]) -> Arr
     return found.astype(np.uint16) * 257 if dtype == np.uint16 else found
 
 
-def _bit_depth(content: bytes) -> int:
-    return content[24] if len(content) > 24 else 0
-
-
-def _gray_as(gray: Array, channels: int) -> Array:
-    """Gray values with so many channels, opaque."""
-    colours = np.repeat(gray, 1 if channels < 3 else 3, -1)
-    opaque = np.full_like(gray, np.iinfo(gray.dtype).max)
-    return colours if channels % 2 else np.concatenate([colours, opaque], -1)
+def _with_channels(pixels: Array, channels: int) -> Array:
+    """Gray, with or without alpha, or colours made from any of these; 0 ``channels`` change nothing."""
+    found = pixels.shape[-1]
+    if channels in (0, found):
+        return pixels
+    colours, alpha = (pixels[..., :-1], pixels[..., -1:]) if found % 2 == 0 else (pixels, None)
+    if channels < 3 <= found:
+        colours = _luma(colours)
+    elif found < 3 <= channels:
+        colours = np.repeat(colours, 3, -1)
+    if channels % 2:
+        return colours
+    opaque = np.full_like(colours[..., :1], np.iinfo(pixels.dtype).max) if alpha is None else alpha
+    return np.concatenate([colours, opaque], -1)
 
 
 def _luma(rgb: Array) -> Array:
     """Gray of colours as libpng computes it: 0.299 of red and 0.587 of green, in units of 1 / 32768."""
     red, green = 32768 * 299 // 1000, 32768 * 587 // 1000
     wide = rgb.astype(np.int64)
-    gray = (red * wide[..., :1] + green * wide[..., 1:2] + (32768 - red - green) * wide[..., 2:]) >> 15
-    return np.where(np.ptp(wide, -1, keepdims=True) == 0, wide[..., :1], gray).astype(np.uint8)
+    gray = red * wide[..., :1] + green * wide[..., 1:2] + (32768 - red - green) * wide[..., 2:]
+    gray = (gray + (16384 if rgb.dtype == np.uint16 else 0)) >> 15
+    return np.where(np.ptp(wide, -1, keepdims=True) == 0, wide[..., :1], gray).astype(rgb.dtype)
 
 
 @kernel("DecodePng")
@@ -100,18 +104,39 @@ def decode_png(call: Call, contents: Array) -> Array:
 
 
 def _jpeg(call: Call, content: bytes, channels: int, ratio: int = 1, fancy: bool = True, fast: bool = True) -> Array:
-    """The draft of Pillow has the fast transform (libjpeg's IFAST, which is TensorFlow's choice) and no fancy upsampling,
-    its other way the accurate transform and fancy upsampling: what is asked for, as far as one of them has it."""
+    """Pillow has the accurate transform with fancy upsampling, and in its draft the fast one (libjpeg's IFAST, which is
+    TensorFlow's choice) without: fast and fancy is the draft with chroma upsampled here."""
     call.require(channels in (0, 1, 3), f"channels of a JPEG must be 0, 1 or 3, got {channels}")
     call.require(ratio in (1, 2, 4, 8), f"ratio must be 1, 2, 4 or 8, got {ratio}")
     opened = _opened(call, content, "JPEG")
     if not channels:
         channels = 1 if opened.mode == "L" else 3
-    opened.draft(_MODES[channels], [max(length // ratio, 1) for length in opened.size])
-    is_subsampled = len({layer[1:3] for layer in opened.layer}) > 1 and channels == 3
-    if fast and not (fancy and is_subsampled):
+    size = [max(length // ratio, 1) for length in opened.size]
+    reduced = tuple([-(-length // ratio) for length in opened.size])
+    factors = _chroma_factors(opened, ratio) if channels == 3 else (1, 1)
+    if fast and fancy and factors in ((2, 2), (2, 1)) and ratio < 8:
+        opened.draft("YCbCr", size)
         opened.decoderconfig = (opened.decoderconfig[0], 1)
+        _require_size(call, opened, reduced)
+        return rgb_of(_pixels(call, opened), factors)
+    opened.draft(_MODES[channels], size)
+    if fast and not (fancy and factors != (1, 1)):
+        opened.decoderconfig = (opened.decoderconfig[0], 1)
+    _require_size(call, opened, reduced)
     return _pixels(call, opened, _MODES[channels])
+
+
+def _require_size(call: Call, opened: Any, size: tuple[int, ...]) -> None:
+    call.require(opened.size == size, f"{opened.width} x {opened.height} pixels are too few to leave some out")
+
+
+def _chroma_factors(opened: Any, ratio: int) -> tuple[int, int]:
+    """How many columns and rows share their chroma; a smaller picture is made of less luma first."""
+    layers = [layer[1:3] for layer in opened.layer]
+    if len(layers) != 3 or layers[1] != layers[2]:
+        return 1, 1
+    across, down = [luma // max(chroma, 1) for luma, chroma in zip(layers[0], layers[1], strict=True)]
+    return (1, 1) if ratio > 1 and across == down == 2 else (across, down)
 
 
 @kernel("DecodeJpeg")
@@ -151,11 +176,8 @@ def _bmp(call: Call, content: bytes, channels: int) -> Array:
     pixels = data.reshape(abs(height), row)[:, : width * found].reshape(abs(height), width, found)
     pixels = pixels[::-1] if height > 0 else pixels
     if found == 1:
-        return _gray_as(pixels, channels) if channels else pixels
-    pixels = pixels[..., [2, 1, 0, 3][:found]]
-    if channels == 4 and found == 3:
-        return np.concatenate([pixels, np.full((*pixels.shape[:2], 1), 255, np.uint8)], -1)
-    return pixels[..., : channels or found]
+        return _with_channels(pixels, channels)
+    return _with_channels(pixels[..., [2, 1, 0, 3][:found]], channels)
 
 
 @kernel("DecodeBmp")

@@ -57,7 +57,7 @@ def ragged_range(call: Call, starts: Array, limits: Array, deltas: Array) -> Any
     counts = lengths.astype(np.int64)
     steps = _ranges(np.zeros(rows, np.int64), counts).astype(start.dtype)
     splits = np.concatenate([[0], np.cumsum(counts)])
-    return [splits], np.repeat(start, counts) + steps * np.repeat(delta, counts)
+    return splits, np.repeat(start, counts) + steps * np.repeat(delta, counts)
 
 
 @kernel("RaggedGather")

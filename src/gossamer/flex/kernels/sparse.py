@@ -158,9 +158,9 @@ def sparse_fill_empty_rows_grad(call: Call, places: Array, gradient: Array) -> A
 
 @kernel("SparseReduceSum")
 def sparse_reduce_sum(call: Call, indices: Array, values: Array, shape: Array, axes: Array) -> Array:
-    """The sum over axes, as a dense tensor."""
+    """The sum over axes, none for an empty list, as a dense tensor."""
     sizes = sparse_shape(call, indices, shape, values)
-    reduced = axes_of(call, axes, len(sizes), "reduction_axes") if axes.size else tuple(range(len(sizes)))
+    reduced = axes_of(call, axes, len(sizes), "reduction_axes")
     kept = [n for n in range(len(sizes)) if n not in reduced]
     total = _dense(call, indices[:, kept], widened(values), tuple([sizes[n] for n in kept]))
     return np.expand_dims(total, reduced) if call.attributes.bool("keep_dims") else total
