@@ -120,6 +120,8 @@ def sparse_cross_hashed(
             return int(feature) & _MASK
         return int(siphash(np.frombuffer(feature, np.uint8).reshape(1, -1), (first, second))[0])
 
+    # Of the integers of a sparse column TensorFlow takes the lower 4 bytes as a text.
+    texts = [one if one.dtype == object else strings([n.tobytes()[:4] for n in one], one.shape) for one in values]
     hash = keyed if bool(strong.reshape(-1)[0]) else _fingerprint
-    columns = _columns(call, indices, values, shapes, dense)
+    columns = _columns(call, indices, texts, shapes, dense)
     return _crossed(call, columns, lambda features: _hashed(map(hash, features), buckets), False)
