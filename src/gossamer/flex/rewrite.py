@@ -48,6 +48,9 @@ CHECKS = (
 )
 """How the names of operators begin that refuse values of which builtin ones make something: these stay."""
 
+LISTS = ("EmptyTensorList", "Identity", "TensorList")
+"""How the names of operators begin that make, take and hand on lists of tensors."""
+
 SLICES = {"STRIDED_SLICE": "StridedSlice", "SLICE": "Slice"}
 """Operators of which the lowering of TensorFlow's can tell sizes that their own prepare cannot."""
 
@@ -159,8 +162,9 @@ class _Rewriter:
         return self.copies[id(source)]
 
     def numbered(self, graph: Graph) -> list[Value]:
-        """The inputs and outputs of a graph by the numbers of the tensors that they were; others in between."""
-        source = next((old for old in self.stored.graphs if self.copies.get(id(old)) is graph), None)
+        """The inputs and outputs of what can be called from outside, by the numbers of their tensors in the file; what
+        lies in between."""
+        source = next((old for old in self.entries if self.copies.get(id(old)) is graph), None)
         if source is None:
             return []
         ends = dict(zip([*source.inputs, *source.outputs], [*graph.inputs, *graph.outputs], strict=True))
@@ -277,7 +281,7 @@ class _Rewriter:
         if not node.is_known or any(value is None or value in self.opaque for value in inputs):
             return False
         if any(type == TensorType.VARIANT for type in types_of([*node.inputs, *node.outputs])):
-            return self.lists and node.op.startswith(("TensorList", "EmptyTensorList"))
+            return self.lists and node.op.startswith(LISTS)
         types = [value.type for value in inputs if isinstance(value, Value)]
         return types == types_of(node.inputs) and len(types) == len(inputs) and may_be_builtin(node.op)
 
