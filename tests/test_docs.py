@@ -19,6 +19,7 @@ from gossamer.tools._picture import svg
 from gossamer.tools.cli import cli
 from tests.conftest import ROOT
 from tests.convert import lowerings
+from tests.flex import operators as flex_operators
 from tests.ops import coverage
 from tests.programs.kernels import target_here
 from tests.quantize import becomes, debugged
@@ -201,6 +202,20 @@ def test_the_page_on_quantizing_is_what_the_code_says(request: pytest.FixtureReq
     else:
         assert found == said
         assert drawn == picture.read_text()
+
+
+def test_the_page_on_flex_is_what_kernels_say(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "flex.md"
+    said = page.read_text()
+    header = ["| rank | runs as | operators | |", "|---|---|---|---|"]
+    text = "\n".join(["", *header, *flex_operators.table(), "", ""])
+    block = re.compile(r"^(<!-- flex -->\n).*?(^<!-- end of flex -->)", re.DOTALL | re.MULTILINE)
+    found, count = block.subn(lambda match: match[1] + text + match[2], said)
+    assert count == 1
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+    else:
+        assert found == said
 
 
 def test_the_page_on_custom_operators_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,6 +39,7 @@ ALLOWED = {
     "convert": {"quantize", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "inputs": {"runtime", "model", "schema", "errors"},
     "quantize": {"inputs", "convert", "runtime", "resolver", "ops", "model", "quantization", "schema", "dtypes", "errors"},
+    "flex": {"convert", "quantize", "ops", "model", "schema", "dtypes", "errors", "config"},
     "resolver": {"ops", "schema", "errors"},
     "versions": {"ops", "model", "schema"},
     "delegates": {
@@ -218,6 +219,7 @@ def test_public_names() -> None:
         "UnsupportedOpError",
         "__version__",
         "custom_op",
+        "flex_op",
         "load_delegate",
     }
     assert all(hasattr(gossamer, name) for name in gossamer.__all__)

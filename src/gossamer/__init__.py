@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         TargetSpec,
         TFLiteConverter,
     )
+    from gossamer.flex.user import flex_op
     from gossamer.quantize.debugger import QuantizationDebugger, QuantizationDebugOptions
 
 _LATE = {
@@ -45,6 +46,7 @@ _LATE = {
         "TFLiteConverter",
         "TargetSpec",
     ),
+    "gossamer.flex.user": ("flex_op",),
     "gossamer.quantize.debugger": ("QuantizationDebugOptions", "QuantizationDebugger"),
 }
 """What is imported when it is asked for, by module."""
@@ -79,6 +81,7 @@ __all__ = [
     "UnsupportedOpError",
     "__version__",
     "custom_op",
+    "flex_op",
     "load_delegate",
 ]
 

@@ -48,4 +48,11 @@ def user_directory() -> Path | None:
     return None if place is None else _path(f"{place}/kernels")
 
 
+def flex_files() -> Path | None:
+    """``GOSSAMER_FLEX_FILES``: the directory in which TensorFlow's operators in a model may read and write files, such
+    as checkpoints; by default there is none."""
+    chosen = os.environ.get("GOSSAMER_FLEX_FILES")
+    return _path(chosen) if chosen else None
+
+
 _path = cache(Path)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from gossamer.errors import UnsupportedOpError
@@ -93,6 +94,22 @@ class InstalledOpResolver(OpResolver):
         from importlib.metadata import entry_points
 
         return {entry.name: entry for entry in entry_points(group=self.GROUP)}
+
+
+class FlexOpResolver(OpResolver):
+    """TensorFlow's own operators, custom ones whose names begin with ``Flex``; `gossamer.flex` is imported when a model
+    has one."""
+
+    def find_builtin(self, code: BuiltinOperator, version: int) -> OpDef | None:
+        """``None``: they are custom operators."""
+        return None
+
+    def find_custom(self, name: str, version: int) -> OpDef | None:
+        """See `OpResolver.find_custom`."""
+        if not name.startswith("Flex") or version != 1:
+            return None
+        found: OpDef | None = import_module("gossamer.flex").operator(name)
+        return found
 
 
 def _loaded(entry: EntryPoint) -> OpDef:

@@ -16,7 +16,7 @@ from tests.fuzz.driving import APART, ORDERLY, Outcome
 from tests.fuzz.mutations import mutant
 from tests.fuzz.peer import JUDGEMENTS, Peer, judge
 from tests.fuzz.sandbox import SECONDS, Sandbox
-from tests.fuzz.seeds import corpus_seeds, files, own_seeds
+from tests.fuzz.seeds import FLEX_SUITES, corpus_seeds, files, own_seeds
 
 
 def main() -> None:
@@ -31,9 +31,11 @@ def main() -> None:
     parser.add_argument("--compound", action="store_true", help="damage several things at once")
     parser.add_argument("--peer", action="store_true", help="let LiteRT judge where the paths differ")
     parser.add_argument("--reference", action="store_true", help="with --peer: also where they do not")
+    parser.add_argument("--flex", action="store_true", help="models with TensorFlow's operators")
     options = parser.parse_args()
     corpus = corpus_directory()
-    seeds = [
+    seeds = list(corpus_seeds(corpus.parent / "flex", FLEX_SUITES)) if options.flex and corpus else []
+    seeds = seeds or [
         *own_seeds(),
         *(corpus_seeds(corpus) if corpus else ()),
         *(files(options.models) if options.models else ()),

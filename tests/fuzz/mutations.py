@@ -24,8 +24,10 @@ from gossamer.schema import (
     SubGraph,
     Table,
     Tensor,
+    flexbuffers,
 )
 from gossamer.schema.fields import Field, Scalar
+from tests.fuzz.sources import damaged_message
 from tests.model.arbitrary import arbitrary
 
 Path = tuple[tuple[str, int | None], ...]
@@ -110,6 +112,8 @@ def damaged_model(content: bytes, rng: random.Random) -> bytes:
 
 
 def _damage(model: Model, rng: random.Random) -> Model:
+    if rng.random() < 0.5 and (place := _flex_operator(model, rng)) is not None:
+        return _other_node_def(model, *place, rng)
     special = rng.random()
     if special < 0.08:
         return _other_operator(model, rng)
@@ -231,6 +235,29 @@ def _other_options(model: Model, rng: random.Random) -> Model:
     return _replaced(
         model, path, operator.replace(builtin_options=None, builtin_options_2=None).replace(**{name: options})
     )
+
+
+def _flex_operator(model: Model, rng: random.Random) -> tuple[Path, Operator] | None:
+    """One of TensorFlow's operators, if the model has any."""
+    if not any("Flex" in (code.custom_code or "") for code in model.operator_codes):
+        return None
+    place = _some_operator(model, rng)
+    return place if place is not None and model.operator_name(place[1]).startswith("Flex") else None
+
+
+def _other_node_def(model: Model, path: Path, operator: Operator, rng: random.Random) -> Model:
+    """A Flex operator whose NodeDef says something else."""
+    options = model.custom_options(operator).tobytes()
+    try:
+        name, content = flexbuffers.loads(options)
+        raw = content.encode() if isinstance(content, str) else bytes(content)
+    except (ValueError, TypeError):
+        return _replaced(model, path, operator.replace(custom_options=np.frombuffer(rng.randbytes(40), np.uint8)))
+    if rng.random() < 0.15:
+        new = flexbuffers.dumps(rng.choice(([name], [name, 1], {"a": 1}, [name * 2, content], [name, content, name])))
+    else:
+        new = flexbuffers.dumps([name, flexbuffers.String(damaged_message(raw, rng))])
+    return _replaced(model, path, operator.replace(custom_options=np.frombuffer(new, np.uint8)))
 
 
 def _other_value(model: Model, table: Table, field: Field, rng: random.Random) -> Any:

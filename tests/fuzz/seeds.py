@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gossamer.ops import all_ops, module_name
@@ -16,6 +16,8 @@ LARGEST = 24_000
 """Bytes of a model of the corpus that is still small."""
 
 SUITES = ("ops_direct", "ops_graph", "ops_zip", "models")
+
+FLEX_SUITES = ("flex_ops", "flex_state", "flex_models")
 
 
 def own_seeds(cases_per_operator: int = 3) -> Iterator[tuple[str, bytes]]:
@@ -30,9 +32,9 @@ def own_seeds(cases_per_operator: int = 3) -> Iterator[tuple[str, bytes]]:
             yield f"{op.name}/{case.id}", model_of(op, case)
 
 
-def corpus_seeds(corpus: Path) -> Iterator[tuple[str, bytes]]:
+def corpus_seeds(corpus: Path, suites: Sequence[str] = SUITES) -> Iterator[tuple[str, bytes]]:
     """Names and models of the open half of the corpus."""
-    for suite in SUITES:
+    for suite in suites:
         folder = corpus / "open" / suite
         seen: set[str] = set()
         archives: dict[str, zipfile.ZipFile] = {}

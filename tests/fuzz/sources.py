@@ -96,7 +96,7 @@ def damaged(content: bytes, rng: random.Random) -> bytes:
     if content[:1] in (b"{", b"[") and rng.random() < 0.9:
         return _text(content, rng)
     if rng.random() < 0.6:
-        return _message(content, rng)
+        return damaged_message(content, rng)
     return _bytes(content, rng)
 
 
@@ -211,7 +211,7 @@ def _coded(number: int) -> bytes:
     return bytes(coded)
 
 
-def _message(content: bytes, rng: random.Random) -> bytes:
+def damaged_message(content: bytes, rng: random.Random) -> bytes:
     """A message with one field somewhere in it damaged, lengths put right around it."""
     return _inside(content, rng, 0)
 

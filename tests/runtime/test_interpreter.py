@@ -254,7 +254,7 @@ def test_an_unresolved_custom_operator_fails_when_allocated() -> None:
 def test_a_flex_operator_fails_when_allocated() -> None:
     make = ModelMaker()
     x, y = make.tensor((1,)), make.tensor((1,))
-    make.op("FlexSin", [x], [y], custom=True)
+    make.op("FlexNoSuchOp", [x], [y], custom=True)
     make.io([x], [y])
     interpreter = Interpreter(model_content=make.model())
     with pytest.raises(RuntimeError, match="Select TensorFlow op"):

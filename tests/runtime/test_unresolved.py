@@ -89,16 +89,19 @@ def test_the_sketch_is_python_that_runs() -> None:
         ("vsi-npu", "it belongs to VeriSilicon's NPU"),
         ("odml.update_kv_cache", "it belongs to LiteRT's operators for generative models"),
         ("Posenet_Decoder_Op", "it belongs to Coral's PoseNet"),
-        (
-            "FlexSin",
-            "the converter kept it as TensorFlow's Sin, which is not here [version 1].\nConvert the model without",
-        ),
     ],
 )
 def test_families_say_where_they_come_from(name: str, words: str) -> None:
     text = message(model_with(name))
     assert words in text
     assert f'@gossamer.custom_op("{name}")' in text
+
+
+def test_an_unknown_operator_of_tensorflow_says_how_to_write_it() -> None:
+    text = message(model_with("FlexNoSuchOp"))
+    assert "the converter kept it as TensorFlow's NoSuchOp, which is not here [version 1].\nConvert the model" in text
+    assert '@gossamer.flex_op("NoSuchOp")' in text
+    assert "custom_ops=[no_such_op]" in text
 
 
 def test_an_edge_tpu_model_names_its_accelerator_and_the_model_to_run(tmp_path: Path) -> None:

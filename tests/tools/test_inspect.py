@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gossamer.schema import AddOptions, TensorType
+from tests.flex.models import FlexMaker
 from tests.runtime.graphs import ModelMaker
 from tests.runtime.test_control_flow import nested
 from tests.tools import models
@@ -208,3 +209,16 @@ def test_a_file_that_is_no_model(gossamer: Run, place: Place) -> None:
     result = gossamer("inspect", place("m.tflite", b"this is text, not a model"))
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith("Error: The model is not a valid Flatbuffer buffer")
+
+
+def test_attributes_of_tensorflows_operators(gossamer: Run, place: Place) -> None:
+    make = FlexMaker()
+    x = make.tensor((2, 3), name="x", has_rank=True)
+    make.io([x], make.flex("MatMul", [x, x], [(2, 2)], transpose_b=True))
+    path = place("m.tflite", make.model())
+    report = gossamer("inspect", path, "--json").json
+    assert report["operators"] == [{"name": "FlexMatMul", "custom": True, "version": 1, "count": 1, "kernel": True}]
+    assert report["subgraphs"][0]["operators"][0]["attributes"] == {
+        "transpose_a": "False", "transpose_b": "True", "T": "float32", "grad_a": "False", "grad_b": "False",
+    }  # fmt: skip
+    assert "transpose_b=True" in gossamer("inspect", path, "--operators").out

@@ -139,13 +139,13 @@ def _without_collection() -> Iterator[None]:
 def finished(imported: Imported, what: str) -> Converted:
     """What a front end gives, with the patterns applied. Raises `ConvertError`; ``what`` names the source in it."""
     imported.report.check(what)
-    signatures = _rewritten(imported.signatures)
+    signatures = with_patterns(imported.signatures)
     imported.report.finish(signatures)
     return Converted(to_model(signatures), imported.report)
 
 
-def _rewritten(signatures: Sequence[Signature]) -> list[Signature]:
-    """The signatures, with all patterns applied to their graphs."""
+def with_patterns(signatures: Sequence[Signature]) -> list[Signature]:
+    """The signatures, with all patterns of `gossamer.convert.patterns` applied to their graphs."""
     graphs = graphs_of(signatures)
 
     def change() -> None:

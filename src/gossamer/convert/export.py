@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,14 @@ SAMPLED = 1021
 """Bytes by which most different buffers are told apart."""
 
 
-def to_model(signatures: Sequence[Signature], description: str = DESCRIPTION) -> Model:
-    """The model of these signatures, the first of which is its main graph."""
-    return _Exporter(signatures, description).model()
+def to_model(
+    signatures: Sequence[Signature],
+    description: str = DESCRIPTION,
+    first: Callable[[Graph], Sequence[Value]] = lambda graph: (),
+) -> Model:
+    """The model of these signatures, the first of which is its main graph. ``first``: the values that come first among
+    the tensors of a graph, where their numbers matter, whether or not it has them."""
+    return _Exporter(signatures, description, first).model()
 
 
 def graphs_of(signatures: Sequence[Signature]) -> list[Graph]:
@@ -44,7 +49,10 @@ def graphs_of(signatures: Sequence[Signature]) -> list[Graph]:
 
 
 class _Exporter:
-    def __init__(self, signatures: Sequence[Signature], description: str) -> None:
+    def __init__(
+        self, signatures: Sequence[Signature], description: str, first: Callable[[Graph], Sequence[Value]]
+    ) -> None:
+        self.first = first
         self.signatures = signatures
         self.description = description
         self.graphs = graphs_of(signatures)
@@ -89,7 +97,7 @@ class _Exporter:
 
     def _subgraph(self, graph: Graph) -> tables.SubGraph:
         nodes = graph.ordered()
-        values = _values(graph, nodes)
+        values = list(dict.fromkeys([*self.first(graph), *_values(graph, nodes)]))
         self.scales = _scales_of_blocks(values)
         values += self.scales.values()
         numbers = {id(value): number for number, value in enumerate(values)}

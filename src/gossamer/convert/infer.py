@@ -145,29 +145,16 @@ class _Invoke(InvokeContext):
         self.fail("has state, which nothing is known of before it runs")
 
 
-class _Empty(Resources):
+class _Empty:
     """State as it is before anything has run."""
 
     def __init__(self) -> None:
-        self._ids: dict[tuple[str, str], int] = {}
-        self._variables: dict[int, Array] = {}
-        self._tables: dict[int, Any] = {}
-
-    @property
-    def ids(self) -> dict[tuple[str, str], int]:
-        return self._ids
-
-    @property
-    def variables(self) -> dict[int, Array]:
-        return self._variables
-
-    @property
-    def hash_tables(self) -> dict[int, Any]:
-        return self._tables
-
-    @property
-    def initialized(self) -> set[int]:
-        return set()
+        self.ids: dict[tuple[str, str], int] = {}
+        self.variables: dict[int, Array] = {}
+        self.hash_tables: dict[int, Any] = {}
+        self.object_ids: dict[tuple[str, str, str], int] = {}
+        self.objects: dict[int, Any] = {}
+        self.initialized: set[int] = set()
 
 
 def infer(call: Call) -> list[Result]:

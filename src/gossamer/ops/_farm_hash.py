@@ -19,8 +19,10 @@ _MASK = (1 << 64) - 1
 
 
 def fingerprint64(keys: NDArray[np.uint8]) -> Words:
-    """The fingerprint of every row of ``keys`` [n, bytes]; keys have at least 4 bytes."""
+    """The fingerprint of every row of ``keys`` [n, bytes]."""
     length = keys.shape[1]
+    if length < 4:
+        return _0_to_3(keys)
     if length > 64:
         return _long(keys)
     multiplier = _K2 + _word(2 * length)
@@ -56,6 +58,15 @@ def _joined(u: Words, v: Words, multiplier: Words | np.uint64) -> Words:
     a = _mix((u ^ v) * multiplier)
     joined: Words = _mix((v ^ a) * multiplier) * multiplier
     return joined
+
+
+def _0_to_3(keys: NDArray[np.uint8]) -> Words:
+    length = keys.shape[1]
+    if not length:
+        return np.full(len(keys), _K2)
+    first, middle, last = (keys[:, place].astype(np.uint64) for place in (0, length >> 1, length - 1))
+    y, z = first + (middle << np.uint64(8)), _word(length) + (last << np.uint64(2))
+    return _mix((y * _K2) ^ (z * _K0)) * _K2
 
 
 def _4_to_16(keys: NDArray[np.uint8], multiplier: np.uint64) -> Words:

@@ -193,6 +193,14 @@ class Resources(Protocol):
         """Resource id -> hash table."""
 
     @property
+    def objects(self) -> MutableMapping[int, Any]:
+        """Resource id -> what else operators share: queues, stacks, arrays."""
+
+    @property
+    def object_ids(self) -> MutableMapping[tuple[str, str, str], int]:
+        """(kind, container, name) -> resource id of what TensorFlow's operators name."""
+
+    @property
     def initialized(self) -> set[int]:
         """Subgraphs that CALL_ONCE has run."""
 

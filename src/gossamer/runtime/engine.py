@@ -20,10 +20,12 @@ from gossamer.runtime.builder import build_subgraphs
 from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.executor import Executor
 from gossamer.runtime.known import Forgotten, KnownGraph, record_of
+from gossamer.runtime.node import Shape
 from gossamer.runtime.settings import Settings
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.taps import Taps
 from gossamer.runtime.tensor import Tensor
+from gossamer.schema import OperatorCode
 
 
 class Engine:
@@ -46,6 +48,7 @@ class Engine:
         self.plain: dict[int, Tensor] = {}
         self.known: KnownGraph | None = None
         self._made: list[Subgraph] | None = None
+        self._stored: Model | None = None  # if what runs says the same in other operators
         self._release: weakref.finalize[..., Any] | None = None
         self._default: Delegate | None = None
         self._wants_default_delegate, self._has_failed = settings.has_default_delegate, False
@@ -68,8 +71,16 @@ class Engine:
 
     @cached_property
     def model(self) -> Model:
-        """The stored model."""
-        return read_model(self.source)
+        """The stored model. Operators of TensorFlow in it are others where builtin ones can say what they do, unless
+        the reference kernels are asked for."""
+        model = read_model(self.source)
+        if self.settings.has_default_delegate and any(map(_is_flex, model.operator_codes)):
+            rewrite = import_module("gossamer.flex.rewrite").rewritten
+            rewritten: Model = rewrite(model, self.settings.resolver.find_custom)
+            if rewritten is not model:
+                self._stored, self._may_be_known = model, False
+            return rewritten
+        return model
 
     @property
     def subgraphs(self) -> list[Subgraph]:
@@ -124,6 +135,30 @@ class Engine:
             except Forgotten as reason:
                 self._forget(reason)
         self.subgraphs[0].invoke()
+
+    def resize_input(self, index: int, shape: Shape, subgraph_index: int = 0, *, strict: bool = False) -> None:
+        """See `RunningGraph.resize_input`."""
+        subgraph = self.subgraph(subgraph_index)
+        if self._stored is not None and not strict and index in subgraph.inputs:
+            signature = subgraph.tensors[index].shape_signature
+            if len(signature) != len(shape) or any(
+                was not in (-1, size) for was, size in zip(signature, shape, strict=True)
+            ):
+                self._return_to_stored()
+                subgraph = self.subgraph(subgraph_index)
+        subgraph.resize_input(index, shape, strict=strict)
+
+    def _return_to_stored(self) -> None:
+        """What was rewritten holds for the sizes that the file fixes only."""
+        stored, self._stored = self._stored, None
+        if stored is None or _ends(stored) != _ends(self.model):
+            raise PrepareError("inputs of this model keep their sizes: its outputs are inputs, or one another")
+        self.__dict__["model"] = stored
+        self._wants_default_delegate = self.settings.has_default_delegate
+        delegates, self.delegates = self.delegates, []
+        self._make()
+        for delegate in delegates:
+            self.apply(delegate)
 
     def unsettle(self) -> None:
         """See `Executor.unsettle`: of all subgraphs."""
@@ -257,3 +292,13 @@ def _comes_late(subgraph: Subgraph) -> bool:
 def _release(subgraphs: list[Subgraph]) -> None:
     for subgraph in subgraphs:
         subgraph.delegation.release()
+
+
+def _ends(model: Model) -> list[tuple[int, list[int], list[int]]]:
+    """Of what can be called from outside: the subgraph, its inputs and outputs."""
+    entries = [0, *[signature.subgraph_index for signature in model.signatures.values()]]
+    return [(index, list(model.subgraphs[index].inputs), list(model.subgraphs[index].outputs)) for index in entries]
+
+
+def _is_flex(code: OperatorCode) -> bool:
+    return code.has("custom_code") and code.custom_code.startswith("Flex")

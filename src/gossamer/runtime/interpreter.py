@@ -288,7 +288,7 @@ class Interpreter(PrivateNames):
         known = self._engine.known
         if known is not None and known.has_input(index, sizes):
             return  # nothing changes
-        self._subgraphs[0].resize_input(index, sizes, strict=strict)
+        self._engine.resize_input(index, sizes, strict=strict)
 
     def set_tensor(self, tensor_index: int, value: ArrayLike) -> None:
         """Copy a value into a tensor. dtype and shape must be the tensor's: nothing is cast or reshaped, but that int4
@@ -436,6 +436,9 @@ class Interpreter(PrivateNames):
 
     def _subgraph(self, index: int) -> Subgraph:
         return self._engine.subgraph(index)
+
+    def _resize_input(self, tensor_index: int, shape: tuple[int, ...], subgraph_index: int) -> None:
+        self._engine.resize_input(tensor_index, shape, subgraph_index)
 
     def _ensure_safe(self) -> None:
         if self._held:

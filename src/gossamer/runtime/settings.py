@@ -10,6 +10,7 @@ from gossamer.ops.op_def import OpDef
 from gossamer.records import record
 from gossamer.resolver import (
     BuiltinOpResolver,
+    FlexOpResolver,
     InstalledOpResolver,
     MutableOpResolver,
     OpResolver,
@@ -48,7 +49,7 @@ def resolver_of(choice: OpResolverType | OpResolver, custom_ops: Iterable[OpDef]
         resolver = choice
     elif isinstance(choice, OpResolverType):
         reference = choice is OpResolverType.BUILTIN_REF
-        resolver = MutableOpResolver(BuiltinOpResolver(reference=reference), InstalledOpResolver())
+        resolver = MutableOpResolver(BuiltinOpResolver(reference=reference), InstalledOpResolver(), FlexOpResolver())
     else:
         raise ValueError(f"Unrecognized passed in op resolver type: {choice}")
     own = MutableOpResolver(resolver)

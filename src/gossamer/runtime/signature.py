@@ -38,6 +38,7 @@ class SignedModel(Protocol):
     def _subgraph(self, index: int) -> Subgraph: ...
     def _ensure_safe(self) -> None: ...
     def _invocation(self, timeout: float | None) -> AbstractContextManager[None]: ...
+    def _resize_input(self, tensor_index: int, shape: tuple[int, ...], subgraph_index: int) -> None: ...
     def _set_tensor(self, tensor_index: int, value: ArrayLike, subgraph_index: int) -> None: ...
     def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> Details: ...
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> NDArray[Any]: ...
@@ -88,13 +89,12 @@ class SignatureRunner:
                 "Invalid number of inputs provided for running a SignatureDef, "
                 f"expected {len(self._inputs)} vs provided {len(inputs)}. It takes {', '.join(self._inputs)}."
             )
-        subgraph = self._interpreter._subgraph(self._subgraph_index)
         self._interpreter._ensure_safe()
         for name, value in inputs.items():
             if name not in self._inputs:
                 raise ValueError(f"Invalid Input name ({name}) for SignatureDef. It takes {', '.join(self._inputs)}.")
-            subgraph.resize_input(self._inputs[name], tuple(np.shape(value)))
-        subgraph.allocate_tensors()
+            self._interpreter._resize_input(self._inputs[name], tuple(np.shape(value)), self._subgraph_index)
+        self._interpreter._subgraph(self._subgraph_index).allocate_tensors()
         for name, value in inputs.items():
             self._interpreter._set_tensor(self._inputs[name], value, self._subgraph_index)
 

@@ -94,8 +94,16 @@ def _original(model: Model, suffix: str = "") -> str:
 
 
 def _flex(ctx: PrepareContext, model: Model) -> Advice:
-    what = f"the converter kept it as TensorFlow's {ctx.op.name.removeprefix('Flex')}, which is not here"
-    return what, f"Convert the model without SELECT_TF_OPS, if the builtin operators suffice. {_sketch(ctx)}"
+    name = ctx.op.name.removeprefix("Flex")
+    inputs = ["x", "y", "z", "w"][: len(ctx.inputs)] if len(ctx.inputs) <= _MOST_OPERANDS else ["*inputs"]
+    return (
+        f"the converter kept it as TensorFlow's {name}, which is not here",
+        "Convert the model without SELECT_TF_OPS, if the builtin operators suffice.\n"
+        "To supply it, write (docs/flex.md)\n"
+        f"    @gossamer.flex_op({_quoted(name)})\n"
+        f"    def {_words(name)}({', '.join(inputs)}): ...\n"
+        f"and pass it: Interpreter(..., custom_ops=[{_words(name)}])",
+    )
 
 
 def _belongs_to(owner: str) -> Callable[[PrepareContext, Model], Advice]:
@@ -120,8 +128,7 @@ FAMILIES: dict[str, Callable[[PrepareContext, Model], Advice]] = {
 def _sketch(ctx: PrepareContext) -> str:
     """The lines to write for an operator, with the operands and options of this node."""
     name = ctx.op.name
-    words = re.sub(r"\W", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower().lstrip("_0123456789")
-    function = f"{words}_" if keyword.iskeyword(words) or not words else words
+    function = _words(name)
     inputs = ["x", "y", "z", "w"][: len(ctx.inputs)] if len(ctx.inputs) <= _MOST_OPERANDS else ["*inputs"]
     options = _sketched_options(ctx.custom_options, inputs)
     star = [] if inputs == ["*inputs"] or not options or options == ["**options"] else ["*"]
@@ -138,6 +145,12 @@ def _sketch(ctx: PrepareContext) -> str:
         f"    def {function}({', '.join([*inputs, *star, *options])}): ...\n"
         f"and pass it: Interpreter(..., custom_ops=[{function}])"
     )
+
+
+def _words(name: str) -> str:
+    """The name of a function for an operator."""
+    words = re.sub(r"\W", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower().lstrip("_0123456789")
+    return f"{words}_" if keyword.iskeyword(words) or not words else words
 
 
 def _quoted(text: str) -> str:

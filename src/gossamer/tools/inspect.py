@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from gossamer import GossamerError, Interpreter, ModelError, OpResolverType
+from gossamer import ConvertError, GossamerError, Interpreter, ModelError, OpResolverType
 from gossamer.dtypes import type_name
 from gossamer.inputs.port import affine
 from gossamer.model import Model, read_model, verify_model
@@ -18,7 +18,7 @@ from gossamer.model.metadata import file_names, min_runtime_version, model_metad
 from gossamer.model.model import code_name, resolved_code
 from gossamer.planner.planner import Plan
 from gossamer.resolver import BuiltinOpResolver, InstalledOpResolver, MutableOpResolver
-from gossamer.schema import BuiltinOperator, OperatorCode, SubGraph, Tensor
+from gossamer.schema import BuiltinOperator, Operator, OperatorCode, SubGraph, Tensor
 from gossamer.targets import all_targets
 from gossamer.tools._command import (
     Failure,
@@ -171,11 +171,29 @@ def _operators(model: Model) -> list[dict[str, Any]]:
 def _has_kernel(code: OperatorCode) -> bool:
     resolver, number = MutableOpResolver(BuiltinOpResolver(), InstalledOpResolver()), resolved_code(code)
     if number == BuiltinOperator.CUSTOM:
-        return resolver.find_custom(code.custom_code, code.version) is not None
+        found = resolver.find_custom(code.custom_code, code.version) is not None
+        if found or not code.custom_code.startswith("Flex"):
+            return found
+        from gossamer.flex.kernels import find_kernel
+
+        return find_kernel(code.custom_code.removeprefix("Flex")) is not None
     try:
         return resolver.find_builtin(BuiltinOperator(number), code.version) is not None
     except ValueError:
         return False
+
+
+def _attributes(model: Model, operator: Operator) -> dict[str, Any]:
+    """What one of TensorFlow's operators says of itself."""
+    if not model.operator_name(operator).startswith("Flex"):
+        return {}
+    from gossamer.flex.node import flex_node
+    from gossamer.flex.user import said
+
+    try:
+        return {"attributes": said(flex_node(model.custom_options(operator).tobytes()))}
+    except ConvertError as error:
+        return {"attributes": {}, "fault": str(error)}
 
 
 def _subgraph(model: Model, subgraph: SubGraph, index: int) -> dict[str, Any]:
@@ -191,6 +209,7 @@ def _subgraph(model: Model, subgraph: SubGraph, index: int) -> dict[str, Any]:
                 "version": model.operator_code(operator).version,
                 "inputs": list(operator.inputs),
                 "outputs": list(operator.outputs),
+                **_attributes(model, operator),
             }
             for position, operator in enumerate(subgraph.operators)
         ],
@@ -427,10 +446,17 @@ def _subgraph_tables(subgraph: dict[str, Any], tensors: bool, operators: bool) -
         ends += [(what, *_tensor_row(everything[i])) for i in subgraph[f"{what}s"] if 0 <= i < len(everything)]
     yield ("", *_TENSOR_COLUMNS), ends
     if operators:
-        columns = (">node", "operator", ">version", "inputs", "outputs")
-        yield columns, [(o["index"], o["name"], o["version"], o["inputs"], o["outputs"]) for o in subgraph["operators"]]
+        flex = any("attributes" in o for o in subgraph["operators"])
+        columns = (">node", "operator", ">version", "inputs", "outputs", *(["attributes"] if flex else []))
+        yield columns, [_operator_row(o, flex) for o in subgraph["operators"]]
     if tensors:
         yield ("kind", *_TENSOR_COLUMNS), [(t["kind"], *_tensor_row(t)) for t in everything]
+
+
+def _operator_row(operator: dict[str, Any], flex: bool) -> tuple[object, ...]:
+    row = operator["index"], operator["name"], operator["version"], operator["inputs"], operator["outputs"]
+    said = ", ".join(f"{name}={value}" for name, value in operator.get("attributes", {}).items())
+    return (*row, operator.get("fault", said)) if flex else row
 
 
 def _closing_tables(report: dict[str, Any], top: int) -> Iterator[tuple[Sequence[str], _Rows]]:

@@ -169,13 +169,17 @@ def _minimum(report: dict[str, Any]) -> str:
     return f"{text} (its metadata say {said})" if said and said != found else text
 
 
+def _who_brings(custom_code: str) -> str:
+    return "TensorFlow's: a Flex delegate" if custom_code.startswith("Flex") else "comes with the application"
+
+
 def _grouped(rows: list[dict[str, Any]]) -> list[tuple[object, ...]]:
     """Equal rows as one with their number, in the order of their first."""
     counts: dict[tuple[object, ...], int] = {}
     for row in rows:
         name = row["operator"] + (" (custom)" if row["custom"] else "")
         needed = "" if row["needed"] is None else row["needed"]
-        reason = "comes with the application" if row["custom"] else row["reason"]
+        reason = _who_brings(row["operator"]) if row["custom"] else row["reason"]
         key = (name, row["version"], row["release"] or "unknown", needed, row["needed_release"], reason)
         counts[key] = counts.get(key, 0) + (row["index"] is not None)
     return [(count, *key) for key, count in counts.items()]

@@ -145,7 +145,7 @@ _ERFC = (
 
 def erf(graph: Graph, x: Value) -> Value:
     """x * P(x * x) / Q(x * x), up to where it is 1; relative error 1e-7."""
-    x = graph.add("MAXIMUM", graph.add("MINIMUM", x, _ERF_LIMIT), -_ERF_LIMIT)
+    x = graph.add("MAXIMUM", -_ERF_LIMIT, graph.add("MINIMUM", _ERF_LIMIT, x))  # so NaN stays NaN
     square = graph.add("SQUARE", x)
     over = graph.add("MUL", x, polynomial(graph, square, _ERF_OVER))
     return graph.add("DIV", over, polynomial(graph, square, _ERF_UNDER))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gossamer.convert.blocks.shapes import sizes
 from gossamer.convert.flex import PREFIX, flex_options
-from gossamer.convert.flex_operators import FLEX_OPERATORS, flex_operator
+from gossamer.convert.flex_operators import FLEX_OPERATORS, KNOWN_OPERATORS, flex_operator
 from gossamer.convert.graph import Dims, Graph, Node, Origin, Refused, Signature, Size, Value, constant, unknown
 from gossamer.convert.lowerings.tensorflow import AssetPath, Call, Handle, Variable, lowers
 from gossamer.convert.lowerings.tensorflow.elementwise import SAME
@@ -218,7 +218,7 @@ class _Importer:
             except Refused as error:
                 refusal = error
         prefers = call.op in BY_FLEX or not self.request.allows_builtins
-        if may_be_flex and (found is None or prefers or _differs(call, made, found)):
+        if may_be_flex and (found is None or prefers or differs(call, made, found)):
             del call.graph.effects[effects:]
             return self._flex(call, found)
         if found is not None:
@@ -229,7 +229,7 @@ class _Importer:
 
     def _flex(self, call: Call, like: Sequence[Any] | None) -> list[Any]:
         """The operator as it is, with its NodeDef; ``like`` it are the shapes of its outputs, if they are known."""
-        definition = self.op_defs.get(call.op)
+        definition = self._definition(call.op)
         outputs = self._declared(call, like)
         options = flex_options(call.node, definition)
         stateful = definition is not None and definition.is_stateful
@@ -268,7 +268,7 @@ class _Importer:
         return outputs
 
     def _output_types(self, call: Call) -> list[TensorType]:
-        definition = self.op_defs.get(call.op)
+        definition = self._definition(call.op)
         if definition is None:
             first = call.attributes.type("T") if "T" in call.attributes else call.value(0).type
             return [first]
@@ -283,11 +283,12 @@ class _Importer:
         return types
 
     def _attributes(self, node: NodeDef) -> Attributes:
-        """A SavedModel's definitions lack operators that only bodies have; defaults are known all the same."""
-        definition = self.op_defs.get(node.op)
-        if definition is None and node.op in FLEX_OPERATORS:
-            definition = flex_operator(node.op)
-        return Attributes(node, definition)
+        return Attributes(node, self._definition(node.op))
+
+    def _definition(self, op: str) -> OpDef | None:
+        """A SavedModel's definitions lack operators that only bodies have: most are known all the same."""
+        definition = self.op_defs.get(op)
+        return flex_operator(op) if definition is None and op in KNOWN_OPERATORS else definition
 
     def _no_lowering(self, call: Call) -> str:
         got = ", ".join(repr(item) for item in call.inputs)
@@ -469,7 +470,7 @@ BY_FLEX = {
 less exactly: who allows Flex gets the operator itself."""
 
 
-def _differs(call: Call, made: Sequence[Node], found: Sequence[Any]) -> bool:
+def differs(call: Call, made: Sequence[Node], found: Sequence[Any]) -> bool:
     """Whether a lowering computes in another type than the operator does, because TFLite has no kernel for this one, or
     has it for quantized numbers."""
     if call.op == "Cast" or not call.inputs:

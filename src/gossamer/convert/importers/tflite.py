@@ -27,11 +27,13 @@ CALLS = "_subgraph_index"
 
 class Stored(NamedTuple):
     """A stored model: its signatures, one without a key for the main graph if it has none; its graphs and the values
-    that its tensors are, both by their numbers in the file."""
+    that its tensors are, both by their numbers in the file; and those of which it does not say how many dimensions they
+    have."""
 
     signatures: list[Signature]
     graphs: list[Graph]
     values: list[list[Value]]
+    unranked: set[Value]
 
 
 def graphs_of_model(model: Model) -> Stored:
@@ -45,10 +47,16 @@ def graphs_of_model(model: Model) -> Stored:
     effects = {id(graph): any(map(_happens, of)) for graph, of in zip(graphs, nodes, strict=True)}
     for graph, of in zip(graphs, nodes, strict=True):
         _chain_effects(graph, of, effects)
+    unranked = {
+        value
+        for subgraph, of_graph in zip(model.subgraphs, values, strict=True)
+        for tensor, value in zip(subgraph.tensors, of_graph, strict=True)
+        if not tensor.has_rank and not tensor.shape and value.known is None
+    }
     if not model.signature_defs:
         graph = graphs[0]
         named = [{value.name or f"{what}_{n}": value for n, value in enumerate(of)} for what, of in _ends(graph)]
-        return Stored([Signature("", graph, named[0], named[1])], graphs, values)
+        return Stored([Signature("", graph, named[0], named[1])], graphs, values, unranked)
     signatures = [
         Signature(
             stored.signature_key,
@@ -58,7 +66,7 @@ def graphs_of_model(model: Model) -> Stored:
         )
         for stored in model.signature_defs
     ]
-    return Stored(signatures, graphs, values)
+    return Stored(signatures, graphs, values, unranked)
 
 
 def _ends(graph: Graph) -> tuple[tuple[str, list[Value]], tuple[str, list[Value]]]:
@@ -109,9 +117,9 @@ def _chain_effects(graph: Graph, nodes: list[Node], effects: dict[int, bool]) ->
     """Keeps the operators that have effects, in the order of the file."""
     last: Node | None = None
     for node in nodes:
-        op = find_op(node.op)
-        if op is None or not op.side_effects:
-            continue
+        op = find_op(node.op, custom=node.is_custom)
+        if op is not None and not op.side_effects:
+            continue  # of an operator that nobody knows, anything may be expected
         node.after = last
         if _happens(node) or any(effects[id(called)] for called in node.graphs.values()):
             graph.effects.append(node)

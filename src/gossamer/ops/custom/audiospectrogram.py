@@ -63,11 +63,15 @@ def prepare(ctx: PrepareContext) -> Settings:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
-    settings: Settings = ctx.data
-    sound, size = ctx.value(0).T, settings.window_size
-    if not ctx.output().shape[1]:
-        return np.zeros(ctx.output().shape, np.float32)
-    windows = np.lib.stride_tricks.sliding_window_view(sound, size, 1)[:, :: settings.stride]
+    return spectrogram(ctx.value(0), ctx.output().shape[1], ctx.data)
+
+
+def spectrogram(sound: Array, count: int, settings: Settings) -> Array:
+    """What the operator gives for float32 [samples, channels], in which ``count`` windows fit."""
+    size = settings.window_size
+    if not count:
+        return np.zeros((sound.shape[1], 0, settings.fft_length // 2 + 1), np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(sound.T, size, 1)[:, :: settings.stride]
     spectrum = np.fft.rfft(windows * _taper(size), settings.fft_length)
     power = (spectrum.real**2 + spectrum.imag**2).astype(np.float32)
     return power if settings.magnitude_squared else np.sqrt(power)

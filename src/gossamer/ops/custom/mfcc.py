@@ -23,7 +23,7 @@ from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 FLOAT = (TensorType.FLOAT32,)
-_MAX_FILTERS = 4096
+MAX_FILTERS = 4096
 _FLOOR = 1e-12
 
 Real = NDArray[np.float64]
@@ -43,8 +43,8 @@ op = OpDef(
 class Settings:
     """The custom options."""
 
-    lower_limit: int
-    upper_limit: int
+    lower_limit: float
+    upper_limit: float
     filters: int
     coefficients: int
 
@@ -66,9 +66,9 @@ def prepare(ctx: PrepareContext) -> Settings:
         f"frequency limits must be 0 <= lower < upper, got {settings.lower_limit} and {settings.upper_limit}",
     )
     ctx.require(
-        1 <= settings.coefficients <= settings.filters <= _MAX_FILTERS,
+        1 <= settings.coefficients <= settings.filters <= MAX_FILTERS,
         f"dct_coefficient_count {settings.coefficients} must be in [1, filterbank_channel_count] and that at most "
-        f"{_MAX_FILTERS}, got {settings.filters}",
+        f"{MAX_FILTERS}, got {settings.filters}",
     )
     channels, windows, bins = spectrogram.shape
     ctx.require_shapes(bins >= 2, f"spectrogram must have at least 2 bins, got {bins}")
@@ -78,18 +78,22 @@ def prepare(ctx: PrepareContext) -> Settings:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
-    settings: Settings = ctx.data
-    shape = ctx.output().shape
     rate = int(ctx.value(1).reshape(-1)[0])
     ctx.require(rate > 0, f"rate must be positive, got {rate}")
-    bands = _bands(ctx.value(0), rate, settings)
+    return coefficients(ctx.value(0), rate, ctx.data)
+
+
+def coefficients(spectrogram: Array, rate: int, settings: Settings) -> Array:
+    """float32 [channels, windows, coefficients] of a spectrogram with this rate of samples."""
+    shape = (*spectrogram.shape[:2], settings.coefficients)
+    bands = _bands(spectrogram, rate, settings)
     if bands is None:
         return np.zeros(shape, np.float32)
     n = settings.filters
     angles = np.arange(settings.coefficients)[:, None] * (np.pi / n) * (np.arange(n) + 0.5)
     cosines = np.sqrt(2.0 / n) * np.cos(angles)
-    coefficients: Array = (cosines @ np.log(np.maximum(bands, _FLOOR))).T
-    return coefficients.reshape(shape).astype(np.float32)
+    found: Array = (cosines @ np.log(np.maximum(bands, _FLOOR))).T
+    return found.reshape(shape).astype(np.float32)
 
 
 def _mel(frequencies: ArrayLike) -> Real:

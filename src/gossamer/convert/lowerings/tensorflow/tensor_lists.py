@@ -198,15 +198,23 @@ def _scalar_vector(call: Call, position: int) -> Value:
 
 @lowers("TensorListScatter", "TensorListScatterV2", "TensorListScatterIntoExistingList")
 def scatter(call: Call) -> Any:
-    """SCATTER_ND of rows."""
+    """SCATTER_ND of rows, which adds up those of one index."""
     if call.op == "TensorListScatterIntoExistingList":
         raise Refused("elements are put into an existing list at once; write them one by one")
     value, indices = call.value(0), _scalar_vector(call, 1)
-    constant = indices.data
-    if constant is not None and constant.size and (constant == np.arange(constant.size)).all():
+    places, wanted = indices.data, call.value(3).data if call.op == "TensorListScatterV2" else np.array(-1)
+    if places is None or wanted is None or len(set(places.tolist())) < places.size or (places < 0).any():
+        raise Refused("the places of elements are not known, or there is one twice")
+    count = int(wanted.item()) if wanted.item() >= 0 else int(places.max(initial=-1)) + 1
+    if (places >= count).any():
+        raise Refused(f"index {places.max()} is not among the {count} elements of the list")
+    if count == places.size and (places == np.arange(count)).all():
         return TensorList(value.type, value)
     column = shapes.reshape(call.graph, indices, [*shapes.sizes(indices), 1])
     shape = shapes.size_vector(call.graph, value)
+    if count != places.size:
+        rest = call.add("SLICE", shape, np.array([1], np.int32), np.array([-1], np.int32))
+        shape = call.add("CONCATENATION", np.array([count], np.int32), rest, axis=0)
     return TensorList(value.type, call.add("SCATTER_ND", column, value, shape))
 
 
