@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from gossamer.convert.elements import element_dtype, known_shape, of_strings, repeat_last
+from gossamer.convert.elements import element_dtype, in_order, known_shape, of_strings, repeat_last
 from gossamer.errors import ConvertError
 
 
@@ -54,3 +56,14 @@ def test_what_is_not_repeated() -> None:
         ConvertError, match=r"t repeats the last of 2 values to .* bytes; at most 268435456 are allowed"
     ):
         repeat_last(np.arange(2), (1 << 40,), "t")
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (3, 3, 70, 500), (1100, 301), (64, 2, 3, 4, 300)])
+@pytest.mark.parametrize("last_is_first", [True, False])
+def test_elements_in_order(shape: tuple[int, ...], last_is_first: bool) -> None:
+    stored = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+    array = np.moveaxis(stored, -1, 0) if last_is_first else stored.swapaxes(0, 1)[::-1]
+    found = in_order(array)
+    assert found.flags.c_contiguous
+    assert np.array_equal(found, array)
+    assert in_order(found) is found

@@ -84,3 +84,27 @@ def repeat_last(values: NDArray[Any], shape: tuple[int, ...], what: str) -> NDAr
     array[values.size :] = values[-1]
     array.flags.writeable = False
     return array.reshape(shape)
+
+
+BAND = 16
+"""Columns that are copied at once: of 4-byte numbers, what a line of the cache holds."""
+
+LARGE = 1 << 18
+"""Elements of a matrix that the cache does not hold."""
+
+
+def in_order(array: NDArray[Any]) -> NDArray[Any]:
+    """The elements in the order of their indices: the array itself, or a copy.
+
+    Large weights, whose last axis has become the first, are copied by bands of columns: whole rows would be read across
+    all of the memory, again and again.
+    """
+    if array.flags.c_contiguous or array.size < LARGE:
+        return np.ascontiguousarray(array)
+    rows = array.reshape(len(array), -1)
+    if not np.may_share_memory(rows, array):
+        return rows.reshape(array.shape)
+    copy = np.empty(rows.shape, array.dtype)
+    for start in range(0, rows.shape[1], BAND):
+        copy[:, start : start + BAND] = rows[:, start : start + BAND]
+    return copy.reshape(array.shape)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.convert.elements import in_order
 from gossamer.convert.graph import Graph, Node, Signature, Value, constant
 from gossamer.dtypes import encode_strings, is_packed, pack
 from gossamer.model.model import Model
@@ -178,7 +179,7 @@ class _Exporter:
         elif is_packed(type):
             raw = pack(array, type)
         else:
-            raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            raw = in_order(array).reshape(-1).view(np.uint8)
         if not raw.size:
             key: Any = ("empty", type)
         elif raw.size <= SAMPLED:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer.convert.elements import in_order
 from gossamer.convert.graph import Array, Graph, Node, Value
 from gossamer.convert.patterns import pattern
 from gossamer.convert.patterns.matching import activation, again, constant_side, made_by, only_use, options, sides
@@ -131,10 +132,10 @@ def after_linear(graph: Graph, node: Node) -> Value | None:
         factor = along(scale, linear.outputs, filter.ndim)
         divisor = node.constant(1) if node.op == "DIV" else None
         if divisor is not None:
-            filter = np.divide(filter, along(divisor.reshape(scale.shape), linear.outputs, filter.ndim), order="C")
+            filter = in_order(filter / along(divisor.reshape(scale.shape), linear.outputs, filter.ndim))
             bias = None if bias is None else bias / divisor.reshape(scale.shape)
         else:
-            filter = np.multiply(filter, factor, order="C")
+            filter = in_order(filter * factor)
             bias = None if bias is None else bias * scale
     if offset is not None:
         bias = np.broadcast_to(offset, channels) if bias is None else bias.reshape(-1) + offset
