@@ -125,7 +125,7 @@ def kinds(folder: Path, options: dict[str, Any]) -> None:
         def measure(content: bytes, inputs: list[Answers] = inputs, wanted: Answers = wanted) -> float:
             return ratio(answers(content, inputs), wanted)
 
-        row(place.name, [pair(measure, place, mode, ".0f", options) for mode in MODES])
+        row(place.name, [pair(measure, place, mode, ".1f", options) for mode in MODES])
 
 
 def pair(measure: Callable[[bytes], float], place: Path, mode: str, form: str, options: dict[str, Any]) -> str:

@@ -204,7 +204,7 @@ def test_models_of_a_converter(source: bytes) -> None:
 
 def test_a_calibrated_model_has_the_ranges_in_it(source: bytes) -> None:
     converter = Converter(source)
-    converter._experimental_calibrate_only = True  # type: ignore[attr-defined]
+    converter._experimental_calibrate_only = True
     model = read_model(converter.convert())
     ranges = {tensor.name: tensor.quantization for tensor in model.subgraphs[0].tensors if tensor.quantization}
     assert set(ranges) == {"x", "first", "relu", "second"}

@@ -14,7 +14,8 @@ from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
 from gossamer.quantization import Quantization
 from gossamer.quantize import dequantize, quantize, requantize
-from gossamer.quantize.parameters import asymmetric, of_weights
+from gossamer.quantize.given import of_levels
+from gossamer.quantize.parameters import asymmetric, of_weights, quantized
 from gossamer.schema import ActivationFunctionType, Padding, TensorType
 from tests.quantize.test_quantize import SAMPLES, WEIGHTS, answers, network, operators, stored
 from tests.quantize.test_recurrent import SAMPLES as SEQUENCES
@@ -153,6 +154,20 @@ def test_ranges_of_training_are_the_parameters(pair: bool) -> None:
     assert found["weights"] == (I8, weights.scales.tolist(), [0] * 6)
     samples = [{"x": DRAW.normal(size=(1, 8, 8, 4)).astype(np.float32)} for _ in range(4)]
     assert np.abs(run(content, samples) - run(source, samples)).max() <= asymmetric(0.0, 6.0, I8).scales[0] * 1.01
+
+
+def test_weights_that_are_rounded_already_are_the_same_integers() -> None:
+    levels = DRAW.integers(-101, 102, (4, 9))
+    levels[1], levels[2] = np.clip(levels[1], -50, 50), 0
+    scales = np.float32([[0.013], [0.0071], [1], [3.3e-4]])
+    weights = scales * levels.astype(np.float32)
+    found = of_levels(weights, 0)
+    again = quantized(weights, found, I8)
+    np.testing.assert_allclose(again * found.scales[:, None], weights, rtol=1e-6)
+    np.testing.assert_array_equal(again[0] * np.abs(levels[0]).max() // np.abs(again[0]).max(), levels[0])
+    others = DRAW.normal(size=(2, 40)).astype(np.float32)
+    np.testing.assert_array_equal(of_levels(others, 0).scales, of_weights(others, I8, 0).scales)
+    assert of_levels(weights[:1], None).scales.size == 1
 
 
 def run(content: bytes, samples: list[dict[str, np.ndarray]]) -> np.ndarray:

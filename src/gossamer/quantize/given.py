@@ -8,18 +8,23 @@ what they round, integers round. uint8 is int8 and 128.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.convert.export import graphs_of
 from gossamer.convert.graph import Graph, Node, Signature, Value, after, constant
 from gossamer.quantization import UNQUANTIZED, Quantization, dequantize
-from gossamer.quantize.parameters import asymmetric, shifted
+from gossamer.quantize.parameters import LEAST_RANGE, asymmetric, shifted
 from gossamer.quantize.scheme import Schemes
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import FakeQuantOptions
 
 FLOAT = TensorType.FLOAT32
+ALIKE = 1e-6
+"""The relative difference between a product of float32 and what it is in real numbers: some units in the last place."""
+
 PAIRED = (TensorType.INT8, TensorType.UINT8)
 
 
@@ -46,6 +51,26 @@ def given(graph: Graph) -> dict[Value, Quantization]:
     """The values of a graph that come with parameters."""
     values = [*graph.inputs, *[value for node in graph.ordered() for value in node.outputs]]
     return {value: value.quantization for value in values if value.type == FLOAT and value.quantization}
+
+
+def of_levels(weights: NDArray[Any], channel: int | None) -> Quantization:
+    """Symmetric scales of int8 for weights that are rounded already, so that each is an integer again: the largest
+    magnitude of a channel, or of all, is a level of 127 to 1. Where none fits, the largest is level 127."""
+    rows = (weights.reshape(1, -1) if channel is None else np.moveaxis(weights, channel, 0)).astype(np.float64)
+    rows = rows.reshape(len(rows), -1)
+    largest = np.abs(rows).max(1, initial=0)
+    parts = rows / np.maximum(largest, np.finfo(np.float64).tiny)[:, None]
+    found = np.full(len(rows), 127)
+    left = largest > 0
+    for level in range(127, 0, -1):
+        steps = parts[left] * level
+        fits = np.abs(steps - np.rint(steps)).max(1, initial=0) < ALIKE * level
+        found[np.flatnonzero(left)[fits]] = level
+        left[np.flatnonzero(left)[fits]] = False
+        if not left.any():
+            break
+    scales = np.maximum(largest, LEAST_RANGE / 2) / found
+    return Quantization(scales.astype(np.float32), np.zeros(len(rows), np.int32), channel or 0)
 
 
 def _take(graph: Graph, node: Node) -> None:

@@ -111,8 +111,9 @@ def prepare(
     stored = stored._replace(signatures=take_given(stored.signatures, schemes))
     is_static = is_static and (calibration is not None or needs_samples(stored.graphs))
     if calibration is None and (is_static or chosen):
-        what = "the recipe" if mode is None and not chosen else f"mode {mode or 'int8'!r}" if is_static else chosen[0]
-        raise ConvertError(f"{what} needs a representative dataset (calibration): samples of the inputs")
+        static = "the recipe" if mode is None and recipe is not None else f"mode {mode or 'int8'!r}"
+        what = static if is_static else chosen[0]
+        raise ConvertError(f"{what} needs a representative dataset: samples of the inputs (calibration, --calibrate)")
     samples = _samples(calibration or (), again or bool(chosen))
     work = Work(stored.signatures, schemes, samples)
     for name in chosen:

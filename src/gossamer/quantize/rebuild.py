@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from gossamer.convert.graph import Graph, Node, Signature, Value
 from gossamer.convert.importers.tflite import Stored
 from gossamer.quantization import UNQUANTIZED, Quantization
+from gossamer.quantize.given import given
 from gossamer.schema.enums import TensorType
 from gossamer.schema.fields import Table
 
@@ -26,6 +28,11 @@ class Rebuilt:
         self._nodes: dict[Node, Node] = {}
         for value in source.inputs:
             self.values[value] = self.input(value, value.type)
+
+    @cached_property
+    def brings_parameters(self) -> bool:
+        """Whether the graph was trained for integers: see `gossamer.quantize.given`."""
+        return bool(given(self.source))
 
     def input(self, value: Value, type: TensorType) -> Value:
         """An input of the new graph in the place of one of the old."""

@@ -19,7 +19,7 @@ from gossamer.ops import find_op
 from gossamer.ops.op_def import Quantizes
 from gossamer.quantization import UNQUANTIZED, Quantization
 from gossamer.quantize.calls import Range
-from gossamer.quantize.given import given
+from gossamer.quantize.given import given, of_levels
 from gossamer.quantize.parameters import Typed, bias, of_bias, of_range, of_weights, quantized, shifted, with_room
 from gossamer.quantize.rebuild import Rebuilt, options_of
 from gossamer.quantize.scheme import Scheme, Schemes
@@ -303,6 +303,8 @@ class _Operands:
             elif value.data is not None and position == rule.weights:
                 channel = rule.channel if scheme.per_channel else None
                 brought = _brought(value, channel)
+                if not brought and self.pair.made.brings_parameters and scheme.weights == TensorType.INT8:
+                    brought = of_levels(value.data, channel)
                 weights = brought or of_weights(value.data, scheme.weights, channel, scheme.clipping)
                 given = self._given()
                 biases = None if rule.bias is None else node.constant(rule.bias)

@@ -18,6 +18,7 @@ from gossamer.inputs.samples import Preparation, Samples, samples_from
 from gossamer.model import Model
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
+from gossamer.quantize import dequantize, requantize
 from gossamer.quantize.calibrate import STATISTICS
 from gossamer.quantize.interface import TYPES
 from gossamer.quantize.methods import METHODS
@@ -48,6 +49,10 @@ int8_weight_only, int4_weight_only, int4_dynamic
                    weights alone, as ai-edge-quantizer has them; the first
                    two also with a scale for each block: _block32 to _block256
 
+\b
+dequantize         a model of integers as one of floats
+requantize         a model of uint8, as TensorFlow 1 made them, as one of int8
+
 Modes with integer activations need samples of the inputs, --calibrate:
 
 \b
@@ -60,6 +65,9 @@ folder     pictures, .wav, .npy or .npz files, also in folders of it; with a
 Pictures become numbers as gossamer run says: float inputs take (pixel - mean) / std, -1 to 1 unless the model's
 metadata or --mean and --std say otherwise. Samples should be what the model was trained with, a hundred or more.
 """
+
+ROUND_TRIPS = {"dequantize": dequantize, "requantize": requantize}
+"""What is done to models that are quantized."""
 
 INTEGERS = (TensorType.INT8, TensorType.INT16, TensorType.UINT8, TensorType.INT4)
 
@@ -74,7 +82,7 @@ INTEGERS = (TensorType.INT8, TensorType.INT16, TensorType.UINT8, TensorType.INT4
 @click.option("-o", "--output", metavar="OUT", help="The file to write; by default MODEL_MODE.tflite.")
 @click.option(
     "--mode",
-    type=click.Choice(list(MODES)[1:]),
+    type=click.Choice([*list(MODES)[1:], *ROUND_TRIPS]),
     metavar="MODE",
     help="What becomes integers.  [default: int8]",
 )
@@ -117,7 +125,9 @@ def command(
     if not place.is_dir():
         existing_file(model, "model")
     chosen = [name.strip() for name in methods.split(",") if name.strip()]
-    _check_samples(mode, calibrate, others=bool(recipe or chosen))
+    asked = (recipe, input_type, output_type, target, *chosen)
+    if calibrate is not None and not (mode is None or _is_static(mode) or any(asked)):
+        raise click.UsageError(f"mode {mode} needs no samples: leave --calibrate out.")
     written = mode or ("recipe" if recipe else "int8")
     path = output or f"{place.with_suffix('') if place.is_file() else model.rstrip('/')}_{written}.tflite"
     left: list[Left] = []
@@ -139,7 +149,9 @@ def command(
         }
         calibration = None if samples is None else lambda: samples
         mixed = None
-        if target is None:
+        if mode in ROUND_TRIPS:
+            content = ROUND_TRIPS[mode](source)
+        elif target is None:
             content = quantize(source, mode, calibration, on_float=lambda *told: left.append(Left(*told)), **options)
         else:
             content, mixed = keep_accuracy(
@@ -167,15 +179,6 @@ def command(
             console().print(str(mixed), markup=False)
 
 
-def _check_samples(mode: str | None, calibrate: str | None, others: bool) -> None:
-    """``others``: recipe or methods may want samples too."""
-    needed = MODES[mode or "int8"].is_static
-    if needed and calibrate is None and not (others and mode is None):
-        raise click.UsageError(f"mode {mode or 'int8'} needs samples of the inputs: --calibrate FOLDER, or a file.")
-    if not needed and calibrate is not None and not others:
-        raise click.UsageError(f"mode {mode} needs no samples: leave --calibrate out.")
-
-
 class Left(NamedTuple):
     """An operator that stays float: its type, the name of its output, and why."""
 
@@ -196,6 +199,10 @@ class _Seen:
         self.count = count
         if self._progress is not None:
             self._progress("samples", count, self._total or count)
+
+
+def _is_static(mode: str) -> bool:
+    return mode in MODES and MODES[mode].is_static
 
 
 def _source(model: str, progress: Progress | None) -> Model:

@@ -13,6 +13,7 @@ from gossamer.arrays import NDArray
 from gossamer.model.model import Model
 from gossamer.model.reader import read_model
 from gossamer.ops.op_def import TensorInfo
+from gossamer.quantize.attributes import arguments
 from gossamer.quantize.calibrated import calibrated
 from gossamer.quantize.debugger.numeric_verify import NUMERIC_VERIFY, with_numeric_verify
 from gossamer.quantize.quantizer import quantize
@@ -130,16 +131,12 @@ class QuantizationDebugger:
     def get_nondebug_quantized_model(self) -> bytes:
         """The quantized model without NumericVerify. Raises `ValueError` without a converter."""
         model, samples = self._source()
-        options, type = self._options, "int8" if self._options.fully_quantize else "float32"
-        return quantize(
-            model,
-            _mode(self.converter),
-            samples,
-            input_type=type,
-            output_type=type,
-            keep={*(options.denylisted_ops or ()), *(options.denylisted_nodes or ())},
-            per_channel=not getattr(self.converter, "_experimental_disable_per_channel", False),
-        )
+        options, mode = self._options, _mode(self.converter)
+        type = "int8" if options.fully_quantize else "float32"
+        asked = arguments(vars(self.converter), mode)
+        kept = [*asked.pop("keep"), *(options.denylisted_ops or ()), *(options.denylisted_nodes or ())]
+        further = getattr(self.converter, "quantization", {})
+        return quantize(model, mode, samples, keep=kept, input_type=type, output_type=type, **{**asked, **further})
 
     def get_debug_quantized_model(self) -> bytes:
         """The quantized model in debug mode, by layer. Raises `ValueError` without a converter."""

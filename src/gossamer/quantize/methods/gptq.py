@@ -14,6 +14,12 @@ from gossamer.quantize.methods.products import products
 from gossamer.quantize.methods.second_moments import second_moments
 from gossamer.quantize.methods.work import Array, Work
 
+INPUTS = 64
+"""Inputs whose errors are gathered before they change the weights behind them, by one product (section 3.3)."""
+
+GROUPS = 256
+"""Groups that are rounded at a time."""
+
 
 def apply(work: Work) -> None:
     """Gives every product weights that are integers times their scales."""
@@ -28,23 +34,35 @@ def rounded(weights: Array, scales: Array, moments: Array, limit: int) -> Array:
 
     The largest of a channel stay what they are: its scale follows from them.
     """
-    return np.stack([_rounded(*each, limit) for each in zip(weights, scales, moments, strict=True)])
+    order = np.argsort(-np.diagonal(moments, 0, 1, 2), 1, kind="stable")
+    result = np.empty(weights.shape, np.float32)
+    for first in range(0, len(weights), GROUPS):
+        part = slice(first, first + GROUPS)
+        along = order[part, None, :]
+        wanted, steps = (np.take_along_axis(each[part], along, 2).astype(np.float64) for each in (weights, scales))
+        squares = np.take_along_axis(np.take_along_axis(moments[part], along, 2), order[part, :, None], 1)
+        found = _rounded(wanted, steps, squares, limit)
+        np.put_along_axis(result[part], np.broadcast_to(along, found.shape), found, 2)
+    return result
 
 
-def _rounded(weights: Array, scales: Array, moments: Array, limit: int) -> Array:
-    order = np.argsort(-np.diagonal(moments), kind="stable")
-    back = np.argsort(order)
-    inverse = np.linalg.inv(moments[np.ix_(order, order)])
-    factor = np.linalg.cholesky((inverse + inverse.T) / 2).T
-    wanted, scales = weights[:, order].astype(np.float64), scales[:, order]
+def _rounded(wanted: Array, scales: Array, moments: Array, limit: int) -> Array:
+    inverse = np.linalg.inv(moments)
+    factor = np.linalg.cholesky((inverse + inverse.transpose(0, 2, 1)) / 2).transpose(0, 2, 1)
     steps = wanted / scales
     fixed = np.abs(steps) > limit - 0.5
     steps = np.rint(steps)
     result = np.empty_like(wanted)
-    for index in range(wanted.shape[1]):
-        scale = scales[:, index]
-        levels = np.where(fixed[:, index], steps[:, index], np.rint(wanted[:, index] / scale))
-        result[:, index] = np.clip(levels, -limit, limit) * scale
-        error = (wanted[:, index] - result[:, index]) / factor[index, index]
-        wanted[:, index + 1 :] -= error[:, None] * factor[index, index + 1 :]
-    return result[:, back].astype(np.float32)
+    inputs = wanted.shape[2]
+    for begin in range(0, inputs, INPUTS):
+        end = min(begin + INPUTS, inputs)
+        errors = np.empty((*wanted.shape[:2], end - begin))
+        for index in range(begin, end):
+            now = wanted[:, :, index]
+            levels = np.where(fixed[:, :, index], steps[:, :, index], np.rint(now / scales[:, :, index]))
+            result[:, :, index] = np.clip(levels, -limit, limit) * scales[:, :, index]
+            error = (now - result[:, :, index]) / factor[:, None, index, index]
+            wanted[:, :, index + 1 : end] -= error[:, :, None] * factor[:, None, index, index + 1 : end]
+            errors[:, :, index - begin] = error
+        wanted[:, :, end:] -= errors @ factor[:, begin:end, end:]
+    return result

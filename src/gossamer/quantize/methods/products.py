@@ -19,7 +19,7 @@ from gossamer.schema.enums import Padding, TensorType
 
 Array = NDArray[Any]
 
-MOST_ROWS = 1 << 12
+MOST_ROWS = 1 << 10
 """Rows of a sample that are looked at; of more, those at equal distances."""
 
 GIVEN = {"TRANSPOSE_CONV": 2}

@@ -36,7 +36,7 @@ class Moments:
         if not rows.shape[1]:
             return
         self.count += 1
-        self.sum += rows.mean(1, dtype=np.float64)
+        self.sum += np.full(rows.shape[1], 1 / rows.shape[1], np.float32) @ rows
         if self.products is not None:
             one = rows.transpose(0, 2, 1) @ rows / np.float32(rows.shape[1])
             self.squares += _norms(one)
