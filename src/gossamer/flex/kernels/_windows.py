@@ -74,9 +74,7 @@ def windows(
             count = max((size + before + behind - reach) // stride + 1, 0)
         margins.append((before, behind))
         counts.append(count)
-    return Windows(
-        tuple(sizes), tuple(kernel), tuple(strides), tuple(dilations), tuple(margins), tuple(counts)
-    )
+    return Windows(tuple(sizes), tuple(kernel), tuple(strides), tuple(dilations), tuple(margins), tuple(counts))
 
 
 def spatial_of(format: str) -> list[int]:

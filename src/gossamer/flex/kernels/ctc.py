@@ -113,6 +113,8 @@ def _search(call: Call, logs: Array, width: int) -> list[_Beam]:
                     continue
                 total = log + (beam.old_blank if label == beam.label else beam.old_total)
                 if not _is_candidate(total, leaves, width):
+                    if child is not None:
+                        child.old_blank = child.old_total = _NEVER  # so that it has no children in this step
                     continue
                 if child is None:
                     child = beam.children[label] = _Beam(label, beam)

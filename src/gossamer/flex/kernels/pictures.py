@@ -153,7 +153,7 @@ def decode_and_crop_jpeg(call: Call, contents: Array, crop_window: Array) -> Arr
     call.require(crop_window.shape == (4,), f"crop_window must have 4 elements, got {crop_window.tolist()}")
     pixels = decode_jpeg(call, contents)
     y, x, height, width = crop_window.tolist()
-    inside = 0 <= y and 0 <= x and height > 0 and width > 0
+    inside = y >= 0 and x >= 0 and height > 0 and width > 0
     call.require(
         inside and y + height <= pixels.shape[0] and x + width <= pixels.shape[1],
         f"crop_window {crop_window.tolist()} is not within {pixels.shape[0]} x {pixels.shape[1]} pixels",
@@ -171,7 +171,9 @@ def _bmp(call: Call, content: bytes, channels: int) -> Array:
     call.require(width > 0 and height != 0, f"a BMP of {width} x {height} pixels")
     row = -(-width * found // 4) * 4
     needed = row * (abs(height) - 1) + width * found
-    call.require(len(content) - start >= needed, f"{max(len(content) - start, 0)} bytes are no {width} x {height} pixels")
+    call.require(
+        len(content) - start >= needed, f"{max(len(content) - start, 0)} bytes are no {width} x {height} pixels"
+    )
     data = np.frombuffer(content[start : start + row * abs(height)].ljust(row * abs(height), b"\0"), np.uint8)
     pixels = data.reshape(abs(height), row)[:, : width * found].reshape(abs(height), width, found)
     pixels = pixels[::-1] if height > 0 else pixels

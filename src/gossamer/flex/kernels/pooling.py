@@ -158,7 +158,7 @@ def max_pool_grad_with_argmax(call: Call, x: Array, gradient: Array, argmax: Arr
     if not call.attributes.bool("include_batch_in_index"):
         images = np.arange(len(x)) * int(np.prod(x.shape[1:]))
         where = where + images.reshape(-1, *[1] * (x.ndim - 1))
-    call.require(not where.size or (0 <= where.min() and where.max() < x.size), f"argmax must be in [0, {x.size})")
+    call.require(not where.size or (where.min() >= 0 and where.max() < x.size), f"argmax must be in [0, {x.size})")
     return _scattered(gradient, where, x.shape)
 
 

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from gossamer.flex.kernels import Array, Call, Shape, kernel, like_first
-from gossamer.flex.kernels._checks import axes_of, axis_of, checked_shape, number, require_least_rank, require_rank, widened
+from gossamer.flex.kernels._checks import (
+    axes_of,
+    axis_of,
+    checked_shape,
+    number,
+    require_least_rank,
+    require_rank,
+    widened,
+)
 from gossamer.flex.node import FlexNode
 
 Reduction = Callable[..., Any]
@@ -171,7 +179,9 @@ def dense_bincount(call: Call, arr: Array, size: Array, weights: Array) -> Array
 def counted(call: Call, rows: Array, size: Array, weights: Array, binary: bool) -> Array:
     """[rows, size]: counts of the numbers in each row, in the type of the weights."""
     lengths = np.full(rows.shape[0], rows.shape[1])
-    return counted_flat(call, rows.reshape(-1), np.repeat(np.arange(len(rows)), lengths), len(rows), size, weights, binary)
+    return counted_flat(
+        call, rows.reshape(-1), np.repeat(np.arange(len(rows)), lengths), len(rows), size, weights, binary
+    )
 
 
 def counted_flat(

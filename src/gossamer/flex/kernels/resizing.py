@@ -179,8 +179,11 @@ def resize_grad(call: Call, gradient: Array, original: Array) -> Array:
     require_rank(call, "grads", gradient, 4)
     require_rank(call, "original_image", original, 4)
     fits = gradient.shape[0] == original.shape[0] and gradient.shape[3] == original.shape[3]
-    call.require(fits and 0 not in gradient.shape and 0 not in original.shape, f"grads {list(gradient.shape)} and "
-                 f"original_image {list(original.shape)} must have the same batch and channels, and not be empty")
+    call.require(
+        fits and 0 not in gradient.shape and 0 not in original.shape,
+        f"grads {list(gradient.shape)} and "
+        f"original_image {list(original.shape)} must have the same batch and channels, and not be empty",
+    )
     taps = _bilinear_taps if call.op == "ResizeBilinearGrad" else _bicubic_taps
     wide = gradient.astype(np.float64) if original.dtype == np.float64 else gradient
     down = taps(original.shape[1], gradient.shape[1], *_flags(call)).scatter(wide, 1, original.shape[1])
@@ -313,7 +316,11 @@ def crop_and_resize(call: Call, image: Array, boxes: Array, box_ind: Array, crop
         down, across = _around(crops.rows, image.shape[1]), _around(crops.columns, image.shape[2])
         right = across.part[:, None, :, None]
         top, bottom = [
-            _between(image[n, row[:, :, None], across.low[:, None, :]], image[n, row[:, :, None], across.high[:, None, :]], right)
+            _between(
+                image[n, row[:, :, None], across.low[:, None, :]],
+                image[n, row[:, :, None], across.high[:, None, :]],
+                right,
+            )
             for row in (down.low, down.high)
         ]
         values = top + (bottom - top) * down.part[:, :, None, None]
@@ -437,5 +444,3 @@ def image_projective_transform(
 def _half_away(x: Array) -> Array:
     """To the nearest whole number, halves away from 0."""
     return np.copysign(np.floor(np.abs(x) + F32(0.5)), x)
-
-

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from gossamer.flex.kernels import Array, Call, kernel
-from gossamer.flex.kernels._checks import checked_shape, number, require_least_rank, require_range, require_rank, widened
+from gossamer.flex.kernels._checks import (
+    checked_shape,
+    number,
+    require_least_rank,
+    require_range,
+    require_rank,
+    widened,
+)
 
 _FUNCTIONS: dict[str, tuple[Any, Any]] = {
     "Sum": (np.add, 0),

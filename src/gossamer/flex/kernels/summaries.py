@@ -65,15 +65,15 @@ def histogram_summary(call: Call, tag: Array, values: Array) -> Array:
     limits = _bucket_limits()
     counts = np.bincount(np.searchsorted(limits, flat, "right"), minlength=limits.size).astype(np.float64)
     is_last = (counts > 0) | np.append(counts[1:] > 0, True)
-    histogram = HistogramProto(
-        min=float(flat.min(initial=sys.float_info.max)),
-        max=float(flat.max(initial=-sys.float_info.max)),
-        num=float(flat.size),
-        sum=float(flat.sum()),
-        sum_squares=float(np.square(flat).sum()),
-        bucket_limit=limits[is_last],
-        bucket=counts[is_last],
-    )
+    numbers = {
+        "min": flat.min(initial=sys.float_info.max),
+        "max": flat.max(initial=-sys.float_info.max),
+        "num": flat.size,
+        "sum": flat.sum(),
+        "sum_squares": np.square(flat).sum(),
+    }
+    stored = {field: float(value) for field, value in numbers.items() if value}  # as a proto3 message is written
+    histogram = HistogramProto(**stored, bucket_limit=limits[is_last], bucket=counts[is_last])
     name = tag.reshape(-1)[0].decode(errors="replace")
     return _written(Summary.Value(tag=name, histo=histogram))
 
