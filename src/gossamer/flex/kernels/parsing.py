@@ -151,10 +151,10 @@ class _Batch:
                     feature.default.shape == whole[1:],
                     f"the default of feature {key!r} must have shape {sizes}, got {list(feature.default.shape)}",
                 )
-                result[n] = feature.default
+                result[n, ...] = feature.default
             else:
                 call.require(len(row) == count, f"feature {key!r} has {len(row)} values in example {n}, not {count}")
-                result[n] = row.reshape(whole[1:])
+                result[n, ...] = row.reshape(whole[1:])
         return result[0] if self._is_single else result
 
     def _padded(self, feature: _Dense, rows: Values) -> Array:
