@@ -386,7 +386,7 @@ def _tensor(value: Any) -> Value:
 def _fits(results: Sequence[Any], node: FlexNode, stored: Node) -> bool:
     """Whether the results are what the operator declares, and what the file says of them."""
     types = types_of(node.outputs)
-    if len(results) != len(types) or len(stored.outputs) != len(types):
+    if len(results) != len(types) or [old.type for old in stored.outputs] != types:
         return False
     for result, type in zip(results, types, strict=True):
         if isinstance(result, Value) and (result.type != type or type == TensorType.VARIANT):
