@@ -34,9 +34,9 @@ def number(call: Call, name: str, operand: Array) -> int:
 
 def axis_of(call: Call, axis: Any, rank: int, name: str = "axis") -> int:
     """The axis counted from the front; one in [-rank, rank) is allowed."""
-    axis = int(axis)
-    call.require(-rank <= axis < rank, f"{name} {axis} must be in [{-rank}, {rank})")
-    return axis % rank
+    number = int(axis)
+    call.require(-rank <= number < rank, f"{name} {number} must be in [{-rank}, {rank})")
+    return number % rank
 
 
 def axes_of(call: Call, axes: Array, rank: int, name: str = "axis") -> tuple[int, ...]:

@@ -14,8 +14,8 @@ Pair = tuple[int, int]
 
 
 class Windows(NamedTuple):
-    """Per dimension: the size of the array, of the window, its stride and dilation, the elements that are missing before
-    and behind, and how many windows there are."""
+    """Per dimension: the size of the array, of the window, its stride and dilation, the elements that are missing
+    before and behind, and how many windows there are."""
 
     sizes: Shape
     kernel: Shape

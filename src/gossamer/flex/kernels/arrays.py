@@ -14,7 +14,7 @@ from gossamer.flex.node import FlexNode
 
 def zero_of(dtype: np.dtype[Any]) -> Any:
     """The element that new arrays are filled with: 0, or an empty string."""
-    return b"" if dtype == object else np.zeros((), dtype)
+    return b"" if dtype.kind == "O" else np.zeros((), dtype)
 
 
 @kernel("Const", "ImmutableConst")
@@ -291,7 +291,7 @@ _MANTISSA = {"float32": 23, "float16": 10, "bfloat16": 7}
 def _truncated(x: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.name not in _MANTISSA:
         return x
-    bits = np.uint32 if x.dtype == np.float32 else np.uint64
+    bits: Any = np.uint32 if x.dtype == np.float32 else np.uint64
     dropped = (23 if x.dtype == np.float32 else 52) - _MANTISSA[dtype.name]
     kept: Array = (x.view(bits) >> bits(dropped) << bits(dropped)).view(x.dtype)
     return kept
@@ -307,7 +307,7 @@ def bitcast(call: Call, x: Array) -> Array:
         return x.view(dtype) if x.ndim else x.reshape(1).view(dtype).reshape(())
     if old > new:
         return x[..., None].view(dtype)
-    call.require(
-        x.ndim and x.shape[-1] == new // old, f"the last dimension must be {new // old}, shape {list(x.shape)}"
-    )
-    return x.view(dtype)[..., 0]
+    last = x.shape[-1:]
+    call.require(last == (new // old,), f"the last dimension must be {new // old}, got shape {list(x.shape)}")
+    wide: Array = x.view(dtype)
+    return wide.reshape(x.shape[:-1])

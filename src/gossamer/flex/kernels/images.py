@@ -35,7 +35,8 @@ def _pure(hue: Array) -> Array:
     """The colour of a hue, fully saturated and bright."""
     h = hue * 6
     channels = [np.abs(h - 3) - 1, 2 - np.abs(h - 2), 2 - np.abs(h - 4)]
-    return np.clip(np.stack(channels, -1), 0, 1)
+    colour: Array = np.clip(np.stack(channels, -1), 0, 1)
+    return colour
 
 
 def _hsv(rgb: Array) -> Array:

@@ -170,7 +170,8 @@ def avg_pool(call: Call, x: Array) -> Array:
     total = np.zeros(pool.counts, padded.dtype)
     for _, index in pool.offsets(call):
         total += padded[index]
-    return total / _elements(call, pool).astype(padded.dtype)
+    average: Array = total / _elements(call, pool).astype(padded.dtype)
+    return average
 
 
 def _elements(call: Call, pool: Windows) -> Array:

@@ -32,7 +32,8 @@ def _ranges(starts: Array, lengths: Array) -> Array:
     """``start, start + 1, …`` of each row, one behind the other."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if ends.size else 0
-    return np.arange(total) - np.repeat(ends - lengths - starts, lengths)
+    positions: Array = np.arange(total) - np.repeat(ends - lengths - starts, lengths)
+    return positions
 
 
 @kernel("RaggedRange")

@@ -50,7 +50,8 @@ def positions(size: int, target: int, align_corners: bool, half_pixel_centers: b
     """Where in the operand each element of the result lies, in float32."""
     scale = scale_of(size, target, align_corners)
     steps = np.arange(target, dtype=F32)
-    return (steps + F32(0.5)) * scale - F32(0.5) if half_pixel_centers else steps * scale
+    places: Array = (steps + F32(0.5)) * scale - F32(0.5) if half_pixel_centers else steps * scale
+    return places
 
 
 def _bilinear_taps(size: int, target: int, align_corners: bool, half_pixel_centers: bool) -> Taps:
@@ -149,7 +150,8 @@ def _nearest(size: int, target: int, align_corners: bool, half_pixel_centers: bo
     steps = np.arange(target, dtype=F32)
     places = (steps + F32(0.5)) * scale if half_pixel_centers else steps * scale
     places = np.floor(places + F32(0.5)) if align_corners else np.floor(places)
-    return np.clip(places.astype(np.int64), 0, size - 1)
+    nearest: Array = np.clip(places.astype(np.int64), 0, size - 1)
+    return nearest
 
 
 @kernel("ResizeNearestNeighbor")
@@ -169,7 +171,8 @@ def resize_nearest_neighbor_grad(call: Call, gradient: Array, size: Array) -> Ar
     columns = _nearest(width, gradient.shape[2], align, half)
     wide = gradient.astype(np.float64) if gradient.dtype.kind not in "iu" else gradient
     result = np.zeros((gradient.shape[0], height, width, gradient.shape[3]), wide.dtype)
-    np.add.at(result, (slice(None), rows[:, None], columns), wide)
+    everywhere: Any = (slice(None), rows[:, None], columns)
+    np.add.at(result, everywhere, wide)
     return result
 
 

@@ -210,6 +210,8 @@ def sparse_bincount(call: Call, indices: Array, values: Array, shape: Array, siz
     binary = call.attributes.bool("binary_output")
     call.require(shape.shape in ((1,), (2,)), f"dense_shape must have 1 or 2 elements, got {shape.tolist()}")
     if shape.size == 1:
-        return counted_flat(call, values, np.zeros(values.size, np.int64), 1, size, weights, binary)[0]
+        (counts,) = counted_flat(call, values, np.zeros(values.size, np.int64), 1, size, weights, binary)
+        found: Array = counts
+        return found
     sizes = sparse_shape(call, indices, shape, values)
     return counted_flat(call, values, indices[:, 0], sizes[0], size, weights, binary)
