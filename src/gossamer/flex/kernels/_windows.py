@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,9 @@ from gossamer.flex.kernels import Array, Call, Shape
 from gossamer.flex.kernels._checks import checked_shape
 
 Pair = tuple[int, int]
+
+MOST_POSITIONS = 1 << 18
+"""Inside a window: each costs a pass over the array."""
 
 
 class Windows(NamedTuple):
@@ -57,6 +61,8 @@ def windows(
 ) -> Windows:
     """The windows that TensorFlow's padding (SAME, VALID, EXPLICIT) gives. Raises `ValueError`."""
     dilations = dilations or [1] * len(sizes)
+    if math.prod(kernel) > MOST_POSITIONS:
+        raise ValueError(f"window {list(kernel)} has more than {MOST_POSITIONS} positions")
     margins: list[Pair] = []
     counts: list[int] = []
     for n, (size, extent, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):

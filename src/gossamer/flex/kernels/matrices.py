@@ -72,6 +72,7 @@ def einsum(call: Call, inputs: list[Array]) -> Array:
     sizes = _label_sizes(call, labels, inputs)
     different = "".join(dict.fromkeys(result.replace("...", "")))
     unique = ("..." if "..." in result else "") + different
+    checked_shape(call, [sizes.get(label, 1) for label in different])
     wide = [widened(x) for x in inputs]
     if unique == result or sorted(unique) == sorted(result):
         found: Array = np.einsum(equation, *wide, optimize=True)
