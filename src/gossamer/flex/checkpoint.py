@@ -1,4 +1,4 @@
-"""Checkpoints written: the form that `gossamer.convert.sources.tensor_bundle` reads and describes, in one file of data."""
+"""Checkpoints written, in the form that `gossamer.convert.sources.tensor_bundle` reads and describes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ _REASONS = (
     ),
     (
         r"Read.*|WriteFile|Save.*|Restore.*|Sharded.*|MergeV2Checkpoints|.*FromTextFile.*",
-        "models read and write no files here: give and take contents as strings",
+        "of files, models read and write checkpoints and vocabularies here, where GOSSAMER_FLEX_FILES lets them: give "
+        "and take other contents as strings",
     ),
     (
         r"Quantized.*|Dequantize|Quantize.*|Requantiz.*",
@@ -38,7 +39,14 @@ _REASONS = (
         r"Sentencepiece.*|TFText>.*|.*Wordpiece.*|.*UTF8.*|.*Whitespace.*|UnicodeScriptTokenize.*|Regex.*|RougeL|.*Token.*",
         "it is of TensorFlow Text, which has kernels of its own",
     ),
-    (r"(Resource)?(Sparse)?Apply.*|Assign.*|Variable(V2)?|IsVariable.*", "models are trained here by few optimizers"),
+    (
+        r"(Sparse)?Apply.*|Assign.*|Scatter.*|Variable(V2)?|IsVariable.*|StridedSliceAssign",
+        "it takes a variable of TensorFlow 1 by reference: convert the model with resource variables",
+    ),
+    (
+        r".*HashTable.*|InitializeTable|LookupTable.*|(PaddingFIFO|FIFO)?Queue.*|Stack.*|TensorArray.*",
+        "it takes its object by reference, as TensorFlow 1 had it: its newer form has a kernel",
+    ),
 )
 
 

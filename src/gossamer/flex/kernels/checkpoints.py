@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,8 @@ def restore(call: Call, prefix: Array, tensor_names: Array, shape_and_slices: Ar
 @kernel("Restore")
 def restore_v1(call: Call, file_pattern: Array, tensor_name: Array) -> Array:
     """The tensor with this name."""
-    return _restored(call, file_pattern, [tensor_name.item()], [call.attributes.type("dt")])[0]
+    (value,) = _restored(call, file_pattern, [tensor_name.item()], [call.attributes.type("dt")])
+    return value
 
 
 @kernel("ShardedFilename")
@@ -61,7 +61,8 @@ def _save(call: Call, prefix: Array, tensor_names: Array, tensors: Sequence[Arra
     names = [name.decode(errors="surrogateescape") for name in tensor_names.reshape(-1).tolist()]
     call.require(len(names) == len(tensors), f"{len(names)} names are given for {len(tensors)} tensors")
     call.require(len(set(names)) == len(names) and "" not in names, "names must be different, and not empty")
-    stored = call.attributes.values[types].list.type
+    listed = call.attributes.values[types].list
+    stored = listed.type if listed is not None else ()
     path = allowed_file(call, prefix.item())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,7 @@ def _save(call: Call, prefix: Array, tensor_names: Array, tensors: Sequence[Arra
         call.fail(f"the checkpoint cannot be written: {error}")
 
 
-def _restored(call: Call, prefix: Array, names: Sequence[bytes], types: Sequence[TensorType]) -> list[Any]:
+def _restored(call: Call, prefix: Array, names: Sequence[bytes], types: Sequence[TensorType]) -> list[Array]:
     try:
         bundle = TensorBundle(allowed_file(call, prefix.item()))
         found = []
