@@ -82,7 +82,7 @@ LARGE = [
 def test_large_numbers_are_refused_before_memory_is_taken(
     op: str, operands: list[Any], attributes: dict[str, Any]
 ) -> None:
-    with pytest.raises(InvokeError, match=r"more than 268435456 elements|is too large"):
+    with pytest.raises(InvokeError, match=r"more than 134217728 elements|is too large"):
         run(op, *operands, **attributes)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.flex.kernels import Array, Call, Shape
 
-MOST_ELEMENTS = 1 << 28
+MOST_ELEMENTS = 1 << 27
 """Elements of a result whose size is a number in an operand."""
 
 MOST_DIMENSIONS = 32

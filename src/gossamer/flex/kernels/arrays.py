@@ -302,12 +302,13 @@ def bitcast(call: Call, x: Array) -> Array:
     """The same bits as another type: a larger one takes the last dimension, a smaller one adds one."""
     dtype = call.dtype("type")
     old, new = x.dtype.itemsize, dtype.itemsize
+    shape: Shape = x.shape
     x = np.ascontiguousarray(x).reshape(x.shape)
     if old == new:
         return x.view(dtype) if x.ndim else x.reshape(1).view(dtype).reshape(())
     if old > new:
         return x[..., None].view(dtype)
-    last = x.shape[-1:]
-    call.require(last == (new // old,), f"the last dimension must be {new // old}, got shape {list(x.shape)}")
+    fits = len(shape) > 0 and shape[-1] == new // old
+    call.require(fits, f"the last dimension must be {new // old}, got shape {list(shape)}")
     wide: Array = x.view(dtype)
-    return wide.reshape(x.shape[:-1])
+    return wide.reshape(shape[:-1])

@@ -98,6 +98,8 @@ def adjust_contrast(call: Call, images: Array, factor: Array, low: Array, high: 
 
 
 def _contrasted(images: Array, factor: Array) -> Array:
+    if not images.size:
+        return images
     mean = images.mean((-3, -2), keepdims=True)
     contrasted: Array = (images - mean) * factor.reshape(-1)[0] + mean
     return contrasted

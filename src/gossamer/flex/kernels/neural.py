@@ -85,8 +85,8 @@ def fused_batch_norm(call: Call, x: Array, scale: Array, offset: Array, mean: Ar
     if training:
         axes = tuple(range(last.ndim - 1))
         count = max(last.size // max(channels, 1), 1)
-        used_mean = last.mean(axes)
-        used_variance = np.square(last - used_mean).mean(axes)
+        used_mean = last.sum(axes) / np.float32(count)
+        used_variance = np.square(last - used_mean).sum(axes) / np.float32(count)
         factor = np.float32(call.attributes.float("exponential_avg_factor"))
         new_mean, new_variance = used_mean, used_variance * np.float32(count / max(count - 1, 1))
         if factor != 1:
