@@ -38,9 +38,9 @@ class FlexMaker(ModelMaker):
         **attributes: Any,
     ) -> list[int]:
         """Adds an operator; its outputs, of these shapes, or unknown ones. Attributes that name types of operands
-        follow from those."""
+        follow from those; ``shapes_`` is an attribute ``shapes``."""
         definition = flex_operator(op)
-        given = dict(attributes)
+        given = {name.rstrip("_"): value for name, value in attributes.items()}
         self._types_of_operands(definition, inputs, given)
         values = {a.name: attribute(a.type, given[a.name]) for a in definition.attr if a.name in given}
         node = NodeDef(name=op, op=op, input=("x",) * len(inputs), attr=values)

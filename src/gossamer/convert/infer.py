@@ -154,6 +154,7 @@ class _Empty:
         self.hash_tables: dict[int, Any] = {}
         self.object_ids: dict[tuple[str, str, str], int] = {}
         self.objects: dict[int, Any] = {}
+        self.uncalled: tuple[int, ...] = ()
         self.initialized: set[int] = set()
 
 

@@ -217,8 +217,10 @@ def found(call: Call, number: int, kind: type[Object]) -> Object:
 
 
 def filled(call: Call, number: int) -> tuple[HashTable, dict[Any, Any]]:
-    """A hash table and its entries. Raises if nobody filled it."""
+    """A hash table and its entries. Subgraphs that nobody calls may fill it. Raises if nobody did."""
     held = found(call, number, HashTable)
+    if held.entries is None:
+        call.run_uncalled()
     if held.entries is None:
         call.fail("the hash table has not been filled")
     return held, held.entries

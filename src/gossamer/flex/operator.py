@@ -14,6 +14,8 @@ from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import ConvertError, GossamerError
 from gossamer.flex.kernels import Array, Call, Kernel, find_kernel
 from gossamer.flex.node import Argument, FlexNode, flex_node, types_of
+from gossamer.flex.refused import refusal
+from gossamer.ops._layout import checked_shape
 from gossamer.ops.op_def import InvokeContext, OpDef, PrepareContext, Version
 from gossamer.schema.enums import TensorType
 
@@ -61,7 +63,7 @@ def _begin(ctx: PrepareContext, kernel: Kernel | None) -> _Prepared:
         ctx.fail(str(error))
     kernel = kernel or find_kernel(node.op)
     if kernel is None:
-        ctx.fail(f"there is no kernel of TensorFlow's {node.op} here; gossamer.flex_op({node.op!r}) makes one")
+        ctx.fail(refusal(node.op))
     if not node.is_known:
         inputs = [Argument(f"input {n}", (ctx.input(n).type,), False) for n in range(len(ctx.inputs))]
         outputs = [Argument(f"output {n}", (tensor.type,), False) for n, tensor in enumerate(ctx.outputs)]
@@ -79,13 +81,13 @@ def _prepare(ctx: PrepareContext, kernel: Kernel | None) -> _Prepared:
     if rule is not None and not any(tensor.is_dynamic for tensor in given):
         try:
             shapes = rule(node, [tensor.shape for tensor in given])
-        except ValueError as error:
+        except TRIPPED as error:
             ctx.fail(str(error))
     for n in range(len(ctx.outputs)):
         if shapes is None:
             ctx.set_dynamic(n)
         else:
-            ctx.set_shape(n, shapes[n])
+            ctx.set_shape(n, checked_shape(ctx, shapes[n]))
     return prepared
 
 

@@ -75,7 +75,7 @@ def rewritten(model: Model, find: Callable[[str, int], OpDef | None]) -> Model:
         return model  # what is wrong is said when it is prepared
     try:
         return _rewritten(model, is_flex)
-    except (RecursionError, *TRIPPED) as error:  # no converter writes that
+    except (RuntimeError, *TRIPPED) as error:  # no converter writes that
         logger.warning("TensorFlow's operators run as they are: %s: %s", type(error).__name__, error)
         return model
 
@@ -125,6 +125,7 @@ class _Rewriter:
         self.lowered = 0
         self.named = {graph_name(number): graph for number, graph in enumerate(stored.graphs)}
         self.entries = [signature.graph for signature in stored.signatures]
+        self.ends = {value for graph in self.entries for value in graph.outputs}
         self.copies: dict[int, Graph] = {}
         self.opaque: set[Value] = set()
 
@@ -132,6 +133,8 @@ class _Rewriter:
         found = []
         for key, graph, inputs, outputs in self.stored.signatures:
             copy = self.copied(graph)
+            if not {*inputs.values()} <= {*graph.inputs} or not {*outputs.values()} <= {*graph.outputs}:
+                raise ConvertError(f"signature {key!r} has inputs or outputs that its graph does not have")
             found.append(
                 Signature(
                     key,
@@ -273,6 +276,9 @@ class _Rewriter:
         if results is None or not _fits(results, found, node):
             return None
         for old, new in zip(node.outputs, results, strict=True):
+            if old in self.ends and new in inputs and (new.node is None or node.inputs[inputs.index(new)] in self.ends):
+                return None  # what comes out is a tensor of its own
+        for old, new in zip(node.outputs, results, strict=True):
             if isinstance(new, Value) and new.node is not None and new not in inputs:
                 new.name = old.name
         return results
@@ -386,7 +392,7 @@ def _tensor(value: Any) -> Value:
 def _fits(results: Sequence[Any], node: FlexNode, stored: Node) -> bool:
     """Whether the results are what the operator declares, and what the file says of them."""
     types = types_of(node.outputs)
-    if len(results) != len(types) or len(stored.outputs) != len(types):
+    if len(results) != len(types) or [old.type for old in stored.outputs] != types:
         return False
     for result, type in zip(results, types, strict=True):
         if isinstance(result, Value) and (result.type != type or type == TensorType.VARIANT):

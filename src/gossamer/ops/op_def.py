@@ -201,6 +201,10 @@ class Resources(Protocol):
         """(kind, container, name) -> resource id of what TensorFlow's operators name."""
 
     @property
+    def uncalled(self) -> Sequence[int]:
+        """Subgraphs without inputs and outputs that nobody calls, nor users."""
+
+    @property
     def initialized(self) -> set[int]:
         """Subgraphs that CALL_ONCE has run."""
 

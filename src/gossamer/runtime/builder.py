@@ -43,9 +43,9 @@ def build_subgraphs(
     operator is no error yet: a delegate may claim it, and preparing it says what is missing.
     """
     ops = _resolve(model, resolver)
-    resources = ResourceMap()
     cancellation, taps = cancellation or Cancellation(), taps or Taps()
     entries = {0, *(signature.subgraph_index for signature in model.signatures.values())}
+    resources = ResourceMap(uncalled=_uncalled(model, entries))
     shared = {} if settings.get("preserve_all_tensors") else _shared_arenas(model, entries)
     edges = control_dependencies(model)
     # Operators of somebody else may change from one run to the next.
@@ -95,6 +95,17 @@ def _shared_arenas(model: Model, entries: set[int]) -> dict[int, SharedArena]:
         for index, depth in enumerate(call_depths(model))
         if depth and index not in entries
     }
+
+
+def _uncalled(model: Model, entries: set[int]) -> tuple[int, ...]:
+    """See `ResourceMap.uncalled`."""
+    return tuple(
+        [
+            index
+            for index, (stored, depth) in enumerate(zip(model.subgraphs, call_depths(model), strict=True))
+            if depth == 0 and index not in entries and not len(stored.inputs) and not len(stored.outputs)
+        ]
+    )
 
 
 def _resolve(model: Model, resolver: OpResolver) -> list[tuple[OpDef, int]]:

@@ -146,12 +146,15 @@ def _value(model: Model, tensor: tables.Tensor) -> Value:
 
 def _array(raw: NDArray[np.uint8], tensor: tables.Tensor) -> NDArray[Any]:
     count = math.prod(tensor.shape)
-    dtype = numpy_dtype(tensor.type)
-    if dtype.hasobject:
-        return decode_strings(raw, tensor.shape)
-    if is_packed(tensor.type):
-        return unpack(raw, tensor.type, count).reshape(tensor.shape)
-    return raw.view(dtype)[:count].reshape(tensor.shape)
+    try:
+        dtype = numpy_dtype(tensor.type)
+        if dtype.hasobject:
+            return decode_strings(raw, tensor.shape)
+        if is_packed(tensor.type):
+            return unpack(raw, tensor.type, count).reshape(tensor.shape)
+        return raw.view(dtype)[:count].reshape(tensor.shape)
+    except (ValueError, KeyError) as error:
+        raise ConvertError(f"tensor {tensor.name!r} has data of another size than its shape says: {error}") from error
 
 
 def _quantization(tensor: tables.Tensor) -> Quantization:

@@ -68,6 +68,12 @@ class Call:
         """The shape of the tensor at a position among all operands: of variants, which come as objects."""
         return self._context.value(position).shape
 
+    def run_uncalled(self) -> None:
+        """Run the subgraphs that nobody calls, once."""
+        for index in set(self.resources.uncalled) - self.resources.initialized:
+            self.resources.initialized.add(index)
+            self._context.subgraph(index).call([])
+
     def poll(self) -> None:
         """To be called now and then in what runs long: raises when the invocation is to end."""
         self._context.poll()

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.flex.kernels import Array, Call, Shape
 
-MOST_ELEMENTS = 1 << 28
+MOST_ELEMENTS = 1 << 27
 """Elements of a result whose size is a number in an operand."""
 
 MOST_DIMENSIONS = 32
@@ -34,9 +34,9 @@ def number(call: Call, name: str, operand: Array) -> int:
 
 def axis_of(call: Call, axis: Any, rank: int, name: str = "axis") -> int:
     """The axis counted from the front; one in [-rank, rank) is allowed."""
-    axis = int(axis)
-    call.require(-rank <= axis < rank, f"{name} {axis} must be in [{-rank}, {rank})")
-    return axis % rank
+    number = int(axis)
+    call.require(-rank <= number < rank, f"{name} {number} must be in [{-rank}, {rank})")
+    return number % rank
 
 
 def axes_of(call: Call, axes: Array, rank: int, name: str = "axis") -> tuple[int, ...]:

@@ -28,11 +28,13 @@ def rgb_of(ycc: Array, factors: tuple[int, int]) -> Array:
         y + ((-_fixed(0.34414) * blue - _fixed(0.71414) * red + half) >> 16),
         y + ((_fixed(1.772) * blue + half) >> 16),
     ]
-    return np.clip(np.stack(colours, -1), 0, 255).astype(np.uint8)
+    rgb: Array = np.clip(np.stack(colours, -1), 0, 255).astype(np.uint8)
+    return rgb
 
 
 def _across(rows: Array, even: int, odd: int, shift: int) -> Array:
-    """Two columns for each, three parts of it and one of the neighbour at that side, rounded by ``even`` and ``odd``."""
+    """Two columns for each: three parts of it and one of the neighbour at that side, rounded by ``even`` and
+    ``odd``."""
     left, right = np.concatenate([rows[:, :1], rows[:, :-1]], 1), np.concatenate([rows[:, 1:], rows[:, -1:]], 1)
     pairs = np.stack([(3 * rows + left + even) >> shift, (3 * rows + right + odd) >> shift], 2)
     return pairs.reshape(rows.shape[0], -1, rows.shape[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,10 +13,13 @@ from gossamer.flex.kernels._checks import checked_shape
 
 Pair = tuple[int, int]
 
+MOST_POSITIONS = 1 << 18
+"""Inside a window: each costs a pass over the array."""
+
 
 class Windows(NamedTuple):
-    """Per dimension: the size of the array, of the window, its stride and dilation, the elements that are missing before
-    and behind, and how many windows there are."""
+    """Per dimension: the size of the array, of the window, its stride and dilation, the elements that are missing
+    before and behind, and how many windows there are."""
 
     sizes: Shape
     kernel: Shape
@@ -57,6 +61,8 @@ def windows(
 ) -> Windows:
     """The windows that TensorFlow's padding (SAME, VALID, EXPLICIT) gives. Raises `ValueError`."""
     dilations = dilations or [1] * len(sizes)
+    if math.prod(kernel) > MOST_POSITIONS:
+        raise ValueError(f"window {list(kernel)} has more than {MOST_POSITIONS} positions")
     margins: list[Pair] = []
     counts: list[int] = []
     for n, (size, extent, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
@@ -74,9 +80,7 @@ def windows(
             count = max((size + before + behind - reach) // stride + 1, 0)
         margins.append((before, behind))
         counts.append(count)
-    return Windows(
-        tuple(sizes), tuple(kernel), tuple(strides), tuple(dilations), tuple(margins), tuple(counts)
-    )
+    return Windows(tuple(sizes), tuple(kernel), tuple(strides), tuple(dilations), tuple(margins), tuple(counts))
 
 
 def spatial_of(format: str) -> list[int]:

@@ -89,7 +89,8 @@ def _divided(x: Array, y: Array) -> Array:
     if x.dtype.kind not in "iu":
         return x / y
     quotient = x // y
-    return quotient + ((quotient < 0) & (quotient * y != x)).astype(quotient.dtype)
+    truncated: Array = quotient + ((quotient < 0) & (quotient * y != x)).astype(quotient.dtype)
+    return truncated
 
 
 def _divided_down(x: Array, y: Array) -> Array:
@@ -179,7 +180,8 @@ def clip_by_value(call: Call, t: Array, low: Array, high: Array) -> Array:
 def population_count(call: Call, x: Array) -> Array:
     """How many bits of each number are 1."""
     octets = np.ascontiguousarray(x)[..., None].view(np.uint8)
-    return np.unpackbits(octets, axis=-1).sum(-1)
+    bits: Array = np.unpackbits(octets, axis=-1).sum(-1)
+    return bits
 
 
 @kernel("Cross", shape=like_first)

@@ -14,7 +14,7 @@ from gossamer.flex.node import FlexNode
 
 def zero_of(dtype: np.dtype[Any]) -> Any:
     """The element that new arrays are filled with: 0, or an empty string."""
-    return b"" if dtype == object else np.zeros((), dtype)
+    return b"" if dtype.kind == "O" else np.zeros((), dtype)
 
 
 @kernel("Const", "ImmutableConst")
@@ -57,9 +57,7 @@ def range_(call: Call, start: Array, limit: Array, delta: Array) -> Array:
     dtype = start.dtype
     first, last, step = [one.item() if one.dtype.kind in "iu" else float(one) for one in (start, limit, delta)]
     call.require(step != 0, "delta must not be 0")
-    call.require(
-        first == last or (first < last) == (step > 0), f"no steps of delta {step} lead from {first} to {last}"
-    )
+    call.require(first == last or (first < last) == (step > 0), f"no steps of delta {step} lead from {first} to {last}")
     count = abs(-((first - last) // step)) if dtype.kind in "iu" else np.ceil(abs((last - first) / step))
     count = -((first - last) // step) if dtype.kind in "iu" else count
     call.require(np.isfinite(count), f"there are {count} numbers")
@@ -152,7 +150,9 @@ def _joined(call: Call, values: list[Array], axis: Array) -> Array:
         same = value.ndim == values[0].ndim and all(
             n == dimension or size == values[0].shape[n] for n, size in enumerate(value.shape)
         )
-        call.require(same, f"shapes {list(values[0].shape)} and {list(value.shape)} differ beside dimension {dimension}")
+        call.require(
+            same, f"shapes {list(values[0].shape)} and {list(value.shape)} differ beside dimension {dimension}"
+        )
     return np.concatenate(values, dimension)
 
 
@@ -270,9 +270,7 @@ def mirrored(call: Call, shape: Shape, paddings: Array) -> tuple[list[tuple[int,
     pairs = [(int(before), int(behind)) for before, behind in paddings]
     for size, pair in zip(shape, pairs, strict=True):
         most = size - (mode == "reflect")
-        call.require(
-            min(pair) >= 0 and max(pair) <= max(most, 0), f"paddings must be in [0, {most}], got {list(pair)}"
-        )
+        call.require(min(pair) >= 0 and max(pair) <= max(most, 0), f"paddings must be in [0, {most}], got {list(pair)}")
     return pairs, mode
 
 
@@ -293,7 +291,7 @@ _MANTISSA = {"float32": 23, "float16": 10, "bfloat16": 7}
 def _truncated(x: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.name not in _MANTISSA:
         return x
-    bits = np.uint32 if x.dtype == np.float32 else np.uint64
+    bits: Any = np.uint32 if x.dtype == np.float32 else np.uint64
     dropped = (23 if x.dtype == np.float32 else 52) - _MANTISSA[dtype.name]
     kept: Array = (x.view(bits) >> bits(dropped) << bits(dropped)).view(x.dtype)
     return kept
@@ -304,10 +302,13 @@ def bitcast(call: Call, x: Array) -> Array:
     """The same bits as another type: a larger one takes the last dimension, a smaller one adds one."""
     dtype = call.dtype("type")
     old, new = x.dtype.itemsize, dtype.itemsize
+    shape: Shape = x.shape
     x = np.ascontiguousarray(x).reshape(x.shape)
     if old == new:
         return x.view(dtype) if x.ndim else x.reshape(1).view(dtype).reshape(())
     if old > new:
         return x[..., None].view(dtype)
-    call.require(x.ndim and x.shape[-1] == new // old, f"the last dimension must be {new // old}, shape {list(x.shape)}")
-    return x.view(dtype)[..., 0]
+    fits = len(shape) > 0 and shape[-1] == new // old
+    call.require(fits, f"the last dimension must be {new // old}, got shape {list(shape)}")
+    wide: Array = x.view(dtype)
+    return wide.reshape(shape[:-1])

@@ -128,8 +128,8 @@ def non_max_suppression_with_overlaps(
 def combined_non_max_suppression(
     call: Call, boxes: Array, scores: Array, per_class: Array, total: Array, iou: Array, least: Array
 ) -> Any:
-    """The best boxes of all classes of each image, each class suppressed by itself: boxes, scores, classes, and how many
-    there are. ``boxes`` is [batch, boxes, 1 or classes, 4], ``scores`` [batch, boxes, classes]."""
+    """The best boxes of all classes of each image, each class suppressed by itself: boxes, scores, classes, and how
+    many there are. ``boxes`` is [batch, boxes, 1 or classes, 4], ``scores`` [batch, boxes, classes]."""
     require_rank(call, "boxes", boxes, 4)
     require_rank(call, "scores", scores, 3)
     batch, count, groups, four = boxes.shape

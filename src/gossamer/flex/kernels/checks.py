@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def print_(call: Call, x: Any, data: list[Any]) -> Any:
     if most < 0 or printed < most:
         call.state["printed"] = printed + 1
         shown = b"".join([summary(np.asarray(one), call.attributes.int("summarize")) for one in data])
-        print(call.attributes.text("message") + shown.decode(errors="replace"), file=sys.stderr)
+        _show(sys.stderr, call.attributes.text("message") + shown.decode(errors="replace") + "\n")
     return x
 
 
@@ -75,6 +75,12 @@ def print_(call: Call, x: Any, data: list[Any]) -> Any:
 def print_v2(call: Call, text: Array) -> None:
     """Prints a string to a stream; into a file (``file://``) nothing is printed."""
     stream, end = call.attributes.text("output_stream"), call.attributes.text("end")
-    shown = text.reshape(-1)[0].decode(errors="replace")
     call.require(not stream.startswith("file://"), f"output_stream {stream!r}: models print into no files here")
-    print(shown, end=end, file=sys.stdout if stream in ("stdout", "log(info)") else sys.stderr)
+    shown: str = text.reshape(-1)[0].decode(errors="replace")
+    _show(sys.stdout if stream in ("stdout", "log(info)") else sys.stderr, shown + end)
+
+
+def _show(stream: TextIO, text: str) -> None:
+    """What a model prints is what its user asked for."""
+    stream.write(text)
+    stream.flush()

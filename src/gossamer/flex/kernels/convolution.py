@@ -112,8 +112,10 @@ def _convolved(call: Call, x: Array, filter: Array, found: _Geometry) -> Array:
 def _products(x: Array, weights: Array) -> Array:
     """[…, groups, n] by [groups, n, m]."""
     if len(weights) == 1:
-        return np.matmul(x[..., 0, :], weights[0])[..., None, :]
-    return np.matmul(x[..., None, :], weights)[..., 0, :]
+        found: Array = np.matmul(x[..., 0, :], weights[0])[..., None, :]
+    else:
+        found = np.matmul(x[..., None, :], weights)[..., 0, :]
+    return found
 
 
 def _padded(x: Array, found: _Geometry) -> Array:

@@ -14,6 +14,9 @@ from gossamer.flex.kernels.activations import log_softmax_of
 
 _NEVER = -np.inf
 
+WIDEST = 1 << 14
+"""More beams than anyone searches."""
+
 
 def _checked(call: Call, inputs: Array, lengths: Array) -> None:
     require_rank(call, "inputs", inputs, 3)
@@ -105,6 +108,7 @@ def _search(call: Call, logs: Array, width: int) -> list[_Beam]:
         leaves = [(beam.total, next(order), beam) for beam in beams]
         heapq.heapify(leaves)
         for beam in beams:
+            call.poll()
             if not _is_candidate(beam.old_total, leaves, width):
                 continue
             for label, log in enumerate(labels):
@@ -113,6 +117,8 @@ def _search(call: Call, logs: Array, width: int) -> list[_Beam]:
                     continue
                 total = log + (beam.old_blank if label == beam.label else beam.old_total)
                 if not _is_candidate(total, leaves, width):
+                    if child is not None:
+                        child.old_blank = child.old_total = _NEVER  # so that it has no children in this step
                     continue
                 if child is None:
                     child = beam.children[label] = _Beam(label, beam)
@@ -137,6 +143,7 @@ def beam_search(call: Call, inputs: Array, lengths: Array) -> Any:
     batch = inputs.shape[1]
     width, paths = call.attributes.int("beam_width"), call.attributes.int("top_paths")
     call.require(paths <= width, f"top_paths {paths} must be at most beam_width {width}")
+    call.require(width <= WIDEST, f"beam_width must be at most {WIDEST}, got {width}")
     merge = call.attributes.bool("merge_repeated")
     logs = log_softmax_of(inputs)
     sequences: list[list[list[int]]] = [[] for _ in range(paths)]

@@ -31,7 +31,9 @@ def gather_v2(call: Call, params: Array, indices: Array, axis: Array) -> Array:
     """Slices along an axis; the first ``batch_dims`` dimensions of both operands are walked together."""
     dimension = axis_of(call, number(call, "axis", axis), params.ndim)
     batch = call.attributes.int("batch_dims")
-    call.require(-indices.ndim <= batch <= indices.ndim, f"batch_dims {batch} must be in [-{indices.ndim}, {indices.ndim}]")
+    call.require(
+        -indices.ndim <= batch <= indices.ndim, f"batch_dims {batch} must be in [-{indices.ndim}, {indices.ndim}]"
+    )
     batch = batch + indices.ndim if batch < 0 else batch
     call.require(batch <= dimension, f"batch_dims {batch} must not be above axis {dimension}")
     call.require(

@@ -35,7 +35,8 @@ def _pure(hue: Array) -> Array:
     """The colour of a hue, fully saturated and bright."""
     h = hue * 6
     channels = [np.abs(h - 3) - 1, 2 - np.abs(h - 2), 2 - np.abs(h - 4)]
-    return np.clip(np.stack(channels, -1), 0, 1)
+    colour: Array = np.clip(np.stack(channels, -1), 0, 1)
+    return colour
 
 
 def _hsv(rgb: Array) -> Array:
@@ -97,6 +98,8 @@ def adjust_contrast(call: Call, images: Array, factor: Array, low: Array, high: 
 
 
 def _contrasted(images: Array, factor: Array) -> Array:
+    if not images.size:
+        return images
     mean = images.mean((-3, -2), keepdims=True)
     contrasted: Array = (images - mean) * factor.reshape(-1)[0] + mean
     return contrasted
@@ -135,8 +138,10 @@ def _dilation(node: FlexNode, image: Sequence[int], filter: Sequence[int]) -> Wi
     attributes = node.attributes
     strides, rates = attributes.ints("strides"), attributes.ints("rates")
     if len(image) != 4 or len(filter) != 3 or image[3] != filter[2]:
-        raise ValueError(f"input must be [batch, height, width, depth], filter [height, width, depth], got shapes "
-                         f"{list(image)} and {list(filter)}")
+        raise ValueError(
+            f"input must be [batch, height, width, depth], filter [height, width, depth], got shapes "
+            f"{list(image)} and {list(filter)}"
+        )
     if len(strides) != 4 or len(rates) != 4 or any(one[n] != 1 for one in (strides, rates) for n in (0, 3)):
         raise ValueError(f"strides {list(strides)} and rates {list(rates)} must be 1 for batch and channels")
     return windows(image[1:3], filter[:2], strides[1:3], attributes.text("padding"), rates[1:3])
@@ -244,5 +249,3 @@ def draw_bounding_boxes(call: Call, images: Array, boxes: Array, colors: Array) 
                 if 0 <= column < width:
                     result[n, rows, column] = colour
     return result
-
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,8 @@ def mat_mul(call: Call, a: Array, b: Array) -> Array:
     _mat_mul_shape(call.node, [a.shape, b.shape])
     a = a.T if call.attributes.bool("transpose_a") else a
     b = b.T if call.attributes.bool("transpose_b") else b
-    return np.matmul(widened(a), widened(b))
+    product: Array = np.matmul(widened(a), widened(b))
+    return product
 
 
 def _batch_mat_mul_shape(node: FlexNode, shapes: Sequence[Shape]) -> list[Shape]:
@@ -51,7 +51,8 @@ def batch_mat_mul(call: Call, x: Array, y: Array) -> Array:
     _batch_mat_mul_shape(call.node, [x.shape, y.shape])
     x = adjoint(x) if call.attributes.bool("adj_x") else x
     y = adjoint(y) if call.attributes.bool("adj_y") else y
-    return np.matmul(widened(x), widened(y))
+    product: Array = np.matmul(widened(x), widened(y))
+    return product
 
 
 def adjoint(x: Array) -> Array:
@@ -71,9 +72,11 @@ def einsum(call: Call, inputs: list[Array]) -> Array:
     sizes = _label_sizes(call, labels, inputs)
     different = "".join(dict.fromkeys(result.replace("...", "")))
     unique = ("..." if "..." in result else "") + different
+    checked_shape(call, [sizes.get(label, 1) for label in different])
     wide = [widened(x) for x in inputs]
     if unique == result or sorted(unique) == sorted(result):
-        return np.einsum(equation, *wide, optimize=True)
+        found: Array = np.einsum(equation, *wide, optimize=True)
+        return found
     call.require("..." not in result, f"equation {equation!r} has an ellipsis beside a label that stands twice")
     summed = np.einsum(f"{given}->{unique}", *wide, optimize=True)
     whole = np.zeros(checked_shape(call, [sizes[label] for label in result]), summed.dtype)

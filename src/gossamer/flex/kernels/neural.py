@@ -85,8 +85,8 @@ def fused_batch_norm(call: Call, x: Array, scale: Array, offset: Array, mean: Ar
     if training:
         axes = tuple(range(last.ndim - 1))
         count = max(last.size // max(channels, 1), 1)
-        used_mean = last.mean(axes)
-        used_variance = np.square(last - used_mean).mean(axes)
+        used_mean = last.sum(axes) / np.float32(count)
+        used_variance = np.square(last - used_mean).sum(axes) / np.float32(count)
         factor = np.float32(call.attributes.float("exponential_avg_factor"))
         new_mean, new_variance = used_mean, used_variance * np.float32(count / max(count - 1, 1))
         if factor != 1:
@@ -101,7 +101,9 @@ def fused_batch_norm(call: Call, x: Array, scale: Array, offset: Array, mean: Ar
 
 
 @kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
-def fused_batch_norm_grad(call: Call, gradient: Array, x: Array, scale: Array, mean: Array, variance: Array, *_: Array) -> Any:
+def fused_batch_norm_grad(
+    call: Call, gradient: Array, x: Array, scale: Array, mean: Array, variance: Array, *_: Array
+) -> Any:
     """The gradients for x, scale and offset, and two empty ones for the statistics."""
     require_rank(call, "x", x, 4, 5)
     require_same_shape(call, "y_backprop and x", gradient, x)
@@ -171,7 +173,8 @@ def sparse_softmax_cross_entropy(call: Call, features: Array, labels: Array) -> 
     """``-log softmax`` at the label of each row, and its gradient."""
     require_rank(call, "features", features, 2)
     call.require(
-        labels.shape == features.shape[:1], f"labels must have shape {list(features.shape[:1])}, got {list(labels.shape)}"
+        labels.shape == features.shape[:1],
+        f"labels must have shape {list(features.shape[:1])}, got {list(labels.shape)}",
     )
     require_range(call, "labels", labels, features.shape[1])
     logs = log_softmax_of(features)

@@ -151,10 +151,10 @@ class _Batch:
                     feature.default.shape == whole[1:],
                     f"the default of feature {key!r} must have shape {sizes}, got {list(feature.default.shape)}",
                 )
-                result[n] = feature.default
+                result[n, ...] = feature.default
             else:
                 call.require(len(row) == count, f"feature {key!r} has {len(row)} values in example {n}, not {count}")
-                result[n] = row.reshape(whole[1:])
+                result[n, ...] = row.reshape(whole[1:])
         return result[0] if self._is_single else result
 
     def _padded(self, feature: _Dense, rows: Values) -> Array:
@@ -165,7 +165,9 @@ class _Batch:
         dtype = numpy_dtype(feature.type)
         lengths = [0 if row is None else len(row) for row in rows]
         for n, length in enumerate(lengths):
-            call.require(length % step == 0, f"feature {feature.key!r} has {length} values in example {n}, not by {step}")
+            call.require(
+                length % step == 0, f"feature {feature.key!r} has {length} values in example {n}, not by {step}"
+            )
         longest = max(lengths, default=0) // step
         whole = checked_shape(call, [len(rows), longest, *inner])
         call.require(feature.default.size <= 1, f"the default of feature {feature.key!r} must be one value")
@@ -199,11 +201,15 @@ def _require_count(call: Call, name: str, keys: Sequence[str], types: Sequence[A
     call.require(len(keys) == len(types), f"there are {len(keys)} {name} keys for {len(types)} types")
 
 
-def _dense_features(call: Call, prefix: str, keys: Sequence[str], types: str, defaults: Sequence[Array]) -> list[_Dense]:
+def _dense_features(
+    call: Call, prefix: str, keys: Sequence[str], types: str, defaults: Sequence[Array]
+) -> list[_Dense]:
     found = call.attributes.types(types)
     shapes = call.attributes.shapes(f"{prefix}dense_shapes")
     _require_count(call, "dense", keys, found)
-    call.require(len(shapes) == len(keys) == len(defaults), f"there are {len(shapes)} dense_shapes for {len(keys)} keys")
+    call.require(
+        len(shapes) == len(keys) == len(defaults), f"there are {len(shapes)} dense_shapes for {len(keys)} keys"
+    )
     call.require(all(shape is not None for shape in shapes), "dense_shapes must have a rank")
     return [
         _Dense(key, type, shape or (), default)

@@ -19,6 +19,9 @@ from gossamer.flex.objects import strings
 MOST_PIXELS = 1 << 28
 
 _PNG, _JPEG, _GIF, _BMP = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"BM"
+_DAMAGED = (OSError, SyntaxError, ValueError, EOFError, LookupError, struct.error, zlib.error)
+"""What Pillow raises for files that are damaged."""
+
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 
@@ -32,7 +35,7 @@ def _opened(call: Call, content: bytes, *formats: str) -> Any:
     image = pillow(call)
     try:
         opened = image.open(io.BytesIO(content), formats=formats)
-    except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
+    except (*_DAMAGED, image.DecompressionBombError) as error:
         call.fail(f"the content is no {' or '.join(formats)} file ({error})")
     call.require(opened.width * opened.height <= MOST_PIXELS, f"{opened.width} x {opened.height} pixels are too many")
     return opened
@@ -42,7 +45,7 @@ def _pixels(call: Call, opened: Any, mode: str | None = None) -> Array:
     """[height, width, channels]."""
     try:
         found = np.asarray(opened.convert(mode) if mode and opened.mode != mode else opened)
-    except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error) as error:
+    except _DAMAGED as error:
         call.fail(f"the picture cannot be decoded ({error})")
     return found.reshape(opened.height, opened.width, -1)
 
@@ -153,7 +156,7 @@ def decode_and_crop_jpeg(call: Call, contents: Array, crop_window: Array) -> Arr
     call.require(crop_window.shape == (4,), f"crop_window must have 4 elements, got {crop_window.tolist()}")
     pixels = decode_jpeg(call, contents)
     y, x, height, width = crop_window.tolist()
-    inside = 0 <= y and 0 <= x and height > 0 and width > 0
+    inside = y >= 0 and x >= 0 and height > 0 and width > 0
     call.require(
         inside and y + height <= pixels.shape[0] and x + width <= pixels.shape[1],
         f"crop_window {crop_window.tolist()} is not within {pixels.shape[0]} x {pixels.shape[1]} pixels",
@@ -171,7 +174,9 @@ def _bmp(call: Call, content: bytes, channels: int) -> Array:
     call.require(width > 0 and height != 0, f"a BMP of {width} x {height} pixels")
     row = -(-width * found // 4) * 4
     needed = row * (abs(height) - 1) + width * found
-    call.require(len(content) - start >= needed, f"{max(len(content) - start, 0)} bytes are no {width} x {height} pixels")
+    call.require(
+        len(content) - start >= needed, f"{max(len(content) - start, 0)} bytes are no {width} x {height} pixels"
+    )
     data = np.frombuffer(content[start : start + row * abs(height)].ljust(row * abs(height), b"\0"), np.uint8)
     pixels = data.reshape(abs(height), row)[:, : width * found].reshape(abs(height), width, found)
     pixels = pixels[::-1] if height > 0 else pixels
@@ -188,15 +193,20 @@ def decode_bmp(call: Call, contents: Array) -> Array:
 
 def _gif(call: Call, content: bytes, all_frames: bool = True) -> Array:
     opened = _opened(call, content, "GIF")
-    frames = []
-    count = getattr(opened, "n_frames", 1) if all_frames else 1
-    checked_shape(call, [count, opened.height, opened.width, 3])
-    for frame in range(count):
-        call.poll()
-        opened.seek(frame)
-        rgba = _pixels(call, opened.convert("RGBA"))
-        frames.append(rgba[..., :3] * (rgba[..., 3:] != 0))
-    return np.stack(frames)
+    try:
+        count = opened.n_frames if all_frames else 1
+        checked_shape(call, [count, opened.height, opened.width, 3])
+        return np.stack([_frame(call, opened, frame) for frame in range(count)])
+    except _DAMAGED as error:
+        call.fail(f"the picture cannot be decoded ({error})")
+
+
+def _frame(call: Call, opened: Any, number: int) -> Array:
+    """A whole picture of an animation; what shows nothing is black."""
+    call.poll()
+    opened.seek(number)
+    rgba = _pixels(call, opened, "RGBA")
+    return np.where(rgba[..., 3:] != 0, rgba[..., :3], np.uint8(0))
 
 
 @kernel("DecodeGif")

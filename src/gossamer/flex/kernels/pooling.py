@@ -158,7 +158,7 @@ def max_pool_grad_with_argmax(call: Call, x: Array, gradient: Array, argmax: Arr
     if not call.attributes.bool("include_batch_in_index"):
         images = np.arange(len(x)) * int(np.prod(x.shape[1:]))
         where = where + images.reshape(-1, *[1] * (x.ndim - 1))
-    call.require(not where.size or (0 <= where.min() and where.max() < x.size), f"argmax must be in [0, {x.size})")
+    call.require(not where.size or (where.min() >= 0 and where.max() < x.size), f"argmax must be in [0, {x.size})")
     return _scattered(gradient, where, x.shape)
 
 
@@ -170,7 +170,8 @@ def avg_pool(call: Call, x: Array) -> Array:
     total = np.zeros(pool.counts, padded.dtype)
     for _, index in pool.offsets(call):
         total += padded[index]
-    return total / _elements(call, pool).astype(padded.dtype)
+    average: Array = total / _elements(call, pool).astype(padded.dtype)
+    return average
 
 
 def _elements(call: Call, pool: Windows) -> Array:

@@ -32,7 +32,8 @@ def _ranges(starts: Array, lengths: Array) -> Array:
     """``start, start + 1, …`` of each row, one behind the other."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if ends.size else 0
-    return np.arange(total) - np.repeat(ends - lengths - starts, lengths)
+    positions: Array = np.arange(total) - np.repeat(ends - lengths - starts, lengths)
+    return positions
 
 
 @kernel("RaggedRange")
@@ -62,7 +63,8 @@ def ragged_range(call: Call, starts: Array, limits: Array, deltas: Array) -> Any
 
 @kernel("RaggedGather")
 def ragged_gather(call: Call, splits: list[Array], values: Array, indices: Array) -> Any:
-    """The rows at the indices; each dimension of these beyond the first adds splits of even rows."""
+    """The rows at the indices: each dimension of these beyond the first adds splits of even rows, and a single one
+    takes off the outermost."""
     _checked(call, splits, values)
     require_range(call, "indices", indices, splits[0].size - 1)
     picked = indices.reshape(-1).astype(np.int64)
@@ -70,10 +72,11 @@ def ragged_gather(call: Call, splits: list[Array], values: Array, indices: Array
     for n in range(1, indices.ndim):
         count, step = int(np.prod(indices.shape[:n])), indices.shape[n]
         results.append(np.arange(count + 1) * step)
-    for one in splits:
+    for n, one in enumerate(splits):
         lengths = np.diff(one)[picked]
         checked_shape(call, [int(lengths.sum())])
-        results.append(np.concatenate([[0], np.cumsum(lengths)]))
+        if n or indices.ndim:
+            results.append(np.concatenate([[0], np.cumsum(lengths)]))
         picked = _ranges(one[:-1][picked], lengths)
     wanted = sum(len(argument.types) for argument in call.node.outputs) - 1
     call.require(len(results) == wanted, f"OUTPUT_RAGGED_RANK must be {len(results)}, got {wanted}")

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from gossamer.flex.kernels import Array, Call, Shape, kernel, like_first
-from gossamer.flex.kernels._checks import axes_of, axis_of, checked_shape, number, require_least_rank, require_rank, widened
+from gossamer.flex.kernels._checks import (
+    axes_of,
+    axis_of,
+    checked_shape,
+    number,
+    require_least_rank,
+    require_rank,
+    widened,
+)
 from gossamer.flex.node import FlexNode
 
 Reduction = Callable[..., Any]
@@ -152,7 +160,9 @@ def histogram_fixed_width(call: Call, values: Array, value_range: Array, nbins: 
 @kernel("Bincount")
 def bincount(call: Call, arr: Array, size: Array, weights: Array) -> Array:
     """How often, or with what weight, each number below ``size`` is among ``arr``."""
-    return counted(call, arr.reshape(1, -1), size, weights.reshape(1, -1), binary=False)[0]
+    (counts,) = counted(call, arr.reshape(1, -1), size, weights.reshape(1, -1), binary=False)
+    found: Array = counts
+    return found
 
 
 @kernel("DenseBincount")
@@ -171,7 +181,9 @@ def dense_bincount(call: Call, arr: Array, size: Array, weights: Array) -> Array
 def counted(call: Call, rows: Array, size: Array, weights: Array, binary: bool) -> Array:
     """[rows, size]: counts of the numbers in each row, in the type of the weights."""
     lengths = np.full(rows.shape[0], rows.shape[1])
-    return counted_flat(call, rows.reshape(-1), np.repeat(np.arange(len(rows)), lengths), len(rows), size, weights, binary)
+    return counted_flat(
+        call, rows.reshape(-1), np.repeat(np.arange(len(rows)), lengths), len(rows), size, weights, binary
+    )
 
 
 def counted_flat(
@@ -219,8 +231,7 @@ def row_numbers(rows: Array) -> Array:
     numbers = np.zeros(rows.shape[0], np.int64)
     for column in range(flat.shape[1]):
         values = flat[:, column]
-        kwargs = {} if values.dtype == object else {"equal_nan": False}
-        _, part = np.unique(values, return_inverse=True, **kwargs)
+        _, part = np.unique(values, return_inverse=True, equal_nan=False)
         pairs = np.stack([numbers, part.reshape(-1)], 1)
         _, numbers = np.unique(pairs[:, 0] * (len(rows) + 1) + pairs[:, 1], return_inverse=True)
         numbers = numbers.reshape(-1)

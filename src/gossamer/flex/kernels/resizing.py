@@ -50,7 +50,8 @@ def positions(size: int, target: int, align_corners: bool, half_pixel_centers: b
     """Where in the operand each element of the result lies, in float32."""
     scale = scale_of(size, target, align_corners)
     steps = np.arange(target, dtype=F32)
-    return (steps + F32(0.5)) * scale - F32(0.5) if half_pixel_centers else steps * scale
+    places: Array = (steps + F32(0.5)) * scale - F32(0.5) if half_pixel_centers else steps * scale
+    return places
 
 
 def _bilinear_taps(size: int, target: int, align_corners: bool, half_pixel_centers: bool) -> Taps:
@@ -149,7 +150,8 @@ def _nearest(size: int, target: int, align_corners: bool, half_pixel_centers: bo
     steps = np.arange(target, dtype=F32)
     places = (steps + F32(0.5)) * scale if half_pixel_centers else steps * scale
     places = np.floor(places + F32(0.5)) if align_corners else np.floor(places)
-    return np.clip(places.astype(np.int64), 0, size - 1)
+    nearest: Array = np.clip(places.astype(np.int64), 0, size - 1)
+    return nearest
 
 
 @kernel("ResizeNearestNeighbor")
@@ -169,7 +171,8 @@ def resize_nearest_neighbor_grad(call: Call, gradient: Array, size: Array) -> Ar
     columns = _nearest(width, gradient.shape[2], align, half)
     wide = gradient.astype(np.float64) if gradient.dtype.kind not in "iu" else gradient
     result = np.zeros((gradient.shape[0], height, width, gradient.shape[3]), wide.dtype)
-    np.add.at(result, (slice(None), rows[:, None], columns), wide)
+    everywhere: Any = (slice(None), rows[:, None], columns)
+    np.add.at(result, everywhere, wide)
     return result
 
 
@@ -179,8 +182,11 @@ def resize_grad(call: Call, gradient: Array, original: Array) -> Array:
     require_rank(call, "grads", gradient, 4)
     require_rank(call, "original_image", original, 4)
     fits = gradient.shape[0] == original.shape[0] and gradient.shape[3] == original.shape[3]
-    call.require(fits and 0 not in gradient.shape and 0 not in original.shape, f"grads {list(gradient.shape)} and "
-                 f"original_image {list(original.shape)} must have the same batch and channels, and not be empty")
+    call.require(
+        fits and 0 not in gradient.shape and 0 not in original.shape,
+        f"grads {list(gradient.shape)} and "
+        f"original_image {list(original.shape)} must have the same batch and channels, and not be empty",
+    )
     taps = _bilinear_taps if call.op == "ResizeBilinearGrad" else _bicubic_taps
     wide = gradient.astype(np.float64) if original.dtype == np.float64 else gradient
     down = taps(original.shape[1], gradient.shape[1], *_flags(call)).scatter(wide, 1, original.shape[1])
@@ -313,7 +319,11 @@ def crop_and_resize(call: Call, image: Array, boxes: Array, box_ind: Array, crop
         down, across = _around(crops.rows, image.shape[1]), _around(crops.columns, image.shape[2])
         right = across.part[:, None, :, None]
         top, bottom = [
-            _between(image[n, row[:, :, None], across.low[:, None, :]], image[n, row[:, :, None], across.high[:, None, :]], right)
+            _between(
+                image[n, row[:, :, None], across.low[:, None, :]],
+                image[n, row[:, :, None], across.high[:, None, :]],
+                right,
+            )
             for row in (down.low, down.high)
         ]
         values = top + (bottom - top) * down.part[:, :, None, None]
@@ -437,5 +447,3 @@ def image_projective_transform(
 def _half_away(x: Array) -> Array:
     """To the nearest whole number, halves away from 0."""
     return np.copysign(np.floor(np.abs(x) + F32(0.5)), x)
-
-

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from gossamer.flex.kernels import Array, Call, kernel
-from gossamer.flex.kernels._checks import checked_shape, number, require_least_rank, require_range, require_rank, widened
+from gossamer.flex.kernels._checks import (
+    checked_shape,
+    number,
+    require_least_rank,
+    require_range,
+    require_rank,
+    widened,
+)
 
 _FUNCTIONS: dict[str, tuple[Any, Any]] = {
     "Sum": (np.add, 0),
@@ -36,7 +43,7 @@ def _reduced(name: str, rows: Array, ids: Array, segments: int, empty: Any = Non
         divisor = shared if name == "Mean" else np.sqrt(shared)
         if result.dtype.kind in "iu":
             return np.trunc(result / divisor)
-        return result / divisor.astype(result.real.dtype)
+        result = result / divisor.astype(result.real.dtype)
     return result
 
 
@@ -83,7 +90,7 @@ def _float_limits(dtype: np.dtype[Any]) -> Any:
     if dtype.name == "bfloat16":
         import ml_dtypes
 
-        return ml_dtypes.finfo(dtype)
+        return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
     return np.finfo(dtype)
 
 

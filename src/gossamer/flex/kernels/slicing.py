@@ -67,9 +67,7 @@ def strided_slice_grad(call: Call, shape: Array, begin: Array, end: Array, strid
 
 
 @kernel("TensorStridedSliceUpdate", shape=like_first)
-def tensor_strided_slice_update(
-    call: Call, x: Array, begin: Array, end: Array, strides: Array, value: Array
-) -> Array:
+def tensor_strided_slice_update(call: Call, x: Array, begin: Array, end: Array, strides: Array, value: Array) -> Array:
     """The operand with another value in the slice."""
     result = x.copy()
     result[strided_index(call, begin, end, strides)] = value

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from gossamer.flex.kernels import Array, Call, Shape, kernel
-from gossamer.flex.kernels._checks import MOST_ELEMENTS, axes_of, checked_shape, number, require_range, require_rank, widened
+from gossamer.flex.kernels._checks import (
+    MOST_ELEMENTS,
+    axes_of,
+    checked_shape,
+    require_range,
+    require_rank,
+    widened,
+)
 from gossamer.flex.kernels.matrices import adjoint
 from gossamer.flex.kernels.reductions import counted_flat
 
@@ -171,7 +178,9 @@ def sparse_slice(call: Call, indices: Array, values: Array, shape: Array, start:
     """The elements in ``size`` from ``start``, with their indices there."""
     sizes = np.array(sparse_shape(call, indices, shape, values), np.int64)
     for name, one in (("start", start), ("size", size)):
-        call.require(one.shape == shape.shape and np.all(one >= 0), f"{name} must be {shape.size} numbers, none negative")
+        call.require(
+            one.shape == shape.shape and np.all(one >= 0), f"{name} must be {shape.size} numbers, none negative"
+        )
     # Subtracting first keeps a size near 2^63 from an overflow.
     stop = start + np.minimum(size, np.maximum(sizes - start, 0))
     inside = ((indices >= start) & (indices < stop)).all(1)
@@ -201,6 +210,8 @@ def sparse_bincount(call: Call, indices: Array, values: Array, shape: Array, siz
     binary = call.attributes.bool("binary_output")
     call.require(shape.shape in ((1,), (2,)), f"dense_shape must have 1 or 2 elements, got {shape.tolist()}")
     if shape.size == 1:
-        return counted_flat(call, values, np.zeros(values.size, np.int64), 1, size, weights, binary)[0]
+        (counts,) = counted_flat(call, values, np.zeros(values.size, np.int64), 1, size, weights, binary)
+        found: Array = counts
+        return found
     sizes = sparse_shape(call, indices, shape, values)
     return counted_flat(call, values, indices[:, 0], sizes[0], size, weights, binary)

@@ -23,8 +23,7 @@ _ENOUGH = 1e-17
 
 def _each(function: Callable[[float], float], x: Array) -> Array:
     """A function of Python's for every element, float64."""
-    found: Array = np.frompyfunc(function, 1, 1)(np.asarray(x, np.float64))
-    return np.asarray(found, np.float64)
+    return np.asarray(np.frompyfunc(function, 1, 1)(np.asarray(x, np.float64)), np.float64)
 
 
 def _log_gamma_of(x: float) -> float:

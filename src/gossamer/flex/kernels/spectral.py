@@ -33,12 +33,16 @@ def real_transform(call: Call, x: Array, fft_length: Array) -> Array:
     rank = _dimensions(call.op)
     inverse = call.op.startswith("I")
     require_least_rank(call, "input", x, rank)
-    call.require(fft_length.shape == (rank,), f"fft_length must have {rank} elements, got shape {list(fft_length.shape)}")
+    call.require(
+        fft_length.shape == (rank,), f"fft_length must have {rank} elements, got shape {list(fft_length.shape)}"
+    )
     lengths = checked_shape(call, [*x.shape[:-rank], *fft_length])[-rank:]
     batch = x.shape[:-rank]
     half = lengths[-1] // 2 + 1 if lengths[-1] else 0
     if not x.size or not all(lengths):
-        return np.zeros((*batch, *lengths[:-1], lengths[-1] if inverse else half), call.dtype("Treal" if inverse else "Tcomplex"))
+        return np.zeros(
+            (*batch, *lengths[:-1], lengths[-1] if inverse else half), call.dtype("Treal" if inverse else "Tcomplex")
+        )
     for size, length in zip(x.shape[-rank:], (*lengths[:-1], half if inverse else lengths[-1]), strict=True):
         call.require(size >= length, f"input must have {length} elements in each row, got shape {list(x.shape)}")
     axes: Any = tuple(range(-rank, 0))

@@ -83,7 +83,9 @@ def segment_join(call: Call, inputs: Array, segment_ids: Array, num_segments: Ar
     for segment, row in zip(segment_ids.reshape(-1).tolist(), rows.tolist(), strict=True):
         for at, item in enumerate(row, segment * rows.shape[1]):
             parts[at].append(item)
-    return strings(list(map(call.attributes.bytes("separator").join, parts)), shape)
+    # No separator stands before the first string that is not empty.
+    begun = [list(itertools.dropwhile(lambda item: not item, part)) for part in parts]
+    return strings(list(map(call.attributes.bytes("separator").join, begun)), shape)
 
 
 @kernel("StringSplit")

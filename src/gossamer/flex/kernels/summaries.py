@@ -65,17 +65,29 @@ def histogram_summary(call: Call, tag: Array, values: Array) -> Array:
     limits = _bucket_limits()
     counts = np.bincount(np.searchsorted(limits, flat, "right"), minlength=limits.size).astype(np.float64)
     is_last = (counts > 0) | np.append(counts[1:] > 0, True)
-    histogram = HistogramProto(
-        min=float(flat.min(initial=sys.float_info.max)),
-        max=float(flat.max(initial=-sys.float_info.max)),
-        num=float(flat.size),
-        sum=float(flat.sum()),
-        sum_squares=float(np.square(flat).sum()),
-        bucket_limit=limits[is_last],
-        bucket=counts[is_last],
-    )
+    numbers = {
+        "min": flat.min(initial=sys.float_info.max),
+        "max": flat.max(initial=-sys.float_info.max),
+        "num": flat.size,
+        "sum": _total(flat),
+        "sum_squares": _total(np.square(flat)),
+    }
+    stored = {field: float(value) for field, value in numbers.items() if value}  # as a proto3 message is written
+    histogram = HistogramProto(**stored, bucket_limit=limits[is_last], bucket=counts[is_last])
     name = tag.reshape(-1)[0].decode(errors="replace")
     return _written(Summary.Value(tag=name, histo=histogram))
+
+
+def _total(x: Array) -> float:
+    """The sum, one after the other."""
+    return float(np.cumsum(x)[-1]) if x.size else 0.0
+
+
+def _read(call: Call, content: bytes) -> Summary:
+    try:
+        return read(Summary, content)
+    except ConvertError as error:
+        call.fail(str(error))
 
 
 @kernel("MergeSummary", shape=lambda node, shapes: [()])
@@ -83,10 +95,7 @@ def merge_summary(call: Call, inputs: list[Array]) -> Array:
     """The values of all summaries; tags must differ."""
     values: list[Any] = []
     for content in [one for operand in inputs for one in operand.reshape(-1).tolist()]:
-        try:
-            values += read(Summary, content).value
-        except ConvertError as error:
-            call.fail(str(error))
+        values += _read(call, content).value
     tags = [value.tag for value in values if value.tag]
     call.require(len(set(tags)) == len(tags), f"tags must differ, got {tags}")
     return _written(*values)

@@ -100,6 +100,8 @@ def find(call: Call, handle: int, keys: Array, default_value: Array) -> Array:
 @kernel("LookupTableSizeV2")
 def size(call: Call, handle: int) -> Array:
     """How many entries there are."""
+    if found(call, handle, HashTable).entries is None:
+        call.run_uncalled()
     return np.array(len(found(call, handle, HashTable).entries or ()))
 
 

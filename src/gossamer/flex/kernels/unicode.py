@@ -91,19 +91,20 @@ def _handled(call: Call, text: bytes, encoding: str) -> Iterator[tuple[int, int]
 
 def _characters(text: bytes, encoding: str) -> Iterator[tuple[int | None, int]]:
     """The characters of a text and where each begins, ``None`` for what is none."""
-    at = 0
+    behind_mark = 0
     if encoding in MARKED:  # the order of bytes is said by a mark, and else the big end comes first
         is_little = text.startswith(MARKED[encoding])
-        at = len(MARKED[encoding]) if is_little or text.startswith(MARKED[encoding][::-1]) else 0
+        behind_mark = len(MARKED[encoding]) if is_little or text.startswith(MARKED[encoding][::-1]) else 0
         encoding += "-le" if is_little else "-be"
+    at = behind_mark
     while at < len(text):
         try:
             part, end, fault = text[at:].decode(encoding), len(text), len(text)
         except UnicodeDecodeError as error:
             end, fault = at + error.start, at + error.end
             part = text[at:end].decode(encoding)
-        starts = accumulate([_size(character, encoding) for character in part], initial=at)
-        yield from zip(map(ord, part), starts, strict=False)
+        for character, start in zip(part, accumulate([_size(one, encoding) for one in part], initial=at), strict=False):
+            yield ord(character), 0 if start == behind_mark else start  # the first begins with the mark
         if fault > end:
             yield None, end
         at = fault
