@@ -18,6 +18,7 @@ from gossamer.errors import ConvertError
 from gossamer.model.model import Model
 from gossamer.model.writer import write_model
 from gossamer.ops.op_def import TensorInfo
+from gossamer.quantize.eigen import products, with_eigen
 from gossamer.quantize.in_place import with_outputs
 from gossamer.runtime.arenas import call_depths
 from gossamer.runtime.interpreter import Interpreter
@@ -36,6 +37,9 @@ BINS = 4096
 MOST_COUNTED = 1 << 16
 """Elements of a value that a histogram counts; of larger ones it counts elements at equal distances. Their least and
 greatest element are always seen."""
+
+MOST_EXACT = 1 << 20
+"""Products of a run that are added up in TensorFlow's order: these few take no time."""
 
 STEPS = 255
 """Steps between the levels of 8 bits, for which ranges are narrowed; with the levels of 16 bits hardly anything is won
@@ -306,7 +310,8 @@ def calibrate(
                 found[key] = make()
             found[key].add(value)
 
-    watch(model, samples, see, progress=progress)
+    as_tensorflow = ranges == "min_max" and products(model) <= MOST_EXACT
+    watch(model, samples, see, progress=progress, as_tensorflow=as_tensorflow)
     result = {key: one.range() for key, one in found.items()}
     return with_outputs(model, result) if ranges == "min_max" else result
 
@@ -317,12 +322,15 @@ def watch(
     see: Watch,
     tensors: Mapping[int, Collection[int]] | None = None,
     progress: Callable[[int], object] | None = None,
+    as_tensorflow: bool = False,
 ) -> None:
     """Runs a model on samples and shows what its tensors hold: those of each subgraph in ``tensors``, by default all.
+    ``as_tensorflow``: products are to the bit those of TensorFlow's calibrator (see `gossamer.quantize.eigen`).
 
     Raises `ConvertError` for a sample that does not fit, saying which, and if there is none.
     """
-    interpreter = Interpreter(model_content=write_model(_telling(model, tensors)))
+    run, custom_ops = with_eigen(model) if as_tensorflow else (model, [])
+    interpreter = Interpreter(model_content=write_model(_telling(run, tensors)), custom_ops=custom_ops)
     for subgraph in range(len(model.subgraphs)) if tensors is None else tensors:
         chosen = None if tensors is None else tensors[subgraph]
         interpreter.tap(partial(_shown, see, subgraph), chosen, subgraph, copy=False)
