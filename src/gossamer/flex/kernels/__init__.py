@@ -64,10 +64,6 @@ class Call:
         """State that all subgraphs of the interpreter share."""
         return self._context.resources
 
-    def operand_shape(self, position: int) -> Shape:
-        """The shape of the tensor at a position among all operands: of variants, which come as objects."""
-        return self._context.value(position).shape
-
     def run_uncalled(self) -> None:
         """Run the subgraphs that nobody calls, once."""
         for index in set(self.resources.uncalled) - self.resources.initialized:
