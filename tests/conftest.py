@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,24 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONAL = ("peer", "slow", "release", "corpus", "emulator")
+
+MANY = (
+    "tests/codegen/kernels/",
+    "tests/convert/",
+    "tests/delegates/",
+    "tests/flex/kernels/",
+    "tests/micro/kernels/",
+    "tests/ops/test_output_types.py",
+    "tests/runtime/test_edited_files.py",
+    "tests/test_docs.py::test_a_row_of_the_page_on_operators",
+    "tests/test_versions.py",
+)
+"""Where parametrised tests have more cases than have to run each time."""
+
+EVERY = 5
+"""Which of those cases run by default: the first, and each that is so many behind; a prime, so that every value of
+every parameter has its turn. All of them run with any option of `OPTIONAL`, as ``--corpus`` in `.ci/run`, and in files
+that are picked by hand."""
 
 HANGS = 1800.0
 """Seconds after which something is taken for hanging. No test says how fast anything is: others may want the CPUs."""
@@ -42,17 +61,30 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = {marker for marker in OPTIONAL if not config.getoption(f"--{marker}")}
+    picked = config.option.keyword or any(".py" in argument for argument in config.args)
+    many = () if picked or len(left_out) < len(OPTIONAL) else MANY
+    seen: Counter[str] = Counter()
     selected: list[pytest.Item] = []
     deselected: list[pytest.Item] = []
     for item in items:
-        (deselected if left_out & {mark.name for mark in item.iter_markers()} else selected).append(item)
+        is_left = not left_out.isdisjoint(mark.name for mark in item.iter_markers())
+        if not is_left and item.nodeid.startswith(many):
+            test, _, case = item.nodeid.partition("[")
+            is_left = bool(case) and seen[test] % EVERY != 0
+            seen[test] += 1
+        (deselected if is_left else selected).append(item)
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = selected
 
 
+def pytest_collection() -> None:
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     # Tests and modules stay until the end; looking through them again and again is a sixth of the time.
+    gc.enable()
     gc.collect()
     gc.freeze()
 

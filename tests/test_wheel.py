@@ -28,6 +28,9 @@ SHIPPED = "gossamer/programs/shipped/"
 MOST_BYTES = 32 << 20
 """Of all archives together."""
 
+MOST_BYTES_OF_A_RELEASE = 12_000_000
+"""Of the wheel with the archives of all targets."""
+
 
 def built(place: Path, ship: str) -> Path:
     """The wheel with what `hatch_build.py` compiles if ``GOSSAMER_SHIP`` is that."""
@@ -67,6 +70,7 @@ def test_a_checkout_makes_the_archives_of_this_machine(wheel: Path) -> None:
 def test_a_release_has_an_archive_for_every_target_and_is_one_wheel_for_all_systems(tmp_path: Path) -> None:
     wheel = built(tmp_path, "all")
     assert wheel.name.endswith("-py3-none-any.whl")
+    assert wheel.stat().st_size < MOST_BYTES_OF_A_RELEASE
     assert_archives(wheel, all_targets().values())
 
 

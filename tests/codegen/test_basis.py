@@ -26,10 +26,10 @@ from gossamer.targets import Target, all_targets
 from tests.delegates.jit.running import TARGETS, machine_code, outputs
 from tests.random_graphs import FORMS, Form, RandomGraph
 
-GRAPHS = 20, 200
+GRAPHS = 8, 200
 """Random graphs of each form: of them, and of them in slow tests."""
 
-RUN = 6
+RUN = 3
 """How many of them run, too."""
 
 NEEDS_A_COMPILER = {"Bf16Rows", "Turns"}

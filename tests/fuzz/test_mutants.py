@@ -56,7 +56,7 @@ def failures(
 
 
 def test_a_few_hundred_mutants() -> None:
-    assert failures(list(own_seeds(1)), range(400)) == []
+    assert failures(list(own_seeds(1)), range(200)) == []
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_a_worker_that_dies_costs_one_mutant() -> None:
 
 
 def test_a_few_hundred_compound_mutants() -> None:
-    assert failures(list(own_seeds(1)), range(300), damage=compound) == []
+    assert failures(list(own_seeds(1)), range(200), damage=compound) == []
 
 
 @pytest.mark.parametrize("damage", [damage for _, damage in KINDS], ids=lambda damage: damage.__name__)

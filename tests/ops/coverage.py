@@ -21,7 +21,7 @@ from gossamer.delegates.jit.delegate import JitDelegate
 from gossamer.delegates.jit.lowering import ELEMENTS
 from gossamer.dtypes import NO_ARENA, is_packed, numpy_dtype, type_name
 from gossamer.errors import GossamerError
-from gossamer.ops import all_ops, find_op, module_name
+from gossamer.ops import all_ops, module_name
 from gossamer.ops.op_def import OpDef
 from gossamer.schema import BuiltinOperator, QuantizationParameters, TensorType
 from gossamer.targets import all_targets
@@ -261,16 +261,13 @@ def _types(op: OpDef, case: Case) -> str:
     return text
 
 
-def table() -> list[str]:
-    """Rows of Markdown: every operator, its versions, types with machine code, and why others have none."""
-    rows = []
-    for op in all_ops():
-        found = claims(op)
-        claimed = [types for types, reasons in found.items() if None in reasons]
-        versions = str(op.max_version) if op.min_version == op.max_version else f"{op.min_version}-{op.max_version}"
-        name = f"{op.name} (custom)" if op.custom else op.name
-        rows.append(f"| {name} | {versions} | {_listed(claimed)} | {'; '.join(_reasons(found))} |")
-    return rows
+def row(op: OpDef) -> str:
+    """A row of Markdown: an operator, its versions, types with machine code, and why others have none."""
+    found = claims(op)
+    claimed = [types for types, reasons in found.items() if None in reasons]
+    versions = str(op.max_version) if op.min_version == op.max_version else f"{op.min_version}-{op.max_version}"
+    name = f"{op.name} (custom)" if op.custom else op.name
+    return f"| {name} | {versions} | {_listed(claimed)} | {'; '.join(_reasons(found))} |"
 
 
 def codes() -> str:
@@ -279,16 +276,10 @@ def codes() -> str:
     return ", ".join(f"`{code.name}`" for code in BuiltinOperator if code.name not in names)
 
 
-def besides() -> list[str]:
-    """Rows of Markdown: types that LiteRT's kernels take and operators here do not, and why that is."""
-    rows = []
-    for name, types in LITERT.items():
-        op = find_op(name)
-        assert op is not None
-        missing = set(types) - {word.strip(",") for known in claims(op) for word in known.split()}
-        if missing:
-            rows.append(f"| {name} | {_listed(sorted(missing))} | {BESIDES[name]} |")
-    return rows
+def besides(op: OpDef) -> str | None:
+    """A row of Markdown: types that LiteRT's kernel takes and the operator here does not, and why that is."""
+    missing = set(LITERT.get(op.name, ())) - {word.strip(",") for known in claims(op) for word in known.split()}
+    return f"| {op.name} | {_listed(sorted(missing))} | {BESIDES[op.name]} |" if missing else None
 
 
 def _reasons(found: Mapping[str, set[str | None]]) -> Iterator[str]:

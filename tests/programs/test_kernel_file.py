@@ -36,6 +36,12 @@ def test_the_order_of_kernels_changes_nothing() -> None:
     assert encode("key", KERNELS, days) == encode("key", dict(reversed(KERNELS.items())), days)
 
 
+def test_code_lies_in_the_order_of_names() -> None:
+    file = reading(encode("key", KERNELS, dict.fromkeys(KERNELS, 0)))
+    places = {name: (record.offset, record.name_at) for name, record in file}
+    assert sorted(places) == sorted(places, key=places.__getitem__)
+
+
 def test_an_archive_may_be_empty() -> None:
     file = reading(encode("key", {}, {}))
     assert (file.key, len(file), file.find("k")) == ("key", 0, None)

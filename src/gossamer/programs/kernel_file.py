@@ -12,8 +12,9 @@ from gossamer.errors import CompileError
 from gossamer.records import record
 
 # A file is a header, the day each kernel was last used, their hashes in ascending order, a record for each, the key,
-# their names, and from the next page on their code. The check of the header covers all in front of the code but the
-# days; that of a record covers name, place and code, so that code under another name is as wrong as damaged code.
+# their names, and from the next page on their code. Names and code are in alphabetical order: neighbours are alike, and
+# a wheel compresses them well. The check of the header covers all in front of the code but the days; that of a record
+# covers name, place and code, so that code under another name is as wrong as damaged code.
 _MAGIC = b"GOSSAMER KERNELS"
 _FORMAT = 2
 _HEADER = Struct("<16sIIIIQI")  # magic, format, kernels, bytes of the key, bytes of the names, bytes of all, check
@@ -132,27 +133,29 @@ class KernelFile:
 
 def encode(key: str, kernels: Mapping[str, Blob], days: Mapping[str, int]) -> bytes:
     """The bytes of a file of these kernels. Raises `CompileError` for a blob that cannot be one."""
-    ordered = sorted((crc32(name.encode()), name) for name in kernels)
-    encoded_key = key.encode()
-    names = "".join(name for _, name in ordered).encode()
-    front = _HEADER.size + len(ordered) * (_DAY.size + _HASH.size + _RECORD.size) + len(encoded_key) + len(names)
+    names = sorted(kernels)
+    hash_of = {name: crc32(name.encode()) for name in names}
+    by_hash = sorted(names, key=hash_of.__getitem__)
+    encoded_key, encoded_names = key.encode(), "".join(names).encode()
+    front = _HEADER.size + len(names) * (_DAY.size + _HASH.size + _RECORD.size) + len(encoded_key) + len(encoded_names)
     start = front + -front % _PAGE
     code = bytearray()
-    records = []
+    records = {}
     name_at = 0
-    for _, name in ordered:
+    for name in names:
         blob = kernels[name]
         if not 0 < blob.alignment <= _LARGEST_ALIGNMENT or not 0 <= blob.entry < len(blob.code):
             raise CompileError(f"Kernel {name} has entry {blob.entry} and alignment {blob.alignment}.")
         code += b"\xcc" * (-len(code) % blob.alignment)
         place = (start + len(code), len(blob.code), blob.entry, blob.alignment, name_at, len(name.encode()))
-        records.append(_RECORD.pack(*place, _check_kernel(name, blob.entry, blob.alignment, blob.code)))
+        records[name] = _RECORD.pack(*place, _check_kernel(name, blob.entry, blob.alignment, blob.code))
         code += blob.code
         name_at += len(name.encode())
-    index = b"".join((*(_HASH.pack(hashed) for hashed, _ in ordered), *records, encoded_key, names))
-    sizes = (len(ordered), len(encoded_key), len(names), start + len(code))
+    hashes = (_HASH.pack(hash_of[name]) for name in by_hash)
+    index = b"".join((*hashes, *(records[name] for name in by_hash), encoded_key, encoded_names))
+    sizes = (len(names), len(encoded_key), len(encoded_names), start + len(code))
     header = _HEADER.pack(_MAGIC, _FORMAT, *sizes, _check_index(sizes, index))
-    stamps = b"".join(_DAY.pack(days[name]) for _, name in ordered)
+    stamps = b"".join(_DAY.pack(days[name]) for name in by_hash)
     return b"".join((header, stamps, index, bytes(start - front), code))
 
 
