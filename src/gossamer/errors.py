@@ -65,6 +65,10 @@ class ConvertError(GossamerError, ValueError):
     """A source cannot be converted: what, where, got, what to do."""
 
 
+class EditError(GossamerError, ValueError):
+    """A model cannot be changed so: what is not there, what does not fit, what would be no sound model."""
+
+
 class InputError(GossamerError, ValueError):
     """A file or a value that is no picture, sound or array, or does not fit the input that it is for."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from gossamer.errors import ModelError
 from gossamer.model.model import Model
@@ -18,6 +18,8 @@ MAX_FILE = 256 << 20
 
 def file_names(model: Model) -> tuple[str, ...]:
     """The names of the files appended to a model."""
+    if model.appended is not None:
+        return tuple(model.appended)
     archive = _archive(model.source)
     return tuple(archive.namelist()) if archive is not None else ()
 
@@ -27,22 +29,25 @@ def read_file(model: Model, name: str) -> bytes:
 
     Raises `ModelError` if there is no such file, it is damaged, or it claims more than 256 MiB.
     """
-    archive = _archive(model.source)
-    if archive is None or name not in archive.namelist():
+    if name not in file_names(model):
         raise ModelError(f"the model has no file {name!r}; it has {', '.join(file_names(model)) or 'none'}")
-    return _content(archive, name)
+    return model.appended[name] if model.appended is not None else _content(_archive(model.source), name)
 
 
 def associated_files(model: Model) -> dict[str, bytes]:
     """The files appended to a model by their names. Raises `ModelError` as `read_file`."""
-    archive = _archive(model.source)
-    return {name: _content(archive, name) for name in archive.namelist()} if archive is not None else {}
+    return {name: read_file(model, name) for name in file_names(model)}
+
+
+def with_files(model: Model, files: Mapping[str, bytes]) -> Model:
+    """A copy of a model that is written with these files behind it, and no others."""
+    changed = model.replace()
+    vars(changed)["appended"] = dict(files)
+    return changed
 
 
 def append_files(model: bytes, files: Mapping[str, bytes]) -> bytes:
     """The bytes of a model with files behind it, in the place of those of the same names that it already has."""
-    import zipfile
-
     archive = _archive(memoryview(model))
     start = len(model)
     if archive is not None:
@@ -50,10 +55,17 @@ def append_files(model: bytes, files: Mapping[str, bytes]) -> bytes:
         start = min((entry.header_offset for entry in archive.infolist()), default=archive.start_dir)
     stream = io.BytesIO()
     stream.write(model[:start])
+    append_archive(stream, files)
+    return stream.getvalue()
+
+
+def append_archive(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
+    """Write an archive of files at the end of a stream that can be read too. Equal files give equal bytes."""
+    import zipfile
+
     with zipfile.ZipFile(stream, "a", zipfile.ZIP_STORED) as target:
         for name, content in files.items():
-            target.writestr(zipfile.ZipInfo(name), content)  # a fixed date: equal files give equal bytes
-    return stream.getvalue()
+            target.writestr(zipfile.ZipInfo(name), content)  # a fixed date
 
 
 def _archive(source: memoryview | None) -> Any:

@@ -15,6 +15,7 @@ from gossamer.model.appended import append_files as append_files
 from gossamer.model.appended import associated_files as associated_files
 from gossamer.model.appended import file_names as file_names
 from gossamer.model.appended import read_file as read_file
+from gossamer.model.appended import with_files as with_files
 from gossamer.model.model import Model
 from gossamer.model.reader import read_root
 from gossamer.model.writer import write_root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from gossamer.schema import tables
 from gossamer.schema.enums import BuiltinOperator
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
     from gossamer.arrays import NDArray
@@ -30,7 +32,7 @@ NO_OFFSET = 1
 """Offsets up to this one mean that nothing is stored behind the FlatBuffer; converters write 1 to keep the place."""
 
 
-class Model(tables.Model):
+class Model(tables.ModelTable):
     """A stored model: the fields of the schema's table, and where they came from. Immutable.
 
     ``source`` is the whole file as a read-only memoryview, ``path`` its name; both are ``None`` for a model that was
@@ -43,6 +45,8 @@ class Model(tables.Model):
     """What tells the file that was read from every other one, and from itself after a change; ``None`` if unknown."""
     unchanged: bool = False
     """Whether the model says exactly what its source says, so that writing it gives the same bytes."""
+    appended: Mapping[str, bytes] | None = None
+    """The files that are written behind the model, by name; ``None``: those behind its source."""
 
     def with_source(
         self: M,
@@ -59,8 +63,20 @@ class Model(tables.Model):
     def replace(self: M, **changes: Any) -> M:
         """A copy with some fields changed, still over the same source. Raises `TypeError` for an unknown field."""
         model = super().replace(**changes)
-        vars(model).update(source=self.source, path=self.path)
+        vars(model).update(source=self.source, path=self.path, appended=self.appended)
         return model
+
+    def __bytes__(self) -> bytes:
+        """The bytes of the file, as `gossamer.model.writer.write_model` gives them."""
+        content: bytes = import_module("gossamer.model.writer").write_model(self)
+        return content
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file, completely or not at all; constants go there from where they lie, without a copy in between.
+
+        Raises `ModelError` as `gossamer.model.writer.write_model`, `OSError` if the file cannot be written.
+        """
+        import_module("gossamer.model.writer").save_model(self, path)
 
     def buffer_data(self, index: int) -> NDArray[np.uint8] | None:
         """The bytes of a buffer as a read-only view; ``None`` for a buffer without data, which buffer 0 always is.

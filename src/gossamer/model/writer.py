@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from operator import is_
 from struct import Struct
 from struct import error as StructError
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -52,25 +53,43 @@ def write_model(model: Model, path: str | os.PathLike[str] | None = None, *, ext
     Raises `ModelError` for a value that its field cannot hold and a model that exceeds 2 GB without its data,
     `OSError` if the file cannot be written.
     """
-    if model.unchanged and model.source is not None and not external_data:
-        content = bytes(model.source)
+    if _is_as_read(model, external_data):
+        content = bytes(model.source or b"")
     else:
-        content = _serialized(model, external_data)
-        if model.source is not None:
-            from gossamer.model.appended import append_files, associated_files
+        content = b"".join(_serialized(model, external_data))
+        files = _files_behind(model)
+        if files:
+            from gossamer.model.appended import append_files
 
-            files = associated_files(model)
-            content = append_files(content, files) if files else content
+            content = append_files(content, files)
     if path is not None:
-        _write_file(os.fspath(path), content)
+        with _replaced(path) as file:
+            file.write(content)
     return content
 
 
-def _write_file(path: str, content: bytes) -> None:
-    part = f"{path}.{os.getpid()}.part"
+def save_model(model: Model, path: str | os.PathLike[str], *, external_data: bool = False) -> None:
+    """Write a file as `write_model` does: constants go there from where they lie, so that no more memory is needed than
+    for the rest. Raises what `write_model` raises."""
+    with _replaced(path) as file:
+        if _is_as_read(model, external_data):
+            file.write(model.source or b"")
+            return
+        file.writelines(_serialized(model, external_data))
+        files = _files_behind(model)
+        if files:
+            from gossamer.model.appended import append_archive
+
+            append_archive(file, files)
+
+
+@contextmanager
+def _replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file that takes the place of another one when all is written."""
+    part = f"{os.fspath(path)}.{os.getpid()}.part"
     try:
-        with open(part, "wb") as file:
-            file.write(content)
+        with open(part, "w+b") as file:
+            yield file
         os.replace(part, path)
     except BaseException:
         if os.path.exists(part):
@@ -78,16 +97,34 @@ def _write_file(path: str, content: bytes) -> None:
         raise
 
 
+def _is_as_read(model: Model, external_data: bool) -> bool:
+    return model.unchanged and model.source is not None and not external_data
+
+
+def _files_behind(model: Model) -> dict[str, bytes]:
+    if model.source is None and model.appended is None:
+        return {}
+    from gossamer.model.appended import associated_files
+
+    return associated_files(model)
+
+
 def write_root(root: Table, identifier: bytes) -> bytes:
     """Any declared table as the root of a FlatBuffer. Raises `ModelError` as `write_model`."""
+    return b"".join(_written(root, identifier))
+
+
+def _written(root: Table, identifier: bytes) -> list[Any]:
+    """The pieces of a FlatBuffer, in their order."""
     writing = _Writing()
-    content = writing.finish(root, identifier)
+    pieces = writing.finish(root, identifier)
     if writing.left_out:
-        warnings.warn(f"fields of a newer schema are not written: {', '.join(writing.left_out)}", stacklevel=3)
-    return content
+        warnings.warn(f"fields of a newer schema are not written: {', '.join(writing.left_out)}", stacklevel=4)
+    return pieces
 
 
-def _serialized(model: Model, external: bool) -> bytes:
+def _serialized(model: Model, external: bool) -> list[Any]:
+    """The pieces of the file, in their order."""
     named = {entry.buffer for entry in model.metadata}  # TFLite looks for metadata only inside the FlatBuffer
     data = [model.buffer_data(i) if i else buffer.data for i, buffer in enumerate(model.buffers)]
     external = external or sum(part.size for part in data if part is not None) > INLINE_LIMIT
@@ -126,19 +163,19 @@ def _serialized(model: Model, external: bool) -> bytes:
         vectors = {
             "buffers": tuple(stored_buffer(i, buffer) for i, buffer in enumerate(model.buffers)),
             "subgraphs": tuple(map(_once(stored_subgraph), model.subgraphs)),
-            "operator_codes": tuple(map(_once(_both_codes), model.operator_codes)),
+            "operator_codes": tuple(map(_once(both_codes), model.operator_codes)),
         }
         return _without(model, **{name: vector for name, vector in vectors.items() if model.has(name)})
 
-    content = write_root(laid_out(), FILE_IDENTIFIER)
+    pieces = _written(laid_out(), FILE_IDENTIFIER)
     if not outside.parts:
-        return content
+        return pieces
     # The offsets depend on the length of the FlatBuffer, its length not on the offsets.
-    outside = _Outside(len(content))
+    outside = _Outside(sum(map(len, pieces)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        content = write_root(laid_out(), FILE_IDENTIFIER)
-    return content + outside.content()
+        pieces = _written(laid_out(), FILE_IDENTIFIER)
+    return [*pieces, *outside.pieces()]
 
 
 def _once(change: Callable[[T], T]) -> Callable[[T], T]:
@@ -161,7 +198,7 @@ def _without(table: T, *names: str, **changes: Any) -> T:
     return copy
 
 
-def _both_codes(code: OperatorCode) -> OperatorCode:
+def both_codes(code: OperatorCode) -> OperatorCode:
     """Readers before schema 3a know only the int8 field, so both are written; codes beyond it show as a placeholder."""
     number = resolved_code(code)
     old = min(number, BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES)
@@ -188,13 +225,13 @@ class _Outside:
             self.end = offset + part.size
         return self.known[key]
 
-    def content(self) -> bytes:
+    def pieces(self) -> list[Any]:
         pieces: list[Any] = []
         end = self.start
         for offset, part in self.parts:
             pieces += [bytes(offset - end), part.data]
             end = offset + part.size
-        return b"".join(pieces)
+        return pieces
 
 
 class _Layout:
@@ -245,14 +282,14 @@ class _Writing:
         self.align = max(self.align, align)
         return self.size
 
-    def finish(self, root: Table, identifier: bytes) -> bytes:
+    def finish(self, root: Table, identifier: bytes) -> list[Any]:
         pos = self.table(root)
         align = max(self.align, ALIGNMENT)
         total = -(-(self.size + 8) // align) * align
         if total > MAX_FLATBUFFER:
             raise ModelError(f"the model needs a FlatBuffer of {total} bytes; offsets reach {MAX_FLATBUFFER}")
         head = u32_pack(total - pos) + identifier + bytes(total - self.size - 8)
-        return b"".join([head, *reversed(self.pieces)])
+        return [head, *reversed(self.pieces)]
 
     def table(self, item: Table) -> int:
         known = self.known.get((id(item),))

@@ -224,6 +224,8 @@ class Table:
         raise AttributeError(f"{type(self).__name__} is immutable; use replace({name}=...)")
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if type(self) is not type(other):
             return NotImplemented
         return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in self.FIELDS)

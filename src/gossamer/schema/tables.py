@@ -186,7 +186,9 @@ class SignatureDef(Table):
     subgraph_index: int = u32()
 
 
-class Model(Table):
+class ModelTable(Table):
+    """The root, ``Model`` in the published schema: `gossamer.model.Model` is this table and the file it came from."""
+
     version: int = u32()
     operator_codes: tuple[OperatorCode, ...] = vector(OperatorCode)
     subgraphs: tuple[SubGraph, ...] = vector(SubGraph)
