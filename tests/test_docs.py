@@ -3,145 +3,74 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from gossamer.codegen import build
 from gossamer.codegen.passes import borders, gaps
 from gossamer.ops import all_ops
 from gossamer.ops.op_def import OpDef
-from gossamer.quantize import quantize
 from gossamer.tools._picture import svg
-from gossamer.tools.cli import cli
 from tests.conftest import ROOT
 from tests.convert import lowerings
 from tests.flex import operators as flex_operators
+from tests.manual import folders
+from tests.manual.blocks import PAGES, blocks_of, with_text
+from tests.manual.reader import Reader
 from tests.ops import coverage
-from tests.programs.kernels import target_here
-from tests.quantize import becomes, debugged
+from tests.quantize import becomes
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-LISTING = re.compile(r"^```py ([\w/]+\.py)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-FENCE = re.compile(r"^```([^\n]*)\n.*?^```$", re.DOTALL | re.MULTILINE)
-LANGUAGES = {"python", "text", "console", "sh", "toml", "cpp"}
-"""Of blocks. The first three are compared with what happens, here and in the tests of what they are about."""
-CONSOLE = re.compile(r"^(```console\n)(.*?)(^```)", re.DOTALL | re.MULTILINE)
 PASSES = re.compile(r"^(<!-- passes -->\n)(.*?)(^<!-- end of passes -->)", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_listings_are_parts_of_the_sources(page: Path) -> None:
-    """A block ``py FILE`` is a part of that file of the package. There are no blocks but of kinds that are known."""
-    for name, block in LISTING.findall(page.read_text()):
-        assert f"\n{block}" in (ROOT / "src" / "gossamer" / name).read_text(), name
-    others = FENCE.findall(LISTING.sub("", page.read_text()))
-    assert set(others) <= LANGUAGES
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_page(page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of a page share their names. A comment behind ``print(...)`` says what it prints."""
-    monkeypatch.chdir(ROOT)
-    names: dict[str, object] = {}
-    for number, (language, block) in enumerate(BLOCK.findall(page.read_text()), 1):
-        if language == "python":
-            exec(compile(block, f"{page.name}, block {number}", "exec"), names)
-            printed = capsys.readouterr().out.splitlines()
-            said = re.findall(r"^ *print\(.*\)  # (.*)$", block, re.MULTILINE)
-            assert [line for line in printed if line in said] == said
-
-
-def test_the_page_on_machine_code_shows_what_is_printed(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT).with_suffix("")))
+def test_page(
+    page: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A block ``console`` is a line ``$ gossamer ...`` and what that prints, without empty lines."""
-    target_here()
-    monkeypatch.chdir(ROOT)
+    """What a page tells its readers to do is done in a folder of its own, and gives what the page shows.
+
+    `tests.manual.reader` says what is done with each kind of block. Pictures that are drawn are those of the page.
+    """
+    blocks = list(blocks_of(page))
+    folders.make(page.stem, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    caplog.set_level("INFO", "gossamer")
+    reader = Reader(request.config, monkeypatch, capsys, caplog)
+    found = [(block, reader.read(block)) for block in blocks]
+    drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
+    if request.config.getoption("--update-goldens"):
+        text = page.read_text()
+        for block, said in reversed(found):
+            text = with_text(text, block, said) if said != block.text else text
+        page.write_text(text)
+        for name, content in drawn.items():
+            (page.parent / "pictures" / name).write_text(content)
+    else:
+        for block, said in found:
+            assert said == block.text, f"{page.name}, line {block.line}"
+        assert drawn == {name: (page.parent / "pictures" / name).read_text() for name in drawn}
+
+
+def test_what_cannot_be_run_says_why() -> None:
+    reasons = [block.why_not for page in PAGES for block in blocks_of(page) if "title=" in block.info]
+    assert all(reasons), "a title is 'Not run: why', or none"
+
+
+def test_the_passes_are_those_that_run(request: pytest.FixtureRequest) -> None:
     page = ROOT / "docs" / "machine-code.md"
     said = page.read_text()
     found = PASSES.sub(lambda match: match[1] + pass_table() + match[3], said)
-    found = CONSOLE.sub(lambda match: match[1] + printed(match[2].splitlines()[0]) + match[3], found)
     if request.config.getoption("--update-goldens"):
         page.write_text(found)
     else:
         assert found == said
-
-
-def test_the_page_on_microcontrollers_shows_what_is_printed(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its commands are run in a folder with the model of MLPerf Tiny that it speaks of; they draw its pictures too.
-
-    A block that ends with a line ``...`` shows the first lines only.
-    """
-    model = ROOT.parent / "shared" / "micro" / "vww_96_int8.tflite"
-    if not model.exists():
-        pytest.skip("vww_96_int8.tflite is not here (../shared/micro)")
-    shutil.copy(model, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    page, pictures = ROOT / "docs" / "will-my-model-fit.md", ROOT / "docs" / "pictures"
-    said = page.read_text()
-    found = CONSOLE.sub(lambda match: match[1] + beginning(match[2]) + match[3], said)
-    drawn = {path.name: path.read_text() for path in sorted(tmp_path.glob("*.svg"))}
-    assert re.findall(r"\(pictures/(.*?)\)", said) == ["vww.svg", "vww-planned.svg"] == sorted(drawn, reverse=True)
-    if request.config.getoption("--update-goldens"):
-        page.write_text(found)
-        for name, content in drawn.items():
-            (pictures / name).write_text(content)
-    else:
-        assert found == said
-        assert drawn == {name: (pictures / name).read_text() for name in drawn}
-
-
-def test_the_page_on_debugging_quantized_models_shows_what_is_printed(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its commands are run in a folder with the models and samples that it speaks of; they draw its pictures too."""
-    target_here()
-    monkeypatch.chdir(tmp_path)
-    Path("net.tflite").write_bytes(debugged.network())
-    np.savez("pictures.npz", picture=debugged.pictures(64, seed=2))
-    dark = [[picture[None]] for picture in debugged.pictures(64, 0.6, seed=3)]
-    Path("net_int8.tflite").write_bytes(quantize("net.tflite", "int8", dark))
-    page, pictures = ROOT / "docs" / "debug-quantization.md", ROOT / "docs" / "pictures"
-    said = page.read_text()
-    (shell,) = re.findall(r"^```sh\n(.*?)^```", said, re.DOTALL | re.MULTILINE)
-    printed(f"$ {shell}".replace("\\\n", ""))
-    found = CONSOLE.sub(lambda match: match[1] + printed(match[2].splitlines()[0]) + match[3], said)
-    drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
-    assert set(re.findall(r"\(pictures/(.*?)\)", said)) == set(drawn)
-    if request.config.getoption("--update-goldens"):
-        page.write_text(found)
-        for name, content in drawn.items():
-            (pictures / name).write_text(content)
-    else:
-        assert found == said
-        assert drawn == {name: (pictures / name).read_text() for name in drawn}
-
-
-def beginning(block: str) -> str:
-    """What the command of a block prints, as far as the block has it."""
-    lines = block.splitlines()
-    found = printed(lines[0], (0, 1))
-    if lines[-1] != "...":
-        return found
-    return "".join(found.splitlines(keepends=True)[: len(lines) - 1]) + "...\n"
-
-
-def printed(line: str, codes: Sequence[int] = (0,)) -> str:
-    """A command, and its output."""
-    prompt, program, *arguments = line.split()
-    assert (prompt, program) == ("$", "gossamer")
-    result = CliRunner().invoke(cli, arguments)
-    assert result.exit_code in codes, result.output
-    return "".join(f"{text.rstrip()}\n" for text in (line, *result.output.splitlines()) if text.strip())
 
 
 def pass_table() -> str:
@@ -233,17 +162,3 @@ def test_the_page_on_flex_is_what_kernels_say(request: pytest.FixtureRequest) ->
         page.write_text(found)
     else:
         assert found == said
-
-
-def test_the_page_on_custom_operators_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, object] = {}
-    shown = 0
-    printed = ""
-    for language, block in BLOCK.findall((ROOT / "docs" / "custom-operators.md").read_text()):
-        if language == "text":
-            assert block == printed
-            shown += 1
-        else:
-            exec(block, names)
-            printed = capsys.readouterr().out
-    assert shown == 3

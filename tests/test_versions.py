@@ -40,7 +40,6 @@ from gossamer.versions import (
     update_op_versions,
     with_minimum_runtime_version,
 )
-from tests.conftest import ROOT
 from tests.runtime.graphs import ModelMaker
 
 DATA = Path(__file__).parent / "data"
@@ -324,12 +323,6 @@ def test_a_version_that_the_default_resolver_has() -> None:
         "This resolver has ADD up to version 5; version 6 came with release 2.23.0, and the default resolver has it.\n"
     ) in refusal("ADD", 6, **reference)
     assert "This resolver does not have CEIL; the default one does." in refusal("CEIL", 1, **reference)
-
-
-def test_the_manual_shows_the_error() -> None:
-    reference = {"experimental_op_resolver_type": gossamer.OpResolverType.BUILTIN_REF}
-    (shown,) = re.findall(r"^```text\n(.*\n)```", (ROOT / "docs" / "versions.md").read_text(), re.MULTILINE)
-    assert shown in refusal("DEPTHWISE_CONV_2D", 7, **reference)
 
 
 def test_an_operator_that_nobody_has() -> None:

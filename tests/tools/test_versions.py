@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from gossamer.model import read_model
 from gossamer.model.metadata import min_runtime_version, with_min_runtime_version
 from gossamer.model.writer import write_model
 from gossamer.schema import AddOptions, DepthwiseConv2DOptions, SoftmaxOptions, TensorType
-from tests.conftest import ROOT
 from tests.runtime.graphs import ModelMaker
 from tests.tools.conftest import Outcome
 
@@ -187,19 +184,6 @@ def test_errors_are_one_line(gossamer: Run, place: Place, tmp_path: Path) -> Non
     unwritable = gossamer("versions", path, "--lower", tmp_path / "none" / "out.tflite")
     assert unwritable.code == 1
     assert len(unwritable.err.splitlines()) == 1
-
-
-def test_the_manual_shows_what_is_printed(gossamer: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    page = (ROOT / "docs" / "versions.md").read_text()
-    shown = re.findall(r"^```console\n\$ gossamer (.*)\n([^`]*)```", page, re.MULTILINE)
-    assert len(shown) == 1
-    for arguments, output in shown:
-        assert _words(gossamer(*arguments.split()).out) == _words(output)
-
-
-def _words(text: str) -> list[list[str]]:
-    return [line.split() for line in text.splitlines() if line.strip(" \u2500")]
 
 
 def test_help_has_an_example_and_the_exit_codes(gossamer: Run) -> None:

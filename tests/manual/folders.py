@@ -1,0 +1,65 @@
+"""What the readers of the manual have in their folders: everybody the examples, and a page what it speaks of."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gossamer
+from gossamer.quantize import quantize
+from tests.conftest import ROOT
+from tests.programs.kernels import target_here
+from tests.quantize import debugged
+
+SAVED_MODEL = ROOT / "tests" / "data" / "convert" / "two_signatures"
+
+
+def make(page: str, folder: Path) -> None:
+    """Fill the folder of a page; the function of its name, if there is one, does the rest."""
+    for name in ("examples", "tests"):
+        (folder / name).symlink_to(ROOT / name)
+    for name in ("MODEL", "model.tflite"):
+        shutil.copy(ROOT / "examples" / "digits.tflite", folder / name)
+    (folder / "pictures").mkdir()
+    for picture in (ROOT / "examples").glob("*.png"):
+        shutil.copy(picture, folder / "pictures")
+    special = globals().get(page.replace("-", "_"))
+    if special is not None and special.__module__ == __name__:
+        special(folder)
+
+
+def convert(folder: Path) -> None:
+    """A model of another framework."""
+    (folder / "MODEL").unlink()
+    (folder / "MODEL").symlink_to(SAVED_MODEL)
+
+
+def flex(folder: Path) -> None:
+    """A model of TensorFlow's own operators."""
+    content = gossamer.convert.convert(SAVED_MODEL, target_ops=("SELECT_TF_OPS",))
+    (folder / "model.tflite").write_bytes(content)
+
+
+def machine_code(folder: Path) -> None:
+    """A CPU that code is for."""
+    target_here()
+
+
+def will_my_model_fit(folder: Path) -> None:
+    """A model of MLPerf Tiny, which is beside the checkout."""
+    model = ROOT.parent / "shared" / "micro" / "vww_96_int8.tflite"
+    if not model.exists():
+        pytest.skip("vww_96_int8.tflite is not here (../shared/micro)")
+    shutil.copy(model, folder)
+
+
+def debug_quantization(folder: Path) -> None:
+    """A network, samples of its input, and what became of it with samples that were too dark."""
+    target_here()
+    (folder / "net.tflite").write_bytes(debugged.network())
+    np.savez(folder / "pictures.npz", picture=debugged.pictures(64, seed=2))
+    dark = [[picture[None]] for picture in debugged.pictures(64, 0.6, seed=3)]
+    (folder / "net_int8.tflite").write_bytes(quantize(folder / "net.tflite", "int8", dark))
