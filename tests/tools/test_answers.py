@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from gossamer.inputs.pictures import Picture
-from gossamer.tools._answers import Detection, Pose, Question, Segmentation, answer, find_task
+from gossamer.tools._answers import Detection, Question, Segmentation, answer
 from tests.inputs.ports import port
 
 PLAIN = Question({})
@@ -56,17 +56,17 @@ def zeros(*shape: int, dtype: Any = np.float32) -> Any:
 )
 def test_tasks(outputs: list[Any], question: Question, shown: bool, task: str) -> None:
     ports = [port(*output.shape, dtype=output.dtype) for output in outputs]
-    assert find_task(ports, outputs, question, picture() if shown else None) == task
+    assert answer(ports, outputs, question, picture() if shown else None).task == task
 
 
 def test_equal_scores_keep_the_order_of_the_classes() -> None:
-    result = answer("classification", [port(1, 3)], [np.array([[0.25, 0.5, 0.25]], np.float32)], ABC, None)
+    result = answer([port(1, 3)], [np.array([[0.25, 0.5, 0.25]], np.float32)], ABC, None, "classification")
     assert [entry["index"] for entry in result.data()["classes"]] == [1, 0, 2]
 
 
 def test_quantized_scores_become_probabilities() -> None:
     output = port(1, 3, dtype=np.int8, scale=1 / 256, zero_point=-128)
-    result = answer("classification", [output], [np.array([[-128, 127, 0]], np.int8)], ABC, None)
+    result = answer([output], [np.array([[-128, 127, 0]], np.int8)], ABC, None, "classification")
     assert result.data()["classes"] == [
         {"index": 1, "label": "b", "probability": 255 / 256},
         {"index": 2, "label": "c", "probability": 0.5},
@@ -98,7 +98,7 @@ COUNT = np.array([2], np.float32)
 )
 def test_outputs_of_a_detection_in_any_order(named: tuple[str, ...], outputs: tuple[Any, ...], order: str) -> None:
     ports = [port(*output.shape, name=name) for name, output in zip(named, outputs, strict=True)]
-    result = answer("detection", ports, outputs, ABC, None)
+    result = answer(ports, outputs, ABC, None, "detection")
     assert isinstance(result, Detection)
     assert [box.label for box in result.boxes] == ["c", "b"], order
     assert (result.boxes[0].left, result.boxes[0].bottom, result.pixels) == (0.0, 0.5, False)
@@ -108,20 +108,20 @@ def test_more_outputs_than_those_of_the_detection() -> None:
     names = [*(f"TFLite_Detection_PostProcess{suffix}" for suffix in ("", ":1", ":2", ":3")), "state"]
     outputs = [BOXES, CLASSES, SCORES, COUNT, zeros(1, 8, 8, 320, dtype=np.uint8)]
     ports = [port(*output.shape, name=name, dtype=output.dtype) for name, output in zip(names, outputs, strict=True)]
-    assert find_task(ports, outputs, PLAIN, None) == "detection"
+    assert answer(ports, outputs, PLAIN, None).task == "detection"
 
 
 def test_labels_of_coco_may_begin_with_the_background() -> None:
     ports = [port(*output.shape) for output in (BOXES, CLASSES, SCORES, COUNT)]
     question = Question({0: "???", 1: "person", 2: "bicycle", 3: "car"})
-    result = answer("detection", ports, [BOXES, CLASSES, SCORES, COUNT], question, None)
+    result = answer(ports, [BOXES, CLASSES, SCORES, COUNT], question, None, "detection")
     assert [box["label"] for box in result.data()["boxes"]] == ["car", "bicycle"]
 
 
 @pytest.mark.parametrize("count", [-1.0, np.nan, 1e9])
 def test_a_count_beyond_reason(count: float) -> None:
     ports = [port(*output.shape) for output in (BOXES, CLASSES, SCORES, COUNT)]
-    result = answer("detection", ports, [BOXES, CLASSES, SCORES, np.array([count], np.float32)], ABC, None)
+    result = answer(ports, [BOXES, CLASSES, SCORES, np.array([count], np.float32)], ABC, None, "detection")
     assert result.data()["found"] == (2 if count > 0 else 0)
 
 
@@ -129,12 +129,12 @@ def test_a_mask_of_scores_and_of_one_probability() -> None:
     scores = zeros(1, 2, 2, 3)
     scores[0, 0, :, 2] = 1
     scores[0, 1, 0, 1] = 1
-    result = answer("segmentation", [port(1, 2, 2, 3)], [scores], ABC, None)
+    result = answer([port(1, 2, 2, 3)], [scores], ABC, None, "segmentation")
     assert isinstance(result, Segmentation)
     assert result.mask.tolist() == [[2, 2], [1, 0]]
     assert result.areas == [(2, "c", 0.5), (0, "a", 0.25), (1, "b", 0.25)]
     single = np.array([[[[0.5], [0.25]], [[0.75], [0]]]], np.float32)
-    result = answer("segmentation", [port(1, 2, 2, 1)], [single], ABC, None)
+    result = answer([port(1, 2, 2, 1)], [single], ABC, None, "segmentation")
     assert isinstance(result, Segmentation)
     assert result.mask.tolist() == [[1, 0], [1, 0]]
 
@@ -143,16 +143,16 @@ def test_several_bodies() -> None:
     output = zeros(1, 6, 56)
     output[0, 1, :51] = np.tile([0.5, 0.25, 0.875], 17)
     output[0, 1, 55] = 0.5
-    result = answer("pose", [port(1, 6, 56)], [output], PLAIN, picture(100))
-    assert isinstance(result, Pose)
-    assert len(result.bodies) == 1
-    assert (result.bodies[0][0].x, result.bodies[0][0].y, result.bodies[0][0].score) == (50.0, 50.0, 0.875)
+    result = answer([port(1, 6, 56)], [output], PLAIN, picture(100), "pose")
+    assert isinstance(result, Detection)
+    (body,) = result.boxes
+    assert (result.task, body.keypoints[0].x, body.keypoints[0].y, body.keypoints[0].score) == ("pose", 50, 50, 0.875)
 
 
 def test_statistics_of_odd_tensors() -> None:
     outputs = [zeros(0, 4), np.array([True, False]), np.array([1 + 2j], np.complex64), np.arange(17)]
     ports = [port(*output.shape, dtype=output.dtype, name=f"o{i}") for i, output in enumerate(outputs)]
-    empty, booleans, complexes, many = answer("tensors", ports, outputs, PLAIN, None).data()["tensors"]
+    empty, booleans, complexes, many = answer(ports, outputs, PLAIN, None, "tensors").data()["tensors"]
     assert empty == {"name": "o0", "type": "float32", "shape": [0, 4], "values": []}
     assert (booleans["mean"], booleans["values"]) == (0.5, [True, False])
     assert complexes == {"name": "o2", "type": "complex64", "shape": [1], "values": ["(1+2j)"]}

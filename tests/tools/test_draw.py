@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from gossamer.inputs.pictures import Picture
-from gossamer.tools._answers import Box, Detection, Keypoint, Pose, Segmentation, Tensors
+from gossamer.tools._answers import Box, Detection, Keypoint, Segmentation, Tensors
 from gossamer.tools._command import Failure
 from gossamer.tools._draw import draw, pascal_color
 from tests.tools import models
@@ -24,8 +24,14 @@ def drawn(tmp_path: Path, answer: Any, size: tuple[int, int] = (200, 100), **pla
     where = {"left": 0, "top": 0, "width": 64, "height": 64} | place
     draw(answer, Picture("x.png", Image.new("RGB", size, GREY), 64, 64, **where), str(tmp_path / "out.png"))
     with Image.open(tmp_path / "out.png") as image:
-        assert (image.mode, image.size) == ("RGB", size)
-        return np.asarray(image)
+        assert image.mode == "RGB"
+        # Behind the picture there may be a legend.
+        assert (image.width >= size[0], image.height >= size[1]) == (True, True)
+        return np.asarray(image)[: size[1], : size[0]]
+
+
+def pose(points: list[Keypoint]) -> Detection:
+    return Detection([Box(0, "person", 0.9, 0, 0, 1, 1, points)], 1, 0.3, True, task="pose")
 
 
 def test_the_palette_is_that_of_pascal_voc() -> None:
@@ -64,8 +70,8 @@ def test_boxes_have_the_color_of_their_class(tmp_path: Path) -> None:
         for y, x in ((90, left + 30), (60, left), (60, left + 60), (30, left + 60)):
             assert tuple(pixels[y, x]) == color
         assert tuple(pixels[80, left + 30]) == GREY
-    # Letters nearly white on the color of the class stand in the upper left corner.
-    label = pixels[32:40, 22:50]
+    # Letters nearly white on the color of the class stand above the upper left corner.
+    label = pixels[18:29, 22:50]
     assert (label == pascal_color(1)).all(axis=2).any()
     assert (label > 200).all(axis=2).any()
 
@@ -80,11 +86,11 @@ def test_boxes_beyond_the_picture(tmp_path: Path) -> None:
 def test_a_skeleton_joins_what_is_certain(tmp_path: Path) -> None:
     points = [Keypoint("", 0.0, 0, 0)] * 17
     points[5], points[7], points[9] = (Keypoint("", 0.9, x, 50) for x in (20, 100, 180))
-    pixels = drawn(tmp_path, Pose([points], 0.3, True))
+    pixels = drawn(tmp_path, pose(points))
     assert tuple(pixels[50, 60]) == tuple(pixels[50, 140]) == pascal_color(2)
     assert [tuple(pixels[50, x]) for x in (20, 100, 180)] == [(255, 255, 0)] * 3
     points[9] = Keypoint("", 0.2, 180, 50)
-    pixels = drawn(tmp_path, Pose([points], 0.3, True))
+    pixels = drawn(tmp_path, pose(points))
     assert tuple(pixels[50, 140]) == tuple(pixels[50, 180]) == tuple(pixels[1, 1]) == GREY
 
 
@@ -96,7 +102,7 @@ def test_numbers_cannot_be_drawn(tmp_path: Path) -> None:
 def test_a_picture_of_unknown_kind(tmp_path: Path) -> None:
     picture = Picture("x.png", Image.new("RGB", (8, 8)), 8, 8, 0, 0, 8, 8)
     with pytest.raises(Failure, match=r"out\.xyz: cannot be written \(.*\); the name should end in \.png"):
-        draw(Pose([], 0.3, True), picture, str(tmp_path / "out.xyz"))
+        draw(Detection([], 0, 0.3, True), picture, str(tmp_path / "out.xyz"))
 
 
 def test_from_the_command_line(
@@ -110,6 +116,6 @@ def test_from_the_command_line(
     assert (result.code, result.err) == (0, "")
     assert f"wrote {tmp_path / 'out.png'}" in result.out
     with Image.open(tmp_path / "out.png") as result_image:
-        assert result_image.size == (60, 40)
+        assert result_image.width >= 60 and result_image.height > 40
         assert result_image.getpixel((5, 5)) == (64, 128, 0)
         assert result_image.getpixel((55, 35)) == (255, 0, 0)

@@ -5,7 +5,7 @@ Metadata entries are buffers with a name. The files that some of them name are a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,13 +143,57 @@ def _check_allocation(model: Model, allocation: OfflineAllocation) -> None:
 def labels(model: Model) -> list[str] | None:
     """The labels of a model's first labelled output, one per index; ``None`` if it has none.
 
-    They are looked for where the metadata say; failing that, a single appended ``.txt`` file is taken for them.
-    Raises `ModelError` for damaged metadata and for a label file that is named but not there.
+    They are looked for where the metadata say; failing that, in `exporter_facts`, and at last a single appended
+    ``.txt`` file is taken for them. Raises `ModelError` for damaged metadata and for a label file that is named but not
+    there.
     """
     for file in _label_files(model_metadata(model)):
-        return _lines(read_file(model, file.name))
+        content = read_file(model, file.name)
+        return _names(_facts_in(content)) or _lines(content)
+    facts = exporter_facts(model)
+    if facts:
+        return _names(facts)
     texts = [name for name in file_names(model) if name.lower().endswith(".txt")]
     return _lines(read_file(model, texts[0])) if len(texts) == 1 else None
+
+
+_MAX_FACTS = 1 << 20
+
+
+def exporter_facts(model: Model) -> dict[str, Any]:
+    """What Ultralytics' exporter notes in an appended file, such as ``names`` (of classes, by number), ``task``,
+    ``stride`` and ``kpt_shape``: a dictionary with ``names``, as JSON or as Python writes it; empty if there is none."""
+    for name in file_names(model):
+        if name.lower().endswith((".txt", ".json")):
+            facts = _facts_in(read_file(model, name))
+            if facts:
+                return facts
+    return {}
+
+
+def _facts_in(content: bytes) -> dict[str, Any]:
+    if not content.startswith(b"{") or len(content) > _MAX_FACTS:
+        return {}
+    import ast
+    import json
+
+    text = content.decode("utf-8", "replace")
+    facts = None
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            facts = parse(text)
+            break
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+    return facts if isinstance(facts, dict) and isinstance(facts.get("names"), dict | list) else {}
+
+
+def _names(facts: Mapping[str, Any]) -> list[str] | None:
+    names = facts.get("names", ())
+    pairs = names.items() if isinstance(names, dict) else enumerate(names)
+    by_number = {str(number): str(name) for number, name in pairs}
+    complete = bool(by_number) and all(str(number) in by_number for number in range(len(by_number)))
+    return [by_number[str(number)] for number in range(len(by_number))] if complete else None
 
 
 def _label_files(metadata: ModelMetadata | None) -> Iterator[AssociatedFile]:

@@ -2,8 +2,7 @@
 
 The task is the first of these whose rule holds, unless it is given:
 
-- detection: four outputs as of TFLite_Detection_PostProcess: boxes [1, N, 4], classes and scores [1, N], count [1];
-- pose: one output [1, 1, 17, 3] (y, x, score for the 17 keypoints of a body) or [1, P, 56] (six bodies of MoveNet);
+- detection: outputs that a reader of `gossamer.tools._heads` knows; with the 17 keypoints of a body it is pose;
 - segmentation: the first output has class numbers [1, H, W], or a score for each of C classes [1, H, W, C], for a
   picture of at most 8 times its height (C = 3 only with three labels, else it may be a picture);
 - classification: the first output is a list of N > 1 scores, made by SOFTMAX or with N labels to go with it;
@@ -12,7 +11,7 @@ The task is the first of these whose rule holds, unless it is given:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,16 +19,20 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.inputs.pictures import Picture
 from gossamer.inputs.port import Port
-from gossamer.records import record
+from gossamer.records import record, replace
+from gossamer.tools import _heads
 from gossamer.tools._command import Failure, table
+from gossamer.tools._heads.head import Found, Outputs, Unclear, suppressed
 from gossamer.tools._labels import Labels, name_of
+from gossamer.tools._masks import Mask, mask_of, place_in
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Array = NDArray[Any]
 
-TASKS = ("classification", "detection", "segmentation", "pose", "tensors")
+TASKS = ("classification", "detection", "segmentation", "pose", "tensors", *_heads.HEADS)
+"""What can be asked for: a task, or the head of a detector."""
 
 KEYPOINTS = (
     "nose", "left eye", "right eye", "left ear", "right ear", "left shoulder", "right shoulder", "left elbow",
@@ -39,7 +42,15 @@ KEYPOINTS = (
 
 
 class Answer(Protocol):
-    """What a run of a model says."""
+    """What a run of a model says. ``head`` describes the outputs where they were not read as they are."""
+
+    @property
+    def task(self) -> str:
+        """What kind of answer it is."""
+
+    @property
+    def head(self) -> str:
+        """Such as ``YOLOv8, 80 classes, boxes normalised``."""
 
     def data(self) -> dict[str, Any]:
         """As plain values for JSON."""
@@ -50,12 +61,22 @@ class Answer(Protocol):
 
 @record(frozen=True)
 class Question:
-    """What is known before the outputs are read: labels, the operator that makes the first output, and options."""
+    """What is known before the outputs are read: labels, the operator that makes the first output, and options.
+
+    ``threshold`` is the least score of a box, ``iou`` the greatest intersection over union of two boxes of a class,
+    ``max_boxes`` how many there are at most. ``size`` is the height and width of the pictures that the model takes,
+    ``keypoints`` how many its metadata say (0: nothing), and ``constants`` gives its constant tensors of a shape.
+    """
 
     labels: Labels
     maker: str = ""
     top_k: int = 5
     threshold: float = 0.3
+    iou: float = 0.45
+    max_boxes: int = 100
+    size: tuple[int, int] | None = None
+    keypoints: int = 0
+    constants: Callable[[tuple[int, ...]], Sequence[Array]] = lambda shape: ()
 
 
 @record(frozen=True)
@@ -64,6 +85,8 @@ class Classification:
 
     ranking: list[tuple[int, str, float]]
     quantity: str
+    task: str = "classification"
+    head: str = ""
 
     def data(self) -> dict[str, Any]:
         """``classes``: index, label and score of each, best first."""
@@ -76,8 +99,21 @@ class Classification:
 
 
 @record(frozen=True)
+class Keypoint:
+    """A point of an object; in pixels of the picture, or from 0 to 1 if there is no picture."""
+
+    name: str
+    score: float
+    x: float
+    y: float
+
+
+@record(frozen=True)
 class Box:
-    """A detected object; edges in pixels of the picture, or from 0 to 1 if there is no picture."""
+    """A detected object; edges in pixels of the picture, or from 0 to 1 if there is no picture.
+
+    ``corners`` are those of a turned box, which the edges enclose.
+    """
 
     index: int
     label: str
@@ -86,40 +122,91 @@ class Box:
     top: float
     right: float
     bottom: float
+    keypoints: Sequence[Keypoint] = ()
+    mask: Mask | None = None
+    corners: Sequence[tuple[float, float]] = ()
+
+    def data(self) -> dict[str, Any]:
+        """``class``, ``label``, ``score``, ``box`` (left, top, right, bottom), and what else there is: ``keypoints``
+        (name, score, x, y), ``corners`` (x, y), ``area`` (pixels) and ``mask`` (run lengths as of COCO)."""
+        data: dict[str, Any] = {
+            "class": self.index,
+            "label": self.label,
+            "score": self.score,
+            "box": [self.left, self.top, self.right, self.bottom],
+        }
+        if self.keypoints:
+            data["keypoints"] = [vars(point) for point in self.keypoints]
+        if self.corners:
+            data["corners"] = self.corners
+        if self.mask is not None:
+            data |= {"area": self.mask.area, "mask": self.mask.encoded()}
+        return data
 
 
 @record(frozen=True)
 class Detection:
-    """The objects whose score reaches the threshold, best first, of ``found`` that the model gave."""
+    """The objects whose score reaches the threshold, best first, of ``found`` that the model gave; ``final`` if it gave
+    a list of its own, else those are the ones that no better one overlaps.
+
+    ``task`` is "pose" if they have the 17 keypoints of a body.
+    """
 
     boxes: list[Box]
     found: int
     threshold: float
     pixels: bool
+    head: str = ""
+    final: bool = True
+    task: str = "detection"
 
     def data(self) -> dict[str, Any]:
-        """``boxes``: index, label, score and edges of each."""
+        """``boxes``: class, label, score, edges of each, and the rest of `Box.data`."""
         return {
+            "head": self.head,
             "unit": "pixel" if self.pixels else "fraction",
             "found": self.found,
             "threshold": self.threshold,
-            "boxes": [vars(box) for box in self.boxes],
+            "boxes": [box.data() for box in self.boxes],
         }
 
     def show(self) -> RenderableType:
-        """Class, label, score, edges."""
+        """Class, label, score, edges; or, of bodies, the keypoints."""
         from rich.text import Text
 
         if not self.boxes:
-            return Text(f"  no boxes with a score of {self.threshold:g} or more; {self.found} below\n")
+            below = f"; {self.found} below" if self.final else ""
+            return Text(f"  no boxes with a score of {self.threshold:g} or more{below}\n")
         form = "{:.0f}" if self.pixels else "{:.4f}"
+        if self.task == "pose":
+            return self._show_bodies(form)
+        edges = [map(form.format, (box.left, box.top, box.right, box.bottom)) for box in self.boxes]
+        # The area of a mask, where there are masks.
+        areas = [[f"{box.mask.share:.2%}"] if box.mask else [] for box in self.boxes]
         rows = [
-            (box.index, box.label, f"{box.score:.4f}", *map(form.format, (box.left, box.top, box.right, box.bottom)))
-            for box in self.boxes
+            (box.index, box.label, f"{box.score:.4f}", *places, *area)
+            for box, places, area in zip(self.boxes, edges, areas, strict=True)
         ]
         left_out = self.found - len(self.boxes)
-        title = f"{left_out} more below the score {self.threshold:g}" if left_out else None
-        return table([">class", "label", ">score", ">left", ">top", ">right", ">bottom"], rows, title)
+        why = f"below the score {self.threshold:g}" if self.final else "not listed (--max-boxes)"
+        title = f"{left_out} more {why}" if left_out else None
+        columns = [">class", "label", ">score", ">left", ">top", ">right", ">bottom", *([">area"] if areas[0] else [])]
+        return table(columns, rows, title)
+
+    def _show_bodies(self, form: str) -> RenderableType:
+        # Body, keypoint, score, place; a point below the threshold is in brackets.
+        rows = [
+            (
+                number,
+                point.name if point.score >= self.threshold else f"({point.name})",
+                f"{point.score:.4f}",
+                form.format(point.x),
+                form.format(point.y),
+            )
+            for number, body in enumerate(self.boxes, 1)
+            for point in body.keypoints
+        ]
+        return table([">body", "keypoint", ">score", ">x", ">y"], rows)
 
 
 @record(frozen=True)
@@ -128,6 +215,8 @@ class Segmentation:
 
     mask: NDArray[np.int64]
     areas: list[tuple[int, str, float]]
+    task: str = "segmentation"
+    head: str = ""
 
     def data(self) -> dict[str, Any]:
         """``classes``: index, label and area (0 to 1) of each, greatest first."""
@@ -143,57 +232,18 @@ class Segmentation:
 
 
 @record(frozen=True)
-class Keypoint:
-    """A point of a body; in pixels of the picture, or from 0 to 1 if there is no picture."""
-
-    name: str
-    score: float
-    x: float
-    y: float
-
-
-@record(frozen=True)
-class Pose:
-    """The keypoints of each body."""
-
-    bodies: list[list[Keypoint]]
-    threshold: float
-    pixels: bool
-
-    def data(self) -> dict[str, Any]:
-        """``bodies``: for each the name, score and place of its keypoints."""
-        return {
-            "unit": "pixel" if self.pixels else "fraction",
-            "threshold": self.threshold,
-            "bodies": [[vars(point) for point in body] for body in self.bodies],
-        }
-
-    def show(self) -> RenderableType:
-        """Body, keypoint, score, place; a point below the threshold is in brackets."""
-        form = "{:.0f}" if self.pixels else "{:.4f}"
-        rows = [
-            (
-                number,
-                point.name if point.score >= self.threshold else f"({point.name})",
-                f"{point.score:.4f}",
-                form.format(point.x),
-                form.format(point.y),
-            )
-            for number, body in enumerate(self.bodies, 1)
-            for point in body
-        ]
-        return table([">body", "keypoint", ">score", ">x", ">y"], rows)
-
-
-@record(frozen=True)
 class Tensors:
-    """Shapes, types and statistics of outputs, of the real numbers where they are quantized."""
+    """Shapes, types and statistics of outputs, of the real numbers where they are quantized; ``why`` they are not read
+    as something that they look like."""
 
     rows: list[dict[str, Any]]
+    why: str = ""
+    task: str = "tensors"
+    head: str = ""
 
     def data(self) -> dict[str, Any]:
         """``tensors``: name, type, shape and statistics of each output; its values if it has at most 16."""
-        return {"tensors": self.rows}
+        return {"tensors": self.rows, **({"why": self.why} if self.why else {})}
 
     def show(self) -> RenderableType:
         """Name, type, shape, least, greatest, mean, standard deviation, values if they are few."""
@@ -202,46 +252,48 @@ class Tensors:
             numbers = [f"{row[key]:.6g}" if row.get(key) is not None else "" for key in ("min", "max", "mean", "std")]
             values = ", ".join(v if isinstance(v, str) else f"{v:.6g}" for v in row.get("values", ()))
             rows.append((row["name"], row["type"], row["shape"], *numbers, values))
-        return table(["output", "type", "shape", ">min", ">max", ">mean", ">std", "values"], rows)
-
-
-def find_task(ports: Sequence[Port], outputs: Sequence[Array], question: Question, picture: Picture | None) -> str:
-    """The task by the rules above."""
-    if not outputs:
-        return "tensors"
-    shape = outputs[0].shape
-    if _detection_outputs(ports, outputs) is not None:
-        return "detection"
-    if len(outputs) == 1 and _bodies(outputs[0]) is not None:
-        return "pose"
-    if picture is not None and _class_map(outputs[0], len(question.labels)) and 8 * shape[1] >= picture.input_height:
-        return "segmentation"
-    scores = _scores(outputs[0])
-    if scores is not None and (len(scores) == len(question.labels) or question.maker == "SOFTMAX"):
-        return "classification"
-    return "tensors"
+        return table(["output", "type", "shape", ">min", ">max", ">mean", ">std", "values"], rows, self.why or None)
 
 
 def answer(
-    task: str, ports: Sequence[Port], outputs: Sequence[Array], question: Question, picture: Picture | None
+    ports: Sequence[Port],
+    outputs: Sequence[Array],
+    question: Question,
+    picture: Picture | None,
+    task: str | None = None,
 ) -> Answer:
-    """The outputs read as the task says. Raises `Failure` if they cannot be."""
-    if task == "tensors" or not outputs:
-        return Tensors([_statistics(port, values) for port, values in zip(ports, outputs, strict=True)])
-    first = ports[0].dequantize(outputs[0])
+    """The outputs read as the task says, or by the rules above. Raises `Failure` if they cannot be read as it says."""
+    why = ""
     result: Answer | None = None
-    if task == "classification":
+    if outputs and task in (None, "detection", "pose", *_heads.HEADS):
+        try:
+            result = _detect(ports, outputs, question, picture, task)
+        except Unclear as error:
+            why = str(error)
+    if result is not None and (task in (None, result.task) or task in _heads.HEADS):
+        return result
+    first = ports[0].dequantize(outputs[0]) if outputs else None
+    result = None
+    if first is not None and task == "classification":
         result = _classify(first, question)
-    elif task == "detection":
-        result = _detect(ports, outputs, question, picture)
-    elif task == "segmentation":
-        result = _segment(first, question)
-    elif task == "pose":
-        result = _pose(first, question, picture)
-    if result is None:
+    elif first is not None and task == "segmentation":
+        result = _segment(first, question, picture)
+    elif first is not None and task is None and not why:
+        if picture is not None and _class_map(first, len(question.labels), picture):
+            result = _segment(first, question, picture)
+        else:
+            scores = _scores(first)
+            if scores is not None and (len(scores) == len(question.labels) or question.maker == "SOFTMAX"):
+                result = _classify(first, question)
+    if result is not None:
+        return result
+    if task not in (None, "tensors"):
         shapes = ", ".join(f"{port.type_name} {list(value.shape)}" for port, value in zip(ports, outputs, strict=True))
-        raise Failure(f"the outputs ({shapes}) cannot be read as {task}; --task tensors shows them as they are.")
-    return result
+        reason = f": {why}" if why else ""
+        raise Failure(
+            f"the outputs ({shapes}) cannot be read as {task}{reason}; --task tensors shows them as they are."
+        )
+    return Tensors([_statistics(port, values) for port, values in zip(ports, outputs, strict=True)], why)
 
 
 def _scores(output: Array) -> Array | None:
@@ -261,66 +313,83 @@ def _classify(output: Array, question: Question) -> Classification | None:
     return Classification(ranking, "probability" if within else "score")
 
 
-def _detection_outputs(ports: Sequence[Port], outputs: Sequence[Array]) -> tuple[int, int, int, int] | None:
-    # Positions of boxes, classes, scores and count.
-    named = [i for i, port in enumerate(ports) if "TFLite_Detection_PostProcess" in port.name]
-    if len(named) == 4:
-        named.sort(key=lambda i: ports[i].name)
-        boxes, classes, scores, count = named
-        return boxes, classes, scores, count
-    if len(outputs) != 4 or any(output.dtype.kind != "f" for output in outputs):
-        return None
-    places = [i for i, output in enumerate(outputs) if output.ndim == 3 and output.shape[2] == 4]
-    counts = [i for i, output in enumerate(outputs) if output.size == 1 and output.ndim <= 1]
-    lists = [i for i, output in enumerate(outputs) if output.ndim == 2 and i not in counts]
-    if len(places) != 1 or len(counts) != 1 or len(lists) != 2:
-        return None
-    if any(outputs[i].shape != outputs[places[0]].shape[:2] for i in lists):
-        return None
-    words = [" ".join((ports[i].name, *ports[i].aliases)).lower() for i in lists]
-    if any("score" in word for word in words):
-        second_is_scores = "score" in words[1]
-    else:
-        # Class numbers are whole; where both lists are, the order of the operator counts.
-        whole = [bool(np.all(outputs[i] == np.floor(outputs[i]))) for i in lists]
-        second_is_scores = whole[0] or not whole[1]
-    classes, scores = lists if second_is_scores else lists[::-1]
-    return places[0], classes, scores, counts[0]
-
-
 def _detect(
-    ports: Sequence[Port], outputs: Sequence[Array], question: Question, picture: Picture | None
+    ports: Sequence[Port], outputs: Sequence[Array], question: Question, picture: Picture | None, task: str | None
 ) -> Detection | None:
-    positions = _detection_outputs(ports, outputs)
-    if positions is None:
+    height, width = (picture.input_height, picture.input_width) if picture is not None else question.size or (1, 1)
+    real = [port.dequantize(values) for port, values in zip(ports, outputs, strict=True)]
+    found = _heads.read(
+        Outputs(
+            [values[0] if values.ndim and values.shape[0] == 1 else values for values in real],
+            [" ".join((port.name, *port.aliases)).lower() for port in ports],
+            [port.scale if port.is_quantized else 0.0 for port in ports],
+            height,
+            width,
+            len(question.labels),
+            question.keypoints,
+            task if task is not None and task in _heads.HEADS else "",
+            question.constants,
+        )
+    )
+    if found is None:
         return None
-    places, classes, scores = (outputs[i].reshape(-1, 4 if i == positions[0] else 1) for i in positions[:3])
-    count = outputs[positions[3]].reshape(-1)
-    found = max(0, min(int(count[0]) if count.size and np.isfinite(count[0]) else 0, len(places), len(scores)))
-    # Label files of COCO may begin with an entry for the background, which the operator does not count.
-    offset = 1 if question.labels.get(0) == "???" else 0
-    boxes = []
-    for i in np.argsort(-scores[:found, 0], kind="stable"):
-        score, index = float(scores[i, 0]), int(np.nan_to_num(classes[i, 0]))
-        if score >= question.threshold:
-            top, left, bottom, right = np.nan_to_num(places[i]).tolist()
-            if picture is not None:
-                left, top = picture.to_pixels(left, top)
-                right, bottom = picture.to_pixels(right, bottom)
-            boxes.append(Box(index, name_of(question.labels, index + offset), score, left, top, right, bottom))
-    return Detection(boxes, found, question.threshold, picture is not None)
+    bodies = found.keypoints is not None and found.keypoints.shape[1] == len(KEYPOINTS)
+    # One body alone is shown, however uncertain.
+    threshold = -np.inf if found.final and bodies and len(found.scores) == 1 else question.threshold
+    finite = replace(found, boxes=np.nan_to_num(found.boxes.astype(np.float32)))
+    chosen = suppressed(finite, threshold, question.iou)
+    boxes = [_box(finite, int(i), question, picture, (height, width)) for i in chosen[: question.max_boxes]]
+    count = len(found.scores) if found.final else len(chosen)
+    task = "pose" if bodies else "detection"
+    return Detection(boxes, count, question.threshold, picture is not None, found.what, found.final, task)
 
 
-def _class_map(output: Array, labels: int) -> bool:
-    if output.ndim == 3:
-        return output.shape[0] == 1 and min(output.shape[1:]) > 1 and output.dtype.kind in "iu"
-    if output.ndim != 4 or output.shape[0] != 1 or min(output.shape[1:3]) < 2:
+def _box(found: Found, i: int, question: Question, picture: Picture | None, size: tuple[int, int]) -> Box:
+    def place(x: float, y: float) -> tuple[float, float]:
+        x, y = float(x) / size[1], float(y) / size[0]
+        return picture.to_pixels(x, y) if picture is not None else (x, y)
+
+    index, score = int(found.classes[i]), float(found.scores[i])
+    # Label files of COCO may begin with an entry for the background, which no class has.
+    before = 1 if question.labels.get(0) == "???" else found.background
+    edges = *place(*found.boxes[i, :2]), *place(*found.boxes[i, 2:])
+    corners: list[tuple[float, float]] = []
+    if found.angles is not None:
+        corners = [place(x, y) for x, y in _turned(found.boxes[i], float(found.angles[i]))]
+        xs, ys = zip(*corners, strict=True)
+        edges = min(xs), min(ys), max(xs), max(ys)
+    keypoints = []
+    if found.keypoints is not None:
+        points = np.nan_to_num(found.keypoints[i]).tolist()
+        names = KEYPOINTS if len(points) == len(KEYPOINTS) else map(str, range(len(points)))
+        keypoints = [Keypoint(name, s, *place(x, y)) for name, (x, y, s) in zip(names, points, strict=True)]
+    mask = None
+    if found.masks is not None:
+        prototypes = found.masks.prototypes
+        mask = mask_of(found.masks.coefficients[i], prototypes, edges, picture, size[0] // len(prototypes))
+    return Box(index, name_of(question.labels, index + before), score, *edges, keypoints, mask, corners)
+
+
+def _turned(box: Array, angle: float) -> Array:
+    # The corners [4, 2] of a box turned about its centre.
+    left, top, right, bottom = box.astype(np.float64)
+    across = np.array([np.cos(angle), np.sin(angle)]) * (right - left) / 2
+    along = np.array([-np.sin(angle), np.cos(angle)]) * (bottom - top) / 2
+    center = np.array([left + right, top + bottom]) / 2
+    corners: Array = center + np.array([-across - along, across - along, across + along, along - across])
+    return corners
+
+
+def _class_map(output: Array, labels: int, picture: Picture) -> bool:
+    if output.ndim not in (3, 4) or output.shape[0] != 1 or 8 * output.shape[1] < picture.input_height:
         return False
+    if output.ndim == 3:
+        return min(output.shape[1:]) > 1 and output.dtype.kind in "iu"
     channels = output.shape[3]
-    return 2 <= channels <= 256 and (channels != 3 or labels == 3)
+    return min(output.shape[1:3]) > 1 and 2 <= channels <= 256 and (channels != 3 or labels == 3)
 
 
-def _segment(output: Array, question: Question) -> Segmentation | None:
+def _segment(output: Array, question: Question, picture: Picture | None) -> Segmentation | None:
     if output.ndim == 4 and output.shape[0] == 1 and output.shape[3] > 1:
         mask = output[0].argmax(axis=-1)
     elif output.ndim in (3, 4) and output.shape[0] == 1:
@@ -330,42 +399,31 @@ def _segment(output: Array, question: Question) -> Segmentation | None:
     else:
         return None
     mask = mask.astype(np.int64)
-    numbers, counts = np.unique(mask, return_counts=True)
-    areas = [
-        (int(n), name_of(question.labels, int(n)), float(c) / mask.size) for n, c in zip(numbers, counts, strict=True)
-    ]
+    numbers, of = np.unique(mask, return_inverse=True)
+    parts = np.bincount(of.reshape(-1), _parts(mask.shape, picture).reshape(-1))
+    areas = [(int(n), name_of(question.labels, int(n)), float(part)) for n, part in zip(numbers, parts, strict=True)]
+    areas = [area for area in areas if area[2]]
     areas.sort(key=lambda area: (-area[2], area[0]))
     return Segmentation(mask, areas)
 
 
-def _bodies(output: Array) -> Array | None:
-    # [bodies, 17, (y, x, score)] of both kinds of MoveNet output.
-    if output.dtype.kind != "f":
-        return None
-    if output.shape == (1, 1, 17, 3):
-        body: Array = output[0]
-        return body
-    if output.ndim == 3 and output.shape[0] == 1 and output.shape[2] == 56:
-        bodies: Array = output[0, output[0, :, 55] > 0, :51].reshape(-1, 17, 3)
-        return bodies
-    return None
+def _parts(shape: tuple[int, ...], picture: Picture | None) -> Array:
+    # The part of the picture that each pixel of a mask covers.
+    if picture is None:
+        return np.full(shape, 1 / (shape[0] * shape[1]))
+    rows = mask_positions(picture, shape[0], 0)
+    columns = mask_positions(picture, shape[1], 1)
+    sides = np.bincount(rows, minlength=shape[0]) / len(rows), np.bincount(columns, minlength=shape[1]) / len(columns)
+    return np.outer(*sides)
 
 
-def _pose(output: Array, question: Question, picture: Picture | None) -> Pose | None:
-    found = _bodies(output)
-    if found is None:
-        return None
-    bodies = []
-    for body in found:
-        points = []
-        for name, (y, x, score) in zip(KEYPOINTS, body.tolist(), strict=True):
-            if picture is not None:
-                x, y = picture.to_pixels(x, y)
-            points.append(Keypoint(name, score, x, y))
-        bodies.append(points)
-    if len(found) > 1:
-        bodies = [body for body in bodies if max(point.score for point in body) >= question.threshold]
-    return Pose(bodies, question.threshold, picture is not None)
+def mask_positions(picture: Picture, count: int, axis: int) -> NDArray[np.int64]:
+    """For the centre of each pixel of the picture along an axis, which of the ``count`` of a mask lies under it."""
+    if axis:
+        place = place_in(picture.image.width, picture.left, picture.width, picture.input_width)
+    else:
+        place = place_in(picture.image.height, picture.top, picture.height, picture.input_height)
+    return np.clip((place * count).astype(np.int64), 0, count - 1)
 
 
 def _statistics(port: Port, values: Array) -> dict[str, Any]:

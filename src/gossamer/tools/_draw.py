@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.inputs.pictures import Picture
 from gossamer.records import replace
-from gossamer.tools._answers import KEYPOINTS, Answer, Detection, Pose, Segmentation
+from gossamer.tools._answers import Answer, Box, Detection, Keypoint, Segmentation, mask_positions
 from gossamer.tools._command import Failure
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont
 
 Color = tuple[int, int, int]
 
@@ -39,16 +42,20 @@ def pascal_color(index: int) -> Color:
 
 
 def draw(answer: Answer, picture: Picture | None, path: str) -> None:
-    """Write the picture with the answer on it. Raises `Failure` for an answer that has no place in a picture."""
+    """Write the picture with the answer on it, and under it what the colors of masks mean. Raises `Failure` for an
+    answer that has no place in a picture."""
     if picture is None:
         raise Failure(f"--draw {path}: there is no picture among the inputs to draw on.")
     image = picture.image.copy()
     if isinstance(answer, Segmentation):
-        image = _masked(image, answer, picture)
+        image = _with_legend(_masked(image, answer, picture), _classes(answer))
     elif isinstance(answer, Detection):
-        _boxes(image, answer)
-    elif isinstance(answer, Pose):
-        _skeletons(image, answer)
+        image = _with_masks(image, answer)
+        if answer.task == "pose":
+            _skeletons(image, answer)
+        else:
+            _boxes(image, answer)
+        image = _with_legend(image, _objects(answer))
     else:
         raise Failure(f"--draw {path}: only boxes, masks and poses can be drawn, the answer is a table of numbers.")
     try:
@@ -61,56 +68,172 @@ def _masked(image: Image, answer: Segmentation, picture: Picture) -> Image:
     from PIL import Image
 
     # The mask covers the input of the model; the picture lies in a part of it.
-    rows = _positions(image.height, picture.top, picture.height, picture.input_height, answer.mask.shape[0])
-    columns = _positions(image.width, picture.left, picture.width, picture.input_width, answer.mask.shape[1])
-    mask = answer.mask[rows][:, columns]
-    pixels = np.asarray(image).astype(np.float64)
-    colors = np.array([pascal_color(int(n)) for n in np.unique(mask)], np.float64)
-    painted = colors[np.searchsorted(np.unique(mask), mask)]
-    mixed = np.where((mask > 0)[..., None], (1 - OPACITY) * pixels + OPACITY * painted, pixels)
-    return Image.fromarray(np.rint(mixed).astype(np.uint8))
+    rows = mask_positions(picture, answer.mask.shape[0], 0)
+    mask = answer.mask[rows][:, mask_positions(picture, answer.mask.shape[1], 1)]
+    numbers, places = np.unique(mask, return_inverse=True)
+    colors = np.array([pascal_color(int(n)) for n in numbers], np.uint8)
+    painted = Image.fromarray(colors[places.reshape(mask.shape)])
+    shares = Image.fromarray(np.where(mask > 0, np.uint8(round(255 * OPACITY)), np.uint8(0)))
+    return Image.composite(painted, image, shares)
 
 
-def _positions(size: int, start: float, length: float, whole: int, mask_size: int) -> NDArray[np.int64]:
-    # For the centre of each pixel of the picture, the pixel of the mask under it.
-    inside = (np.arange(size) + 0.5) / size * length + start
-    return np.clip((inside / whole * mask_size).astype(np.int64), 0, mask_size - 1)
+def _with_masks(image: Image, answer: Detection) -> Image:
+    from PIL import Image
+
+    for box in reversed(answer.boxes):
+        if box.mask is None or not box.mask.inside.size:
+            continue
+        inside, color = box.mask.inside, pascal_color(box.index + 1)
+        shares = Image.fromarray(np.where(inside, np.uint8(round(255 * OPACITY)), np.uint8(0)))
+        image.paste(color, (box.mask.left, box.mask.top), shares)
+        # The edge apart from its neighbours of the same color.
+        inner = _shrunk(inside, max(1, _stroke(image) // 2))
+        image.paste(color, (box.mask.left, box.mask.top), Image.fromarray((inside & ~inner).astype(np.uint8) * 255))
+    return image
+
+
+def _shrunk(inside: NDArray[np.bool_], by: int) -> NDArray[np.bool_]:
+    # Pixels as far as that from what is out.
+    for axis in (0, 1):
+        padded = np.pad(inside, [(by, by) if axis == a else (0, 0) for a in (0, 1)])
+        sums = np.cumsum(np.insert(padded, 0, False, axis), axis)
+        window = 2 * by + 1
+        sums = np.moveaxis(sums, axis, 0)
+        inside = np.moveaxis(sums[window:] - sums[:-window] == window, 0, axis)
+    return inside
+
+
+def _classes(answer: Segmentation) -> list[_Entry]:
+    # Class 0, the background, is not painted.
+    return [(f"{label} {_percent(area)}", pascal_color(n) if n else None) for n, label, area in answer.areas]
+
+
+def _objects(answer: Detection) -> list[_Entry]:
+    # The classes of masks, with the part of the picture that they cover together.
+    areas: dict[int, float] = {}
+    names = {}
+    for box in answer.boxes:
+        if box.mask is not None:
+            areas[box.index] = areas.get(box.index, 0.0) + box.mask.share
+            names[box.index] = box.label
+    order = sorted(areas, key=lambda index: -areas[index])
+    return [(f"{names[index]} {_percent(areas[index])}", pascal_color(index + 1)) for index in order]
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if share >= 0.001 else "< 0.1%"
+
+
+_Entry = tuple[str, Color | None]
+
+
+def _with_legend(image: Image, entries: Sequence[_Entry]) -> Image:
+    # On white under the picture, which it does not hide.
+    if not entries:
+        return image
+    from PIL import Image, ImageDraw
+
+    font = _font(image)
+    size = round(font.size)
+    widths = [round(font.getlength(name)) + 2 * size for name, _ in entries]
+    whole = max(image.width, max(widths) + size)
+    places = []
+    x, y = size // 2, image.height + size // 2
+    for width in widths:
+        if x + width > whole and x > size // 2:
+            x, y = size // 2, y + 3 * size // 2
+        places.append((x, y))
+        x += width
+    result = Image.new("RGB", (whole, y + 3 * size // 2), "white")
+    result.paste(image, (0, 0))
+    pen = ImageDraw.Draw(result)
+    for (name, color), (x, y) in zip(entries, places, strict=True):
+        pen.rectangle((x, y, x + size - 1, y + size - 1), fill=color, outline=color or "grey")
+        pen.text((x + 5 * size // 4, y + size / 2), name, fill="black", font=font, anchor="lm")
+    return result
 
 
 def _boxes(image: Image, answer: Detection) -> None:
-    from PIL import ImageDraw, ImageFont
-
-    pen = ImageDraw.Draw(image)
-    width = _stroke(image)
-    font = ImageFont.load_default(size=max(10, min(image.size) // 28))
-    for box in reversed(answer.boxes):
-        color = pascal_color(box.index + 1)
-        left, right = sorted(_within(x, image.width) for x in (box.left, box.right))
-        top, bottom = sorted(_within(y, image.height) for y in (box.top, box.bottom))
-        pen.rectangle((left, top, right, bottom), outline=color, width=width)
-        text = f"{box.label}: {box.score:.0%}"
-        place = pen.textbbox((max(0, left) + width, max(0, top) + width), text, font=font)
-        pen.rectangle((place[0] - width, place[1] - width, place[2] + width, place[3] + width), fill=color)
-        bright = 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2] > 128
-        pen.text((max(0, left) + width, max(0, top) + width), text, font=font, fill="black" if bright else "white")
-
-
-def _skeletons(image: Image, answer: Pose) -> None:
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(image)
     width = _stroke(image)
-    for number, found in enumerate(answer.bodies):
-        body = [replace(point, x=_within(point.x, image.width), y=_within(point.y, image.height)) for point in found]
+    font = _font(image)
+    for box in reversed(answer.boxes):
+        color = pascal_color(box.index + 1)
+        if box.corners:
+            around = [(_within(x, image.width), _within(y, image.height)) for x, y in box.corners]
+            pen.line([*around, *around[:2]], fill=color, width=width, joint="curve")
+        else:
+            pen.rectangle(_edges(box, image), outline=color, width=width)
+        for point in box.keypoints:
+            if point.score >= answer.threshold:
+                _dot(pen, point, width, color)
+    taken: list[_Place] = []
+    for box in answer.boxes:
+        color = pascal_color(box.index + 1)
+        text = f"{box.label}: {box.score:.0%}"
+        left, top, right, bottom = pen.textbbox((0, 0), text, font=font)
+        size = right - left + 2 * width, bottom - top + 2 * width
+        place = _free_place(size, _edges(box, image), image, taken)
+        taken.append(place)
+        pen.rectangle((place[0], place[1], place[2] - 1, place[3] - 1), fill=color)
+        bright = 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2] > 128
+        pen.text((place[0] + width - left, place[1] + width - top), text, "black" if bright else "white", font)
+
+
+_Place = tuple[float, float, float, float]
+
+
+def _edges(box: Box, image: Image) -> _Place:
+    left, right = sorted(_within(x, image.width) for x in (box.left, box.right))
+    top, bottom = sorted(_within(y, image.height) for y in (box.top, box.bottom))
+    return left, top, right, bottom
+
+
+def _free_place(size: tuple[float, float], edges: _Place, image: Image, taken: Sequence[_Place]) -> _Place:
+    # Above the box, in it, below it, or the first free line further down in it; else where it would hide others.
+    width, height = size
+    left, top, _, bottom = edges
+    x = min(max(left, 0), max(0, image.width - width))
+    inside = max(0, top)
+    lines = [inside + line * height for line in range(1, 9)]
+    places = []
+    for y in (top - height, inside, bottom + 1, *lines):
+        if 0 <= y <= image.height - height:
+            place = (x, y, x + width, y + height)
+            if not any(_meet(place, other) for other in taken):
+                return place
+            places.append(place)
+    return places[0] if places else (x, 0, x + width, height)
+
+
+def _meet(one: _Place, other: _Place) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _skeletons(image: Image, answer: Detection) -> None:
+    from PIL import ImageDraw
+
+    pen = ImageDraw.Draw(image)
+    width = _stroke(image)
+    for number, found in enumerate(answer.boxes):
+        body = [replace(p, x=_within(p.x, image.width), y=_within(p.y, image.height)) for p in found.keypoints]
         color = pascal_color(2 + number)
         seen = [point.score >= answer.threshold for point in body]
-        for a, b in BONES:
-            if seen[a] and seen[b]:
-                pen.line((body[a].x, body[a].y, body[b].x, body[b].y), fill=color, width=width)
-        for position in range(len(KEYPOINTS)):
-            if seen[position]:
-                x, y, radius = body[position].x, body[position].y, 1.5 * width
-                pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill="yellow", outline=color)
+        for thick, shade in ((width + 2, "white"), (width, color)):
+            for a, b in BONES:
+                if seen[a] and seen[b]:
+                    pen.line((body[a].x, body[a].y, body[b].x, body[b].y), fill=shade, width=thick)
+        for point, known in zip(body, seen, strict=True):
+            if known:
+                _dot(pen, point, width, color)
+
+
+def _dot(pen: ImageDraw, point: Keypoint, width: int, color: Color) -> None:
+    radius = 1.5 * width
+    places = point.x - radius, point.y - radius, point.x + radius, point.y + radius
+    pen.ellipse(places, fill="yellow", outline=color, width=max(1, width // 2))
 
 
 def _within(position: float, size: int) -> float:
@@ -119,4 +242,11 @@ def _within(position: float, size: int) -> float:
 
 
 def _stroke(image: Image) -> int:
-    return max(2, round(min(image.size) / 150))
+    return max(2, round(min(image.size) / 200))
+
+
+def _font(image: Image) -> FreeTypeFont:
+    from PIL import ImageFont
+
+    font = ImageFont.load_default(size=max(11, min(image.size) // 30))
+    return cast("FreeTypeFont", font)

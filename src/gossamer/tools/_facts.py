@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
+import numpy as np
+
+from gossamer.arrays import NDArray
 from gossamer.errors import ModelError
-from gossamer.inputs.pictures import Normalization
+from gossamer.inputs.pictures import Layout, Normalization
 from gossamer.inputs.properties import properties
 from gossamer.model import Model
+from gossamer.model.metadata import exporter_facts, model_metadata
 from gossamer.model.metadata import labels as stored_labels
-from gossamer.model.metadata import model_metadata
 from gossamer.records import record
+from gossamer.schema import TensorType
+from gossamer.tools._answers import Question
+from gossamer.tools._heads.yolo import takes_fractions
 from gossamer.tools._labels import Labels, numbered
 from gossamer.tools._session import Session
+
+Array = NDArray[Any]
 
 _PASS_ON = ("DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST")
 """Operators that hand values on: what counts is the operator before them."""
@@ -22,7 +33,9 @@ _PASS_ON = ("DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST")
 class Facts:
     """Facts of the subgraph that a session runs; ``fault`` says why the metadata could not be read.
 
-    ``normalization`` is by position of the input; ``maker`` is the operator that makes the first output.
+    ``normalization`` is by position of the input; ``assumed`` tells the user of one that only the outputs suggest.
+    ``maker`` is the operator that makes the first output. ``size`` is the height and width of the pictures that the
+    model takes, ``keypoints`` how many it says its objects have, ``constants`` gives its constant tensors of a shape.
     """
 
     labels: Labels
@@ -30,19 +43,52 @@ class Facts:
     rate: int | None
     maker: str
     fault: str | None = None
+    assumed: str = ""
+    size: tuple[int, int] | None = None
+    keypoints: int = 0
+    constants: Callable[[tuple[int, ...]], Sequence[Array]] = lambda shape: ()
+
+    def question(self, labels: Labels, top_k: int, threshold: float, iou: float, max_boxes: int) -> Question:
+        """What is asked of outputs, with these labels and options."""
+        return Question(labels, self.maker, top_k, threshold, iou, max_boxes, self.size, self.keypoints, self.constants)
 
 
 def read_facts(session: Session) -> Facts:
     """The facts in the metadata, the appended files and the operators of a model."""
     model = session.model
     made = maker(model, session.subgraph, session.outputs[0].index) if session.outputs else ""
+    pictures = [(port, layout) for port in session.inputs if (layout := Layout.of(port)) is not None]
+    size = next(((layout.height, layout.width) for _, layout in pictures if layout.height and layout.width), None)
+    constants = partial(_constants, model, session.subgraph)
     try:
-        metadata = model_metadata(model)
+        metadata, exported = model_metadata(model), exporter_facts(model)
         labels = numbered(stored_labels(model) or [])
     except ModelError as error:
-        return Facts({}, {}, None, made, str(error))
+        return Facts({}, {}, None, made, str(error), size=size, constants=constants)
     normalization, rate = properties(metadata, model, session.subgraph, session.inputs)
-    return Facts(labels, normalization, rate, made)
+    assumed = ""
+    fractions: dict[int, Normalization] = {port.position: ([0.0], [255.0]) for port, _ in pictures if port.is_float}
+    if exported:
+        normalization = fractions | normalization
+    elif fractions and not normalization and size is not None:
+        shapes = [port.shape for port in session.outputs]
+        if takes_fractions(shapes, *size):
+            normalization = fractions
+            assumed = "pixels scaled to 0..1, as YOLO takes them; the model does not say; --mean and --std change it"
+    shape = exported.get("kpt_shape")
+    keypoints = shape[0] if isinstance(shape, list | tuple) and shape[1:] == type(shape)([3]) else 0
+    keypoints = keypoints if isinstance(keypoints, int) else 0
+    return Facts(labels, normalization, rate, made, None, assumed, size, keypoints, constants)
+
+
+def _constants(model: Model, subgraph: int, shape: tuple[int, ...]) -> list[Array]:
+    found = []
+    for tensor in model.subgraphs[subgraph].tensors:
+        if tuple(tensor.shape) == shape and tensor.type == TensorType.FLOAT32:
+            data = model.tensor_data(tensor)
+            if data is not None and data.size == 4 * math.prod(shape):
+                found.append(data.view(np.float32).reshape(shape))
+    return found
 
 
 def maker(model: Model, subgraph: int, tensor: int) -> str:

@@ -45,8 +45,9 @@ text      for string inputs: the text, or a .txt file with one on each line.
 values    numbers separated by commas, or zeros.
 
 The answer is a ranked table of classes (outputs made by SOFTMAX, or as many as there are labels), boxes (outputs of
-TFLite_Detection_PostProcess), a mask by class (class numbers [1,H,W] or scores [1,H,W,C] for a picture), keypoints
-(MoveNet), or else shapes, types and statistics. --task overrides the choice.
+TFLite_Detection_PostProcess, YOLO, SSD, CenterNet or MediaPipe; with masks and keypoints where there are), a mask by
+class (class numbers [1,H,W] or scores [1,H,W,C] for a picture), keypoints (MoveNet, PoseNet, YOLO), or else shapes,
+types and statistics. --task overrides the choice, by a task or by the name of a detector's head.
 
 The times are for loading the file, for planning (a model that was never run here is lowered and compiled then, for
 which --json has plan_milliseconds) and for the inference alone (milliseconds).
@@ -88,6 +89,14 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 @click.option("--task", type=click.Choice(_answers.TASKS), help="How to read the outputs.  [default: by their shapes]")
 @click.option("--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="How many classes to list.")
 @click.option("--threshold", type=float, default=0.3, show_default=True, help="Least score of a box or keypoint.")
+@click.option(
+    "--iou",
+    type=click.FloatRange(0, 1),
+    default=0.45,
+    show_default=True,
+    help="Greatest overlap (intersection over union) of two boxes of a class; of more the better stays.",
+)
+@click.option("--max-boxes", type=click.IntRange(min=1), default=100, show_default=True, help="How many boxes to list.")
 @_inputs.preparation_options
 @click.option(
     "--hop",
@@ -116,6 +125,8 @@ def command(
     task: str | None,
     top_k: int,
     threshold: float,
+    iou: float,
+    max_boxes: int,
     preparation: Preparation,
     hop: float | None,
     drawing: str | None,
@@ -134,7 +145,7 @@ def command(
         images=pictures.Options(preparation.letterbox, preparation.resample, asked, facts.normalization),
         audio=sounds.Options(rate or facts.rate, hop),
     )
-    question = _answers.Question(read_labels(labels) if labels else facts.labels, facts.maker, top_k, threshold)
+    question = facts.question(read_labels(labels) if labels else facts.labels, top_k, threshold, iou, max_boxes)
     out = None if as_json else console()
     loaded: float | None = session.load
     report: list[dict[str, Any]] = []
@@ -177,28 +188,27 @@ class _Run:
     call: _inputs.Call
     outputs: list[Array]
     took: Seconds
-    task: str
     answer: _answers.Answer
 
     def data(self, ports: Sequence[Port]) -> dict[str, Any]:
         sources = dict(zip((port.name for port in ports), self.call.sources, strict=True))
         times = {"plan_milliseconds": 1e3 * self.took.plan, "milliseconds": 1e3 * self.took.inference}
-        return {"inputs": sources, **times, "task": self.task, **self.answer.data()}
+        return {"inputs": sources, **times, "task": self.answer.task, **self.answer.data()}
 
     def print(self, out: Console, loaded: float | None) -> None:
         """``loaded``: what loading took, before the first run."""
         sources = ", ".join(source for source in self.call.sources if source != "zeros")
         times = {"load": loaded, "plan": self.took.plan, "inference": self.took.inference}
         told = ", ".join(f"{name} {1e3 * time:.1f} ms" for name, time in times.items() if time is not None)
-        out.print(f"{sources}: {self.task}; {told}", markup=False)
+        head = f" ({self.answer.head})" if self.answer.head else ""
+        out.print(f"{sources}: {self.answer.task}{head}; {told}", markup=False)
         out.print(self.answer.show())
 
 
 def _run(session: Session, call: _inputs.Call, task: str | None, question: _answers.Question) -> _Run:
     outputs = session.call(call.values)
-    found = task or _answers.find_task(session.outputs, outputs, question, call.picture)
-    answer = _answers.answer(found, session.outputs, outputs, question, call.picture)
-    return _Run(call, outputs, session.took, found, answer)
+    answer = _answers.answer(session.outputs, outputs, question, call.picture, task)
+    return _Run(call, outputs, session.took, answer)
 
 
 def _notes(
@@ -208,12 +218,14 @@ def _notes(
     if facts.fault is not None:
         yield f"the model's labels and metadata are left out: {facts.fault}"
     guessed = any(port.is_float and port.position not in facts.normalization for port in ports)
-    if run.call.picture is not None and guessed and not asked:
+    if run.call.picture is not None and facts.assumed and not asked:
+        yield facts.assumed
+    elif run.call.picture is not None and guessed and not asked:
         yield "pixels scaled to -1..1, as the model does not say; --mean 0 --std 255 gives 0..1"
     if run.call.rate is not None and facts.rate is None and rate is None:
         yield f"sound taken at its own rate, {run.call.rate} Hz, as the model does not say; --rate resamples it"
     known = max(question.labels, default=-1) + 1
-    if known and run.task == "classification" and known != run.outputs[0].size:
+    if known and run.answer.task == "classification" and known != run.outputs[0].size:
         yield f"{known} labels for {run.outputs[0].size} classes: is it the right file?"
 
 

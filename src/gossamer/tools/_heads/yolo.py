@@ -1,0 +1,203 @@
+"""YOLO: a row of numbers for each cell of a pyramid of feature maps.
+
+The size H x W of the model's picture, 64 or more, gives the number of cells, sum of ceil(H / s) * ceil(W / s) over
+strides s that double, from 4, 8 or 16 to 32 or 64; a head has one row for each (8400 for 640 x 640) or three (25200).
+With C numbers in a row, all scores from 0 to 1 and no width or height negative:
+
+- YOLOv8 (v9, v11, v12): one row for a cell, [1, C, rows] or [1, rows, C]: x, y, w, h of the box, C - 4 scores.
+- YOLOv5 (v3, v4, v7): three rows for a cell, [1, rows, C] or [1, C, rows]: x, y, w, h, objectness, C - 5 scores.
+- YOLOX (YOLOv6): as YOLOv8 with an objectness, [1, rows, C]. As shapes do not tell them apart, it is this if there are
+  C - 5 labels, if the objectness is 1 everywhere, if w and h are logarithms (some are negative), or if without labels
+  C - 5 is 80, the classes of COCO; else it is YOLOv8.
+- Pairs (YOLO-NAS, PP-YOLOE, YOLOv4): boxes [1, rows, 4] and scores [1, rows, classes] or [1, classes, rows]. Boxes are
+  corners if in all rows the second corner is not before the first, else x, y, w, h.
+
+Numbers are in pixels of the input, or fractions of it if no x, y, w, h is over 2. The last numbers of a row of YOLOv8
+and YOLOv5 are
+
+- coefficients of masks, if there is an output of prototypes [1, H/s, W/s, m] or [1, m, H/s, W/s] beside it;
+- 17 keypoints (x, y, score) if C is 5 + 51 (6 + 51), the number of labels is not another, and in most rows the middle
+  of the keypoints is not farther from the middle of the box than its size; as many as the metadata say, if they do;
+- the angle of the box, if it is from -pi/4 to 3/4 pi and outside 0..1 somewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from gossamer.arrays import NDArray
+from gossamer.tools._heads.head import Found, Masks, Outputs, best, cell_counts, cells, classes_word, corners
+
+Array = NDArray[Any]
+
+HEADS = ("yolov8", "yolov5", "yolox")
+_TITLES = {"yolov8": "YOLOv8", "yolov5": "YOLOv5", "yolox": "YOLOX"}
+_COCO = 80
+_BODY = 17
+_LEAST = 64
+
+
+def strides_of(rows: int, height: int, width: int) -> tuple[tuple[int, ...], int] | None:
+    """The strides of the pyramid that has as many cells, or a third of that, and the rows of each cell."""
+    if min(height, width) < _LEAST:
+        return None
+    for per_cell, first, last in product((1, 3), (8, 16, 4), (32, 64)):
+        strides = tuple(1 << k for k in range(first.bit_length() - 1, last.bit_length()))
+        if per_cell * sum(cell_counts(height, width, strides)) == rows:
+            return strides, per_cell
+    return None
+
+
+def read(outputs: Outputs) -> Found | None:
+    """The boxes of an output, or a pair of outputs, by the rules above; ``None`` if they do not hold."""
+    if not (outputs.shown or outputs.asked):
+        return None
+    pair = _read_pair(outputs)
+    if pair is not None:
+        return pair
+    found = [_read_one(outputs, position) for position in range(len(outputs.values))]
+    known = [one for one in found if one is not None]
+    return known[0] if len(known) == 1 else None
+
+
+def takes_fractions(shapes: Sequence[tuple[int, ...]], height: int, width: int) -> bool:
+    """Whether outputs of these shapes look like YOLOv8 or YOLOv5, which are trained on pixels from 0 to 1."""
+    for shape in shapes:
+        if len(shape) == 3 and shape[0] == 1 and min(shape[1:]) > 4:
+            known = [strides_of(rows, height, width) for rows in shape[1:]]
+            if any(one is not None and (one[1] == 3 or shape[2] != _COCO + 5) for one in known):
+                return True
+    return False
+
+
+def _read_one(outputs: Outputs, position: int) -> Found | None:
+    values = outputs.values[position]
+    if values.ndim != 2 or values.dtype.kind != "f":
+        return None
+    for rows, lies in ((values.T, True), (values, False)):
+        known = strides_of(rows.shape[0], outputs.height, outputs.width)
+        if outputs.asked in HEADS:
+            if known is not None or rows.shape[0] > rows.shape[1]:
+                return _rows(outputs, position, rows, outputs.asked, known[0] if known else ())
+        elif known is not None:
+            strides, per_cell = known
+            head = "yolov5" if per_cell == 3 else "yolox" if not lies and _has_objectness(outputs, rows) else "yolov8"
+            return _rows(outputs, position, rows, head, strides)
+    return None
+
+
+def _rows(outputs: Outputs, position: int, table: Array, head: str, strides: tuple[int, ...]) -> Found | None:
+    first = 4 if head == "yolov8" else 5
+    if table.shape[1] <= first:
+        return None
+    table = table.astype(np.float32)
+    place, rest = table[:, :4], table[:, first:]
+    forced = outputs.asked == head
+    prototypes = _prototypes(outputs, position, rest.shape[1])
+    if head != "yolov8" and not outputs.are_scores(position, table[:, 4]):
+        return None
+    raw = head == "yolox" and bool((place[:, 2:] < 0).any())
+    if not raw and (place[:, 2:] < -1e-3 - outputs.steps[position] * (1 + max(outputs.height, outputs.width))).any():
+        return None
+    x, y, w, h = place.T
+    normalised = not raw and bool(np.abs(place).max() <= 2)
+    if raw:
+        if not strides:
+            return None
+        columns, rows, stride = cells(outputs.height, outputs.width, strides).T
+        x, y = (x + columns) * stride, (y + rows) * stride
+        w, h = np.exp(np.minimum(w, 20)) * stride, np.exp(np.minimum(h, 20)) * stride
+    scale = np.array([outputs.width, outputs.height] if normalised else [1, 1], np.float32)
+    boxes = corners(x * scale[0], y * scale[1], w * scale[0], h * scale[1])
+    kind, scores, extra, keypoints, angles, masks = "", rest, 0, None, None, None
+    if prototypes is not None:
+        extra = prototypes.shape[2]
+        masks = Masks(rest[:, -extra:], prototypes)
+        kind = f" with {extra} prototypes of masks"
+    elif _is_pose(outputs, place, rest[:, 0 if head == "yolov8" else 1 :], rest.shape[1]):
+        extra = 3 * (outputs.keypoints or (rest.shape[1] - 1) // 3)
+        keypoints = rest[:, -extra:].reshape(len(rest), -1, 3) * np.append(scale, np.float32(1))
+        kind = f" with {extra // 3} keypoints"
+    elif head == "yolov8" and rest.shape[1] > 1 and _is_angle(rest[:, -1], outputs, position):
+        extra, angles, kind = 1, rest[:, -1], " with turned boxes"
+    scores = rest[:, : rest.shape[1] - extra]
+    if not forced and not outputs.are_scores(position, scores):
+        return None
+    highest, classes = best(scores)
+    if head != "yolov8":
+        highest = highest * table[:, 4]
+    unit = "grid offsets" if raw else "normalised" if normalised else "in pixels"
+    what = f"{_TITLES[head]}{kind}, {classes_word(scores.shape[1])}, boxes {unit}"
+    return Found(what, boxes, highest, classes, keypoints, masks, angles)
+
+
+def _has_objectness(outputs: Outputs, table: Array) -> bool:
+    count = table.shape[1] - 5
+    if outputs.labels in (count, count + 1):
+        return bool(outputs.labels == count)
+    return count > 0 and (count == _COCO or bool((table[:, 4] == 1).all()) or bool((table[:, 2:4] < 0).any()))
+
+
+def _is_pose(outputs: Outputs, place: Array, points: Array, count: int) -> bool:
+    # points: score, keypoints.
+    if outputs.keypoints:
+        return count >= 1 + 3 * outputs.keypoints
+    if points.shape[1] != 1 + 3 * _BODY or outputs.labels > 1:
+        return False
+    real = (place[:, 2:] > 0).all(1)
+    middle = points[real, 1:].reshape(-1, _BODY, 3)[:, :, :2].mean(1)
+    near = np.abs(middle - place[real, :2]).max(1) <= place[real, 2:].max(1)
+    return not real.any() or bool(near.mean() > 0.5)
+
+
+def _is_angle(values: Array, outputs: Outputs, position: int) -> bool:
+    slack = 1e-3 + outputs.steps[position]
+    inside = bool(((values >= -math.pi / 4 - slack) & (values <= 0.75 * math.pi + slack)).all())
+    return inside and not outputs.are_scores(position, values)
+
+
+def _prototypes(outputs: Outputs, position: int, rest: int) -> Array | None:
+    # [h, w, m] of another output whose map is a fraction of the picture.
+    for other, values in enumerate(outputs.values):
+        if other == position or values.ndim != 3 or values.dtype.kind != "f":
+            continue
+        for maps in (values, values.transpose(1, 2, 0)):
+            height, width, count = maps.shape
+            even = height * outputs.width == width * outputs.height and outputs.height >= 2 * height
+            if 1 < count < rest and even and height > 1:
+                return maps
+    return None
+
+
+def _read_pair(outputs: Outputs) -> Found | None:
+    if len(outputs.values) != 2:
+        return None
+    for position, values in enumerate(outputs.values):
+        other = outputs.values[1 - position]
+        if values.ndim == 3 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 2 or values.shape[1] != 4 or other.ndim != 2 or len(values) not in other.shape:
+            continue
+        if strides_of(len(values), outputs.height, outputs.width) is None:
+            continue
+        scores = other if len(other) == len(values) else other.T
+        if not outputs.are_scores(1 - position, scores):
+            continue
+        scale = np.array([outputs.width, outputs.height] * 2, np.float32) if np.abs(values).max() <= 2 else 1
+        x, y, w, h = (values * scale).T
+        slack = outputs.steps[position]
+        is_corners = bool(((values[:, 2] >= values[:, 0] - slack) & (values[:, 3] >= values[:, 1] - slack)).all())
+        boxes = values * scale if is_corners else corners(x, y, w, h)
+        if (boxes[:, 2:] < boxes[:, :2] - np.max(slack * scale) - 1e-3).any():
+            continue
+        unit = "in pixels" if isinstance(scale, int) else "normalised"
+        highest, classes = best(scores)
+        kind = "corners" if is_corners else "centres"
+        what = f"YOLO boxes beside scores, {classes_word(scores.shape[1])}, {kind} {unit}"
+        return Found(what, boxes, highest, classes)
+    return None
