@@ -37,7 +37,8 @@ ALLOWED = {
     "codegen": {"programs", "targets", "views", "errors", "config", "dtypes", "schema"},
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine"},
     "convert": {"quantize", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
-    "inputs": {"runtime", "model", "schema", "errors"},
+    "edit": {"convert", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
+    "inputs": {"runtime", "ops", "model", "schema", "errors"},
     "quantize": {
         "inputs",
         "convert",
@@ -206,6 +207,7 @@ def test_every_operator_has_its_file_its_words_and_its_tests(op: gossamer.ops.op
 def test_public_names() -> None:
     assert set(gossamer.__all__) == {
         "ArenaError",
+        "Builder",
         "CancelledError",
         "CompileError",
         "ConvertError",
@@ -214,6 +216,7 @@ def test_public_names() -> None:
         "DelegateError",
         "DelegateFlags",
         "DelegateKernel",
+        "EditError",
         "GossamerError",
         "Interpreter",
         "InterpreterWithCustomOps",
@@ -234,6 +237,7 @@ def test_public_names() -> None:
         "UnsupportedOpError",
         "__version__",
         "custom_op",
+        "edit",
         "flex_op",
         "load_delegate",
     }

@@ -4,6 +4,9 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
+import gossamer.interrupts as _interrupts  # noqa: F401 (before all that takes time)
+
+# isort: split
 import gossamer.delegates.jit as _jit  # noqa: F401 (found by name; a first model need not wait for its import)
 from gossamer.delegates import load_delegate
 from gossamer.delegates.delegate import Delegate, DelegateFlags, DelegateKernel
@@ -14,6 +17,7 @@ from gossamer.errors import (
     ConvertError,
     DeadlineExceededError,
     DelegateError,
+    EditError,
     GossamerError,
     InvokeError,
     ModelError,
@@ -28,6 +32,7 @@ from gossamer.runtime.interpreter import Interpreter
 from gossamer.runtime.signature import SignatureRunner
 
 if TYPE_CHECKING:
+    from gossamer import edit
     from gossamer.convert.tflite_converter import (
         OpsSet,
         Optimize,
@@ -35,10 +40,12 @@ if TYPE_CHECKING:
         TargetSpec,
         TFLiteConverter,
     )
+    from gossamer.edit.builder import Builder
     from gossamer.flex.user import flex_op
     from gossamer.quantize.debugger import QuantizationDebugger, QuantizationDebugOptions
 
 _LATE = {
+    "gossamer": ("edit",),
     "gossamer.convert.tflite_converter": (
         "OpsSet",
         "Optimize",
@@ -46,13 +53,15 @@ _LATE = {
         "TFLiteConverter",
         "TargetSpec",
     ),
+    "gossamer.edit.builder": ("Builder",),
     "gossamer.flex.user": ("flex_op",),
     "gossamer.quantize.debugger": ("QuantizationDebugOptions", "QuantizationDebugger"),
 }
-"""What is imported when it is asked for, by module."""
+"""What is imported when it is asked for, by module; of the package itself, its modules."""
 
 __all__ = [
     "ArenaError",
+    "Builder",
     "CancelledError",
     "CompileError",
     "ConvertError",
@@ -61,6 +70,7 @@ __all__ = [
     "DelegateError",
     "DelegateFlags",
     "DelegateKernel",
+    "EditError",
     "GossamerError",
     "Interpreter",
     "InterpreterWithCustomOps",
@@ -81,6 +91,7 @@ __all__ = [
     "UnsupportedOpError",
     "__version__",
     "custom_op",
+    "edit",
     "flex_op",
     "load_delegate",
 ]
@@ -90,5 +101,5 @@ def __getattr__(name: str) -> _Any:
     # Who runs models need not wait for the converter.
     for module, names in _LATE.items():
         if name in names:
-            return getattr(_import_module(module), name)
+            return _import_module(f"{module}.{name}") if module == "gossamer" else getattr(_import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

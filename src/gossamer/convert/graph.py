@@ -210,14 +210,16 @@ _serials = itertools.count()
 
 
 class Graph:
-    """A graph in the making: `add` puts operators on values and says what comes out.
+    """A graph in the making: `add` puts operators on values and says what comes out. ``folds``: operators all of whose
+    operands are known are run there and then, and no part of it.
 
     ``origin`` is the operator of the source that is being converted, and ``position`` where in the order of execution
     what it becomes belongs; both are set around the lowering of each.
     """
 
-    def __init__(self, name: str = "main") -> None:
+    def __init__(self, name: str = "main", *, folds: bool = True) -> None:
         self.name = name
+        self.folds = folds
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
         self.effects: list[Node] = []
@@ -314,7 +316,7 @@ class Graph:
             if position:
                 value.name = f"{name}:{position}" if name else ""
             values.append(value)
-        if all(value.data is not None for value in values) and not found.side_effects:
+        if self.folds and all(value.data is not None for value in values) and not found.side_effects:
             return values
         node = self._node(op, inputs, values, stored if found.options is not Table else None)
         if found.side_effects:

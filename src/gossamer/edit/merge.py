@@ -14,7 +14,7 @@ from gossamer.edit.portion import OF_THE_WHOLE
 from gossamer.edit.references import inline, moved_operator, moved_subgraph, moved_tensor
 from gossamer.errors import EditError
 from gossamer.model.control_dependencies import CONTROL_DEPENDENCIES, control_dependencies, encode
-from gossamer.model.metadata import MIN_RUNTIME_VERSION, MODEL_METADATA, associated_files, with_files, with_metadata
+from gossamer.model.metadata import MODEL_METADATA, associated_files, with_files, with_metadata
 from gossamer.model.model import Model, resolved_code
 from gossamer.schema.tables import (
     Buffer,
@@ -311,6 +311,3 @@ def _documented(model: Model, first: Model, second: Model, tensors: Mapping[int,
     if told[0] is None:
         model = changed_metadata(model, lambda metadata: metadata)
     return with_records(model, sides[0], sides[1])
-
-
-__all__ = ["MIN_RUNTIME_VERSION", "merge", "side_by_side", "signature_of"]
