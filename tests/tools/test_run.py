@@ -184,8 +184,8 @@ def test_a_detection_with_its_boxes_in_pixels(gossamer: Run, place: Place, tmp_p
     (run,) = result.json["runs"]
     assert (run["task"], run["unit"], run["found"], run["threshold"]) == ("detection", "pixel", 3, 0.3)
     assert run["boxes"] == [
-        {"index": 0, "label": "cat", "score": 0.875, "left": 0.0, "top": 0.0, "right": 30.0, "bottom": 10.0},
-        {"index": 1, "label": "dog", "score": 0.5, "left": 15.0, "top": 10.0, "right": 45.0, "bottom": 20.0},
+        {"class": 0, "label": "cat", "score": 0.875, "box": [0.0, 0.0, 30.0, 10.0]},
+        {"class": 1, "label": "dog", "score": 0.5, "box": [15.0, 10.0, 45.0, 20.0]},
     ]
     assert len(gossamer("run", model, image, "--threshold", 0.1, "--json").json["runs"][0]["boxes"]) == 3
     assert "no boxes with a score of 0.9 or more; 3 below" in gossamer("run", model, image, "--threshold", 0.9).out
@@ -210,9 +210,9 @@ def test_a_pose(gossamer: Run, place: Place, tmp_path: Path) -> None:
     model = place("pose.tflite", models.says({"points": points}))
     image = picture(tmp_path / "image.png", (60, 20))
     (run,) = gossamer("run", model, image, "--json").json["runs"]
-    assert (run["task"], len(run["bodies"]), len(run["bodies"][0])) == ("pose", 1, 17)
-    assert run["bodies"][0][0] == {"name": "nose", "score": 0.0, "x": 15.0, "y": 10.0}
-    assert run["bodies"][0][16] == {"name": "right ankle", "score": 1.0, "x": 15.0, "y": 10.0}
+    assert (run["task"], len(run["boxes"]), len(run["boxes"][0]["keypoints"])) == ("pose", 1, 17)
+    assert run["boxes"][0]["keypoints"][0] == {"name": "nose", "score": 0.0, "x": 15.0, "y": 10.0}
+    assert run["boxes"][0]["keypoints"][16] == {"name": "right ankle", "score": 1.0, "x": 15.0, "y": 10.0}
     assert "(nose)" in gossamer("run", model, image).out
 
 
