@@ -14,6 +14,7 @@ import click
 
 from gossamer.config import debug_level
 from gossamer.errors import GossamerError, did_you_mean
+from gossamer.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +25,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 BUG = 70
 """Exit code of an error that nobody foresaw; EX_SOFTWARE of sysexits.h."""
 
-EXIT_CODES = f"Exit codes: 0 done; 1 the model or an input is bad; 2 the command line is wrong; {BUG} a bug of ours."
+BROKEN_PIPE = 141
+"""Exit code where nobody reads what is printed: 128 and the number of the signal, as shells have it."""
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 the model or an input is bad; 2 the command line is wrong; "
+    f"{BUG} a bug of ours; {INTERRUPTED} Ctrl-C."
+)
 
 # Wide enough that nothing is cut or folded where no window limits the width: files and pipes.
 _UNLIMITED = 10_000
@@ -47,8 +54,8 @@ class Tool(click.Command):
         """Run the command. Raises `Failure` for errors that a user can mend."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            raise
+        except BrokenPipeError as error:
+            raise click.exceptions.Exit(BROKEN_PIPE) from error
         except (GossamerError, OSError, ValueError, MemoryError) as error:
             if debug_level():
                 raise
@@ -99,9 +106,10 @@ def existing_file(path: str, what: str, advice: str = "") -> str:
     raise Failure(f"{what} {path!r} {reason} {advice}".rstrip())
 
 
-def write_json(data: Any) -> None:
-    """Print a value as JSON; what JSON has no number for (NaN, infinities) becomes null."""
-    click.echo(json.dumps(_finite(data), indent=2, allow_nan=False))
+def write_json(data: Any, indent: int | None = 2) -> None:
+    """Print a value as JSON, on one line without ``indent``; what JSON has no number for (NaN, infinities) becomes
+    null."""
+    click.echo(json.dumps(_finite(data), indent=indent, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
@@ -116,8 +124,12 @@ def console(stderr: bool = False) -> Console:
     """A console of rich: as wide as the terminal, or without a limit where there is none."""
     from rich.console import Console
 
-    out = Console(stderr=stderr, highlight=False)
-    return out if out.is_terminal else Console(stderr=stderr, highlight=False, width=_UNLIMITED)
+    class Ours(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # what is being handled; see `Tool.invoke`
+
+    out = Ours(stderr=stderr, highlight=False)
+    return out if out.is_terminal else Ours(stderr=stderr, highlight=False, width=_UNLIMITED)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> Table:
@@ -149,7 +161,8 @@ def progress_bar(*, silent: bool) -> Iterator[Callable[[str, int, int], None] | 
         return
     from rich.progress import Progress as Bar
 
-    with Bar(console=out, transient=True) as bar:
+    # What goes to standard output is no matter of this console, which may be a terminal where that is a file.
+    with Bar(console=out, transient=True, redirect_stdout=False) as bar:
         tasks: dict[str, Any] = {}
 
         def tell(what: str, done: int, total: int) -> None:

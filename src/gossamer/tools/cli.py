@@ -7,15 +7,17 @@ A tool is a module with a click command called ``command``; the first line of it
 from __future__ import annotations
 
 import ast
+import os
 import sys
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import click
 
-from gossamer import __version__
-from gossamer.tools._command import BUG, EXIT_CODES, Group
+from gossamer import __version__, interrupts
+from gossamer.tools._command import BROKEN_PIPE, BUG, EXIT_CODES, Group
 
 _FOLDER = Path(__file__).parent
 
@@ -70,7 +72,30 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        cli(prog_name="gossamer")
+        interrupts.raise_again()
+        code = _exit_code()
+        interrupts.leave_at_once()  # whoever is in a hurry does not wait for threads that end
+    except KeyboardInterrupt:
+        code = interrupts.INTERRUPTED
+    sys.exit(code)
+
+
+def _exit_code() -> int:
+    """Run the command, and say what is wrong, if anything."""
+    try:
+        code = cli(prog_name="gossamer", standalone_mode=False)
+        sys.stdout.flush()
+        return code or 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return interrupts.INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads any more, as in "gossamer inspect model.tflite | head". Python flushes once more at the end.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     except Exception:
         traceback.print_exc()
-        sys.exit(BUG)
+        return BUG
