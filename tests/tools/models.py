@@ -80,10 +80,11 @@ def color_mask() -> bytes:
     return make.model()
 
 
-def says(outputs: dict[str, Any], size: tuple[int, int] = (4, 6)) -> bytes:
+def says(outputs: dict[str, Any], size: tuple[int, int] = (4, 6), type: TensorType = UINT8) -> bytes:
     """A model that takes a picture of a size and always gives these float32 outputs."""
     make = ModelMaker()
-    image = make.tensor((1, *size, 3), UINT8, name="image", quantization=quantization(1 / 255, 0))
+    fields = {"quantization": quantization(1 / 255, 0)} if type == UINT8 else {}
+    image = make.tensor((1, *size, 3), type, name="image", **fields)
     constants = [make.constant(value, np.float32, FLOAT, name=name) for name, value in outputs.items()]
     make.io([image], constants)
     return make.model()

@@ -19,7 +19,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.inputs.pictures import Picture
 from gossamer.inputs.port import Port
-from gossamer.records import record, replace
+from gossamer.records import record
 from gossamer.tools import _heads
 from gossamer.tools._command import Failure, table
 from gossamer.tools._heads.head import Found, Outputs, Unclear, suppressed
@@ -317,7 +317,7 @@ def _detect(
     ports: Sequence[Port], outputs: Sequence[Array], question: Question, picture: Picture | None, task: str | None
 ) -> Detection | None:
     height, width = (picture.input_height, picture.input_width) if picture is not None else question.size or (1, 1)
-    real = [port.dequantize(values) for port, values in zip(ports, outputs, strict=True)]
+    real = [_finite(port.dequantize(values)) for port, values in zip(ports, outputs, strict=True)]
     found = _heads.read(
         Outputs(
             [values[0] if values.ndim and values.shape[0] == 1 else values for values in real],
@@ -336,12 +336,18 @@ def _detect(
     bodies = found.keypoints is not None and found.keypoints.shape[1] == len(KEYPOINTS)
     # One body alone is shown, however uncertain.
     threshold = -np.inf if found.final and bodies and len(found.scores) == 1 else question.threshold
-    finite = replace(found, boxes=np.nan_to_num(found.boxes.astype(np.float32)))
-    chosen = suppressed(finite, threshold, question.iou)
-    boxes = [_box(finite, int(i), question, picture, (height, width)) for i in chosen[: question.max_boxes]]
+    chosen = suppressed(found, threshold, question.iou)
+    boxes = [_box(found, int(i), question, picture, (height, width)) for i in chosen[: question.max_boxes]]
     count = len(found.scores) if found.final else len(chosen)
     task = "pose" if bodies else "detection"
     return Detection(boxes, count, question.threshold, picture is not None, found.what, found.final, task)
+
+
+def _finite(values: Array) -> Array:
+    # Without NaN and infinities, so that boxes can be computed with.
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return values
+    return np.nan_to_num(values, nan=0.0, posinf=1e9, neginf=-1e9)
 
 
 def _box(found: Found, i: int, question: Question, picture: Picture | None, size: tuple[int, int]) -> Box:
@@ -360,7 +366,7 @@ def _box(found: Found, i: int, question: Question, picture: Picture | None, size
         edges = min(xs), min(ys), max(xs), max(ys)
     keypoints = []
     if found.keypoints is not None:
-        points = np.nan_to_num(found.keypoints[i]).tolist()
+        points = found.keypoints[i].tolist()
         names = KEYPOINTS if len(points) == len(KEYPOINTS) else map(str, range(len(points)))
         keypoints = [Keypoint(name, s, *place(x, y)) for name, (x, y, s) in zip(names, points, strict=True)]
     mask = None

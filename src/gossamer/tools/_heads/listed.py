@@ -39,11 +39,10 @@ def _read_tflite(outputs: Outputs) -> Found | None:
         return None
     places, classes, scores = (outputs.values[i].reshape(-1, 4 if i == positions[0] else 1) for i in positions[:3])
     count = outputs.values[positions[3]].reshape(-1)
-    said = int(count[0]) if count.size and np.isfinite(count[0]) else 0
-    found = max(0, min(said, len(places), len(classes), len(scores)))
-    edges = np.nan_to_num(places[:found]).astype(np.float32)[:, [1, 0, 3, 2]]
+    found = max(0, min(int(count[0]) if count.size else 0, len(places), len(classes), len(scores)))
+    edges = places[:found].astype(np.float32)[:, [1, 0, 3, 2]]
     boxes = edges * np.array([outputs.width, outputs.height] * 2, np.float32)
-    numbers = np.nan_to_num(classes[:found, 0]).astype(np.int64)
+    numbers = classes[:found, 0].astype(np.int64)
     return Found("TFLite_Detection_PostProcess", boxes, scores[:found, 0], numbers, final=True)
 
 

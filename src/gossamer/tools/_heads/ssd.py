@@ -1,8 +1,10 @@
 """SSD without its post-processing: encodings [1, N, 4] or [1, N, 1, 4] of boxes against anchors, scores [1, N, C].
 
-The scores have the background in column 0; those outside 0..1 go through the logistic function. Encodings are y, x, h,
-w as TFLite_Detection_PostProcess takes them, with its usual scales 10, 10, 5, 5. Boxes of positive area in nine of ten
-rows are boxes already: top, left, bottom, right, fractions. Anchors (y, x, h, w, fractions) are, in this order,
+The scores have the background in column 0; those outside 0..1 go through the logistic function. Of two outputs of four
+columns the scores are the one with "class" or "score" in its name, the one of two axes, or the one within 0..1.
+Encodings are y, x, h, w as TFLite_Detection_PostProcess takes them, with its usual scales 10, 10, 5, 5. Boxes of
+positive area in nine of ten rows are boxes already: top, left, bottom, right, fractions. Anchors (y, x, h, w,
+fractions) are, in this order,
 
 - another output [N, 4] or [1, N, 4] whose name has "anchor" in it, or the only constant of the model of that shape;
 - those of the SSD of MobileNet (ssd_anchor_generator of TensorFlow's object detection), if it has N for this picture:
@@ -84,9 +86,15 @@ def _positions(outputs: Outputs) -> tuple[int, int] | None:
             if is_box or (values.ndim == 2 and values.shape[1] > 1):
                 kinds[is_box].append(i)
     if len(kinds[True]) == 2 and not kinds[False]:
-        # Three classes and the background: names tell the two apart.
-        kinds[False] = [i for i in kinds[True] if outputs.named(i, "class", "score")]
-        kinds[True] = [i for i in kinds[True] if i not in kinds[False]]
+        # Three classes and the background.
+        for is_scores in (
+            lambda i: outputs.named(i, "class", "score"),
+            lambda i: outputs.values[i].ndim == 2 and any(outputs.values[j].ndim == 3 for j in kinds[True]),
+            lambda i: outputs.are_scores(i, outputs.values[i]),
+        ):
+            scores = [i for i in kinds[True] if is_scores(i)]
+            if len(scores) == 1:
+                return next(i for i in kinds[True] if i != scores[0]), scores[0]
     if len(kinds[True]) != 1 or len(kinds[False]) != 1:
         return None
     boxes, scores = kinds[True][0], kinds[False][0]

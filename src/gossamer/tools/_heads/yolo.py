@@ -102,7 +102,10 @@ def _rows(outputs: Outputs, position: int, table: Array, head: str, strides: tup
     if head != "yolov8" and not outputs.are_scores(position, table[:, 4]):
         return None
     raw = head == "yolox" and bool((place[:, 2:] < 0).any())
-    if not raw and (place[:, 2:] < -1e-3 - outputs.steps[position] * (1 + max(outputs.height, outputs.width))).any():
+    if (
+        not (raw or forced)
+        and (place[:, 2:] < -1e-3 - outputs.steps[position] * (1 + max(outputs.height, outputs.width))).any()
+    ):
         return None
     x, y, w, h = place.T
     normalised = not raw and bool(np.abs(place).max() <= 2)
@@ -119,7 +122,7 @@ def _rows(outputs: Outputs, position: int, table: Array, head: str, strides: tup
         extra = prototypes.shape[2]
         masks = Masks(rest[:, -extra:], prototypes)
         kind = f" with {extra} prototypes of masks"
-    elif _is_pose(outputs, place, rest[:, 0 if head == "yolov8" else 1 :], rest.shape[1]):
+    elif _is_pose(outputs, place, rest):
         extra = 3 * (outputs.keypoints or (rest.shape[1] - 1) // 3)
         keypoints = rest[:, -extra:].reshape(len(rest), -1, 3) * np.append(scale, np.float32(1))
         kind = f" with {extra // 3} keypoints"
@@ -143,14 +146,13 @@ def _has_objectness(outputs: Outputs, table: Array) -> bool:
     return count > 0 and (count == _COCO or bool((table[:, 4] == 1).all()) or bool((table[:, 2:4] < 0).any()))
 
 
-def _is_pose(outputs: Outputs, place: Array, points: Array, count: int) -> bool:
-    # points: score, keypoints.
+def _is_pose(outputs: Outputs, place: Array, rest: Array) -> bool:
     if outputs.keypoints:
-        return count >= 1 + 3 * outputs.keypoints
-    if points.shape[1] != 1 + 3 * _BODY or outputs.labels > 1:
+        return rest.shape[1] > 3 * outputs.keypoints
+    if rest.shape[1] != 1 + 3 * _BODY or outputs.labels > 1:
         return False
     real = (place[:, 2:] > 0).all(1)
-    middle = points[real, 1:].reshape(-1, _BODY, 3)[:, :, :2].mean(1)
+    middle = rest[real, 1:].reshape(-1, _BODY, 3)[:, :, :2].mean(1)
     near = np.abs(middle - place[real, :2]).max(1) <= place[real, 2:].max(1)
     return not real.any() or bool(near.mean() > 0.5)
 
