@@ -1,4 +1,4 @@
-"""What MkDocs asks for when it builds the manual (mkdocs.yml): pages that are generated, and links out of the manual."""
+"""What MkDocs asks for when it builds the manual (mkdocs.yml): generated pages, and links out of the manual."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pages
-from gossamer.ops import all_ops
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+from gossamer.ops import all_ops
 
 ROOT = pages.ROOT
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages, and put them into the navigation where it has a section of their name."""
-    source = f"{config.repo_url}/blob/main"
+    source = f"{config.extra['repository']}/blob/main"
     operators = (Path(config.docs_dir) / "operators.md").read_text(encoding="utf-8")
     generated = {
         "Commands": pages.command_pages(),
@@ -56,8 +57,8 @@ def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: File
             flags=re.MULTILINE,
         )
     depth = page.file.src_uri.count("/")
-    outside = re.compile(r"\]\((?:\.\./){%d}([^)#.][^)#]*)(#[^)]*)?\)" % (depth + 1))
-    return outside.sub(lambda match: f"]({config.repo_url}/blob/main/{match[1]}{match[2] or ''})", markdown)
+    outside = re.compile(rf"\]\((?:\.\./){{{depth + 1}}}([^)#.][^)#]*)(#[^)]*)?\)")
+    return outside.sub(lambda match: f"]({config.extra['repository']}/blob/main/{match[1]}{match[2] or ''})", markdown)
 
 
 def decisions(config: MkDocsConfig) -> str:

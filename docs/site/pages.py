@@ -41,16 +41,16 @@ def command_pages() -> Pages:
     for name in cli.list_commands(context):
         summary = (import_module(f"gossamer.tools.{name.replace('-', '_')}").__doc__ or "").splitlines()[0]
         lines.append(f"| [`gossamer {name}`]({name}.md) | {summary} |")
-        command = cli.get_command(context, name)
-        assert command is not None
-        pages[f"commands/{name}.md"] = "\n".join(command_page(command, context, name, 1))
+        pages[f"commands/{name}.md"] = "\n".join(command_page(cli.get_command(context, name), context, name, 1))
     top = [paragraph for paragraph in _paragraphs(cli.epilog) if "Exit codes" in paragraph]
     pages["commands/index.md"] = "\n".join([*lines, "", *top, ""])
     return pages
 
 
-def command_page(command: click.Command, parent: click.Context, name: str, level: int) -> Iterator[str]:
-    """What ``--help`` says, as Markdown; of a group, all of its commands."""
+def command_page(command: click.Command | None, parent: click.Context, name: str, level: int) -> Iterator[str]:
+    """What ``--help`` says, as Markdown; of a group, all of its commands. Raises `KeyError` if there is none."""
+    if command is None:
+        raise KeyError(name)
     context = click.Context(command, info_name=name, parent=parent)
     yield f"{'#' * level} {context.command_path}"
     yield ""
@@ -74,9 +74,7 @@ def command_page(command: click.Command, parent: click.Context, name: str, level
         yield from (paragraph, "")
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
-            found = command.get_command(context, child)
-            assert found is not None
-            yield from command_page(found, context, child, level + 1)
+            yield from command_page(command.get_command(context, child), context, child, level + 1)
 
 
 def _paragraphs(text: str | None) -> Iterator[str]:
