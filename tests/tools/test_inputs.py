@@ -18,7 +18,7 @@ from tests.inputs.test_sounds import wav
 
 
 def calls_of(arguments: list[str], ports: list[Port]) -> list[Call]:
-    return [call for read in plan_calls(arguments, ports, Options()) for call in read()]
+    return [call for planned in plan_calls(arguments, ports, Options()) for call in planned.read()]
 
 
 def values(argument: str, to: Port) -> Any:

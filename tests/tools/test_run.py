@@ -152,10 +152,18 @@ def test_a_sound_and_its_rate(gossamer: Run, place: Place, tmp_path: Path) -> No
     result = gossamer("run", model, path, "--save", tmp_path / "out.npy")
     assert told in result.out
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.arange(200)[None])
-    runs = gossamer("run", model, path, "--rate", 16000, "--json").json["runs"]
-    assert [run["inputs"]["x"] for run in runs] == [f"{path} 0.00-0.01 s", f"{path} 0.01-0.03 s"]
     model = place("echo.tflite", models.described(models.echo((1, 200), TensorType.INT16), rate=8000))
     assert told not in gossamer("run", model, path).out
+
+
+def test_a_sound_at_another_rate(gossamer: Run, place: Place, tmp_path: Path) -> None:
+    pytest.importorskip("soxr", reason="the extra 'audio' is not installed")
+    path = wav(tmp_path / "a.wav", np.arange(200, dtype="<i2"), rate=8000)
+    model = place("echo.tflite", models.echo((1, 200), TensorType.INT16))
+    (run,) = gossamer("run", model, path, "--rate", 16000, "--json").json["runs"]
+    assert run["inputs"] == {"x": str(path)}
+    spans = [(window["start_seconds"], window["end_seconds"]) for window in run["windows"]]
+    assert spans == [(0.0, 0.0125), (0.0125, 0.025)]
 
 
 def test_a_model_remembers_within_a_sound_and_forgets_between_inputs(
@@ -164,7 +172,8 @@ def test_a_model_remembers_within_a_sound_and_forgets_between_inputs(
     model = place("memory.tflite", models.memory())
     path = wav(tmp_path / "a.wav", np.array([1, 2, 4], "<i2") * 2**12)
     runs = gossamer("run", model, path, path, "--json").json["runs"]
-    assert [run["tensors"][0]["values"] for run in runs] == [[0.125], [0.375], [0.75]] * 2
+    heard = [[window["tensors"][0]["values"] for window in run["windows"]] for run in runs]
+    assert heard == [[[0.125], [0.375], [0.75]]] * 2
 
 
 def test_a_detection_with_its_boxes_in_pixels(gossamer: Run, place: Place, tmp_path: Path) -> None:
@@ -384,7 +393,10 @@ def test_usage_errors_have_exit_code_2(gossamer: Run, place: Place, tmp_path: Pa
         (["--save", "out.txt"], "Invalid value for '--save': 'out.txt' must end in .npz (all outputs) or .npy"),
         (["--tope-k", "1"], "--tope-k"),
         (["-1,2"], "An INPUT that begins with - needs its name, as x=-1..., or -- before all INPUTs."),
-        ([red, "--draw", "x.png"], "--draw x.png: there is one picture to write, and there are 2 sets of inputs."),
+        ([red, "--draw", "x.png"], "--draw x.png: there is one picture to write, and there are 2 sets of inputs; give"),
+        ([red, "--draw", "{name}.png"], "several inputs would be drawn to red.png; add {number}."),
+        (["--json", "--jsonl"], "--json and --jsonl are two forms of one answer; give one of them."),
+        (["-", "-"], "Standard input (-) is one file, and is given twice."),
         ([red, "--save", "x.npy"], "--save x.npy: a .npy file holds one array, there are 2 runs; use .npz."),
     ):
         result = gossamer("run", model, red, *arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 from collections.abc import Sequence
@@ -16,10 +17,11 @@ from gossamer.inputs.port import Port
 Array = NDArray[Any]
 
 
-def load_array(path: str) -> Array:
-    """The array of a .npy file. Raises `InputError` for anything else."""
+def load_array(path: str, content: bytes | None = None) -> Array:
+    """The array of a .npy file; ``content``: what it would hold, which ``path`` then only names. Raises `InputError`
+    for anything else."""
     try:
-        array = np.load(path, allow_pickle=False)
+        array = np.load(path if content is None else io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: not an array of numbers ({error}).") from None
     if not isinstance(array, np.ndarray):
@@ -27,10 +29,10 @@ def load_array(path: str) -> Array:
     return array
 
 
-def load_archive(path: str) -> dict[str, Array]:
-    """The arrays of an .npz file by name. Raises `InputError` for anything else."""
+def load_archive(path: str, content: bytes | None = None) -> dict[str, Array]:
+    """The arrays of an .npz file by name; ``content`` as of `load_array`. Raises `InputError` for anything else."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with np.load(path if content is None else io.BytesIO(content), allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: not an .npz archive of arrays ({error}).") from None

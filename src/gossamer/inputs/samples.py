@@ -39,7 +39,8 @@ SUFFIXES = (*pictures.SUFFIXES, *sounds.SUFFIXES, ".npy", ".npz")
 
 @record(frozen=True)
 class Preparation:
-    """How pictures and sounds become numbers: what `gossamer.inputs.pictures.Options` says, and a rate in hertz.
+    """How pictures and sounds become numbers: what `gossamer.inputs.pictures.Options` and
+    `gossamer.inputs.sounds.Options` say.
 
     ``normalization``: what is subtracted from pixels of 0 to 255, and what they are divided by then.
     """
@@ -48,6 +49,7 @@ class Preparation:
     resample: str = "bicubic"
     normalization: pictures.Normalization | None = None
     rate: int | None = None
+    features: tuple[str, float, float] | None = None
 
 
 class _Source(NamedTuple):
@@ -125,7 +127,7 @@ def _opened(
     subgraph = 0 if key is None else interpreter.model.signatures[key].subgraph_index
     stored, rate = properties(model_metadata(interpreter.model), interpreter.model, subgraph, inputs)
     pixels = pictures.Options(preparation.letterbox, preparation.resample, preparation.normalization, stored)
-    reading = _Reading(inputs, pixels, sounds.Options(preparation.rate or rate))
+    reading = _Reading(inputs, pixels, sounds.Options(preparation.rate or rate, features=preparation.features))
     return [port.name for port in inputs], reading.source(path)
 
 
@@ -147,20 +149,22 @@ def _visible(path: str) -> list[Path]:
     return sorted(entry for entry in Path(path).iterdir() if not entry.name.startswith("."))
 
 
-def _files(path: str) -> list[str]:
-    """The samples in a folder, and in folders in it, in alphabetical order."""
+def files_in(path: str, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
+    """The files of some kinds in a folder, and in folders in it, in alphabetical order; none that is hidden."""
     found: list[str] = []
+    here = Path(path).resolve()
     for entry in _visible(path):
-        if entry.is_dir():
-            found += _files(str(entry))
-        elif entry.suffix.lower() in SUFFIXES:
-            found.append(str(entry))
+        if not entry.is_dir():
+            if entry.suffix.lower() in suffixes:
+                found.append(str(entry))
+        elif not here.is_relative_to(entry.resolve()):  # a link to a folder that this one is in would go on for ever
+            found += files_in(str(entry), suffixes)
     return found
 
 
 def _windows(path: str) -> bool:
     """Whether a place may give more than one sample."""
-    return os.path.isdir(path) and any(file.lower().endswith(sounds.SUFFIXES) for file in _files(path))
+    return os.path.isdir(path) and any(file.lower().endswith(sounds.SUFFIXES) for file in files_in(path))
 
 
 class _Reading:
@@ -199,12 +203,12 @@ class _Reading:
     def _folder(self, path: str) -> _Source:
         entries = {entry.name: str(entry) for entry in _visible(path) if entry.is_dir()}
         if len(self.ports) > 1 and all(port.name in entries for port in self.ports):
-            files = [_files(entries[port.name]) for port in self.ports]
+            files = [files_in(entries[port.name]) for port in self.ports]
             if len({len(one) for one in files}) != 1:
                 counts = ", ".join(f"{len(one)} for {p.name}" for p, one in zip(self.ports, files, strict=True))
                 raise InputError(f"{path}: each input needs as many files as the others; there are {counts}.")
             return _Source(len(files[0]), partial(self._side_by_side, files))
-        found = _files(path)
+        found = files_in(path)
         if any(not file.lower().endswith(".npz") for file in found):
             self._only(path)
         return _Source(len(found), partial(self._one_by_one, found))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,14 @@ class Session:
             return self.get_outputs()
         results = runner.get_outputs()
         return [np.asarray(results[port.name]) for port in self.outputs]
+
+    def clone(self) -> Session:
+        """Another session for another thread: machine code and packed weights are shared, tensors and state are not."""
+        other = copy(self)
+        other.interpreter = self.interpreter.clone()
+        if self.signature is not None:
+            other._runner = other.interpreter.get_signature_runner(self.signature)
+        return other
 
     def reset(self) -> None:
         """Forget what variables hold, so that the next call does not depend on those before."""

@@ -497,8 +497,8 @@ def random_input(port: Port, shape: tuple[int, ...], bounds: tuple[int, int] | N
 def _from_file(path: str, port: Port, shape: tuple[int, ...]) -> Array:
     existing_file(path, "input")
     if path.lower().endswith(_inputs.FILE_SUFFIXES) or port.is_text:
-        (read,) = _inputs.plan_calls([f"{port.name}={path}"], [replace(port, position=0)], _inputs.Options())
-        return read()[0].values[0]
+        (planned,) = _inputs.plan_calls([f"{port.name}={path}"], [replace(port, position=0)], _inputs.Options())
+        return planned.read()[0].values[0]
     count = math.prod(shape)
     if os.path.getsize(path) != count * port.dtype.itemsize:
         raise Failure(

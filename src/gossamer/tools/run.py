@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -13,23 +16,22 @@ from gossamer.arrays import NDArray
 from gossamer.inputs import pictures, sounds
 from gossamer.inputs.port import Port
 from gossamer.inputs.samples import Preparation
-from gossamer.records import record
 from gossamer.tools import _answers, _inputs
-from gossamer.tools._command import Tool, console, json_option, write_json
-from gossamer.tools._draw import draw
+from gossamer.tools._batch import in_order
+from gossamer.tools._command import Failure, Tool, console, json_option, plural, progress_bar, write_json
 from gossamer.tools._facts import Facts, read_facts
 from gossamer.tools._labels import read_labels
-from gossamer.tools._session import Seconds, Session
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from gossamer.tools._outcome import Outcome, Run, run_set
+from gossamer.tools._session import Session
 
 Array = NDArray[Any]
 
 _HELP = """Run MODEL on INPUTs and print its answer.
 
 An INPUT is a file or a value, for the inputs of the model in order, or NAME=INPUT for one of them. With more INPUTs
-than the model takes, it runs again for each further set.
+than the model takes, it runs again for each further set. A folder stands for the files in it, also in folders of it, a
+pattern like 'photos/**/*.jpg' for the files of such names, both sorted, and - for a file in standard input. An input
+that cannot be read is reported, and the others run; the exit code is 1 then.
 
 \b
 pictures  .png .jpg .bmp .gif .tif .webp, resized to the input; --letterbox
@@ -38,7 +40,9 @@ pictures  .png .jpg .bmp .gif .tif .webp, resized to the input; --letterbox
           of the model's metadata, else 127.5 and 127.5, that is -1 to 1;
           --mean 0 --std 255 gives 0 to 1. With --mean or --std, integer
           inputs are quantized from these numbers.
-sounds    .wav, others with soundfile: a run for each window of the input.
+sounds    .wav, others with soundfile: a run for each window of the input,
+          and a summary. Samples, or features: micro (TFLite Micro's frontend,
+          as of micro_speech), mfcc and lfbe (MLPerf Tiny).
 arrays    .npy, or .npz with an array for each input name. Real numbers are
           quantized where the input is.
 text      for string inputs: the text, or a .txt file with one on each line.
@@ -50,7 +54,8 @@ class (class numbers [1,H,W] or scores [1,H,W,C] for a picture), keypoints (Move
 types and statistics. --task overrides the choice, by a task or by the name of a detector's head.
 
 The times are for loading the file, for planning (a model that was never run here is lowered and compiled then, for
-which --json has plan_milliseconds) and for the inference alone (milliseconds).
+which --json has plan_milliseconds) and for the inference alone (milliseconds). --json writes one object with all
+"runs"; --jsonl one for each input, on a line, as soon as it is there. An input that failed has an "error" there.
 """
 
 
@@ -104,7 +109,19 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
     metavar="SECONDS",
     help="From one window of a sound to the next.  [default: a window]",
 )
-@click.option("--draw", "drawing", metavar="OUT.png", help="Write the picture with boxes, mask or keypoints on it.")
+@click.option(
+    "--files-from", "lists", multiple=True, metavar="LIST", help="Read INPUTs from a file, one on a line; - for stdin."
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many inputs to work on at a time."
+)
+@click.option(
+    "--draw",
+    "drawing",
+    metavar="OUT.png",
+    help="Write the picture with boxes, mask or keypoints on it; of several into a folder, DIR/, or to names with "
+    "{name} or {number} in them.",
+)
 @click.option(
     "--save", callback=_array_file, metavar="OUT.npz", help="Write the outputs as they are: .npz all, .npy the first."
 )
@@ -117,6 +134,7 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 @click.option("--threads", type=click.IntRange(min=1), help="Number of threads.")
 @click.option("--reference", is_flag=True, help="Use the reference kernels only.")
 @json_option
+@click.option("--jsonl", "as_lines", is_flag=True, help="Write a line of JSON for each input as soon as it is there.")
 def command(
     model: str,
     inputs: tuple[str, ...],
@@ -129,91 +147,108 @@ def command(
     max_boxes: int,
     preparation: Preparation,
     hop: float | None,
+    lists: tuple[str, ...],
+    jobs: int,
     drawing: str | None,
     save: str | None,
     timeout: float | None,
     threads: int | None,
     reference: bool,
     as_json: bool,
+    as_lines: bool,
 ) -> None:
     """See ``_HELP``, which click shows."""
+    if as_json and as_lines:
+        raise click.UsageError("--json and --jsonl are two forms of one answer; give one of them.")
+    given = [*inputs, *(name for path in lists for name in _inputs.listed(path))]
     session = Session(model, signature, threads, reference)
     session.timeout = timeout
     facts = read_facts(session)
     asked, rate = preparation.normalization, preparation.rate
     options = _inputs.Options(
         images=pictures.Options(preparation.letterbox, preparation.resample, asked, facts.normalization),
-        audio=sounds.Options(rate or facts.rate, hop),
+        audio=sounds.Options(rate or facts.rate, hop, preparation.features),
     )
     question = facts.question(read_labels(labels) if labels else facts.labels, top_k, threshold, iou, max_boxes)
-    out = None if as_json else console()
-    loaded: float | None = session.load
+    sets = _inputs.plan_calls(given, session.inputs, options)
+    if save is not None and save.endswith(".npy") and len(sets) > 1:
+        raise click.UsageError(f"--save {save}: a .npy file holds one array, there are {len(sets)} runs; use .npz.")
+    work = list(zip(sets, _drawings(drawing, sets), strict=True))
+
+    def run(one: Session, item: tuple[_inputs.InputSet, str | None]) -> Outcome:
+        return run_set(one, *item, task, question)
+
+    out = None if as_json or as_lines else console()
     report: list[dict[str, Any]] = []
     saved: list[list[Array]] = []
     notes: dict[str, None] = {}
-    sets = _inputs.plan_calls(inputs, session.inputs, options)
-    _check_outputs(drawing, save, len(sets))
-    for read in sets:
-        session.reset()
-        for call in read():
-            run = _run(session, call, task, question)
-            if out is None:
-                report.append(run.data(session.inputs))
-            else:
-                run.print(out, loaded)
-                loaded = None
-            if save is not None:
-                saved.append(run.outputs)
-            notes.update(dict.fromkeys(_notes(run, session.inputs, facts, question, asked is not None, rate)))
-            if drawing is not None:
-                draw(run.answer, call.picture, drawing)
-    if save is not None:
+    failed = 0
+    started = time.perf_counter()
+    try:
+        # Where answers go to a terminal, they are the progress.
+        with progress_bar(silent=len(sets) == 1 or (sys.stdout.isatty() and not as_json)) as tell:
+            for number, outcome in enumerate(in_order(run, session, work, jobs, lambda done: done.error is None), 1):
+                if outcome.error is not None:
+                    failed += 1
+                    click.echo(f"Error: {outcome.error}", err=True)
+                if out is not None:
+                    outcome.print(out, session.load if number == 1 else None)
+                else:
+                    data = outcome.data(session.inputs)
+                    if as_json:
+                        report.append(data)
+                    else:
+                        first = {"load_milliseconds": 1e3 * session.load} if number == 1 else {}
+                        write_json({**first, **data}, indent=None)
+                for call in outcome.runs:
+                    notes.update(dict.fromkeys(_notes(call, session.inputs, facts, question, asked is not None)))
+                if save is not None:
+                    saved.extend(call.outputs for call in outcome.runs)
+                if tell is not None:
+                    tell("inputs", number, len(sets))
+    finally:
+        # What is done was paid for: it is written also after Ctrl-C.
+        if report:
+            loaded = 1e3 * session.load
+            write_json({"model": model, "signature": signature, "load_milliseconds": loaded, "runs": report})
+    if save is not None and saved:
         _save(save, session.outputs, saved)
-    if out is None:
-        write_json({"model": model, "signature": signature, "load_milliseconds": 1e3 * session.load, "runs": report})
-    else:
-        for note in (*notes, *(f"wrote {name}" for name in (drawing, save) if name)):
+    if out is not None:
+        for note in notes:
             out.print(note, markup=False)
+        if len(sets) > 1:
+            told = f"{plural(len(sets), 'input')} in {time.perf_counter() - started:.1f} s"
+            out.print(told + (f", of which {failed:,} failed" if failed else ""), markup=False)
+        for name in (drawing, save):
+            if name and failed < len(sets):
+                out.print(f"wrote {name}", markup=False)
+    if failed:
+        click.get_current_context().exit(Failure.exit_code)
 
 
-def _check_outputs(drawing: str | None, save: str | None, sets: int) -> None:
-    if drawing is not None and sets > 1:
-        raise click.UsageError(f"--draw {drawing}: there is one picture to write, and there are {sets} sets of inputs.")
-    if save is not None and save.endswith(".npy") and sets > 1:
-        raise click.UsageError(f"--save {save}: a .npy file holds one array, there are {sets} runs; use .npz.")
+def _drawings(drawing: str | None, sets: Sequence[_inputs.InputSet]) -> list[str | None]:
+    """Where the picture of each set of inputs is drawn to. Raises a usage error if several have one place."""
+    if drawing is None:
+        return [None] * len(sets)
+    stems = [Path(next(iter(one.sources.values()), "picture")).stem.strip("-") or "stdin" for one in sets]
+    if drawing.endswith(("/", os.sep)) or os.path.isdir(drawing):
+        os.makedirs(drawing, exist_ok=True)
+        once = {stem for stem in stems if stems.count(stem) == 1} if len(set(stems)) < len(stems) else set(stems)
+        drawing = os.path.join(drawing, "{name}.png")
+        stems = [stem if stem in once else f"{stem}-{number}" for number, stem in enumerate(stems, 1)]
+    elif len(sets) > 1 and "{name}" not in drawing and "{number}" not in drawing:
+        raise click.UsageError(
+            f"--draw {drawing}: there is one picture to write, and there are {len(sets)} sets of inputs; give a folder "
+            "(DIR/), or a name with {name} or {number} in it."
+        )
+    paths = [drawing.replace("{name}", stem).replace("{number}", str(number)) for number, stem in enumerate(stems, 1)]
+    if len(set(paths)) < len(paths):
+        twice = next(path for path in paths if paths.count(path) > 1)
+        raise click.UsageError(f"--draw {drawing}: several inputs would be drawn to {twice}; add {{number}}.")
+    return list(paths)
 
 
-@record(frozen=True)
-class _Run:
-    call: _inputs.Call
-    outputs: list[Array]
-    took: Seconds
-    answer: _answers.Answer
-
-    def data(self, ports: Sequence[Port]) -> dict[str, Any]:
-        sources = dict(zip((port.name for port in ports), self.call.sources, strict=True))
-        times = {"plan_milliseconds": 1e3 * self.took.plan, "milliseconds": 1e3 * self.took.inference}
-        return {"inputs": sources, **times, "task": self.answer.task, **self.answer.data()}
-
-    def print(self, out: Console, loaded: float | None) -> None:
-        """``loaded``: what loading took, before the first run."""
-        sources = ", ".join(source for source in self.call.sources if source != "zeros")
-        times = {"load": loaded, "plan": self.took.plan, "inference": self.took.inference}
-        told = ", ".join(f"{name} {1e3 * time:.1f} ms" for name, time in times.items() if time is not None)
-        head = f" ({self.answer.head})" if self.answer.head else ""
-        out.print(f"{sources}: {self.answer.task}{head}; {told}", markup=False)
-        out.print(self.answer.show())
-
-
-def _run(session: Session, call: _inputs.Call, task: str | None, question: _answers.Question) -> _Run:
-    outputs = session.call(call.values)
-    answer = _answers.answer(session.outputs, outputs, question, call.picture, task)
-    return _Run(call, outputs, session.took, answer)
-
-
-def _notes(
-    run: _Run, ports: Sequence[Port], facts: Facts, question: _answers.Question, asked: bool, rate: int | None
-) -> Iterator[str]:
+def _notes(run: Run, ports: Sequence[Port], facts: Facts, question: _answers.Question, asked: bool) -> Iterator[str]:
     # What was taken for granted, for the user to judge.
     if facts.fault is not None:
         yield f"the model's labels and metadata are left out: {facts.fault}"
@@ -222,8 +257,8 @@ def _notes(
         yield facts.assumed
     elif run.call.picture is not None and guessed and not asked:
         yield "pixels scaled to -1..1, as the model does not say; --mean 0 --std 255 gives 0..1"
-    if run.call.rate is not None and facts.rate is None and rate is None:
-        yield f"sound taken at its own rate, {run.call.rate} Hz, as the model does not say; --rate resamples it"
+    if run.call.window is not None:
+        yield from run.call.window.assumed
     known = max(question.labels, default=-1) + 1
     if known and run.answer.task == "classification" and known != run.outputs[0].size:
         yield f"{known} labels for {run.outputs[0].size} classes: is it the right file?"

@@ -52,9 +52,13 @@ def prepare(ctx: PrepareContext) -> Settings:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
-    settings: Settings = ctx.data
-    x = (ctx.value(0) << np.uint32(settings.correction_bits)).astype(np.int64)
-    logs = _natural(np.maximum(x, 1), settings.scale)
+    return logarithms(ctx.value(0), *ctx.data)
+
+
+def logarithms(energies: Array, correction_bits: int, scale: int) -> Array:
+    """The operator's output for energies uint32 of any shape."""
+    x = (energies << np.uint32(correction_bits)).astype(np.int64)
+    logs = _natural(np.maximum(x, 1), scale)
     return np.where(x > 1, np.minimum(logs, np.iinfo(np.int16).max), 0).astype(np.int16)
 
 

@@ -34,12 +34,16 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> Array:
     bits = int(ctx.value(1))
     ctx.require(0 <= bits < 32, f"scale_bits must be in [0, 31], got {bits}")
-    x = ctx.value(0)
+    return roots(ctx.value(0), np.array(bits))
+
+
+def roots(x: Array, bits: Array) -> Array:
+    """The operator's output for energies uint64 of any shape; ``bits`` are broadcast to it."""
     top = np.where(x >> np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0xFFFF))
     # Of 64 bits a float64 holds 53: its root may be one off.
     root = np.minimum(np.sqrt(x.astype(np.float64)).astype(np.uint64), top)
     root -= (root * root > x).astype(np.uint64)
     root += ((root < top) & (x - root * root > 2 * root)).astype(np.uint64)
     nearest = root + ((x - root * root > root) & (root < top)).astype(np.uint64)
-    roots: Array = (nearest >> np.uint64(bits)).astype(np.uint32)
-    return roots
+    shifted: Array = (nearest >> bits.astype(np.uint64)).astype(np.uint32)
+    return shifted

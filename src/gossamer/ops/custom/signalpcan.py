@@ -45,8 +45,12 @@ def prepare(ctx: PrepareContext) -> int:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     x = ctx.value(0)
-    gain = _gain(ctx.value(1)[: x.size], ctx.value(2))
-    snr = ((x.astype(np.uint64) * gain) >> np.uint64(ctx.data)).astype(np.uint32)
+    return controlled(x, ctx.value(1)[: x.size], ctx.value(2), ctx.data)
+
+
+def controlled(x: Array, noise: Array, gain_lut: Array, snr_shift: int) -> Array:
+    """The operator's output for energies and noise uint32 of one shape."""
+    snr = ((x.astype(np.uint64) * _gain(noise, gain_lut)) >> np.uint64(snr_shift)).astype(np.uint32)
     return np.where(snr < 2 << 12, (snr * snr) >> np.uint32(20), (snr >> np.uint32(6)) - np.uint32(1 << 6))
 
 
