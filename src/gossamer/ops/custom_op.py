@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareCon
 from gossamer.records import record
 from gossamer.schema import flexbuffers
 from gossamer.schema.enums import TensorType
+
+if TYPE_CHECKING:
+    from gossamer.ops.lowering import Lowering
 
 RAW = "custom_options"
 """The keyword argument that takes the custom options as bytes, whatever they are."""
@@ -34,6 +38,8 @@ def custom_op(
     outputs: Sequence[str] = ("output",),
     types: Mapping[str, Any] | None = None,
     shape: str | Callable[..., Any] | None = None,
+    trace: bool = True,
+    lower: Callable[[Any], Any] | None = None,
 ) -> Callable[[Callable[..., Any]], OpDef]:
     """Decorator: makes the `OpDef` of the custom operator ``name`` from a function or a class.
 
@@ -44,6 +50,12 @@ def custom_op(
     ``shape``, for a function: the name of the input whose shape the outputs have; or a function that is called like the
     operator with shapes in the place of arrays, every input and option given, and returns the shape of the output (a
     sequence of them if several are named). Without it, shapes are known only when the operator has run.
+
+    Where there is machine code, a function is traced: called with stand-ins for arrays, it says which of NumPy's
+    functions it consists of, and becomes a part of the program of its neighbours (`gossamer.ops.tracing`). What cannot
+    be traced runs in NumPy. The first run of a program compares it with the function. ``trace=False``: always run the
+    function. ``lower``: a function of a `gossamer.ops.lowering.Lowering` that states the operator as kernels, instead
+    of tracing it, or for a class; ``data`` there are the options, or the object.
 
     Custom options become keyword arguments: the function's keyword-only parameters, the parameters of the class. They
     are checked against names and the types of defaults; those that begin with ``_``, which TensorFlow's converter
@@ -85,6 +97,12 @@ def custom_op(
             if isinstance(shape, str) and shape not in names:
                 raise ValueError(f"{name}: shape names {shape!r}, the inputs are {', '.join(names)}")
             _define_by_function(op, target, shape, options)
+            if trace and lower is None:
+                op.lower(partial(_lower, function=target))
+        if lower is not None:
+            op.lower(lower)
+        op.is_checked, op.tells_shapes = not is_class, True
+        op.reference_only = "it is a class without lower=" if is_class else "trace=False"
         return op
 
     return make
@@ -137,6 +155,16 @@ def _define_by_class(op: OpDef, cls: Callable[..., Any], options: _Options) -> N
     @op.reference
     def reference(ctx: InvokeContext) -> tuple[Array | None, ...]:
         return _results(ctx, _call(ctx, ctx.data.invoke, (ctx,), {}))
+
+
+def _lower(graph: Lowering, function: Callable[..., Any]) -> None:
+    """State a function by what it does to stand-ins of its inputs."""
+    from gossamer.ops.tracing import lower_traced
+
+    given: list[int | None] = [None if tensor is None else at for at, tensor in enumerate(graph.inputs)]
+    if not graph.op.inputs or not graph.op.inputs[-1].endswith("*"):
+        given += [None] * (len(graph.op.inputs) - len(given))
+    lower_traced(graph, function, given, graph.data)
 
 
 def _call(ctx: Context, function: Callable[..., Any], arguments: Iterable[Any], options: Mapping[str, Any]) -> Any:

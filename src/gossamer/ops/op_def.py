@@ -220,8 +220,9 @@ class OpDef:
     operator. ``reserved_tensors``: how many tensor indices TFLite's kernel takes for scratch memory when a node is
     built, and when it is first prepared, whether or not it uses them; they decide between equals in a memory plan.
     ``reference_only`` says, in a few words, why an operator that ships has no ``lower``. ``tells_shapes``: its
-    ``lower`` copes with outputs whose shapes ``prepare`` leaves to the run, and tells them, or refuses. ``quantizes``:
-    how the quantizer treats it.
+    ``lower`` copes with outputs whose shapes ``prepare`` leaves to the run, and tells them, or refuses. ``is_checked``:
+    what it is, ``reference`` says; machine code of its ``lower`` is compared with that when it first runs, and where
+    there is none, ``reference`` runs. ``quantizes``: how the quantizer treats it.
     """
 
     name: str
@@ -237,6 +238,7 @@ class OpDef:
     side_effects: bool = False
     reference_only: str = ""
     tells_shapes: bool = False
+    is_checked: bool = False
     custom: bool = False
     quantizes: Quantizes | None = None
     doc: str = ""

@@ -408,7 +408,7 @@ class NodeInvokeContext(_NodeContext, InvokeContext):
     @cached_property
     def kernel(self) -> Callable[[InvokeContext], Any] | None:
         """What runs the node: its reference kernel; on the default path what it lowers to, if it does."""
-        if not self.owner.is_default_path or self.op.lower_function is None:
+        if not self.owner.is_default_path or self.op.lower_function is None or self.op.is_checked:
             return self.op.reference_function
         node = self.node
         key = node.shapes, node.shapes_out

@@ -156,7 +156,7 @@ def in_two_parts() -> bytes:
     return make.model()
 
 
-@gossamer.custom_op("Flip", shape="x")
+@gossamer.custom_op("Flip", shape="x", trace=False)
 def flip(x: np.ndarray) -> np.ndarray:
     """What no delegate knows."""
     return x[::-1].copy()
@@ -225,7 +225,7 @@ def test_a_whole_model_is_one_program() -> None:
 
 
 def test_claims_and_refusals_are_there_to_see() -> None:
-    refusals = {1: "Flip has no machine code yet"}
+    refusals = {1: "trace=False"}
     preview = Interpreter(model_content=in_two_parts(), custom_ops=[flip]).preview_delegate(JitDelegate())
     interpreter = Interpreter(model_content=in_two_parts(), custom_ops=[flip])
     interpreter.allocate_tensors()
@@ -273,7 +273,7 @@ def test_delegates_of_the_user_go_first() -> None:
     theirs, ours = interpreter.delegate_claims()
     assert [subset.nodes for subset in theirs.partitions] == [(2,)]
     assert [subset.nodes for subset in ours.partitions] == [(0,)]
-    assert ours.refusals == {1: "Flip has no machine code yet", 3: "already delegated to null"}
+    assert ours.refusals == {1: "trace=False", 3: "already delegated to null"}
     assert isinstance(interpreter.delegate_kernels()[1], JitKernel)
     np.testing.assert_array_equal(outputs(interpreter, X), Y)
 

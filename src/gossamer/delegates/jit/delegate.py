@@ -21,7 +21,7 @@ from gossamer.delegates.delegate import (
     PartitionInvokeContext,
     PartitionPrepareContext,
 )
-from gossamer.errors import CompileError, InvokeError
+from gossamer.errors import CancelledError, CompileError, InvokeError
 from gossamer.log import logger
 from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Shape, TensorInfo
@@ -44,6 +44,7 @@ from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
+    from gossamer.delegates.jit.checking import Pieces
     from gossamer.delegates.jit.compiling import Boundary
     from gossamer.delegates.jit.lowered import Calls
     from gossamer.delegates.jit.parts import Draft, Parts
@@ -296,6 +297,10 @@ class JitKernel(DelegateKernel):
         self._planned: deque[tuple[Known, Any]] = deque()
         self._states: list[NDArray[Any]] = []
         """What operators keep from one run to the next. Each `prepare` begins with another one."""
+        self._to_check: list[NodeInfo] = []
+        """Nodes whose machine code is still to be compared with their functions."""
+        self._pieces: Pieces | None = None
+        """What runs instead of the program, if one of them differs."""
 
     @property
     def target(self) -> Target:
@@ -328,7 +333,10 @@ class JitKernel(DelegateKernel):
         self._built = self.program = self.failure = self.again = None
         self.is_known = False
         self._states = []
+        self._pieces = None
         self._partition = ctx
+        # What ships needs no check; what does not has no fingerprint.
+        self._to_check = [node for node in ctx.nodes if node.op.is_checked] if ctx.fingerprint is None else []
         draft, self._draft = self._draft, None
         key = _key_for_shapes(ctx)
         prepared = self._prepared.pop(key, None)
@@ -414,9 +422,17 @@ class JitKernel(DelegateKernel):
 
     def invoke(self, ctx: PartitionInvokeContext) -> None:
         """One native call. What is wrong with an index out of range or a divisor of 0, the reference kernels say."""
+        if self._to_check and self.program is not None:
+            self._check(ctx)
         program = self.program
         if program is None:
             _run_reference(ctx)
+            return
+        if self._pieces is not None:
+            try:
+                self._pieces.run(ctx)
+            except IndexFault:
+                _run_reference(ctx)
             return
         moved = False
         for at, (tensor, base, size) in enumerate(self._tensors):
@@ -439,6 +455,38 @@ class JitKernel(DelegateKernel):
                 self._observer(program.profile(self._delegate.num_threads, poll=ctx.poll))
         except IndexFault:
             _run_reference(ctx)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether all operators of the user's in it do what their functions do; only a run tells."""
+        return not self._to_check and self._pieces is None
+
+    def _check(self, ctx: PartitionInvokeContext) -> None:
+        """Compare operators of the user's with their functions, by this run; see `gossamer.delegates.jit.checking`."""
+        from gossamer.delegates.jit.checking import Pieces, check
+        from gossamer.delegates.jit.verdicts import AGREES, verdict
+
+        def made(plan: ProgramPlan, constants: bytes) -> Program:
+            return self._delegate.program(ctx, plan, constants, Arena())
+
+        ctx.propagate_shapes()
+        how = self.target, made, self._delegate.num_threads
+        unknown = [node for node in self._to_check if verdict(node) is None]
+        try:
+            if unknown:
+                check(ctx, unknown, *how)
+            if any(verdict(node) != AGREES for node in self._to_check):
+                self._pieces = Pieces(ctx, *how)
+        except CancelledError:
+            raise
+        except IndexFault:
+            return  # which the run finds too
+        except Exception as error:  # whatever it is, all of it can run in NumPy
+            if is_strict() and not isinstance(error, CompileError):
+                raise
+            self.failure, self.program = f"{type(error).__name__}: {error}", None
+            self._delegate.warn(self.failure)
+        self._to_check = []
 
     def observe(self, observer: Callable[[list[CommandTime]], None] | None) -> None:
         """Have the commands of every run timed, and the observer told; ``None`` ends it.

@@ -55,6 +55,8 @@ class LateDelegate(Delegate):
             return "its shapes are known, jit has left it"
         if node.op.lower_function is None:
             return node.op.reference_only or f"{node.op.name} has no machine code yet"
+        if node.op.is_checked:
+            return f"{node.op.name} is a custom operator, whose machine code is for shapes that are known before"
         strange = [tensor.type for tensor in operands if tensor.type not in ELEMENTS]
         return f"no kernels for {type_name(strange[0])}" if strange else True
 

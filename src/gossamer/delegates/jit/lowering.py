@@ -18,6 +18,7 @@ from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
 from gossamer.delegates.jit.lowered import STATES, Lowered, Refused
 from gossamer.delegates.jit.numbers import constant_of, numbers_of
+from gossamer.delegates.jit.verdicts import verdict
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
@@ -56,6 +57,8 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     is_computed = bool(node.outputs) and all(tensor.is_constant for tensor in node.outputs)
     if function is None and not is_computed:
         raise Refused(node.op.reference_only or f"{node.op.name} has no machine code yet")
+    if node.op.is_checked and lowered.subgraph is not None:
+        raise Refused(f"{node.op.name} is a custom operator, and compared with its function where it runs by itself")
     operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None]
     for tensor in operands:
         if tensor.type == TensorType.STRING:
@@ -68,6 +71,9 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
             raise Refused(_unknown_shape(tensor))
     if is_computed or function is None:
         return  # prepare has done it
+    differs = verdict(node) if node.op.is_checked else None
+    if differs:
+        raise Refused(differs)
     outputs = [tensor for tensor in node.outputs if tensor.index >= 0]
     has_state = any(tensor is not None and tensor.is_variable for tensor in node.inputs)
     is_empty = bool(outputs) and not has_state and all(0 in one.shape and not one.is_dynamic for one in outputs)
