@@ -161,8 +161,10 @@ _MAX_FACTS = 1 << 20
 
 
 def exporter_facts(model: Model) -> dict[str, Any]:
-    """What Ultralytics' exporter notes in an appended file, such as ``names`` (of classes, by number), ``task``,
-    ``stride`` and ``kpt_shape``: a dictionary with ``names``, as JSON or as Python writes it; empty if there is none."""
+    """What Ultralytics' exporter notes in an appended file, such as ``names`` (of classes, by number) and ``kpt_shape``.
+
+    It is a dictionary with ``names``, as JSON or as Python writes it; empty if there is none.
+    """
     for name in file_names(model):
         if name.lower().endswith((".txt", ".json")):
             facts = _facts_in(read_file(model, name))

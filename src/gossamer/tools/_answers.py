@@ -406,20 +406,19 @@ def _segment(output: Array, question: Question, picture: Picture | None) -> Segm
         return None
     mask = mask.astype(np.int64)
     numbers, of = np.unique(mask, return_inverse=True)
-    parts = np.bincount(of.reshape(-1), _parts(mask.shape, picture).reshape(-1))
+    pixels = _pixels(mask.shape, picture)
+    parts = np.bincount(of.reshape(-1), pixels.reshape(-1)) / pixels.sum()
     areas = [(int(n), name_of(question.labels, int(n)), float(part)) for n, part in zip(numbers, parts, strict=True)]
     areas = [area for area in areas if area[2]]
     areas.sort(key=lambda area: (-area[2], area[0]))
     return Segmentation(mask, areas)
 
 
-def _parts(shape: tuple[int, ...], picture: Picture | None) -> Array:
-    # The part of the picture that each pixel of a mask covers.
+def _pixels(shape: tuple[int, ...], picture: Picture | None) -> Array:
+    # How many pixels of the picture lie on each pixel of a mask; without a picture, 1.
     if picture is None:
-        return np.full(shape, 1 / (shape[0] * shape[1]))
-    rows = mask_positions(picture, shape[0], 0)
-    columns = mask_positions(picture, shape[1], 1)
-    sides = np.bincount(rows, minlength=shape[0]) / len(rows), np.bincount(columns, minlength=shape[1]) / len(columns)
+        return np.ones(shape)
+    sides = [np.bincount(mask_positions(picture, size, axis), minlength=size) for axis, size in enumerate(shape)]
     return np.outer(*sides)
 
 

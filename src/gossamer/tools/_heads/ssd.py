@@ -79,27 +79,28 @@ def read(outputs: Outputs) -> Found | None:
 
 def _positions(outputs: Outputs) -> tuple[int, int] | None:
     # Of encodings and scores.
-    kinds: dict[bool, list[int]] = {True: [], False: []}
+    four, others = [], []
     for i, values in enumerate(outputs.values):
         if values.dtype.kind == "f" and not outputs.named(i, "anchor"):
-            is_box = values.shape[1:] in ((4,), (1, 4))
-            if is_box or (values.ndim == 2 and values.shape[1] > 1):
-                kinds[is_box].append(i)
-    if len(kinds[True]) == 2 and not kinds[False]:
+            if values.shape[1:] in ((4,), (1, 4)):
+                four.append(i)
+            elif values.ndim == 2 and values.shape[1] > 1:
+                others.append(i)
+    if len(four) == 2 and not others:
         # Three classes and the background.
-        for is_scores in (
-            lambda i: outputs.named(i, "class", "score"),
-            lambda i: outputs.values[i].ndim == 2 and any(outputs.values[j].ndim == 3 for j in kinds[True]),
-            lambda i: outputs.are_scores(i, outputs.values[i]),
+        flat = [i for i in four if outputs.values[i].ndim == 2]
+        for chosen in (
+            [i for i in four if outputs.named(i, "class", "score")],
+            flat,
+            [i for i in flat if outputs.are_scores(i, outputs.values[i])],
         ):
-            scores = [i for i in kinds[True] if is_scores(i)]
-            if len(scores) == 1:
-                return next(i for i in kinds[True] if i != scores[0]), scores[0]
-    if len(kinds[True]) != 1 or len(kinds[False]) != 1:
+            if len(chosen) == 1:
+                four, others = [i for i in four if i not in chosen], chosen
+                break
+    if len(four) != 1 or len(others) != 1:
         return None
-    boxes, scores = kinds[True][0], kinds[False][0]
-    same = len(outputs.values[boxes]) == len(outputs.values[scores]) > 1
-    return (boxes, scores) if same else None
+    same = len(outputs.values[four[0]]) == len(outputs.values[others[0]]) > 1
+    return (four[0], others[0]) if same else None
 
 
 def _given_anchors(outputs: Outputs, count: int, besides: tuple[int, int]) -> Array | None:

@@ -148,7 +148,7 @@ def _has_objectness(outputs: Outputs, table: Array) -> bool:
 
 def _is_pose(outputs: Outputs, place: Array, rest: Array) -> bool:
     if outputs.keypoints:
-        return rest.shape[1] > 3 * outputs.keypoints
+        return bool(rest.shape[1] > 3 * outputs.keypoints)
     if rest.shape[1] != 1 + 3 * _BODY or outputs.labels > 1:
         return False
     real = (place[:, 2:] > 0).all(1)
