@@ -249,7 +249,9 @@ class Builder:
         outputs = []
         for results in zip(*worlds, strict=True):
             if any(result.shape is None for result in results):
-                raise EditError(f"{op.name} does not say what shape comes out: give it shape=, or use custom() with outputs=")
+                raise EditError(
+                    f"{op.name} does not say what shape comes out: give it shape=, or use custom() with outputs="
+                )
             shapes = [result.shape for result in results if result.shape is not None]
             sizes = [of[0] if len(set(of)) == 1 else Size(tuple(of)) for of in zip(*shapes, strict=True)]
             outputs.append((results[0].type, sizes))

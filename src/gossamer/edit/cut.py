@@ -117,7 +117,9 @@ def _part(flow: _Flow, part: Part, remember: bool) -> Model:
     for tensor in (*part.inputs, *part.outputs):
         stored = graph.subgraph.tensors[tensor]
         if stored.type in HANDLES and not (tensor in graph.subgraph.inputs or tensor in graph.subgraph.outputs):
-            raise EditError(f"{graph.name(tensor)!r} names what an interpreter keeps, which no other one has: cut elsewhere")
+            raise EditError(
+                f"{graph.name(tensor)!r} names what an interpreter keeps, which no other one has: cut elsewhere"
+            )
         if tensor in part.inputs and (stored.is_variable or constant_data(graph.model, stored)):
             raise EditError(f"{graph.name(tensor)!r} is stored in the model, it cannot be an input")
     made = portion(graph.model, part)

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gossamer.errors import ModelError
 from gossamer.model.metadata import (
-    MODEL_METADATA,
     associated_files,
     model_metadata,
     with_files,
-    with_metadata,
     with_model_metadata,
 )
 from gossamer.model.model import Model
@@ -104,5 +102,3 @@ def without_metadata(model: Model, name: str) -> Model:
     """A model without a metadata entry; its buffer is left empty where nobody else has it."""
     entries = tuple([entry for entry in model.metadata if entry.name != name])
     return model if len(entries) == len(model.metadata) else model.replace(metadata=entries)
-
-

@@ -3,20 +3,22 @@
 Sizes may be left open: then all is inferred for two different numbers, and what comes out differently is open too
 (`gossamer.convert.graph` has these worlds). What depends on values stays as the file has it.
 
-Variables get a place for each example, if their number is known. A constant that holds the old batch stops that: the shape of a RESHAPE, the size of a SLICE. Such a constant is changed
-where its operator can be shown to treat the examples of a batch one by one: its operand has more of them than before and
-is else as it was; with the first number of the constant in proportion, or -1, the result has as many more, and is else
-as it was. Both are stored one example behind the other, so each example's part is what it was.
+Variables get a place for each example, if their number is known. A constant that holds the old batch stops that: the
+shape of a RESHAPE, the size of a SLICE. It is changed where its operator can be shown to treat the examples of a batch
+one by one: its operand has more of them than before and is else as it was; with the first number of the constant in
+proportion, or -1, the result has as many more, and is else as it was. Both are stored one example behind the other, so
+each example's part is what it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.convert.graph import MOST_SPECULATED, WORLDS, Graph, Node, Size, Value, shapes_of
+from gossamer.convert.graph import MOST_SPECULATED, WORLDS, Node, Size, Value, shapes_of
 from gossamer.convert.importers.tflite import graphs_of_model
 from gossamer.convert.infer import Call, Operand, Result, evaluate, infer
 from gossamer.errors import ConvertError, EditError, GossamerError, PrepareError
@@ -24,7 +26,6 @@ from gossamer.model.model import Model
 from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
 from gossamer.schema.enums import TensorType
-from gossamer.schema.fields import Table
 from gossamer.schema.tables import Buffer, Tensor
 
 Array = np.ndarray[Any, Any]
@@ -163,10 +164,8 @@ class _Inference:
             known = [operand for operand in operands if operand is not None]
             small = all(operand.value is not None and operand.value.size <= MOST_SPECULATED for operand in known)
             if known and small and not op.side_effects and all(result.value is None for result in results):
-                try:
+                with suppress(GossamerError):  # what it says it says when the model runs
                     results = evaluate(call)
-                except GossamerError:
-                    pass  # what it says it says when the model runs
             found.append(results)
         return [[results[n] for results in found] for n in range(len(node.outputs))]
 
@@ -201,7 +200,10 @@ class _Inference:
             return False
         for value, worlds in zip(node.outputs, results, strict=True):
             old = self.old[id(value)]
-            if any(result.shape is None or result.value is not None or result.shape != old[w] for w, result in enumerate(worlds)):
+            if any(
+                result.shape is None or result.value is not None or result.shape != old[w]
+                for w, result in enumerate(worlds)
+            ):
                 return False
         return True
 
@@ -215,8 +217,8 @@ class _Inference:
             return None
         state = [v for v in node.inputs if v is not None and v.is_variable and v.shapes[0][:1] == (before,)]
         if state and len(set(now)) == 1:
-            for value in state:
-                self._set(value, tuple([(now[0], *shape[1:]) for shape in value.shapes]))
+            for one in state:
+                self._set(one, tuple([(now[0], *shape[1:]) for shape in one.shapes]))
             try:
                 return self._results(op, node)
             except PrepareError:
@@ -235,7 +237,9 @@ class _Inference:
                 results = self._results(op, node, {position: new})
             except GossamerError:
                 continue
-            if all(self._in_proportion(v, worlds, before, now) for v, worlds in zip(node.outputs, results, strict=True)):
+            if all(
+                self._in_proportion(v, worlds, before, now) for v, worlds in zip(node.outputs, results, strict=True)
+            ):
                 self.constants.setdefault(id(node), {})[position] = new
                 self.changes.append(Change(number, index, node.op, tuple(data.tolist()), tuple(new.tolist())))
                 return results
@@ -254,13 +258,22 @@ class _Inference:
 
     def _cause(self, index: int, node: Node, error: PrepareError | None) -> str:
         shapes = ", ".join(str(list(value.dims)).replace("None", "?") for value in node.inputs if value is not None)
-        where = f"{node.op} (node {index}, output {node.outputs[0].name!r})" if node.outputs else f"{node.op} (node {index})"
+        where = (
+            f"{node.op} (node {index}, output {node.outputs[0].name!r})"
+            if node.outputs
+            else f"{node.op} (node {index})"
+        )
         fixed = [value for value in node.inputs if value is not None and value.node is None and value.data is not None]
-        small = next((v.data.tolist() for v in fixed if v.data is not None and v.data.size <= 8 and v.data.dtype.kind == "i"), None)
+        small = next(
+            (v.data.tolist() for v in fixed if v.data is not None and v.data.size <= 8 and v.data.dtype.kind == "i"),
+            None,
+        )
         if small is not None:
             return f"{where} is made for the old shape: its constant is {small}, its operands would be {shapes}"
         if error is None:
-            return f"{where} would give as much for more examples as for those before: it mixes them (operands {shapes})"
+            return (
+                f"{where} would give as much for more examples as for those before: it mixes them (operands {shapes})"
+            )
         text = str(error).partition(" [version ")[0].partition(": ")[2] or str(error)
         return f"{where} refuses the new shapes, {shapes}: {text}"
 
@@ -273,7 +286,9 @@ class _Inference:
             shapes = tuple([value.shapes for value in operands])
             if callee in self.done:
                 if self.done[callee] != shapes:
-                    raise EditError(f"{node.op} (node {index}) calls a subgraph that another one calls with other shapes")
+                    raise EditError(
+                        f"{node.op} (node {index}) calls a subgraph that another one calls with other shapes"
+                    )
                 continue
             self.done[callee] = shapes
             for value, operand in zip(graph.inputs, operands, strict=True):
@@ -289,7 +304,9 @@ class _Inference:
             if node.op == "WHILE" and len(results) == len(operands):
                 for operand, result in zip(operands, results, strict=True):
                     if id(result) not in self.open and result.shapes != operand.shapes:
-                        raise EditError(f"{node.op} (node {index}) would change the shape of {operand.name!r} as it turns")
+                        raise EditError(
+                            f"{node.op} (node {index}) would change the shape of {operand.name!r} as it turns"
+                        )
 
     # -- the result
 
@@ -342,5 +359,3 @@ def _reshaped(operator: Any, data: Array) -> Any:
     if options is None or "new_shape" not in options.FIELD or not options.has("new_shape"):
         return operator
     return operator.replace(builtin_options=options.replace(new_shape=tuple(data.tolist())))
-
-

@@ -273,7 +273,9 @@ def _signatures(one: Graph, two: Graph, main: SubGraph, tensors: Mapping[int, in
     if one.signature is not None or two.signature is not None:
         sides = []
         for outputs, ends in ((False, main.inputs), (True, main.outputs)):
-            named = {tensors[n]: two.argument(n, outputs) for n in (two.subgraph.outputs if outputs else two.subgraph.inputs)}
+            named = {
+                tensors[n]: two.argument(n, outputs) for n in (two.subgraph.outputs if outputs else two.subgraph.inputs)
+            }
             named |= {n: one.argument(n, outputs) for n in (one.subgraph.outputs if outputs else one.subgraph.inputs)}
             names: dict[str, int] = {}
             for number in ends:

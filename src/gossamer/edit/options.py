@@ -52,9 +52,11 @@ def stored_options(op: OpDef, given: Mapping[str, Any], old: Table | None = None
         if name not in table.FIELD:
             has = [field for field in table.FIELD if field not in SHORT.values()]
             has += [short for short, field in SHORT.items() if field in table.FIELD]
-            raise EditError(f"{op.name} has no option {name!r}{did_you_mean(name, has)} It has {', '.join(has) or 'none'}.")
+            raise EditError(
+                f"{op.name} has no option {name!r}{did_you_mean(name, has)} It has {', '.join(has) or 'none'}."
+            )
         fields[name] = option_value(op, table.FIELD[name], value)
-    return table(**fields) if type(old) is not table else old.replace(**fields)  # type: ignore[union-attr]
+    return table(**fields) if type(old) is not table else old.replace(**fields)
 
 
 def option_value(op: OpDef, field: Field, value: Any) -> Any:

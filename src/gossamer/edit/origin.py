@@ -1,7 +1,7 @@
 """What a part remembers of the model that it was cut from: its file, but for the weights that are in the parts.
 
-Another order of tables, names, unused constants, what another program wrote between them: no part can have all that, and
-a merge that put it together anew would give a model that does the same in other bytes. So each part has a metadata entry
+The order of tables, unused constants, what another program wrote between them: no part has all that, and a merge that
+put it together anew would give a model that does the same in other bytes. So each part has a metadata entry
 ``gossamer_origin``: the bytes of the file without the large constants of the subgraph (compressed), where those were,
 and which operators and tensors the part has. `restored` puts the file together and cuts it again. If that gives just
 these parts, merging them gives that file.
@@ -94,7 +94,9 @@ def restored(parts: Sequence[Model]) -> Model | None:
 
 
 def _rebuilt(origin: Origin, models: Sequence[Model], parts: Sequence[Part]) -> Model | None:
-    sizes = [data.size for model in models for n in range(len(model.buffers)) if (data := model.buffer_data(n)) is not None]
+    sizes = [
+        data.size for model in models for n in range(len(model.buffers)) if (data := model.buffer_data(n)) is not None
+    ]
     if origin.size != len(origin.rest) + sum(size for _, size, _ in origin.holes) or origin.size > sum(sizes) + MOST:
         return None
     content = np.zeros(origin.size, np.uint8)

@@ -3,7 +3,7 @@ numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,7 +102,7 @@ def _moved(numbers: Sequence[int], new: Numbers) -> tuple[int, ...]:
 
 def _moved_calls(options: Table, subgraphs: Numbers) -> Table:
     changes: dict[str, Any] = {}
-    for name in _CALLS.get(type(options), ()):  # type: ignore[arg-type]
+    for name in _CALLS.get(type(options), ()):
         value = getattr(options, name)
         changes[name] = _moved(value, subgraphs) if isinstance(value, tuple) else subgraphs[value]
     return options.replace(**changes)

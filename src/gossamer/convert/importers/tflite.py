@@ -136,15 +136,16 @@ def _value(model: Model, tensor: tables.Tensor) -> Value:
         raise ConvertError(f"tensor {tensor.name!r} is sparse, or its data lie in another file: this is not read here")
     signature = tensor.shape_signature or tensor.shape
     sizes: list[int | Size] = [unknown(0) if size < 0 else size for size in signature]
-    value = Value(tensor.type, shapes_of(sizes), None, tensor.name, _quantization(tensor))
+    value = Value(tensor.type, shapes_of(sizes), None, tensor.name, stored_quantization(tensor))
     value.is_variable = tensor.is_variable
     raw = model.tensor_data(tensor)
     if raw is not None and (raw.size or 0 in tensor.shape):
-        value.known = (_array(raw, tensor),) * WORLDS
+        value.known = (stored_array(raw, tensor),) * WORLDS
     return value
 
 
-def _array(raw: NDArray[np.uint8], tensor: tables.Tensor) -> NDArray[Any]:
+def stored_array(raw: NDArray[np.uint8], tensor: tables.Tensor) -> NDArray[Any]:
+    """The value of a constant tensor, from its bytes. Raises `ConvertError` if they are too few."""
     count = math.prod(tensor.shape)
     try:
         dtype = numpy_dtype(tensor.type)
@@ -157,7 +158,8 @@ def _array(raw: NDArray[np.uint8], tensor: tables.Tensor) -> NDArray[Any]:
         raise ConvertError(f"tensor {tensor.name!r} has data of another size than its shape says: {error}") from error
 
 
-def _quantization(tensor: tables.Tensor) -> Quantization:
+def stored_quantization(tensor: tables.Tensor) -> Quantization:
+    """Scales and zero points of a tensor, without those of blocks."""
     stored = tensor.quantization
     if stored is None or not stored.scale.size:
         return UNQUANTIZED

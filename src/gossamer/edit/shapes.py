@@ -48,7 +48,7 @@ def reshape(
     """A model whose inputs, by name or number, have other shapes; ``None`` or -1 leaves a size open until it runs. All
     other shapes follow from them, as each operator's own ``prepare`` says.
 
-    ``custom_ops``: what to ask about operators that only you have. ``on_change`` is told of constants that were changed.
+    ``custom_ops``: operators that only you have. ``on_change`` is told of constants that were changed.
     Raises `EditError` for an operator that refuses the new shapes, is made for the old ones, or is not known.
     """
     model = opened(source)
