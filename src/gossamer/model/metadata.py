@@ -161,7 +161,7 @@ _MAX_FACTS = 1 << 20
 
 
 def exporter_facts(model: Model) -> dict[str, Any]:
-    """What Ultralytics' exporter notes in an appended file, such as ``names`` (of classes, by number) and ``kpt_shape``.
+    """What Ultralytics' exporter notes in an appended file: ``names`` (of classes, by number), ``kpt_shape`` and more.
 
     It is a dictionary with ``names``, as JSON or as Python writes it; empty if there is none.
     """
