@@ -11,6 +11,7 @@ import pytest
 import gossamer
 from gossamer.quantize import quantize
 from tests.conftest import ROOT
+from tests.manual import scene
 from tests.programs.kernels import target_here
 from tests.quantize import debugged
 
@@ -29,6 +30,14 @@ def make(page: str, folder: Path) -> None:
     special = globals().get(page.replace("-", "_"))
     if special is not None and special.__module__ == __name__:
         special(folder)
+
+
+def answers(folder: Path) -> None:
+    """A picture, and models that see something in it."""
+    scene.picture().save(folder / "scene.png")
+    (folder / "names.txt").write_text("house\nball\n")
+    (folder / "objects.tflite").write_bytes(scene.objects())
+    (folder / "people.tflite").write_bytes(scene.body())
 
 
 def convert(folder: Path) -> None:
