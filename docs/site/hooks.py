@@ -41,8 +41,7 @@ def fill(nav: list[Any], generated: Mapping[str, Mapping[str, str]]) -> None:
     for entry in nav:
         for title, entries in entry.items() if isinstance(entry, dict) else ():
             if isinstance(entries, list):
-                paths = sorted(generated.get(title, ()), key=lambda path: (not path.endswith("index.md"), path))
-                entries += paths
+                entries += sorted(generated.get(title, ()), key=lambda path: not path.endswith("index.md"))
                 fill([entry for entry in entries if isinstance(entry, dict)], generated)
 
 

@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 
-NOT_RUN = re.compile(r'title="Not run: ([^"]+)"')
+TITLE = re.compile(r'title="([^"]+)"')
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,13 @@ class Block:
     @property
     def why_not(self) -> str | None:
         """The reason that the page gives for not running it, where it gives one: ``title="Not run: ..."``."""
-        found = NOT_RUN.search(self.info)
+        title = self.title or ""
+        return title.removeprefix("Not run: ") if title.startswith("Not run: ") else None
+
+    @property
+    def title(self) -> str | None:
+        """What stands above it on the site."""
+        found = TITLE.search(self.info)
         return found[1] if found else None
 
 

@@ -3,10 +3,12 @@
 ==========  =========================================================================================================
 fence       what is done
 ==========  =========================================================================================================
-`python`    is run; the blocks of a page share their names. A comment behind ``print(...)`` says what that prints
+`python`    is run; the blocks of a page share their names. A comment behind ``print(...)`` says what that prints. One
+            with the title of a file, ``title="service.py"``, is written to it
 `text`      is what the block of Python before it printed, or what was logged
 `sh`        each line is run and succeeds; a comment ``# exit code 1`` says otherwise
-`console`   lines ``$ command``, and what these print, but for empty lines; ``...`` stands for the rest
+`console`   lines ``$ command``, and what these print, but for empty lines; ``...`` stands for the rest, and ``…`` in
+            a line for what differs from run to run
 `toml`      is read; entry points are of groups that are looked for
 `py FILE`   is a part of that file of the package
 none        is a drawing, with arrows
@@ -69,6 +71,7 @@ class Reader:
         self.printed = printed
         self.logged = logged
         self.names: dict[str, object] = {"__name__": "manual"}
+        monkeypatch.syspath_prepend(Path.cwd())
         self.said = ""
 
     def read(self, block: Block) -> str:
@@ -97,6 +100,9 @@ class Reader:
 
     def python(self, block: Block) -> None:
         """Run a block, and compare what it prints with its comments."""
+        if block.title is not None:
+            Path(block.title).write_text(block.text)
+            return
         lines = "\n" * (block.line - 1)
         exec(compile(lines + block.text, block.page, "exec"), self.names)
         self.said = self.printed.readouterr().out
@@ -128,7 +134,9 @@ class Reader:
             code, output = self.command(shown[0].removeprefix("$ "), brief=False)
             assert code in (0, 1), output
             lines = [shown[0], *(line.rstrip() for line in output.splitlines() if line.strip())]
-            found += lines if shown[-1] != "..." else [*lines[: len(shown) - 1], "..."]
+            lines = lines if shown[-1] != "..." else [*lines[: len(shown) - 1], "..."]
+            same = [was if stands_for(was, line) else line for was, line in zip(shown, lines, strict=False)]
+            found += same + lines[len(same) :]
         same = [line for line in block.text.splitlines() if line.strip()] == found
         return block.text if same else "".join(f"{line}\n" for line in found)
 
@@ -162,6 +170,9 @@ class Reader:
                     code, said = self.run([sys.executable, "-m", "gossamer", *found], settings)
                 else:
                     code, said = self.gossamer(found)
+                output += said
+            elif program == "python" and Path(arguments[0]).exists() and "/" not in arguments[0]:
+                code, said = self.run([sys.executable, *arguments], settings)
                 output += said
             else:
                 self.check(program, arguments)
@@ -220,3 +231,8 @@ class Reader:
         source = file.read_text()
         missing = [option for option in options if not re.search(f'"(--)?{option.removeprefix("--")}"', source)]
         assert not missing, f"{file.name} has no {missing}"
+
+
+def stands_for(shown: str, line: str) -> bool:
+    """Whether a line is what the page shows, where ``…`` is anything."""
+    return re.fullmatch(".*".join(map(re.escape, shown.split("…"))), line) is not None
