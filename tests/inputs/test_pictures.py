@@ -168,4 +168,4 @@ def test_without_pillow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(InputError, match=r"pictures need Pillow; install gossamer\[image\]"):
-        read_picture("x.png", port(1, 2, 2, 3), Options())
+        read_picture("x.png", port(1, 2, 2, 3), Options(), b"")

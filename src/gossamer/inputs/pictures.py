@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,9 +110,9 @@ def read_picture(path: str, port: Port, options: Options, content: bytes | None 
     layout = Layout.of(port)
     if layout is None:
         raise InputError(f"{path}: a picture does not fit the input {port.describe()}; give a .npy file of that shape.")
-    image = _open(path, path if content is None else io.BytesIO(content))
-    grey = layout.channels == 1
-    source = image.convert("L" if grey else "RGBA" if layout.channels == 4 else "RGB")
+    # Read at once: Pillow would read in many small pieces.
+    image = _open(path, Path(path).read_bytes() if content is None else content)
+    source = _in_mode(image, {1: "L", 4: "RGBA"}.get(layout.channels, "RGB"))
     width, height = layout.width or image.width, layout.height or image.height
     shown_width, shown_height = width, height
     if options.letterbox:
@@ -123,19 +124,23 @@ def read_picture(path: str, port: Port, options: Options, content: bytes | None 
         source, shown_width, shown_height, options.resample
     )
     values = layout.tensor(to_numbers(pixels, port, options), len(port.shape))
-    picture = Picture(path, image.convert("RGB"), width, height, left, top, shown_width, shown_height)
+    picture = Picture(path, _in_mode(image, "RGB"), width, height, left, top, shown_width, shown_height)
     return picture, values
 
 
-def _open(path: str, file: str | io.BytesIO) -> Image:
+def _in_mode(image: Image, mode: str) -> Image:
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _open(path: str, content: bytes) -> Image:
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
         raise InputError(f"{path}: pictures need Pillow; install gossamer[image].") from None
     try:
-        with Image.open(file) as opened:
-            image = ImageOps.exif_transpose(opened)
+        with Image.open(io.BytesIO(content)) as image:
             image.load()
+            ImageOps.exif_transpose(image, in_place=True)
     except UnidentifiedImageError:
         raise InputError(f"{path}: not a picture that Pillow can read.") from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
