@@ -20,8 +20,8 @@ from tests.tools import models
 from tests.tools.conftest import Outcome
 
 Run = Callable[..., Outcome]
-TOOLS = ["benchmark", "cache", "convert", "debug", "inspect", "micro", "quantize", "run", "versions"]
-OF_MODELS = [name for name in TOOLS if name != "cache"]
+TOOLS = ["benchmark", "cache", "convert", "debug", "edit", "inspect", "micro", "quantize", "run", "versions"]
+OF_MODELS = [name for name in TOOLS if name not in ("cache", "edit")]
 
 
 def test_the_tools_are_the_files_of_the_folder(gossamer: Run) -> None:

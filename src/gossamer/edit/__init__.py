@@ -9,7 +9,7 @@ what cannot be done, and `gossamer.ModelError` for a model that is damaged.
 from gossamer.edit.builder import Builder
 from gossamer.edit.cut import cut, split
 from gossamer.edit.describe import describe, sign, unsign
-from gossamer.edit.ends import append, argmax, nms, normalize, prepend, resize, softmax, top_k
+from gossamer.edit.ends import BOXES, append, argmax, nms, normalize, prepend, resize, softmax, top_k
 from gossamer.edit.merge import merge, side_by_side
 from gossamer.edit.operators import delete, insert, replace
 from gossamer.edit.rename import rename
@@ -18,6 +18,7 @@ from gossamer.edit.shapes import batch, reshape
 from gossamer.edit.strip import strip
 
 __all__ = [
+    "BOXES",
     "Builder",
     "append",
     "argmax",

@@ -52,6 +52,8 @@ def cut(
         raise EditError(f"{graph.shown(both)} would be input and output at once: there is nothing between")
     operators, needed = flow.needed(end, start)
     loose = [tensor for tensor in needed if tensor not in start]
+    if inputs is not None and not set(start) & set(needed):
+        raise EditError(f"{graph.shown(end)} does not depend on {graph.shown(start)}")
     if loose:
         raise EditError(
             f"{graph.shown(end)} cannot be computed from {graph.shown(start)} alone: "
@@ -118,10 +120,10 @@ def _part(flow: _Flow, part: Part, remember: bool) -> Model:
         stored = graph.subgraph.tensors[tensor]
         if stored.type in HANDLES and not (tensor in graph.subgraph.inputs or tensor in graph.subgraph.outputs):
             raise EditError(
-                f"{graph.name(tensor)!r} names what an interpreter keeps, which no other one has: cut elsewhere"
+                f"{graph.brief(tensor)} names what an interpreter keeps, which no other one has: cut elsewhere"
             )
         if tensor in part.inputs and (stored.is_variable or constant_data(graph.model, stored)):
-            raise EditError(f"{graph.name(tensor)!r} is stored in the model, it cannot be an input")
+            raise EditError(f"{graph.brief(tensor)} is stored in the model, it cannot be an input")
     made = portion(graph.model, part)
     model = finished(graph.model, made.model)
     return remembering(graph.model, part, model) if remember else model
@@ -203,4 +205,4 @@ class _Flow:
             raise EditError("both sides of this cut have to do with the resources that an interpreter keeps")
         for tensor, users in self.users.items():
             if self.graph.subgraph.tensors[tensor].is_variable and len({user in inside for user in users}) > 1:
-                raise EditError(f"both sides of this cut use the variable {self.graph.name(tensor)!r}")
+                raise EditError(f"both sides of this cut use the variable {self.graph.brief(tensor)}")

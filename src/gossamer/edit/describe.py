@@ -112,7 +112,7 @@ class _Records:
         places = [(side, ends.index(number)) for side, ends in enumerate(self.ends) if number in ends]
         if not places:
             raise EditError(
-                f"{self.graph.name(number)!r} is no input and no output; "
+                f"{self.graph.brief(number)} is no input and no output; "
                 f"they are {self.graph.shown([*self.ends[0], *self.ends[1]])}"
             )
         side, place = places[-1]

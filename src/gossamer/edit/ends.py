@@ -10,6 +10,7 @@ import numpy as np
 from gossamer.arrays import ArrayLike, NDArray
 from gossamer.convert.graph import Value
 from gossamer.edit.builder import Builder
+from gossamer.edit.documented import records_of, with_records
 from gossamer.edit.edited import Source, finished, opened
 from gossamer.edit.merge import merge
 from gossamer.edit.names import Graph, Name, unique
@@ -17,6 +18,7 @@ from gossamer.edit.options import tensor_type
 from gossamer.errors import EditError
 from gossamer.model.model import Model
 from gossamer.schema.enums import TensorType
+from gossamer.schema.metadata import AssociatedFileType, TensorMetadata
 from gossamer.schema.tables import Tensor, TensorMap
 
 BOXES = ("yxyx", "xyxy", "cxcywh")
@@ -40,7 +42,13 @@ def prepend(source: Source, build: Callable[[Builder, str, Tensor], Value], inpu
     inputs, count = list(merged.subgraphs[0].inputs), len(small.subgraphs[0].inputs)
     place = graph.subgraph.inputs.index(number)
     inputs[:] = [*inputs[count : count + place], *inputs[:count], *inputs[count + place :]]
-    return finished(model, _with_ends(merged, inputs, None, {name: graph.argument(number, False)}, "inputs"))
+    ended = _with_ends(merged, inputs, None, {name: graph.argument(number, False)}, "inputs")
+    told = records_of(model)
+    if told is not None:  # what is done before the model now need not be done by who calls it
+        first = list(told[0])
+        first[place] = first[place].replace(process_units=())
+        ended = with_records(ended, tuple(first), told[1], model)
+    return finished(model, ended)
 
 
 def append(
@@ -78,7 +86,25 @@ def append(
         new = ends[-len(results) :]
         rest = ends[: -len(results)]
         ends = [*rest[:place], *new, *rest[place:]]
-    return finished(model, _with_ends(merged, None, ends, {}, "outputs"))
+    ended = _with_ends(merged, None, ends, {}, "outputs")
+    told = records_of(model)
+    if told is not None:
+        known = dict(zip(graph.subgraph.outputs, told[1], strict=True))
+        new = [ended.subgraphs[0].outputs.index(n) for n in ends if n not in graph.subgraph.outputs]
+        records = [known.get(n, TensorMetadata()) for n in ends]
+        records[new[0]] = _of_result(known[numbers[0]], results[0], values[0])
+        ended = with_records(ended, told[0], tuple(records), model)
+    return finished(model, ended)
+
+
+def _of_result(record: TensorMetadata, result: Value, value: Value) -> TensorMetadata:
+    """What was said of an output, of what becomes of it: labels of its classes are those of values that are indices."""
+    if result.dims == value.dims:
+        return record
+    if result.node is None or not result.node.op.startswith("ARG_"):
+        return TensorMetadata()
+    files = tuple([file.replace(type=AssociatedFileType.TENSOR_VALUE_LABELS) for file in record.associated_files])
+    return TensorMetadata(name=record.name, description=record.description, associated_files=files)
 
 
 def _names(model: Model) -> set[str]:

@@ -16,6 +16,7 @@ from gossamer.errors import EditError
 from gossamer.model.control_dependencies import CONTROL_DEPENDENCIES, control_dependencies, encode
 from gossamer.model.metadata import MODEL_METADATA, associated_files, with_files, with_metadata
 from gossamer.model.model import Model, resolved_code
+from gossamer.model.structure import LARGE
 from gossamer.schema.tables import (
     Buffer,
     Metadata,
@@ -63,7 +64,7 @@ def side_by_side(*sources: Source, keys: Sequence[str] = ()) -> Model:
     """Models next to each other in one file, each called by its own signatures: a model without one gets one. ``keys``:
     what to call the first signature of each; a key that is taken gets a number.
 
-    Equal constants are stored once. Raises `EditError` for another number of keys.
+    Equal large constants are stored once. Raises `EditError` for another number of keys.
     """
     models = [opened(source) for source in sources]
     if keys and len(keys) != len(models):
@@ -110,14 +111,24 @@ class _Joined:
         self.buffers: list[Buffer] = list(self.first.buffers)
         self.codes: list[OperatorCode] = list(self.first.operator_codes)
         self.new_buffers = {0: 0}
+        self.contents: dict[tuple[int, bytes], int] = {}
+        for number, buffer in enumerate(self.buffers):
+            self.contents.setdefault(_sample(buffer), number)
         for number, buffer in enumerate(self.second.buffers):
             if number:
-                self.new_buffers[number] = len(self.buffers)
-                self.buffers.append(buffer)
+                self.new_buffers[number] = self._buffer(buffer)
         self.new_codes = {number: self._code(code) for number, code in enumerate(self.second.operator_codes)}
         external = {record.id for record in self.first.external_buffers}
         if self.second.external_buffers and external:
             raise EditError("both models have weights in other files: those cannot be told apart when they are one")
+
+    def _buffer(self, buffer: Buffer) -> int:
+        """The number of a buffer; large ones that are equal are one."""
+        known = self.contents.setdefault(_sample(buffer), len(self.buffers))
+        if buffer.data.size >= LARGE and known < len(self.buffers) and self.buffers[known] == buffer:
+            return known
+        self.buffers.append(buffer)
+        return len(self.buffers) - 1
 
     def _code(self, code: OperatorCode) -> int:
         for number, known in enumerate(self.codes):
@@ -148,6 +159,12 @@ class _Joined:
         model = self.first.replace(**{name: value for name, value in changes.items() if value or self.first.has(name)})
         files = {**associated_files(self.second), **associated_files(self.first)}
         return with_files(model, files) if files else model
+
+
+def _sample(buffer: Buffer) -> tuple[int, bytes]:
+    """What tells most different buffers apart."""
+    data = buffer.data
+    return data.size, data[:: max(1, data.size // 1021)].tobytes()
 
 
 def _beside(first: Model, second: Model) -> Model:
@@ -243,7 +260,7 @@ def _pairs(one: Graph, two: Graph, connect: Any) -> Pairs:
 def _check(one: Graph, source: int, two: Graph, target: int) -> None:
     """Raise for a connection of what is not alike."""
     a, b = one.subgraph.tensors[source], two.subgraph.tensors[target]
-    what = f"output {one.name(source)!r} does not fit input {two.name(target)!r}"
+    what = f"output {one.brief(source)} does not fit input {two.brief(target)}"
     if a.type != b.type:
         raise EditError(f"{what}: it is {type_name(a.type)}, not {type_name(b.type)}; retype one of them")
     sizes = [tensor.shape_signature or tensor.shape for tensor in (a, b)]

@@ -41,6 +41,8 @@ class Graph:
             if not found and self.signature is not None:
                 entries = (*self.signature.inputs, *self.signature.outputs)
                 found = list(dict.fromkeys(entry.tensor_index for entry in entries if entry.name == name))
+            if not found:  # one of the names of operators that a converter made one of
+                found = [number for number, tensor in enumerate(tensors) if name in tensor.name.split(";")]
             if len(found) > 1:
                 raise EditError(f"several tensors are called {name!r}: say which by number, {_listed(found)}")
             if found:
@@ -105,12 +107,16 @@ class Graph:
             return ends[0]
         number = self.tensor(name)
         if number not in ends:
-            raise EditError(f"{self.name(number)!r} is no {what}; the {what}s are {self.shown(ends)}")
+            raise EditError(f"{self.brief(number)} is no {what}; the {what}s are {self.shown(ends)}")
         return number
 
     def name(self, tensor: int) -> str:
         """What a tensor is called, or its number."""
         return self.subgraph.tensors[tensor].name or str(tensor)
+
+    def brief(self, tensor: int) -> str:
+        """What a tensor is called, for a message: of many names that a converter joined, the first."""
+        return repr(self.name(tensor).partition(";")[0])
 
     def argument(self, tensor: int, outputs: bool) -> str:
         """What the signature calls an input or an output, or else its own name."""
@@ -122,13 +128,15 @@ class Graph:
 
     def shown(self, tensors: Iterable[int]) -> str:
         """Names of tensors for a message."""
-        return _listed([repr(self.name(number)) for number in tensors])
+        return _listed([self.brief(number) for number in tensors])
 
     def _near(self, name: str) -> str:
-        names = [tensor.name for tensor in self.subgraph.tensors if tensor.name]
-        lower = name.lower()
-        near = get_close_matches(name, names, 3) or [other for other in names if lower in other.lower()][:3]
-        return f"; near it: {_listed(list(map(repr, near)))}" if near else "."
+        names = [part for tensor in self.subgraph.tensors for part in tensor.name.split(";") if part]
+        near = get_close_matches(name, names, 3) or [other for other in names if name.lower() in other.lower()][:3]
+        if not near:  # a part of a path
+            pieces = {piece: other for other in names for piece in other.split("/")}
+            near = [pieces[piece] for piece in get_close_matches(name, list(pieces), 3)]
+        return f"; near it: {_listed(list(map(repr, dict.fromkeys(near))))}" if near else "."
 
 
 def subgraph_of(model: Model, subgraph: int | str) -> int:

@@ -146,7 +146,7 @@ def delete(source: Source, node: Name, *, subgraph: int | str = 0) -> Model:
         draft.redirect(result, same[0], start=position + 1)
         if result in draft.outputs:
             if same[0] in draft.inputs:
-                raise EditError(f"without {what} the output {graph.name(result)!r} would be an input")
+                raise EditError(f"without {what} the output {graph.brief(result)} would be an input")
             name = graph.name(result)
             draft.replace_end(result, same[0], output=True)
             draft.rename(result, draft.free(f"{name}_deleted"))

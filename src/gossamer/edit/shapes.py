@@ -58,7 +58,7 @@ def reshape(
         number = graph.input(name)
         tensor = graph.subgraph.tensors[number]
         if len(sizes) != len(tensor.shape) and (tensor.shape or tensor.has_rank):
-            raise EditError(f"input {graph.name(number)!r} has {len(tensor.shape)} dimensions, got {list(sizes)}")
+            raise EditError(f"input {graph.brief(number)} has {len(tensor.shape)} dimensions, got {list(sizes)}")
         wanted[number] = [_size(size, axis, tensor.shape) for axis, size in enumerate(sizes)]
     changed, constants = with_shapes(model, wanted, custom_ops)
     for change in constants:

@@ -22,6 +22,10 @@ FOR_PEOPLE = (MODEL_METADATA, CONVERSION_METADATA, MIN_RUNTIME_VERSION, ORIGIN)
 """Metadata entries that no runtime reads."""
 
 
+PARTS = ("unused", "metadata", "files", "description")
+"""What is stripped unless something else is said."""
+
+
 def strip(
     source: Source,
     *,
