@@ -51,7 +51,7 @@ def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(libraries, "SHIPPED", tmp_path / "shipped")
     monkeypatch.setattr(libraries, "_libraries", {})
-    monkeypatch.setattr(jit, "_warned", set())
+    monkeypatch.setattr(engine, "_told", set())
 
 
 def layers(seed: int = 0) -> bytes:

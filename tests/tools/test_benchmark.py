@@ -105,6 +105,7 @@ def test_figures_as_json(gossamer: Run, place: Place) -> None:
         "inference",
         "throughput_per_s",
         "memory",
+        "coverage",
     ]
     assert (report["model"], report["signature"], report["model_bytes"]) == (str(path), None, path.stat().st_size)
     assert list(report["init_us"]) == ["load", "allocate", "total"]
@@ -262,3 +263,11 @@ def test_random_inputs(dtype: type[np.generic], low: float, high: float) -> None
 def test_random_text_and_complex_numbers() -> None:
     assert random_input(port(2, dtype=np.object_), (2,)).tolist() == [b"gossamer"] * 2
     assert random_input(port(2, dtype=np.complex64), (2,)).dtype == np.complex64
+
+
+def test_what_is_slow_is_said(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.addition())
+    result = gossamer("benchmark", path, *SHORT, "--reference")
+    assert "operators run" in result.out or "operator runs" in result.out
+    assert "The default delegate is not wanted." in " ".join(result.out.split())
+    assert "reference kernels" not in gossamer("benchmark", path, *SHORT).out

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from gossamer.runtime import engine
 from gossamer.schema import AddOptions, TensorType
 from tests.flex.models import FlexMaker
 from tests.runtime.graphs import ModelMaker
@@ -50,6 +52,7 @@ def test_everything_as_json(gossamer: Run, place: Place) -> None:
         "faults",
         "memory",
         "shared_memory",
+        "coverage",
         "partitions",
         "programs",
     ]
@@ -222,3 +225,14 @@ def test_attributes_of_tensorflows_operators(gossamer: Run, place: Place) -> Non
         "transpose_a": "False", "transpose_b": "True", "T": "float32", "grad_a": "False", "grad_b": "False",
     }  # fmt: skip
     assert "transpose_b=True" in gossamer("inspect", path, "--operators").out
+
+
+def test_what_is_slow_is_said(gossamer: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = place("m.tflite", models.addition())
+    assert "slow" not in gossamer("inspect", path).out
+    monkeypatch.setattr(engine, "_default_delegate", lambda settings: None)
+    lines = [line for line in gossamer("inspect", path).out.splitlines() if line.startswith("slow ")]
+    (line,) = lines
+    assert line.startswith("slow          1 of 1 operators runs on the reference kernels, in NumPy")
+    coverage = gossamer("inspect", path, "--json").json["coverage"]
+    assert (coverage["operators"], coverage["on_reference_kernels"]) == (1, 1)

@@ -13,13 +13,10 @@ from gossamer.codegen.kernels.walk import Convention, WalkSpec
 from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
 from gossamer.programs.archive import KernelLibrary
-from gossamer.programs.generator import is_llvm_here
-from gossamer.programs.library import kernel_library
+from gossamer.programs.library import can_compile, kernel_library, not_compiled
 from gossamer.targets import Target
 
 _CONVENTION: Convention = "win64" if sys.platform == "win32" else ""
-
-_SHOWN = 5
 
 _compiling = threading.Lock()
 
@@ -38,14 +35,9 @@ def ensure(specs: Iterable[KernelSpec], target: Target) -> KernelLibrary:
             missing = library.missing(wanted)
             if missing:
                 if not can_compile(target):
-                    raise CompileError(not_compiled(missing))
+                    raise CompileError(not_compiled(missing, target))
                 library.add(compile_kernels([wanted[name] for name in missing], target))
     return library
-
-
-def can_compile(target: Target) -> bool:
-    """Whether kernels can be had that no archive has: llvmlite is installed, and what it makes can be run."""
-    return is_llvm_here() and kernel_library(target).runs_new_kernels
 
 
 def walker(target: Target, *, timed: bool = False) -> WalkSpec:
@@ -56,16 +48,6 @@ def walker(target: Target, *, timed: bool = False) -> WalkSpec:
 def enter(target: Target) -> EnterSpec:
     """The short way from Python to the walker."""
     return EnterSpec(target.plain.name, _CONVENTION)
-
-
-def not_compiled(missing: tuple[str, ...]) -> str:
-    """What is missing, and what to do about it."""
-    if is_llvm_here():
-        how = "this system runs compiled kernels only from files: GOSSAMER_CACHE_DIR must name a place for them."
-    else:
-        how = 'compiling needs llvmlite: python -m pip install "gossamer[compile]".'
-    shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
-    return f"No archive has {shown}; {how}"
 
 
 def _unlock() -> None:

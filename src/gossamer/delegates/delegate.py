@@ -8,7 +8,7 @@ exist nowhere else: they take no memory of the graph.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import IntFlag
 from types import MappingProxyType
 from typing import Any
@@ -245,10 +245,12 @@ class DelegateKernel(ABC):
 
     ``is_known``: it was prepared without a look at the nodes, or could be the next time. ``again``: does what `invoke`
     would do now, in less time, for as long as no tensor moves, and returns a truth if it could not: then, or if it is
-    ``None``, `invoke` is asked. It raises nothing but what `PartitionInvokeContext.poll` does.
+    ``None``, `invoke` is asked. It raises nothing but what `PartitionInvokeContext.poll` does. ``failure``: why the
+    reference kernels run the nodes, if they do.
     """
 
     is_known: bool = False
+    failure: str | None = None
     again: Callable[[], object] | None = None
 
     def init(self, partition: Partition) -> None:  # noqa: B027 (may be left out)
@@ -271,7 +273,8 @@ class Delegate(ABC):
 
     ``name`` stands in logs and messages. ``max_delegated_partitions`` (0: all) keeps the largest, and
     ``min_nodes_per_partition`` those with so many nodes. ``max_versions``: by operator name, the highest version that
-    the delegate knows; nodes of later ones are not offered to it.
+    the delegate knows; nodes of later ones are not offered to it. ``failures``: why it could not do what it does
+    elsewhere, which users are told when their model runs on the reference kernels for that.
     """
 
     name: str = "unknown"
@@ -279,6 +282,7 @@ class Delegate(ABC):
     max_delegated_partitions: int = 0
     min_nodes_per_partition: int = 0
     max_versions: Mapping[str, int] = MappingProxyType({})
+    failures: Collection[str] = ()
 
     @abstractmethod
     def is_node_supported(self, node: NodeInfo) -> bool | str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gossamer.config import is_strict
 from gossamer.delegates.delegate import Delegate
@@ -15,6 +15,7 @@ from gossamer.errors import DelegateError, PrepareError
 from gossamer.log import logger
 from gossamer.model import read_model
 from gossamer.model.model import Model
+from gossamer.model.reader import ModelFile
 from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.builder import build_subgraphs
 from gossamer.runtime.cancellation import Cancellation
@@ -26,6 +27,16 @@ from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.taps import Taps
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema import OperatorCode
+
+if TYPE_CHECKING:
+    from gossamer.runtime.coverage import Coverage
+
+_NOT_HERE = "There is no machine code for this CPU, or its features are not told."
+
+_NOT_WANTED = "The default delegate is not wanted."
+
+_told: set[str] = set()
+"""The warnings that this process has seen."""
 
 
 class Engine:
@@ -125,6 +136,7 @@ class Engine:
         self.subgraphs[0].allocate_tensors()
         if self._may_be_known:
             self._remember()
+        self.warn()
 
     def invoke(self) -> None:
         """See `Interpreter.invoke`."""
@@ -218,6 +230,29 @@ class Engine:
             left = [node.options for node in subgraph.planned_nodes if node.options is not None]
             called = dict.fromkeys(callee for options in left for callee in called_subgraphs(options))
             waiting += [callee for callee in called if callee in subgraphs and callee not in waiting]
+
+    def coverage(self) -> Coverage:
+        """Which operators run on the reference kernels, the delegates being as they are."""
+        from gossamer.runtime.coverage import coverage
+
+        why_not = (
+            None if self._default is not None else _NOT_HERE if self.settings.has_default_delegate else _NOT_WANTED
+        )
+        return coverage(self.subgraphs, why_not)
+
+    def warn(self) -> None:
+        """Say, once for a model, what runs on the reference kernels though there is machine code for it elsewhere."""
+        applied = [delegate for delegate in (self._default, *self.delegates) if delegate is not None]
+        failures = {failure for delegate in applied for failure in delegate.failures}
+        if self.settings.has_default_delegate and self._default is None:
+            failures.add(_NOT_HERE)
+        found = self.coverage() if failures else None
+        if found is None or failures.isdisjoint(reason for _, reason in found.left):
+            return
+        text = found.sentences(f'"{self.source.path}"' if isinstance(self.source, ModelFile) else "the model")
+        if text not in _told:
+            _told.add(text)
+            logger.warning("%s", text)
 
     def _make(self) -> list[Subgraph]:
         """Read the model and build its subgraphs, which take the place of what is known of it."""

@@ -417,6 +417,7 @@ class Interpreter(PrivateNames):
                 )
             signature_key = next(iter(signatures))
         self._engine.apply_default_delegate()
+        self._engine.warn()
         return SignatureRunner(interpreter=self, signature_key=signature_key)
 
     def memory_plan(self, subgraph_index: int = 0, *, persistent: bool = False) -> Plan:

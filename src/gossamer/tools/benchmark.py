@@ -229,12 +229,16 @@ def command(
             f"Warmup (avg): {warmup.average:g}, Inference (avg): {main.average:g}"
         )
     report["memory"] = _memory(at_start, after_init, peak_bytes(), show)
+    coverage = session.interpreter._engine.coverage()
+    report["coverage"] = coverage.plain()
     if profiling and not dry_run:
         report["profile"] = profile(session.interpreter, call, num_runs, max(1, num_threads))
     if as_json:
         write_json(report)
         return
     console().print(_table(report))
+    if coverage.left:
+        console().print(coverage.sentences(), markup=False)
     if "profile" in report:
         _print_profile(report["profile"])
 

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,6 +38,9 @@ from gossamer.tools._machine_code import (
     partition_tables,
     program_table,
 )
+
+if TYPE_CHECKING:
+    from gossamer.runtime.coverage import Coverage
 
 _HELP = """Show what is in MODEL: subgraphs, operators with versions (and which have no kernel here), inputs, outputs,
 signatures, metadata, appended files, sizes, and the memory plan in figures.
@@ -84,6 +87,8 @@ def command(
 ) -> None:
     """See ``_HELP``, which click shows."""
     report = describe(existing_file(model, "model"))
+    coverage = _coverage(model)
+    report["coverage"] = coverage.plain() if coverage is not None else None
     dumps = [(directory, suffix) for directory, suffix in ((dump_ir, ".ll"), (dump_asm, ".s")) if directory]
     asked = bool(partitions or kernels or dumps)
     shown = all_targets()[target] if target else None
@@ -103,7 +108,18 @@ def command(
     if asked:
         _print_machine_code(report, partitions, kernels, notes)
     else:
-        _print(report, tensors, operators, top)
+        _print(report, tensors, operators, top, coverage.sentences() if coverage is not None else "")
+
+
+def _coverage(path: str) -> Coverage | None:
+    """Which operators run on the reference kernels, to tell which nothing is compiled; ``None`` for a model that cannot
+    run, as the report on memory says."""
+    try:
+        engine = Interpreter(path)._engine
+        engine.apply_default_delegate()
+    except GossamerError:
+        return None
+    return engine.coverage()
 
 
 def _compiled(path: str, lenient: bool) -> Interpreter | None:
@@ -351,9 +367,9 @@ def _peak(plan: Plan, model: Model, subgraph: SubGraph) -> dict[str, Any] | None
     return {"operator": index, "name": model.operator_name(operator), "outputs": outputs, "bytes": alive[index]}
 
 
-def _print(report: dict[str, Any], tensors: bool, operators: bool, top: int) -> None:
+def _print(report: dict[str, Any], tensors: bool, operators: bool, top: int, left: str) -> None:
     out = console()
-    for name, value in _lines(report):
+    for name, value in (*_lines(report), *[("slow", left)] * bool(left)):
         out.print(f"{name:<14}{value}", markup=False)
     out.print()
     out.print(table([">count", "operator", ">version", "kernel"], _operator_rows(report["operators"])))

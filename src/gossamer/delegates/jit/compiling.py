@@ -12,9 +12,9 @@ from gossamer.codegen.build import BASIC, Built, Passes, build, passes_of, witho
 from gossamer.codegen.commands import AtHand, NotAtHand
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import boundary, item_bytes
-from gossamer.codegen.library import can_compile, ensure, enter, not_compiled, walker
+from gossamer.codegen.library import ensure, enter, walker
 from gossamer.errors import CompileError
-from gossamer.programs.library import kernel_library
+from gossamer.programs.library import can_compile, kernel_library, not_compiled
 from gossamer.targets import Target
 from gossamer.views import State
 
@@ -81,7 +81,7 @@ def in_library(target: Target) -> AtHand:
     library = kernel_library(target)
     missing = library.missing((walker(target).name, enter(target).name))
     if missing:
-        raise CompileError(not_compiled(missing))
+        raise CompileError(not_compiled(missing, target))
     return lambda name: library.find(name) is not None
 
 
@@ -97,7 +97,7 @@ def made_of(graph: KernelGraph, source: memoryview | None, target: Target, at_ha
         except NotAtHand as error:
             fewer = without(passes, error.kind)
             if fewer == passes:
-                raise CompileError(not_compiled((error.name,))) from None
+                raise CompileError(not_compiled((error.name,), target)) from None
         return made(fewer)
 
     return made(passes_of(target))
@@ -108,7 +108,7 @@ def unavailable(graph: KernelGraph, target: Target) -> str | None:
     try:
         build(graph, target, None, BASIC, in_library(target))
     except NotAtHand as error:
-        return not_compiled((error.name,))
+        return not_compiled((error.name,), target)
     except CompileError as error:
         return str(error)
     return None

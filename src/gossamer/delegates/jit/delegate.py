@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -27,7 +28,7 @@ from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs import host, plans
 from gossamer.programs.generator import is_llvm_here, plan_version
-from gossamer.programs.library import kernel_library
+from gossamer.programs.library import can_compile, kernel_library, why_nothing_runs
 from gossamer.programs.program import (
     ARENA,
     CONSTANTS,
@@ -45,8 +46,8 @@ from gossamer.targets import Target, host_target
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
     from gossamer.delegates.jit.checking import Pieces
-    from gossamer.delegates.jit.compiling import Boundary
-    from gossamer.delegates.jit.lowered import Calls
+    from gossamer.delegates.jit.compiling import Boundary, Made
+    from gossamer.delegates.jit.lowered import Calls, Lowered
     from gossamer.delegates.jit.parts import Draft, Parts
 
 
@@ -143,7 +144,7 @@ class JitDelegate(Delegate):
             raise ValueError("There is no machine code for this CPU")
         self.target = target
         self.num_threads = num_threads
-        self._has_warned = False
+        self.failures: dict[str, None] = {}
         self._known: WeakKeyDictionary[Dependencies, dict[str, Known]] = WeakKeyDictionary()
         self._calls: Calls | None = None
         self._parts: WeakKeyDictionary[Any, Parts] = WeakKeyDictionary()
@@ -151,10 +152,13 @@ class JitDelegate(Delegate):
 
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
+        if self.disability is not None:
+            self.failures[self.disability] = None
+            return self.disability
         fingerprint = node.fingerprint
         known = self.known(node)
         if node.node_index not in known.refusals or fingerprint is None:
-            from gossamer.delegates.jit.lowered import Calls
+            from gossamer.delegates.jit.lowered import Calls, Lowered
             from gossamer.delegates.jit.parts import Parts
 
             node.propagate_shapes()
@@ -167,16 +171,17 @@ class JitDelegate(Delegate):
             self._parts.pop(node.graph, None)  # of other shapes
         return known.refusals[node.node_index] or True
 
+    @cached_property
+    def disability(self) -> str | None:
+        """Why it claims nothing here, if so. That is not known for good: a compiler may come."""
+        return why_nothing_runs(self.target)
+
     def review(self, partition: Partition) -> Mapping[int, str]:
         """See `Delegate.review`: without a compiler, nodes whose kernels are in no archive are left out.
 
-        That is not known for good: a compiler may come.
+        That is not known for good, either. What can be made is kept, though: not every subgraph is run by everybody.
         """
-        if self.plan(partition) is not None:
-            return {}
-        from gossamer.codegen.library import can_compile
-
-        if can_compile(self.target):
+        if self.plan(partition) is not None or can_compile(self.target):
             return {}
         from gossamer.delegates.jit.compiling import in_library, made_of, unavailable
         from gossamer.delegates.jit.parts import Draft, Parts
@@ -192,13 +197,14 @@ class JitDelegate(Delegate):
                 raise
             return {}
         else:
-            self._drafts[partition] = Draft(draft.key, draft.shapes or _shapes(partition), made=made)
+            shapes = draft.shapes or _shapes(partition)
+            if shapes is None or self.keep(partition, made, shapes) is None:
+                self._drafts[partition] = Draft(draft.key, shapes, made=made)
             return {}
         parts = self._parts.get(partition.graph) or Parts()
         lacking = {node.node_index: unavailable(parts.alone(node), self.target) for node in partition.nodes}
         reasons = {number: reason for number, reason in lacking.items() if reason is not None}
-        for reason in reasons.values():
-            self.warn(reason)
+        self.failures.update(dict.fromkeys(reasons.values()))
         return reasons
 
     def _draft(self, partition: Partition) -> Draft | None:
@@ -214,6 +220,28 @@ class JitDelegate(Delegate):
         if plan is None or kernel_library(self.target).missing((*plan["plan"][0], walker_name(self.target))):
             return None
         return plan
+
+    def keep(
+        self, partition: Partition, made: Made, shapes: Sequence[Shape], *, in_file: bool = True
+    ) -> tuple[Known, Any] | None:
+        """Keep what became of a partition, with the shapes of its outputs: for this process, and for the next ones if
+        the file can be told from others. Where it is kept; ``None`` if it would not be made again: with outputs that
+        are constants, or what operators keep themselves."""
+        built, boundaries = made
+        if any(one.state is not None for one in boundaries) or any(one.is_constant for one in partition.outputs):
+            return None
+        if partition.fingerprint is None:
+            return None
+        known, key = self.known(partition), key_of(partition)
+        known.programs[key] = {
+            "plan": plans.plain(built.plan),
+            "constants": built.constants.tobytes(),
+            "boundaries": [tuple(boundary[:3]) for boundary in boundaries],
+            "shapes": list(shapes),
+        }
+        if in_file:
+            known.save(partition.dependencies)
+        return known, key
 
     def known(self, of: NodeInfo | Partition) -> Known:
         """What is known of the graph of a node or a partition."""
@@ -269,9 +297,8 @@ class JitDelegate(Delegate):
 
     def warn(self, failure: str) -> None:
         """Say, once, that the reference kernels run and why: not for every partition, nor for every interpreter."""
-        if not self._has_warned and failure not in _warned:
+        if failure not in _warned:
             logger.warning("Machine code is not available, the reference kernels run instead: %s", failure)
-        self._has_warned = True
         _warned.add(failure)
 
 
@@ -299,6 +326,8 @@ class JitKernel(DelegateKernel):
         """What operators keep from one run to the next. Each `prepare` begins with another one."""
         self._to_check: list[NodeInfo] = []
         """Nodes whose machine code is still to be compared with their functions."""
+        self._lowered: Lowered | None = None
+        """What these were lowered to."""
         self._pieces: Pieces | None = None
         """What runs instead of the program, if one of them differs."""
 
@@ -333,7 +362,7 @@ class JitKernel(DelegateKernel):
         self._built = self.program = self.failure = self.again = None
         self.is_known = False
         self._states = []
-        self._pieces = None
+        self._pieces = self._lowered = None
         self._partition = ctx
         # What ships needs no check; what does not has no fingerprint.
         self._to_check = [node for node in ctx.nodes if node.op.is_checked] if ctx.fingerprint is None else []
@@ -367,13 +396,16 @@ class JitKernel(DelegateKernel):
     def _make(self, ctx: PartitionPrepareContext, draft: Draft | None) -> None:
         from gossamer.delegates.jit.compiling import compiled_of
         from gossamer.delegates.jit.lowered import Refused
-        from gossamer.delegates.jit.parts import Draft
+        from gossamer.delegates.jit.parts import Draft, lowered_of
 
         draft = draft or Draft()
         if draft.shapes is None:
             ctx.propagate_shapes()
         boundaries: tuple[Boundary, ...] = ()
         try:
+            if self._to_check:
+                self._lowered = draft.lowered or lowered_of(ctx.nodes)
+                draft = draft._replace(lowered=self._lowered)
             self._built, boundaries = draft.made or compiled_of(draft.graph(ctx), ctx.source, self.target)
         except Refused as reason:
             logger.info("jit: partition of %d nodes runs on the reference kernels: %s", len(ctx.nodes), reason)
@@ -382,7 +414,7 @@ class JitKernel(DelegateKernel):
             if is_strict():
                 raise
             self.failure = str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}"
-            self._delegate.warn(self.failure)
+            self._delegate.failures[self.failure] = None
         if draft.shapes is None:  # which lowering may have told
             ctx.prepare_nodes()
         else:
@@ -391,22 +423,15 @@ class JitKernel(DelegateKernel):
             return
         constants = self._built.constants.tobytes()
         self._states = [one.state for one in boundaries if one.state is not None]
-        # Kept is what would be made again: not outputs that are constants, nor what operators keep themselves.
-        if not self._states and not any(tensor.is_constant for tensor in ctx.outputs):
-            known, key = self._delegate.known(ctx), key_of(ctx)
-            known.programs[key] = {
-                "plan": plans.plain(self._built.plan),
-                "constants": constants,
-                "boundaries": [tuple(boundary[:3]) for boundary in boundaries],
-                "shapes": [tensor.shape for tensor in ctx.outputs],
-            }
-            self._planned.append((known, key))
-            if len(self._planned) <= MOST_PLANS:
-                known.save(ctx.dependencies)
-            else:
+        kept = self._delegate.keep(
+            ctx, (self._built, boundaries), [one.shape for one in ctx.outputs], in_file=len(self._planned) < MOST_PLANS
+        )
+        if kept is not None:
+            self._planned.append(kept)
+            if len(self._planned) > MOST_PLANS:
                 oldest, key = self._planned.popleft()
                 oldest.programs.pop(key, None)
-            self.is_known = ctx.fingerprint is not None
+            self.is_known = True
         plan, self._built = self._built.plan, None  # which is large, and can be made again
         program = self._start(ctx, plan, constants, boundaries)
         for one in boundaries:
@@ -464,6 +489,7 @@ class JitKernel(DelegateKernel):
     def _check(self, ctx: PartitionInvokeContext) -> None:
         """Compare operators of the user's with their functions, by this run; see `gossamer.delegates.jit.checking`."""
         from gossamer.delegates.jit.checking import Pieces, check
+        from gossamer.delegates.jit.parts import lowered_of
         from gossamer.delegates.jit.verdicts import AGREES, verdict
 
         def made(plan: ProgramPlan, constants: bytes) -> Program:
@@ -474,7 +500,7 @@ class JitKernel(DelegateKernel):
         unknown = [node for node in self._to_check if verdict(node) is None]
         try:
             if unknown:
-                check(ctx, unknown, *how)
+                check(ctx, unknown, self._lowered or lowered_of(ctx.nodes), *how)
             if any(verdict(node) != AGREES for node in self._to_check):
                 self._pieces = Pieces(ctx, *how)
         except CancelledError:
@@ -486,7 +512,7 @@ class JitKernel(DelegateKernel):
                 raise
             self.failure, self.program = f"{type(error).__name__}: {error}", None
             self._delegate.warn(self.failure)
-        self._to_check = []
+        self._to_check, self._lowered = [], None
 
     def observe(self, observer: Callable[[list[CommandTime]], None] | None) -> None:
         """Have the commands of every run timed, and the observer told; ``None`` ends it.

@@ -53,6 +53,8 @@ class LateDelegate(Delegate):
         operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None]
         if node.is_prepared and not any(tensor.is_dynamic for tensor in operands):
             return "its shapes are known, jit has left it"
+        if self._jit.disability is not None:
+            return self._jit.disability
         if node.op.lower_function is None:
             return node.op.reference_only or f"{node.op.name} has no machine code yet"
         if node.op.is_checked:
