@@ -29,14 +29,15 @@ class Outcome:
 
 @pytest.fixture
 def gossamer() -> Callable[..., Outcome]:
-    """Call a command: ``gossamer("run", model, ...)``. An exception that no user should see fails the test."""
+    """Call a command: ``gossamer("run", model, ...)``, ``stdin`` being what it can read. An exception that no user
+    should see fails the test."""
 
-    def call(*arguments: object) -> Outcome:
+    def call(*arguments: object, stdin: bytes | None = None) -> Outcome:
         try:
             runner = CliRunner(mix_stderr=False)  # type: ignore[call-arg]
         except TypeError:
             runner = CliRunner()  # click 8.2 keeps the two apart anyway
-        result = runner.invoke(cli, [str(argument) for argument in arguments], prog_name="gossamer")
+        result = runner.invoke(cli, [str(argument) for argument in arguments], stdin, prog_name="gossamer")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Outcome(result.exit_code, result.stdout, result.stderr)

@@ -320,7 +320,7 @@ def _detect(
     real = [_finite(port.dequantize(values)) for port, values in zip(ports, outputs, strict=True)]
     found = _heads.read(
         Outputs(
-            [values[0] if values.ndim and values.shape[0] == 1 else values for values in real],
+            [values.reshape(values.shape[1:]) if values.shape[:1] == (1,) else values for values in real],
             [" ".join((port.name, *port.aliases)).lower() for port in ports],
             [port.scale if port.is_quantized else 0.0 for port in ports],
             height,

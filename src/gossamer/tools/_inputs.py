@@ -152,7 +152,7 @@ def plan_calls(arguments: Sequence[str], ports: Sequence[Port], options: Options
     archives, queue = [], []
     for argument in unnamed:
         if _suffix(argument, stdin) == ".npz":
-            archives.append(argument)
+            archives += _matching(argument) or [argument]
         elif len(ports) > 1 and os.path.isdir(argument) and (inside := files_in(argument, (".npz",))):
             archives += inside
         else:
@@ -217,13 +217,23 @@ def expanded(argument: str, port: Port) -> list[str]:
                 f"{argument}: the folder has no files ({', '.join(suffixes)}) for the input {port.describe()}."
             )
         return found
-    if glob.has_magic(argument) and not os.path.exists(argument):
-        found = sorted(path for path in glob.glob(argument, recursive=True) if os.path.isfile(path))
-        if found:
-            return found
-        if not port.is_text:
-            raise InputError(f"{argument}: no file has a name of this pattern.")
-    return [argument]
+    found = _matching(argument)
+    if found is None or (not found and port.is_text):
+        return [argument]
+    if not found:
+        raise InputError(f"{argument}: no file has a name of this pattern.")
+    return found
+
+
+def _matching(argument: str) -> list[str] | None:
+    """The files that a pattern names; ``None`` if it is none."""
+    if not glob.has_magic(argument) or os.path.exists(argument):
+        return None
+    found: dict[tuple[str, str], str] = {}
+    for path in sorted(filter(os.path.isfile, glob.glob(argument, recursive=True)), key=len):
+        folder, name = os.path.split(path)
+        found.setdefault((os.path.realpath(folder), name), path)  # once, whatever links lead to its folder
+    return sorted(found.values())
 
 
 def _suffixes(port: Port) -> tuple[str, ...]:
