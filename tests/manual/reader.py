@@ -101,6 +101,7 @@ class Reader:
     def python(self, block: Block) -> None:
         """Run a block, and compare what it prints with its comments."""
         if block.title is not None:
+            Path(block.title).parent.mkdir(exist_ok=True)
             Path(block.title).write_text(block.text)
             return
         lines = "\n" * (block.line - 1)
