@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -194,7 +195,7 @@ def test_models_are_made_ready(gossamer: Run, tmp_path: Path, monkeypatch: pytes
     assert first["failures"] == []
     result = gossamer("cache", "warm", model)
     assert result.code == 0
-    assert words(result.out) == [f"{model}: {first['kernels']} kernels, 0 of them compiled now"]
+    assert words(result.out) == [f"{model}: {first['kernels']} kernels, 0 of them compiled now; 1 plan kept"]
     shown = gossamer("cache", "show", "--json").json
     assert (shown["plans"], shown["archives"][0]["kernels"]) == (
         1,
@@ -214,7 +215,26 @@ def test_what_cannot_be_kept_is_a_failure(gossamer: Run, tmp_path: Path, monkeyp
     assert result.code == 1
     (facts,) = result.json["models"]
     assert facts["kernels"] > 0
-    assert "file" in facts["failures"][0]
+    (kernels, plan) = facts["failures"]
+    assert kernels.startswith(f"{facts['kernels']} kernels cannot be kept: ")
+    assert plan.startswith("the plan of nodes 0-")
+    assert all(str(tmp_path / "file") in failure for failure in (kernels, plan))
+
+
+@pytest.mark.usefixtures("lenient")
+def test_what_cannot_be_compiled_is_a_failure(gossamer: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    target_here()
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(library, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    model = ROOT / "examples" / "digits.tflite"
+    result = gossamer("cache", "warm", model)
+    assert result.code == 1
+    first, second = result.out.splitlines()
+    assert first == f"{model}: 0 kernels, 0 of them compiled now; 0 plans kept"
+    assert " on the reference kernels, in NumPy" in second
+    assert second.endswith('python -m pip install "gossamer[compile]".')
 
 
 def test_a_model_that_is_not_there(gossamer: Run) -> None:

@@ -229,7 +229,7 @@ def test_attributes_of_tensorflows_operators(gossamer: Run, place: Place) -> Non
 
 def test_what_is_slow_is_said(gossamer: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     path = place("m.tflite", models.addition())
-    assert "slow" not in gossamer("inspect", path).out
+    assert "\nslow" not in gossamer("inspect", path).out
     monkeypatch.setattr(engine, "_default_delegate", lambda settings: None)
     lines = [line for line in gossamer("inspect", path).out.splitlines() if line.startswith("slow ")]
     (line,) = lines

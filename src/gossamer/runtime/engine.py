@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
@@ -240,16 +241,22 @@ class Engine:
         )
         return coverage(self.subgraphs, why_not)
 
-    def warn(self) -> None:
-        """Say, once for a model, what runs on the reference kernels though there is machine code for it elsewhere."""
+    def lacking(self) -> Coverage:
+        """Those of them for which there is machine code, though not here or now."""
         applied = [delegate for delegate in (self._default, *self.delegates) if delegate is not None]
-        failures = {failure for delegate in applied for failure in delegate.failures}
-        if self.settings.has_default_delegate and self._default is None:
-            failures.add(_NOT_HERE)
-        found = self.coverage() if failures else None
-        if found is None or failures.isdisjoint(reason for _, reason in found.left):
+        failures = {_NOT_HERE, *[failure for delegate in applied for failure in delegate.failures]}
+        found = self.coverage()
+        left = {(name, reason): count for (name, reason), count in found.left.items() if reason in failures}
+        return found._replace(left=Counter(left))
+
+    def warn(self) -> None:
+        """Say, once for a model, if anything is lacking."""
+        applied = [delegate for delegate in (self._default, *self.delegates) if delegate is not None]
+        is_nowhere = self.settings.has_default_delegate and self._default is None
+        if not (is_nowhere or any(delegate.failures for delegate in applied)) or not self.lacking().left:
             return
-        text = found.sentences(f'"{self.source.path}"' if isinstance(self.source, ModelFile) else "the model")
+        of = f'"{self.source.path}"' if isinstance(self.source, ModelFile) else "the model"
+        text = self.coverage().sentences(of)
         if text not in _told:
             _told.add(text)
             logger.warning("%s", text)

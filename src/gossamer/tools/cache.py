@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +23,6 @@ from gossamer.programs.archive import (
 )
 from gossamer.programs.generator import SHIPPED, generator_version, is_llvm_here
 from gossamer.programs.kernel_file import KernelFile
-from gossamer.programs.library import kernel_library
 from gossamer.targets import all_targets, host_target
 from gossamer.tools._command import (
     Group,
@@ -43,6 +43,8 @@ lie plans: what became of a model, so that it need not be worked out again.
 Nothing that is damaged, or was made for another CPU or by another version, is ever run; what is needed is compiled
 again. So nothing of this has ever to be done. Each command takes --json.
 """
+
+_NOT_WRITTEN = "it could not be written, or is too large"
 
 _SIZE = re.compile(r"(\d+)([KMG]?)")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -117,10 +119,11 @@ def check(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def warm(ctx: click.Context, models: tuple[str, ...], as_json: bool) -> None:
-    """Compile and keep what models need, so that their first load finds it.
+    """Compile and keep what models need, so that their first load finds it: kernels and plans, of all signatures, for
+    the shapes that the file has.
 
-    The exit code is 1 if a part of a model runs on the reference kernels since it cannot be compiled, or if nothing can
-    be kept.
+    The exit code is 1 if something is missing after that, which is named: kernels that cannot be compiled, so that
+    operators run on the reference kernels, or what cannot be kept.
     """
     report = [_warm(existing_file(model, "model")) for model in models]
     if as_json:
@@ -129,16 +132,17 @@ def warm(ctx: click.Context, models: tuple[str, ...], as_json: bool) -> None:
         out = console()
         for facts in report:
             text = f"{plural(facts['kernels'], 'kernel')}, {facts['compiled']:,} of them compiled now"
-            out.print(f"{facts['model']}: {text}", markup=False)
-            for failure in facts["failures"]:
-                out.print(f"{facts['model']}: {failure}", markup=False)
+            out.print(f"{facts['model']}: {text}; {plural(facts['plans'], 'plan')} kept", markup=False)
+            for line in (*facts["failures"], *facts["notes"]):
+                out.print(f"{facts['model']}: {line}", markup=False)
     if any(facts["failures"] for facts in report):
         ctx.exit(1)
 
 
 def _warm(model: str) -> dict[str, Any]:
     from gossamer import Interpreter
-    from gossamer.tools._machine_code import running
+    from gossamer.delegates.jit.delegate import JitKernel
+    from gossamer.tools._machine_code import node_ranges, running
 
     def known() -> set[str]:
         return {name for facts, file in _archives() if file and facts["state"] == "in use" for name, _ in file}
@@ -146,12 +150,41 @@ def _warm(model: str) -> dict[str, Any]:
     before = known()
     interpreter = Interpreter(model)
     interpreter.allocate_tensors()
-    parts = [found.kernel for found in running(interpreter)]
-    kernels = {name for part in parts if part.program is not None for name in part.program.plan.kernels}
-    failures = [part.failure for part in parts if part.failure is not None]
-    if kernels - known():
-        failures += [archive.problem for archive in kernel_library(parts[0].target).archives if archive.problem]
-    return {"model": model, "kernels": len(kernels), "compiled": len(kernels - before), "failures": failures}
+    for key in interpreter.get_signature_list():
+        interpreter.get_signature_runner(key)
+    for subgraph in interpreter._engine.subgraphs:
+        if subgraph.is_entry:
+            subgraph.allocate_tensors()
+    parts = [found for found in running(interpreter) if found.kernel.program is not None]
+    programs = [part.kernel.program for part in parts if part.kernel.program is not None]
+    kernels = {name for program in programs for name in program.plan.kernels}
+    failures, notes = [], []
+    if interpreter._engine.lacking().left:
+        failures.append(interpreter._engine.lacking().sentences())
+    lacking, problem = kernels - known(), _problem(user_directory(), make=True)
+    if lacking:
+        failures.append(f"{plural(len(lacking), 'kernel')} cannot be kept: {problem or _NOT_WRITTEN}")
+    kept = 0
+    for part in parts:
+        plan = f"the plan of nodes {node_ranges(part.nodes)} of subgraph {part.subgraph}"
+        if part.kernel.is_kept:
+            kept += 1
+        elif part.kernel.is_known:
+            failures.append(f"{plan} cannot be kept: {problem or _NOT_WRITTEN}")
+        else:
+            notes.append(f"{plan} is made by each process: what operators keep, or a constant result, is a part of it")
+    numbers = range(interpreter.num_subgraphs())
+    late = [one for number in numbers for one in interpreter.delegate_kernels(number) if not isinstance(one, JitKernel)]
+    if late:
+        notes.append(f"{plural(len(late), 'part')} can be made only when the model runs, which tells the shapes")
+    return {
+        "model": model,
+        "kernels": len(kernels),
+        "compiled": len(kernels - before),
+        "plans": kept,
+        "failures": failures,
+        "notes": notes,
+    }
 
 
 def _bytes(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
@@ -225,15 +258,17 @@ def _key_here() -> str:
     return archive_key(target, generator_version()) if target else ""
 
 
-def _problem(directory: Path | None) -> str | None:
-    """Why nothing can be kept, if so."""
+def _problem(directory: Path | None, *, make: bool = False) -> str | None:
+    """Why nothing can be kept, if so. ``make``: the directory may be made to find out."""
     if directory is None:
         return "there is no directory for the user's archives (GOSSAMER_CACHE_DIR)"
-    if directory.exists():
+    if make or directory.exists():
         try:
             host.private_directory(directory)
         except OSError as error:
             return explain(error)
+        if not os.access(directory, os.W_OK):
+            return f"{directory} cannot be written"
     return None
 
 

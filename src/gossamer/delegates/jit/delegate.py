@@ -158,7 +158,7 @@ class JitDelegate(Delegate):
         fingerprint = node.fingerprint
         known = self.known(node)
         if node.node_index not in known.refusals or fingerprint is None:
-            from gossamer.delegates.jit.lowered import Calls, Lowered
+            from gossamer.delegates.jit.lowered import Calls
             from gossamer.delegates.jit.parts import Parts
 
             node.propagate_shapes()
@@ -353,6 +353,14 @@ class JitKernel(DelegateKernel):
         self._partition.propagate_shapes()
         make = made_again if target == self.target else built_of
         return make(Draft().graph(self._partition), self._partition.source, target)[0]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the next process will find its plan, for the shapes that it is prepared for."""
+        ctx = self._partition
+        if ctx is None or not self.is_known:
+            return False
+        return key_of(ctx) in Known(self.target, ctx.fingerprint, ctx.dependencies).programs
 
     def prepare(self, ctx: PartitionPrepareContext) -> None:
         """Make the program, and pack weights. What cannot be compiled is left to the reference kernels, with a warning.
