@@ -39,6 +39,9 @@ def cut(
     graph = Graph(model, subgraph_of(model, subgraph))
     flow = _Flow(graph)
     start = graph.subgraph.inputs if inputs is None else tuple(_named(graph.before, inputs))
+    stored = [tensor for tensor in start if not flow.flows(tensor)]
+    if stored:
+        raise EditError(f"{graph.shown(stored)} is stored in the model, it cannot be an input")
     if outputs is not None:
         end = tuple(_named(graph.behind, outputs))
     else:
@@ -80,16 +83,20 @@ def split(
     model = opened(source)
     graph = Graph(model, subgraph_of(model, subgraph))
     flow = _Flow(graph)
-    places = list(dict.fromkeys(_named(graph.behind, at)))
+    places = _named(graph.behind, at)
     operators = graph.subgraph.operators
     second = flow.downstream(places)
+    if any(flow.keeps_state(number) for number in second):  # what keeps state stays together
+        keeping = [number for number in range(len(operators)) if flow.keeps_state(number)]
+        behind = flow.downstream([tensor for number in keeping for tensor in given(operators[number])])
+        second = sorted({*second, *keeping, *behind})
     first = [number for number in range(len(operators)) if number not in set(second)]
     made = {tensor for number in second for tensor in given(operators[number])}
     crossing = sorted({t for number in second for t in taken(operators[number]) if flow.flows(t) and t not in made})
     unused = [tensor for tensor in places if tensor not in crossing]
     if unused:
         inner = [tensor for tensor in unused if tensor in made]
-        why = "is computed from another one of them" if inner else "goes to no operator"
+        why = "is computed by the second half" if inner else "goes to no operator"
         raise EditError(f"the model cannot be split at {graph.shown(inner or unused)}: it {why}")
     takes = [*places, *[tensor for tensor in crossing if tensor not in places]]
     ends = graph.subgraph.outputs
@@ -122,8 +129,6 @@ def _part(flow: _Flow, part: Part, remember: bool) -> Model:
             raise EditError(
                 f"{graph.brief(tensor)} names what an interpreter keeps, which no other one has: cut elsewhere"
             )
-        if tensor in part.inputs and (stored.is_variable or constant_data(graph.model, stored)):
-            raise EditError(f"{graph.brief(tensor)} is stored in the model, it cannot be an input")
     made = portion(graph.model, part)
     model = finished(graph.model, made.model)
     return remembering(graph.model, part, model) if remember else model

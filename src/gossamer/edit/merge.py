@@ -16,7 +16,6 @@ from gossamer.errors import EditError
 from gossamer.model.control_dependencies import CONTROL_DEPENDENCIES, control_dependencies, encode
 from gossamer.model.metadata import MODEL_METADATA, associated_files, with_files, with_metadata
 from gossamer.model.model import Model, resolved_code
-from gossamer.model.structure import LARGE
 from gossamer.schema.tables import (
     Buffer,
     Metadata,
@@ -26,6 +25,9 @@ from gossamer.schema.tables import (
     Tensor,
     TensorMap,
 )
+
+SHORT = 64
+"""Bytes of data that are not looked for among those that are there."""
 
 Pairs = list[tuple[int, int]]
 """Connections: an output of the first model, an input of the second one, by the numbers of tensors."""
@@ -64,7 +66,7 @@ def side_by_side(*sources: Source, keys: Sequence[str] = ()) -> Model:
     """Models next to each other in one file, each called by its own signatures: a model without one gets one. ``keys``:
     what to call the first signature of each; a key that is taken gets a number.
 
-    Equal large constants are stored once. Raises `EditError` for another number of keys.
+    Equal constants are stored once. Raises `EditError` for another number of keys.
     """
     models = [opened(source) for source in sources]
     if keys and len(keys) != len(models):
@@ -123,9 +125,9 @@ class _Joined:
             raise EditError("both models have weights in other files: those cannot be told apart when they are one")
 
     def _buffer(self, buffer: Buffer) -> int:
-        """The number of a buffer; large ones that are equal are one."""
+        """The number of a buffer; equal ones are one."""
         known = self.contents.setdefault(_sample(buffer), len(self.buffers))
-        if buffer.data.size >= LARGE and known < len(self.buffers) and self.buffers[known] == buffer:
+        if buffer.data.size >= SHORT and known < len(self.buffers) and self.buffers[known] == buffer:
             return known
         self.buffers.append(buffer)
         return len(self.buffers) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -42,7 +43,8 @@ class Graph:
                 entries = (*self.signature.inputs, *self.signature.outputs)
                 found = list(dict.fromkeys(entry.tensor_index for entry in entries if entry.name == name))
             if not found:  # one of the names of operators that a converter made one of
-                found = [number for number, tensor in enumerate(tensors) if name in tensor.name.split(";")]
+                computed = {*self.subgraph.inputs, *[n for one in self.subgraph.operators for n in given(one)]}
+                found = [number for number in sorted(computed) if name in tensors[number].name.split(";")]
             if len(found) > 1:
                 raise EditError(f"several tensors are called {name!r}: say which by number, {_listed(found)}")
             if found:
@@ -134,7 +136,7 @@ class Graph:
         names = [part for tensor in self.subgraph.tensors for part in tensor.name.split(";") if part]
         near = get_close_matches(name, names, 3) or [other for other in names if name.lower() in other.lower()][:3]
         if not near:  # a part of a path
-            pieces = {piece: other for other in names for piece in other.split("/")}
+            pieces = {piece: other for other in names for piece in re.split("[/_:.]", other)}
             near = [pieces[piece] for piece in get_close_matches(name, list(pieces), 3)]
         return f"; near it: {_listed(list(map(repr, dict.fromkeys(near))))}" if near else "."
 

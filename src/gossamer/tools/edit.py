@@ -497,6 +497,7 @@ def _pair(text: str) -> tuple[str, str]:
 def _write(
     old: Model | Sequence[Model], made: Sequence[tuple[Model, str]], as_json: bool, more: dict[str, Any] | None = None
 ) -> None:
+    """Write what was made, and say what it is."""
     before = [old] if isinstance(old, Model) else list(old)
     summaries = [summary(model, model.path) for model in before]
     for new, path in made:
