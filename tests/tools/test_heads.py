@@ -115,7 +115,7 @@ def test_yolox_before_its_grid_is_added() -> None:
     rows[:, :2] = (rows[:, :2] - cells[:, :2]) / cells[:, 2:] + 0.5
     rows[:, 2:4] = np.log(rows[:, 2:4] / cells[:, 2:])
     rows[5, 2] = -1
-    check(read(rows), "YOLOX, 3 classes, boxes grid offsets")
+    check(read(rows), "YOLOX, 3 classes, boxes as grid offsets")
 
 
 def test_boxes_beside_scores() -> None:
@@ -131,9 +131,13 @@ def test_end_to_end() -> None:
     rows = np.zeros((300, 6), np.float32)
     for row, thing in zip(rows, SEEN, strict=False):
         row[:] = *thing.box, thing.score, thing.number
-    check(read(rows), "YOLO end to end (v10), boxes in pixels")
+    check(read(rows), "YOLO end to end, boxes in pixels")
     rows[:, :4] /= PIXELS
-    check(read(rows), "YOLO end to end (v10), boxes normalised")
+    check(read(rows), "YOLO end to end, boxes normalised")
+    centers = rows.copy()
+    for row, thing in zip(centers, SEEN, strict=False):
+        row[:4] = np.array(thing.middle) / PIXELS
+    check(read(centers), "YOLO end to end, centres normalised")
     # What the model has chosen is not suppressed again.
     rows[1] = rows[0]
     assert len(read(rows).boxes) == 3  # type: ignore[attr-defined]
@@ -155,7 +159,7 @@ def test_masks(head: str, channels_first: bool) -> None:
         for row, thing in zip(rows, (left, all_of_it), strict=False):
             row[:] = *thing.box, thing.score, thing.number, *thing.more
     result = read(rows, prototypes.transpose(2, 0, 1) if channels_first else prototypes)
-    title = {"yolov8": "YOLOv8", "yolov5": "YOLOv5", "yolov10": "YOLO end to end (v10)"}[head]
+    title = {"yolov8": "YOLOv8", "yolov5": "YOLOv5", "yolov10": "YOLO end to end"}[head]
     count = "" if head == "yolov10" else " 3 classes,"
     check(result, f"{title} with 8 prototypes of masks,{count} boxes in pixels", [left, all_of_it])
     assert isinstance(result, Detection)
@@ -238,7 +242,7 @@ def test_keypoints_of_bodies() -> None:
     rows = np.zeros((300, 57), np.float32)
     for row, thing in zip(rows, BODIES, strict=False):
         row[:] = *thing.box, thing.score, 0, *thing.more
-    check_bodies(read(rows), "YOLO end to end (v10) with 17 keypoints, boxes in pixels")
+    check_bodies(read(rows), "YOLO end to end with 17 keypoints, boxes in pixels")
 
 
 def test_52_classes_are_no_keypoints() -> None:
@@ -271,6 +275,29 @@ def test_turned_boxes() -> None:
     assert (first.left, first.top, first.right, first.bottom) == pytest.approx((112, 8, 144, 104), abs=1e-3)
     assert np.array(first.corners) == pytest.approx(np.array([(144, 8), (144, 104), (112, 104), (112, 8)]), abs=1e-3)
     assert (second.left, second.top, second.right, second.bottom) == pytest.approx((80, 40, 176, 72), abs=1e-3)
+
+
+def test_which_last_number_is_an_angle() -> None:
+    rows = heads.yolo_rows(3)  # as good as 2 classes and an angle
+    rows[:, 6] *= 0.5
+    two = Question({0: "a", 1: "b"})
+    assert "3 classes" in answer_head(rows.T)
+    assert "turned boxes, 2 classes" in answer_head(rows.T, two)
+    assert "turned boxes, 2 classes" in answer_head(rows, Question({}, turned=True))
+    assert "YOLOX, 2 classes" in answer_head(rows, two)
+    rows[:, 6] -= 0.25
+    assert "turned boxes, 2 classes" in answer_head(rows, two)
+    assert "turned boxes, 2 classes" in answer_head(rows)
+
+
+def answer_head(rows: Array, question: Question = PLAIN) -> str:
+    return read(rows, question=question).head
+
+
+def test_keypoints_in_pixels_beside_normalised_boxes() -> None:
+    rows = pose_rows()
+    rows[:, :4] /= PIXELS
+    check_bodies(read(rows.T), "YOLOv8 with 17 keypoints, 1 class, boxes normalised")
 
 
 @pytest.mark.parametrize("size", [(300, 300, 1917), (320, 320, 2034), (640, 640, 8028), (300, 200, 1335)])
@@ -566,7 +593,7 @@ def test_the_facts_of_ultralytics(place: Callable[[str, bytes], Path]) -> None:
     ):
         facts = read_facts(Session(str(place("m.tflite", append_files(plain, {name: content})))))
         assert (facts.labels, facts.keypoints, facts.size) == ({0: "cat", 1: "dog"}, 5, (HEIGHT, WIDTH))
-        assert (facts.normalization, facts.assumed) == ({0: ([0.0], [255.0])}, "")
+        assert (facts.turned, facts.normalization, facts.assumed) == (False, {0: ([0.0], [255.0])}, "")
 
 
 def test_the_pixels_that_yolo_takes(

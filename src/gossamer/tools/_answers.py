@@ -65,7 +65,8 @@ class Question:
 
     ``threshold`` is the least score of a box, ``iou`` the greatest intersection over union of two boxes of a class,
     ``max_boxes`` how many there are at most. ``size`` is the height and width of the pictures that the model takes,
-    ``keypoints`` how many its metadata say (0: nothing), and ``constants`` gives its constant tensors of a shape.
+    ``keypoints`` how many its metadata say (0: nothing), ``turned`` whether they say that boxes are, and ``constants``
+    gives its constant tensors of a shape.
     """
 
     labels: Labels
@@ -76,6 +77,7 @@ class Question:
     max_boxes: int = 100
     size: tuple[int, int] | None = None
     keypoints: int = 0
+    turned: bool = False
     constants: Callable[[tuple[int, ...]], Sequence[Array]] = lambda shape: ()
 
 
@@ -327,6 +329,7 @@ def _detect(
             width,
             len(question.labels),
             question.keypoints,
+            question.turned,
             task if task is not None and task in _heads.HEADS else "",
             question.constants,
         )

@@ -35,7 +35,8 @@ class Facts:
 
     ``normalization`` is by position of the input; ``assumed`` tells the user of one that only the outputs suggest.
     ``maker`` is the operator that makes the first output. ``size`` is the height and width of the pictures that the
-    model takes, ``keypoints`` how many it says its objects have, ``constants`` gives its constant tensors of a shape.
+    model takes, ``keypoints`` how many it says its objects have, ``turned`` whether it says that boxes are turned, and
+    ``constants`` gives its constant tensors of a shape.
     """
 
     labels: Labels
@@ -46,11 +47,14 @@ class Facts:
     assumed: str = ""
     size: tuple[int, int] | None = None
     keypoints: int = 0
+    turned: bool = False
     constants: Callable[[tuple[int, ...]], Sequence[Array]] = lambda shape: ()
 
     def question(self, labels: Labels, top_k: int, threshold: float, iou: float, max_boxes: int) -> Question:
         """What is asked of outputs, with these labels and options."""
-        return Question(labels, self.maker, top_k, threshold, iou, max_boxes, self.size, self.keypoints, self.constants)
+        return Question(
+            labels, self.maker, top_k, threshold, iou, max_boxes, self.size, self.keypoints, self.turned, self.constants
+        )
 
 
 def read_facts(session: Session) -> Facts:
@@ -75,10 +79,13 @@ def read_facts(session: Session) -> Facts:
         if takes_fractions(shapes, *size):
             normalization = fractions
             assumed = "pixels scaled to 0..1, as YOLO takes them; the model does not say; --mean and --std change it"
-    shape = exported.get("kpt_shape")
-    keypoints = shape[0] if isinstance(shape, list | tuple) and shape[1:] == type(shape)([3]) else 0
-    keypoints = keypoints if isinstance(keypoints, int) else 0
-    return Facts(labels, normalization, rate, made, None, assumed, size, keypoints, constants)
+    match exported.get("kpt_shape"):
+        case [int(keypoints), 3]:
+            pass
+        case _:
+            keypoints = 0
+    turned = exported.get("task") == "obb"
+    return Facts(labels, normalization, rate, made, None, assumed, size, keypoints, turned, constants)
 
 
 def _constants(model: Model, subgraph: int, shape: tuple[int, ...]) -> list[Array]:

@@ -24,8 +24,8 @@ class Outputs:
 
     ``names`` are all names of each in lower case. ``steps`` is the distance of neighbouring values of each, 0 for real
     numbers. ``height`` and ``width`` are those of the model's picture, 1 if it takes none. ``labels`` is how many there
-    are, ``keypoints`` how many the metadata say (0: nothing), ``asked`` the head that the user names, and ``constants``
-    gives the constant tensors of the model of a shape.
+    are. The metadata say ``keypoints`` (0: nothing), and that boxes are ``turned``. ``asked`` is the head that the user
+    names, and ``constants`` gives the constant tensors of the model of a shape.
     """
 
     values: Sequence[Array]
@@ -35,6 +35,7 @@ class Outputs:
     width: int = 1
     labels: int = 0
     keypoints: int = 0
+    turned: bool = False
     asked: str = ""
     constants: Callable[[tuple[int, ...]], Sequence[Array]] = lambda shape: ()
 

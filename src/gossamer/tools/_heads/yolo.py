@@ -18,7 +18,8 @@ and YOLOv5 are
 - coefficients of masks, if there is an output of prototypes [1, H/s, W/s, m] or [1, m, H/s, W/s] beside it;
 - 17 keypoints (x, y, score) if C is 5 + 51 (6 + 51), the number of labels is not another, and in most rows the middle
   of the keypoints is not farther from the middle of the box than its size; as many as the metadata say, if they do;
-- the angle of the box, if it is from -pi/4 to 3/4 pi and outside 0..1 somewhere.
+- the angle of the box, if it is from -pi/4 to 3/4 pi and outside 0..1 somewhere, if the metadata say so, or if there
+  are C - 5 labels (YOLOv8 only).
 """
 
 from __future__ import annotations
@@ -86,7 +87,13 @@ def _read_one(outputs: Outputs, position: int) -> Found | None:
                 return _rows(outputs, position, rows, outputs.asked, known[0] if known else ())
         elif known is not None:
             strides, per_cell = known
-            head = "yolov5" if per_cell == 3 else "yolox" if not lies and _has_objectness(outputs, rows) else "yolov8"
+            head = (
+                "yolov5"
+                if per_cell == 3
+                else "yolox"
+                if not lies and _has_objectness(outputs, position, rows)
+                else "yolov8"
+            )
             return _rows(outputs, position, rows, head, strides)
     return None
 
@@ -98,66 +105,77 @@ def _rows(outputs: Outputs, position: int, table: Array, head: str, strides: tup
     table = table.astype(np.float32)
     place, rest = table[:, :4], table[:, first:]
     forced = outputs.asked == head
-    prototypes = _prototypes(outputs, position, rest.shape[1])
+    raw = head == "yolox" and bool(strides) and bool((place[:, 2:] < 0).any())
     if head != "yolov8" and not outputs.are_scores(position, table[:, 4]):
         return None
-    raw = head == "yolox" and bool((place[:, 2:] < 0).any())
-    if (
-        not (raw or forced)
-        and (place[:, 2:] < -1e-3 - outputs.steps[position] * (1 + max(outputs.height, outputs.width))).any()
-    ):
+    if not (raw or forced) and (place[:, 2:] < -1e-3 - outputs.steps[position]).any():
         return None
-    x, y, w, h = place.T
-    normalised = not raw and bool(np.abs(place).max() <= 2)
     if raw:
-        if not strides:
-            return None
         columns, rows, stride = cells(outputs.height, outputs.width, strides).T
-        x, y = (x + columns) * stride, (y + rows) * stride
-        w, h = np.exp(np.minimum(w, 20)) * stride, np.exp(np.minimum(h, 20)) * stride
+        offsets, logarithms = place[:, :2] + np.stack([columns, rows], 1), np.minimum(place[:, 2:], 20)
+        place = np.concatenate([offsets, np.exp(logarithms)], 1) * stride[:, None]
+    normalised = not raw and bool(np.abs(place).max() <= 2)
     scale = np.array([outputs.width, outputs.height] if normalised else [1, 1], np.float32)
-    boxes = corners(x * scale[0], y * scale[1], w * scale[0], h * scale[1])
-    kind, scores, extra, keypoints, angles, masks = "", rest, 0, None, None, None
+    boxes = corners(*(place * np.tile(scale, 2)).T)
+    kind, extra, keypoints, angles, masks = "", 0, None, None, None
+    prototypes = _prototypes(outputs, position, rest.shape[1])
     if prototypes is not None:
         extra = prototypes.shape[2]
         masks = Masks(rest[:, -extra:], prototypes)
         kind = f" with {extra} prototypes of masks"
-    elif _is_pose(outputs, place, rest):
-        extra = 3 * (outputs.keypoints or (rest.shape[1] - 1) // 3)
-        keypoints = rest[:, -extra:].reshape(len(rest), -1, 3) * np.append(scale, np.float32(1))
+    elif (points := _keypoints(outputs, boxes, rest, scale)) is not None:
+        keypoints, extra = points, 3 * points.shape[1]
         kind = f" with {extra // 3} keypoints"
-    elif head == "yolov8" and rest.shape[1] > 1 and _is_angle(rest[:, -1], outputs, position):
-        extra, angles, kind = 1, rest[:, -1], " with turned boxes"
+    elif head == "yolov8" and _has_angle(outputs, position, table):
+        angles, extra, kind = rest[:, -1], 1, " with turned boxes"
     scores = rest[:, : rest.shape[1] - extra]
     if not forced and not outputs.are_scores(position, scores):
         return None
     highest, classes = best(scores)
     if head != "yolov8":
         highest = highest * table[:, 4]
-    unit = "grid offsets" if raw else "normalised" if normalised else "in pixels"
+    unit = "as grid offsets" if raw else "normalised" if normalised else "in pixels"
     what = f"{_TITLES[head]}{kind}, {classes_word(scores.shape[1])}, boxes {unit}"
     return Found(what, boxes, highest, classes, keypoints, masks, angles)
 
 
-def _has_objectness(outputs: Outputs, table: Array) -> bool:
+def _has_objectness(outputs: Outputs, position: int, table: Array) -> bool:
     count = table.shape[1] - 5
-    if outputs.labels in (count, count + 1):
-        return bool(outputs.labels == count)
-    return count > 0 and (count == _COCO or bool((table[:, 4] == 1).all()) or bool((table[:, 2:4] < 0).any()))
-
-
-def _is_pose(outputs: Outputs, place: Array, rest: Array) -> bool:
-    if outputs.keypoints:
-        return bool(rest.shape[1] > 3 * outputs.keypoints)
-    if rest.shape[1] != 1 + 3 * _BODY or outputs.labels > 1:
+    if outputs.labels in (count, count + 1) and not outputs.turned:
+        return bool(outputs.labels == count) and not _is_angle(outputs, position, table[:, -1])
+    if count < 1 or _has_angle(outputs, position, table):
         return False
-    real = (place[:, 2:] > 0).all(1)
-    middle = rest[real, 1:].reshape(-1, _BODY, 3)[:, :, :2].mean(1)
-    near = np.abs(middle - place[real, :2]).max(1) <= place[real, 2:].max(1)
-    return not real.any() or bool(near.mean() > 0.5)
+    return count == _COCO or bool((table[:, 4] == 1).all()) or bool((table[:, 2:4] < 0).any())
 
 
-def _is_angle(values: Array, outputs: Outputs, position: int) -> bool:
+def _keypoints(outputs: Outputs, boxes: Array, rest: Array, scale: Array) -> Array | None:
+    # x, y in pixels and score of the keypoints at the ends of rows, whose first number is a score.
+    count = outputs.keypoints or _BODY
+    if rest.shape[1] <= 3 * count:
+        return None
+    points = rest[:, -3 * count :].reshape(len(rest), count, 3)
+    # Some exporters make fractions of boxes and not of keypoints.
+    points = points * np.append(scale if np.abs(points[:, :, :2]).max() <= 4 else [1, 1], 1).astype(np.float32)
+    if outputs.keypoints:
+        return points
+    if rest.shape[1] != 1 + 3 * count or outputs.labels > 1:
+        return None
+    size = boxes[:, 2:] - boxes[:, :2]
+    real = (size > 0).all(1)
+    apart = np.abs(points[real, :, :2].mean(1) - (boxes[real, :2] + boxes[real, 2:]) / 2)
+    return points if not real.any() or (apart.max(1) <= size[real].max(1)).mean() > 0.5 else None
+
+
+def _has_angle(outputs: Outputs, position: int, table: Array) -> bool:
+    # Of rows of YOLOv8.
+    if table.shape[1] < 6 or outputs.labels == table.shape[1] - 4:
+        return False
+    if outputs.turned or (outputs.labels > 1 and outputs.labels == table.shape[1] - 5):
+        return True
+    return _is_angle(outputs, position, table[:, -1])
+
+
+def _is_angle(outputs: Outputs, position: int, values: Array) -> bool:
     slack = 1e-3 + outputs.steps[position]
     inside = bool(((values >= -math.pi / 4 - slack) & (values <= 0.75 * math.pi + slack)).all())
     return inside and not outputs.are_scores(position, values)
