@@ -105,11 +105,11 @@ def _run(ctx: InvokeContext) -> tuple[Array, ...]:
     prepared: _Prepared = ctx.data
     node = prepared.node
     call = Call(node, ctx, prepared.state)
-    operands = _grouped([_operand(ctx, n) for n in range(len(ctx.inputs))], node.inputs)
+    operands = grouped([_operand(ctx, n) for n in range(len(ctx.inputs))], node.inputs)
     try:
         with np.errstate(all="ignore"):
             results = prepared.kernel.function(call, *operands)
-            return tuple(_results(results, node.outputs))
+            return tuple(arrays_of(results, node.outputs))
     except GossamerError:
         raise
     except TRIPPED as error:
@@ -129,14 +129,16 @@ def _operand(ctx: InvokeContext, position: int) -> Any:
     return value
 
 
-def _grouped(values: Sequence[Any], arguments: Sequence[Argument]) -> Iterator[Any]:
+def grouped(values: Sequence[Any], arguments: Sequence[Argument]) -> Iterator[Any]:
+    """Values as TensorFlow declares the operands: a list where it declares one."""
     left = iter(values)
     for argument in arguments:
         found = [next(left) for _ in argument.types]
         yield found if argument.is_list else found[0]
 
 
-def _results(results: Any, arguments: Sequence[Argument]) -> Iterator[Array]:
+def arrays_of(results: Any, arguments: Sequence[Argument]) -> Iterator[Array]:
+    """What a kernel returns as arrays of the types that are declared, one after the other."""
     if not arguments:
         return
     given = results if isinstance(results, tuple) else (results,)
@@ -151,4 +153,6 @@ def _array(value: Any, type: TensorType) -> Array:
         boxed = np.empty((), object)
         boxed[()] = value
         return boxed
-    return np.asarray(value).astype(dtype, copy=False)
+    array = value if hasattr(value, "__array_function__") else np.asarray(value)
+    found: Array = array.astype(dtype, copy=False)
+    return found

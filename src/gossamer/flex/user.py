@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,13 +13,16 @@ from gossamer.convert.sources.tensor_proto import shape_of, tensor_array, tensor
 from gossamer.dtypes import numpy_dtype
 from gossamer.flex.kernels import Call, Kernel, Shape, ShapeRule
 from gossamer.flex.node import FlexNode
-from gossamer.flex.operator import define
+from gossamer.flex.operator import arrays_of, define, grouped
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import OpDef
 
 _Kind = inspect.Parameter
 
 
-def flex_op(name: str, *, shape: Callable[..., Sequence[Shape]] | None = None) -> Callable[[Callable[..., Any]], OpDef]:
+def flex_op(
+    name: str, *, shape: Callable[..., Sequence[Shape]] | None = None, trace: bool = True
+) -> Callable[[Callable[..., Any]], OpDef]:
     """Decorator: makes TensorFlow's operator ``name`` of a function, for the ``custom_ops`` of an `Interpreter`::
 
         @gossamer.flex_op("Cross")
@@ -32,7 +35,8 @@ def flex_op(name: str, *, shape: Callable[..., Sequence[Shape]] | None = None) -
     in an array of objects) and returns an array, or a tuple of them. Its keyword-only parameters are attributes of the
     operator, with their defaults: numbers, booleans and texts, a NumPy dtype for a type, a tuple for a list, a tuple
     with ``None`` for unknown sizes, or ``None``, for a shape. ``shape`` is a function of the operands' shapes that
-    returns those of the results; without it, they are known when the operator has run.
+    returns those of the results; without it, they are known when the operator has run. ``trace``: whether it may become
+    machine code, as a function of `gossamer.custom_op`.
 
     Raises `TypeError` for a name that is no text.
     """
@@ -42,14 +46,35 @@ def flex_op(name: str, *, shape: Callable[..., Sequence[Shape]] | None = None) -
     def make(function: Callable[..., Any]) -> OpDef:
         wanted = [p for p in inspect.signature(function).parameters.values() if p.kind is _Kind.KEYWORD_ONLY]
 
-        def run(call: Call, *operands: Any) -> Any:
-            given = {p.name: attribute(call.attributes, p.name) for p in wanted if p.name in call.attributes}
+        def given(attributes: Attributes, fail: Callable[[str], NoReturn]) -> dict[str, Any]:
+            found = {p.name: attribute(attributes, p.name) for p in wanted if p.name in attributes}
             for parameter in wanted:
-                if parameter.name not in given and parameter.default is _Kind.empty:
-                    call.fail(f"{function.__name__}() takes the attribute {parameter.name!r}, which it does not have")
-            return function(*operands, **given)
+                if parameter.name not in found and parameter.default is _Kind.empty:
+                    fail(f"{function.__name__}() takes the attribute {parameter.name!r}, which it does not have")
+            return found
 
-        return define(name.removeprefix("Flex"), Kernel(run, None if shape is None else _rule(shape)))
+        def run(call: Call, *operands: Any) -> Any:
+            return function(*operands, **given(call.attributes, call.fail))
+
+        op = define(name.removeprefix("Flex"), Kernel(run, None if shape is None else _rule(shape)))
+        if not trace:
+            return op
+
+        @op.lower
+        def lower(graph: Lowering) -> None:
+            from gossamer.ops.tracing import lower_traced
+
+            node: FlexNode = graph.data.node
+
+            def results(*operands: Any, **attributes: Any) -> Any:
+                return tuple(arrays_of(function(*operands, **attributes), node.outputs))
+
+            results.__wrapped__ = function  # type: ignore[attr-defined]  # what it stands for
+            positions = grouped(range(len(graph.inputs)), node.inputs)
+            lower_traced(graph, results, list(positions), given(node.attributes, graph.refuse))
+
+        op.is_checked = op.tells_shapes = True
+        return op
 
     return make
 

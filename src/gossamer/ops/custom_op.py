@@ -55,7 +55,7 @@ def custom_op(
     functions it consists of, and becomes a part of the program of its neighbours (`gossamer.ops.tracing`). What cannot
     be traced runs in NumPy. The first run of a program compares it with the function. ``trace=False``: always run the
     function. ``lower``: a function of a `gossamer.ops.lowering.Lowering` that states the operator as kernels, instead
-    of tracing it, or for a class; ``data`` there are the options, or the object.
+    of tracing it; its ``data`` are the options. A class may have a method ``lower(graph)``.
 
     Custom options become keyword arguments: the function's keyword-only parameters, the parameters of the class. They
     are checked against names and the types of defaults; those that begin with ``_``, which TensorFlow's converter
@@ -93,6 +93,8 @@ def custom_op(
         )
         if is_class:
             _define_by_class(op, target, options)
+            if callable(getattr(target, "lower", None)):
+                op.lower(lambda graph: graph.data.lower(graph))
         else:
             if isinstance(shape, str) and shape not in names:
                 raise ValueError(f"{name}: shape names {shape!r}, the inputs are {', '.join(names)}")
@@ -102,7 +104,7 @@ def custom_op(
         if lower is not None:
             op.lower(lower)
         op.is_checked, op.tells_shapes = not is_class, True
-        op.reference_only = "it is a class without lower=" if is_class else "trace=False"
+        op.reference_only = "it is a class without a method lower" if is_class else "trace=False"
         return op
 
     return make

@@ -13,6 +13,7 @@ does it remember anything. What writes to names outside of it, or prints, is not
 from __future__ import annotations
 
 import dis
+import inspect
 import linecache
 import os
 import random
@@ -34,6 +35,9 @@ from gossamer.views import View
 MOST_ROWS = 64
 """Rows over which a loop may go: it is unrolled."""
 
+MOST_SHOWN = 60
+"""Characters of a line of code in a reason."""
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 _NUMPY = os.path.dirname(np.__file__)
@@ -44,7 +48,7 @@ def lower_traced(
 ) -> None:
     """State a function of inputs, given by their positions (``None``: left out; sequences of them as they are), and of
     options, as the operator. Refused if it cannot be traced."""
-    found = side_effect(function)
+    found = side_effect(inspect.unwrap(function))
     if found is not None:
         graph.refuse(found)
     first, results = _traced(graph, function, arguments, options)
@@ -99,6 +103,7 @@ def _place(error: BaseException) -> str:
         name = trace.tb_frame.f_code.co_filename
         if not name.startswith(_NUMPY) and not trace.tb_frame.f_globals.get("__name__", "").startswith("gossamer."):
             line = linecache.getline(name, trace.tb_lineno).strip()
+            line = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]} ..."
             place = f"{os.path.basename(name)}, line {trace.tb_lineno}{f' ({line})' if line else ''}: "
         trace = trace.tb_next
     return place
@@ -130,9 +135,9 @@ class _Trace:
     def view(self, value: Any, dtype: np.dtype[Any] | None = None) -> View:
         """An operand as a view, of another type if one is given."""
         if isinstance(value, TracedArray):
-            if value.trace is not self:
+            if value._trace is not self:
                 raise UntraceableError("it keeps arrays from one call to the next")
-            return value.view if dtype is None else self.arithmetic.cast(value.view, dtype)
+            return value._view if dtype is None else self.arithmetic.cast(value._view, dtype)
         for array, position in self._stored:
             if value is array and dtype in (None, array.dtype):
                 return self.graph.value(position)  # where it lies
@@ -144,8 +149,8 @@ class _Trace:
     def array(self, view: View, *, of: TracedArray | None = None) -> TracedArray:
         """What has been computed; or, ``of`` another array, other places of its elements."""
         if of is not None:
-            of.base.is_seen = True
-        return TracedArray(self, view, owns=of is None, base=None if of is None else of.base)
+            of._base._is_seen = True
+        return TracedArray(self, view, owns=of is None, base=None if of is None else of._base)
 
 
 def _flat(value: Any) -> Iterator[Any]:
@@ -164,7 +169,7 @@ def _noted(function: Method) -> Method:
         try:
             return function(self, *args, **kwargs)
         except Exception as error:
-            self.trace.failure = self.trace.failure or error
+            self._trace.failure = self._trace.failure or error
             raise
 
     return noted  # type: ignore[return-value]  # it has the same signature
@@ -173,41 +178,41 @@ def _noted(function: Method) -> Method:
 class TracedArray(NDArrayOperatorsMixin):
     """An array of which the type and the shape are known, and the value only when the model runs.
 
-    ``owns``: its elements are not those of another array. ``is_seen``: others have its elements too, so that they would
-    change with it. Both decide whether it can be written to.
+    ``owns``: its elements are not those of another array, its ``base``. It can be written to if nobody has seen it:
+    others have its elements then too.
     """
 
-    __slots__ = ("base", "is_seen", "owns", "trace", "view")
+    __slots__ = ("_base", "_is_seen", "_owns", "_trace", "_view")
     __hash__ = None  # type: ignore[assignment]  # as arrays
 
     def __init__(self, trace: _Trace, view: View, *, owns: bool, base: TracedArray | None = None) -> None:
-        self.trace = trace
-        self.view = view
-        self.owns = owns
-        self.base: TracedArray = self if base is None else base
-        self.is_seen = False
+        self._trace = trace
+        self._view = view
+        self._owns = owns
+        self._base: TracedArray = self if base is None else base
+        self._is_seen = False
 
     # What is known
 
     @property
     def shape(self) -> Shape:
         """As of arrays."""
-        return self.view.shape
+        return self._view.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """As of arrays."""
-        return numpy_dtype(self.view.type)
+        return numpy_dtype(self._view.type)
 
     @property
     def ndim(self) -> int:
         """As of arrays."""
-        return len(self.view.shape)
+        return len(self._view.shape)
 
     @property
     def size(self) -> int:
         """As of arrays."""
-        return self.view.size
+        return self._view.size
 
     @property
     def itemsize(self) -> int:
@@ -247,7 +252,7 @@ class TracedArray(NDArrayOperatorsMixin):
 
     def _refuse(self, what: str) -> NoReturn:
         error = UntraceableError(f"{what}, which only the run knows")
-        self.trace.failure = self.trace.failure or error
+        self._trace.failure = self._trace.failure or error
         raise error
 
     def __bool__(self) -> bool:
@@ -282,7 +287,7 @@ class TracedArray(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__") and hasattr(np.ndarray, name):
             error = UntraceableError(f"there is no machine code for {name} of an array")
-            self.trace.failure = self.trace.failure or error
+            self._trace.failure = self._trace.failure or error
             raise error
         raise AttributeError(f"arrays have no attribute {name!r}")
 
@@ -292,13 +297,13 @@ class TracedArray(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
         if method == "__call__":
-            result = _call(self.trace, ufunc, inputs, kwargs)
+            result = _call(self._trace, ufunc, inputs, kwargs)
         elif method == "reduce" and ufunc in _REDUCERS:
             array, *rest = inputs
-            result = _REDUCERS[ufunc](_known(self.trace, array), **_bound(rest, kwargs))
+            result = _REDUCERS[ufunc](_known(self._trace, array), **_bound(rest, kwargs))
         elif method == "outer":
-            x, y = (_known(self.trace, one) for one in inputs)
-            result = _call(self.trace, ufunc, (x.reshape(x.shape + (1,) * y.ndim), y), kwargs)
+            x, y = (_known(self._trace, one) for one in inputs)
+            result = _call(self._trace, ufunc, (x.reshape(x.shape + (1,) * y.ndim), y), kwargs)
         else:
             raise UntraceableError(f"there is no machine code for np.{ufunc.__name__}.{method}")
         if out is None or (one := out[0]) is None:
@@ -307,7 +312,7 @@ class TracedArray(NDArrayOperatorsMixin):
             raise UntraceableError("out= is an array that was there before")
         if not np.can_cast(result.dtype, one.dtype, "same_kind"):
             raise TypeError(f"cannot cast {result.dtype.name} to {one.dtype.name}, the type of what is written to")
-        one._write(_wide(self.trace, result.astype(one.dtype), one.shape))
+        one._write(_wide(self._trace, result.astype(one.dtype), one.shape))
         return one
 
     @_noted
@@ -316,16 +321,16 @@ class TracedArray(NDArrayOperatorsMixin):
     ) -> Any:
         rule = FUNCTIONS.get(function)
         if rule is None:
-            name = getattr(function, "__name__", str(function))
-            raise UntraceableError(f"there is no machine code for np.{name}")
-        return rule(self.trace, *args, **kwargs)
+            module = "np" + (function.__module__ or "").removeprefix("numpy")
+            raise UntraceableError(f"there is no machine code for {module}.{getattr(function, '__name__', function)}")
+        return rule(self._trace, *args, **kwargs)
 
     # Elements and places
 
     @_noted
     def __getitem__(self, key: Any) -> TracedArray:
         self._check(key)
-        return self.trace.array(self.trace.arithmetic.indexed(self.view, key), of=self)
+        return self._trace.array(self._trace.arithmetic.indexed(self._view, key), of=self)
 
     def _check(self, key: Any) -> None:
         for one in key if isinstance(key, tuple) else (key,):
@@ -335,12 +340,12 @@ class TracedArray(NDArrayOperatorsMixin):
 
     @_noted
     def __setitem__(self, key: Any, value: Any) -> None:
-        trace = self.trace
+        trace = self._trace
         if isinstance(key, TracedArray) and key.dtype == np.bool_ and key.shape == self.shape and np.ndim(value) == 0:
-            self._write(_where(trace, key, _known(trace, value).astype(self.dtype), self).view)
+            self._write(_where(trace, key, _known(trace, value).astype(self.dtype), self)._view)
             return
         self._check(key)
-        written = trace.graph.copy(self.view)
+        written = trace.graph.copy(self._view)
         place = trace.arithmetic.indexed(written, key)
         if place.buffer is not written.buffer:
             raise UntraceableError("an assignment to elements that are not a slice")
@@ -352,9 +357,9 @@ class TracedArray(NDArrayOperatorsMixin):
 
     def _write(self, view: View) -> None:
         """Have another value from now on."""
-        if not self.owns or self.is_seen:
+        if not self._owns or self._is_seen:
             raise UntraceableError("an array is changed that shares its elements with another")
-        self.view = view
+        self._view = view
 
     @_noted
     def __iter__(self) -> Iterator[TracedArray]:
@@ -364,7 +369,7 @@ class TracedArray(NDArrayOperatorsMixin):
 
     def copy(self, order: str = "C") -> TracedArray:
         """As of arrays."""
-        return self.trace.array(self.view)
+        return self._trace.array(self._view)
 
     @_noted
     def astype(
@@ -376,13 +381,13 @@ class TracedArray(NDArrayOperatorsMixin):
             raise TypeError(f"Cannot cast array data from {self.dtype} to {wanted} according to the rule {casting!r}")
         if wanted == self.dtype and not copy:
             return self
-        return self.trace.array(self.trace.view(self, wanted))
+        return self._trace.array(self._trace.view(self, wanted))
 
     @_noted
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> TracedArray:
         """As of arrays."""
         _only(order=(order, "C"))
-        return self.trace.array(self.trace.arithmetic.reshape(self.view, _sizes(shape)), of=self)
+        return self._trace.array(self._trace.arithmetic.reshape(self._view, _sizes(shape)), of=self)
 
     def ravel(self, order: str = "C") -> TracedArray:
         """As of arrays."""
@@ -399,7 +404,7 @@ class TracedArray(NDArrayOperatorsMixin):
         wanted = [_axis(axis, self.ndim) for axis in given]
         if sorted(wanted) != [*range(self.ndim)]:
             raise ValueError("axes don't match array")
-        return self.trace.array(self.view.permute(wanted), of=self)
+        return self._trace.array(self._view.permute(wanted), of=self)
 
     def swapaxes(self, axis1: int, axis2: int) -> TracedArray:
         """As of arrays."""
@@ -423,12 +428,12 @@ class TracedArray(NDArrayOperatorsMixin):
         self._check(indices)
         if axis is None:
             return self.reshape(-1).take(indices, 0)
-        view = self.trace.arithmetic.take(self.view, np.asarray(indices), _axis(axis, self.ndim))
-        return self.trace.array(view)
+        view = self._trace.arithmetic.take(self._view, np.asarray(indices), _axis(axis, self.ndim))
+        return self._trace.array(view)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> TracedArray:
         """As of arrays, by one number."""
-        return _repeat(self.trace, self, repeats, axis)
+        return _repeat(self._trace, self, repeats, axis)
 
     # Several elements
 
@@ -474,14 +479,14 @@ class TracedArray(NDArrayOperatorsMixin):
         """As of arrays."""
         _only(out=(out, None), **kwargs)
         axes = _axes(axis, self.ndim)
-        return _kept(self, self.trace.arithmetic.any(self.view, axes), axes, keepdims)
+        return _kept(self, self._trace.arithmetic.any(self._view, axes), axes, keepdims)
 
     @_noted
     def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
         """As of arrays."""
         _only(out=(out, None), **kwargs)
         axes = _axes(axis, self.ndim)
-        return _kept(self, self.trace.arithmetic.any(self.view, axes, every=True), axes, keepdims)
+        return _kept(self, self._trace.arithmetic.any(self._view, axes, every=True), axes, keepdims)
 
     @_noted
     def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
@@ -502,8 +507,8 @@ class TracedArray(NDArrayOperatorsMixin):
         if axis is None:
             return self.reshape(-1).cumsum(0, dtype)
         wide = np.dtype(dtype) if dtype is not None else np.add.accumulate(np.ones(1, self.dtype)).dtype
-        view = self.trace.arithmetic.cumsum(self.trace.view(self, wide), _axis(axis, self.ndim))
-        return self.trace.array(view)
+        view = self._trace.arithmetic.cumsum(self._trace.view(self, wide), _axis(axis, self.ndim))
+        return self._trace.array(view)
 
     @_noted
     def var(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
@@ -543,7 +548,7 @@ class TracedArray(NDArrayOperatorsMixin):
     @_noted
     def dot(self, b: Any) -> Any:
         """As of arrays."""
-        return _dot(self.trace, self, b)
+        return _dot(self._trace, self, b)
 
 
 # Arguments
@@ -551,13 +556,14 @@ class TracedArray(NDArrayOperatorsMixin):
 
 def _known(trace: _Trace, value: Any) -> TracedArray:
     """An operand as an array of its own type."""
-    return value if isinstance(value, TracedArray) else trace.array(trace.view(value))
+    view = trace.view(value)
+    return value if isinstance(value, TracedArray) else trace.array(view)
 
 
 def _wide(trace: _Trace, value: TracedArray, shape: Sequence[int]) -> View:
     """What is written to a place of this shape."""
     extra = value.ndim - len(shape)
-    view = value.view
+    view = value._view
     if extra > 0 and set(view.shape[:extra]) == {1}:
         view = trace.arithmetic.reshape(view, view.shape[extra:])
     return trace.arithmetic.broadcast(view, shape)
@@ -624,7 +630,7 @@ def _call(trace: _Trace, ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping
     given = [_described(one) for one in inputs]
     types = resolve((*given, None))
     views = [
-        one.view if isinstance(one, TracedArray) else trace.view(one, dtype)
+        trace.view(one, None if isinstance(one, TracedArray) else dtype)
         for one, dtype in zip(inputs, types, strict=False)
     ]
     np.broadcast_shapes(*[view.shape for view in views])
@@ -650,25 +656,25 @@ def _count(x: TracedArray, axis: Any) -> int:
 def _kept(x: TracedArray, view: View, axes: Sequence[int], keepdims: bool) -> TracedArray:
     """A reduction with its dimensions of size 1, or without them."""
     if not keepdims:
-        view = x.trace.arithmetic.reshape(view, [size for at, size in enumerate(x.shape) if at not in axes])
-    return x.trace.array(view)
+        view = x._trace.arithmetic.reshape(view, [size for at, size in enumerate(x.shape) if at not in axes])
+    return x._trace.array(view)
 
 
 def _reduced(x: TracedArray, reduction: Reduction, axis: Any, keepdims: bool, dtype: np.dtype[Any]) -> TracedArray:
     if dtype.kind == "f" and dtype.itemsize == 2:
         raise UntraceableError(f"a {reduction} of float16; astype(np.float32) helps")
     axes = _axes(axis, x.ndim)
-    return _kept(x, x.trace.arithmetic.reduce(reduction, x.trace.view(x, dtype), axes), axes, keepdims)
+    return _kept(x, x._trace.arithmetic.reduce(reduction, x._trace.view(x, dtype), axes), axes, keepdims)
 
 
 def _greatest(x: TracedArray, reduction: Reduction, axis: Any, keepdims: bool) -> TracedArray:
     axes, dtype = _axes(axis, x.ndim), x.dtype
     if dtype.kind == "b":
-        return _kept(x, x.trace.arithmetic.any(x.view, axes, every=reduction == "min"), axes, keepdims)
+        return _kept(x, x._trace.arithmetic.any(x._view, axes, every=reduction == "min"), axes, keepdims)
     if dtype.kind == "f" and dtype.itemsize == 2:  # of float32, the result is one of the float16 that came in
         wide = _reduced(x, reduction, axis, keepdims, np.dtype(np.float32))
-        return x.trace.array(x.trace.view(wide, dtype))
-    return _kept(x, x.trace.arithmetic.reduce(reduction, x.view, axes), axes, keepdims)
+        return x._trace.array(x._trace.view(wide, dtype))
+    return _kept(x, x._trace.arithmetic.reduce(reduction, x._view, axes), axes, keepdims)
 
 
 def _arg(x: TracedArray, axis: int | None, keepdims: bool, *, greatest: bool) -> TracedArray:
@@ -678,8 +684,8 @@ def _arg(x: TracedArray, axis: int | None, keepdims: bool, *, greatest: bool) ->
     at = _axis(axis, x.ndim)
     if not x.shape[at]:
         raise ValueError("attempt to get argmax of an empty sequence")
-    found = x.trace.array(x.trace.arithmetic.arg(x.view, at, greatest=greatest))
-    return _expand_dims(x.trace, found, at) if keepdims is True else found
+    found = x._trace.array(x._trace.arithmetic.arg(x._view, at, greatest=greatest))
+    return _expand_dims(x._trace, found, at) if keepdims is True else found
 
 
 def _matmul(trace: _Trace, x1: Any, x2: Any) -> TracedArray:
@@ -689,7 +695,7 @@ def _matmul(trace: _Trace, x1: Any, x2: Any) -> TracedArray:
         raise ValueError("matmul: an operand has no dimensions")
     first = x.reshape(1, -1) if x.ndim == 1 else x
     second = y.reshape(-1, 1) if y.ndim == 1 else y
-    product = trace.array(trace.arithmetic.matmul(first.view, second.view))
+    product = trace.array(trace.arithmetic.matmul(first._view, second._view))
     *batch, rows, columns = product.shape
     return product.reshape([*batch, *([rows] if x.ndim > 1 else []), *([columns] if y.ndim > 1 else [])])
 
@@ -730,7 +736,7 @@ def _tensordot(trace: _Trace, a: Any, b: Any, axes: Any = 2) -> TracedArray:
     for one, other in zip(first, second, strict=True):
         right[_axis(other, y.ndim)] = left[_axis(one, x.ndim)]
     out = [name for name in (*left, *right) if (name in left) != (name in right)]
-    return trace.array(trace.arithmetic.einsum(("".join(left), "".join(right)), "".join(out), x.view, y.view))
+    return trace.array(trace.arithmetic.einsum(("".join(left), "".join(right)), "".join(out), x._view, y._view))
 
 
 def _einsum(trace: _Trace, subscripts: Any, *operands: Any, **kwargs: Any) -> TracedArray:
@@ -742,7 +748,7 @@ def _einsum(trace: _Trace, subscripts: Any, *operands: Any, **kwargs: Any) -> Tr
     if not arrow:
         out = "".join(sorted(one for one in {*given} - {","} if given.count(one) == 1))
     x, y = _together(trace, operands)
-    return trace.array(trace.arithmetic.einsum(labels, out, x.view, y.view))
+    return trace.array(trace.arithmetic.einsum(labels, out, x._view, y._view))
 
 
 def _outer(trace: _Trace, a: Any, b: Any, out: Any = None) -> Any:
@@ -774,7 +780,7 @@ def _concatenate(trace: _Trace, arrays: Any, axis: int | None = 0, out: Any = No
         given, axis = [one.reshape(-1) for one in given], 0
     if len({one.ndim for one in given}) != 1 or not given[0].ndim:
         raise ValueError("all the input array dimensions must match, and be at least one")
-    return trace.array(trace.arithmetic.concat([one.view for one in given], _axis(axis, given[0].ndim)))
+    return trace.array(trace.arithmetic.concat([one._view for one in given], _axis(axis, given[0].ndim)))
 
 
 def _stack(trace: _Trace, arrays: Any, axis: int = 0, **kwargs: Any) -> TracedArray:
@@ -826,7 +832,7 @@ def _pad(trace: _Trace, array: Any, pad_width: Any, mode: Any = "constant", **kw
     if min((one for pair in widths for one in pair), default=0) < 0:
         raise ValueError("index can't contain negative values")
     before, after = zip(*widths, strict=True) if widths else ((), ())
-    return trace.array(trace.arithmetic.pad(x.view, before, after, trace.view(value, x.dtype)))
+    return trace.array(trace.arithmetic.pad(x._view, before, after, trace.view(value, x.dtype)))
 
 
 def _repeat(trace: _Trace, a: Any, repeats: Any, axis: int | None = None) -> TracedArray:
@@ -837,7 +843,7 @@ def _repeat(trace: _Trace, a: Any, repeats: Any, axis: int | None = None) -> Tra
         raise UntraceableError("np.repeat by several numbers")
     at, times = _axis(axis, x.ndim), repeats.__index__()
     wide = trace.arithmetic.broadcast(
-        trace.arithmetic.reshape(x.view, (*x.shape[: at + 1], 1, *x.shape[at + 1 :])),
+        trace.arithmetic.reshape(x._view, (*x.shape[: at + 1], 1, *x.shape[at + 1 :])),
         (*x.shape[: at + 1], times, *x.shape[at + 1 :]),
     )
     shape = (*x.shape[:at], x.shape[at] * times, *x.shape[at + 1 :])
@@ -851,7 +857,7 @@ def _tile(trace: _Trace, A: Any, reps: Any) -> TracedArray:
     shape, times = (1,) * (rank - x.ndim) + x.shape, (1,) * (rank - len(times)) + times
     paired = [one for size in shape for one in (1, size)]
     wide = [one for count, size in zip(times, shape, strict=True) for one in (count, size)]
-    view = trace.arithmetic.broadcast(trace.arithmetic.reshape(x.view, paired), wide)
+    view = trace.arithmetic.broadcast(trace.arithmetic.reshape(x._view, paired), wide)
     whole = [count * size for count, size in zip(times, shape, strict=True)]
     return trace.array(trace.arithmetic.reshape(view, whole))
 
@@ -981,7 +987,7 @@ FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     np.expand_dims: _expand_dims,
     np.moveaxis: _moveaxis,
     np.broadcast_to: lambda trace, array, shape, subok=False: trace.array(
-        trace.arithmetic.broadcast(_known(trace, array).view, _sizes((shape,) if np.ndim(shape) else ((shape,),)))
+        trace.arithmetic.broadcast(_known(trace, array)._view, _sizes((shape,) if np.ndim(shape) else ((shape,),)))
     ),
     np.concatenate: _concatenate,
     np.stack: _stack,
@@ -1022,7 +1028,7 @@ def traceable() -> dict[str, list[str]]:
     return {
         "elementwise": sorted({ufunc.__name__ for ufunc in (*UFUNCS, np.divmod)}),
         "functions": sorted(functions | {"matmul"}),
-        "methods": sorted(methods - {"base", "item", "tolist"}),
+        "methods": sorted(methods - {"item", "tolist"}),
     }
 
 

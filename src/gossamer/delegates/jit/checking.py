@@ -14,6 +14,7 @@ import numpy as np
 
 from gossamer.delegates.delegate import NodeInfo, PartitionInvokeContext
 from gossamer.delegates.jit.compiling import compiled_of
+from gossamer.delegates.jit.lowered import Lowered
 from gossamer.delegates.jit.parts import lowered_of
 from gossamer.delegates.jit.verdicts import AGREES, settle, verdict
 from gossamer.dtypes import numpy_dtype
@@ -59,17 +60,19 @@ def difference(got: Array, expected: Array) -> str:
 
 
 class Piece:
-    """Some nodes of a partition as a program, whose results are arrays of its own. Raises `CompileError`."""
+    """Some nodes of a partition, which are ``lowered``, as a program whose results are arrays of its own. Raises
+    `CompileError`."""
 
     def __init__(
         self,
         ctx: PartitionInvokeContext,
         nodes: Sequence[NodeInfo],
+        lowered: Lowered,
         outputs: Sequence[TensorInfo],
         target: Target,
         make: Make,
     ) -> None:
-        built, boundaries = compiled_of(lowered_of(nodes).finish(outputs), ctx.source, target)
+        built, boundaries = compiled_of(lowered.finish(outputs), ctx.source, target)
         self._program = make(built.plan, built.constants.tobytes())
         self._outputs = outputs
         self._boundaries = boundaries
@@ -111,9 +114,16 @@ class _Given(InvokeContext):
         self.fail("a custom operator has no resources")
 
 
-def check(ctx: PartitionInvokeContext, nodes: Sequence[NodeInfo], target: Target, make: Make, num_threads: int) -> None:
-    """Settle the verdict on nodes of a partition, by its inputs of now; those that differ are told of. Raises what
-    making and running a program does."""
+def check(
+    ctx: PartitionInvokeContext,
+    nodes: Sequence[NodeInfo],
+    lowered: Lowered,
+    target: Target,
+    make: Make,
+    num_threads: int,
+) -> None:
+    """Settle the verdict on nodes of a partition, all of which are in ``lowered``, by its inputs of now; those that
+    differ are told of. Raises what making and running a program does."""
     written = {tensor.index for node in ctx.nodes for tensor in node.outputs}
     watched = {
         tensor.index: tensor
@@ -121,7 +131,8 @@ def check(ctx: PartitionInvokeContext, nodes: Sequence[NodeInfo], target: Target
         for tensor in (*node.inputs, *node.outputs)
         if tensor is not None and tensor.index in written and not tensor.is_constant
     }
-    results = Piece(ctx, ctx.nodes, list(watched.values()), target, make).run(ctx, num_threads, alone=True)
+    piece = Piece(ctx, ctx.nodes, lowered, list(watched.values()), target, make)
+    results = piece.run(ctx, num_threads, alone=True)
     for node in nodes:
         if verdict(node) is None:
             found = _difference(ctx, node, results)
@@ -175,7 +186,7 @@ class Pieces:
             read = wanted | {tensor.index for node in later for tensor in node.inputs if tensor is not None}
             written = {tensor.index: tensor for node in nodes for tensor in node.outputs}
             outputs = [tensor for index, tensor in written.items() if index in read and not tensor.is_constant]
-            self._pieces.append((Piece(ctx, nodes, outputs, target, make), nodes))
+            self._pieces.append((Piece(ctx, nodes, lowered_of(nodes), outputs, target, make), nodes))
 
     def run(self, ctx: PartitionInvokeContext) -> None:
         """All of them. Raises `IndexFault`."""

@@ -58,7 +58,7 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     if function is None and not is_computed:
         raise Refused(node.op.reference_only or f"{node.op.name} has no machine code yet")
     if node.op.is_checked and lowered.subgraph is not None:
-        raise Refused(f"{node.op.name} is a custom operator, and compared with its function where it runs by itself")
+        raise Refused("a custom operator is compared with its function, for which it must run by itself")
     operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None]
     for tensor in operands:
         if tensor.type == TensorType.STRING:
