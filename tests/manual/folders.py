@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import wave
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gossamer
+from gossamer.inputs.wav import read_wav
 from gossamer.quantize import quantize
 from tests.conftest import ROOT
 from tests.manual import scene
@@ -55,6 +57,26 @@ def flex(folder: Path) -> None:
 def machine_code(folder: Path) -> None:
     """A CPU that code is for."""
     target_here()
+
+
+def run(folder: Path) -> None:
+    """Pictures, one of them broken; a keyword model, which is beside the checkout, and two words."""
+    photos = folder / "photos"
+    photos.mkdir()
+    shutil.copy(ROOT / "examples" / "digit_7.png", photos / "seven.png")
+    shutil.copy(ROOT / "examples" / "digit_3.png", photos / "three.png")
+    (photos / "broken.png").write_text("no picture")
+    shared = ROOT.parent / "shared"
+    model = shared / "micro" / "micro_speech_quantized.tflite"
+    sounds = [shared / "corpus" / "open" / "real" / f"{word}_1000ms.wav" for word in ("yes", "no")]
+    if not all(path.exists() for path in (model, *sounds)):
+        pytest.skip("the keyword model or its words are not here (../shared)")
+    shutil.copy(model, folder)
+    samples = np.concatenate([read_wav(path.read_bytes(), path.name)[0] for path in sounds])
+    with wave.open(str(folder / "yes_no.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, len(samples), "NONE", ""))
+        file.writeframes((samples * 2**15).astype("<i2").tobytes())
+    (folder / "words.txt").write_text("silence\nunknown\nyes\nno\n")
 
 
 def will_my_model_fit(folder: Path) -> None:

@@ -183,6 +183,7 @@ def command(
     saved: list[list[Array]] = []
     notes: dict[str, None] = {}
     failed = 0
+    untold: float | None = session.load
     started = time.perf_counter()
     try:
         # Where answers go to a terminal, they are the progress.
@@ -191,15 +192,16 @@ def command(
                 if outcome.error is not None:
                     failed += 1
                     click.echo(f"Error: {outcome.error}", err=True)
+                loaded = None  # told with the first run
+                if outcome.error is None:
+                    loaded, untold = untold, None
                 if out is not None:
-                    outcome.print(out, session.load if number == 1 else None)
+                    outcome.print(out, loaded)
+                elif as_json:
+                    report.append(outcome.data(session.inputs))
                 else:
-                    data = outcome.data(session.inputs)
-                    if as_json:
-                        report.append(data)
-                    else:
-                        first = {"load_milliseconds": 1e3 * session.load} if number == 1 else {}
-                        write_json({**first, **data}, indent=None)
+                    first = {} if loaded is None else {"load_milliseconds": 1e3 * loaded}
+                    write_json({**first, **outcome.data(session.inputs)}, indent=None)
                 for call in outcome.runs:
                     notes.update(dict.fromkeys(_notes(call, session.inputs, facts, question, asked is not None)))
                 if save is not None:
@@ -209,8 +211,8 @@ def command(
     finally:
         # What is done was paid for: it is written also after Ctrl-C.
         if report:
-            loaded = 1e3 * session.load
-            write_json({"model": model, "signature": signature, "load_milliseconds": loaded, "runs": report})
+            head = {"model": model, "signature": signature, "load_milliseconds": 1e3 * session.load}
+            write_json({**head, "runs": report})
     if save is not None and saved:
         _save(save, session.outputs, saved)
     if out is not None:
