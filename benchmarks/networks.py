@@ -155,7 +155,7 @@ def resnet50() -> bytes:
         for block in range(count):
             stride = first if block == 0 else 1
             y = net.conv(net.conv(x, channels, 1, stride, **RELU), channels, 3, **RELU)
-            y = net.conv(y, 4 * channels, gain=0.5)
+            y = net.conv(y, 4 * channels, gain=0.25)
             short = net.conv(x, 4 * channels, 1, stride) if block == 0 else x
             x = net.graph.add("ADD", short, y, **RELU)
     return net.model(net.classified(x))
@@ -179,7 +179,7 @@ def efficientnet_b0() -> bytes:
             y = net.swish(net.depthwise(y, size, first if block == 0 else 1))
             squeezed = net.swish(net.conv(net.mean(y, 1, 2, keep=True), max(1, depth // 4)))
             gates = net.graph.add("LOGISTIC", net.conv(squeezed, ratio * depth))
-            y = net.conv(net.graph.add("MUL", y, gates), channels, gain=2)
+            y = net.conv(net.graph.add("MUL", y, gates), channels)
             x = y if block == 0 else net.graph.add("ADD", x, y)
     return net.model(net.classified(net.swish(net.conv(x, 1280))))
 

@@ -64,11 +64,12 @@ def command_page(command: click.Command | None, parent: click.Context, name: str
         "```",
         "",
     )
-    records = [record for parameter in command.params if (record := parameter.get_help_record(context))]
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    records = [record for option in options if (record := option.get_help_record(context))]
     if records:
         yield from ("| option | |", "|---|---|")
         for option, text in records:
-            yield f"| `{_cell(option)}` | {_cell(prose(text))} |"
+            yield f"| `{option.replace('|', ' | ')}` | {prose(text)} |"
         yield ""
     for paragraph in _paragraphs(command.epilog):
         yield from (paragraph, "")
@@ -153,6 +154,7 @@ def operator_page(op: OpDef, row: Sequence[str] | None, source: str) -> str:
 def api_pages() -> Pages:
     """Pages of directives for mkdocstrings, by subject."""
     pages = {}
+    shown: set[str] = set()
     lines = ["# Python API", "", "| | |", "|---|---|"]
     for subject, packages in PACKAGES.items():
         name = f"api/{subject.lower().replace(' ', '-')}.md"
@@ -163,6 +165,10 @@ def api_pages() -> Pages:
             lines.append(f"| [`{package}`]({name.removeprefix('api/')}) | {', '.join(f'`{n}`' for n, _ in names)} |")
             text += [f"## {package}", "", prose(inspect.cleandoc(module.__doc__ or "")), ""]
             for short, identifier in names:
+                if identifier in shown:
+                    text += [f"[`{short}`][{identifier}] is shown there.", ""]
+                    continue
+                shown.add(identifier)
                 text += [f"::: {identifier}", "    options:", f"      heading: {short}", "      heading_level: 3", ""]
         pages[name] = "\n".join(text)
     pages["api/index.md"] = "\n".join([*lines, ""])
@@ -189,8 +195,3 @@ def prose(text: str) -> str:
     for place in range(0, len(parts), 2):
         parts[place] = re.sub(r"([\\*_<>\[\]|])", r"\\\1", parts[place])
     return "".join(parts)
-
-
-def _cell(text: str) -> str:
-    """In a table, a bar ends a cell, also between backticks."""
-    return re.sub(r"(?<!\\)\|", r"\\|", text)

@@ -118,7 +118,7 @@ class Reader:
     def sh(self, block: Block) -> None:
         """Run every line; those that end with a backslash go on."""
         for line in block.text.replace("\\\n", " ").splitlines():
-            command, _, comment = line.partition("  # ")
+            command, _, comment = line.partition(" # ")
             if command.strip():
                 code, output = self.command(command)
                 wanted = re.search(r"exit code (\d+)", comment)
