@@ -192,6 +192,26 @@ def test_pictures_are_drawn_into_a_folder_or_by_a_pattern(gossamer: Run, place: 
     assert {"1_a.png", "2_d.png"} <= {path.name for path in out.iterdir()}
 
 
+@pytest.mark.parametrize("signature", [[], ["--signature", "add"]], ids=["first subgraph", "signature"])
+def test_sessions_beside_each_other(gossamer: Run, place: Place, tmp_path: Path, signature: list[str]) -> None:
+    """Shapes change, and each session has its own tensors."""
+    add = place("add.tflite", models.addition())
+    for number in range(20):
+        np.save(tmp_path / f"{number:02}.npy", np.full((1 + number % 3, 2), number, np.float32))
+    result = gossamer("run", add, f"right={tmp_path / '*.npy'}", tmp_path / "*.npy", "--jobs", 3, *signature, "--json")
+    tensors = [run["tensors"][0] for run in result.json["runs"]]
+    assert [(one["shape"], one["mean"]) for one in tensors] == [([1 + n % 3, 2], 2.0 * n) for n in range(20)]
+
+
+def test_sounds_beside_each_other(gossamer: Run, place: Place, tmp_path: Path) -> None:
+    """What a model remembers of one sound is nothing to the others."""
+    memory = place("memory.tflite", models.memory())
+    paths = [wav(tmp_path / f"{n}.wav", np.array([n, 2 * n, 4 * n], "<i2") << 8) for n in range(1, 9)]
+    runs = gossamer("run", memory, *paths, "--jobs", 2, "--json").json["runs"]
+    heard = [[window["tensors"][0]["values"][0] for window in run["windows"]] for run in runs]
+    assert heard == [[n / 128, 3 * n / 128, 6 * n / 128] for n in range(1, 9)]
+
+
 @pytest.mark.parametrize(("jobs", "plans"), [(1, 1), (2, 2)])
 def test_many_inputs_are_planned_once(
     gossamer: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, plans: int

@@ -148,7 +148,7 @@ def plan_calls(arguments: Sequence[str], ports: Sequence[Port], options: Options
     stdin = _standard_input([*unnamed, *(argument for _, argument in named)])
     columns: dict[int, list[str]] = {}
     for port, argument in named:
-        _put(columns, port, expanded(argument, port))
+        _put(columns, port, _expanded(argument, port))
     archives, queue = [], []
     for argument in unnamed:
         if _suffix(argument, stdin) == ".npz":
@@ -171,7 +171,7 @@ def plan_calls(arguments: Sequence[str], ports: Sequence[Port], options: Options
     if (free and not queue) or (queue and (not free or len(queue) % len(free))):
         raise click.UsageError(_wrong_count(len(arguments), ports, free))
     for first in range(0, len(queue), max(len(free), 1)):
-        group = [expanded(argument, port) for port, argument in zip(free, queue[first:], strict=False)]
+        group = [_expanded(argument, port) for port, argument in zip(free, queue[first:], strict=False)]
         for port, column in zip(free, _alike(group), strict=True):
             columns.setdefault(port.position, []).extend(column)
     together = _alike(list(columns.values()))
@@ -204,7 +204,7 @@ def listed(path: str) -> list[str]:
     return [os.fsdecode(line) for line in lines if line.strip()]
 
 
-def expanded(argument: str, port: Port) -> list[str]:
+def _expanded(argument: str, port: Port) -> list[str]:
     """The files of a folder that an input takes, or those that a pattern names, sorted; anything else as it is.
 
     Raises `InputError` if there are none.
@@ -217,12 +217,12 @@ def expanded(argument: str, port: Port) -> list[str]:
                 f"{argument}: the folder has no files ({', '.join(suffixes)}) for the input {port.describe()}."
             )
         return found
-    found = _matching(argument)
-    if found is None or (not found and port.is_text):
+    matching = _matching(argument)
+    if matching is None or (not matching and port.is_text):
         return [argument]
-    if not found:
+    if not matching:
         raise InputError(f"{argument}: no file has a name of this pattern.")
-    return found
+    return matching
 
 
 def _matching(argument: str) -> list[str] | None:
@@ -240,8 +240,7 @@ def _suffixes(port: Port) -> tuple[str, ...]:
     """Of the files of a folder that an input takes."""
     if port.is_text:
         return (".txt",)
-    numeric = port.is_float or port.dtype.kind in "iub"
-    looks = (*pictures.SUFFIXES,) if numeric and pictures.Layout.of(port) is not None else ()
+    looks = (*pictures.SUFFIXES,) if pictures.Layout.of(port) is not None else ()
     return (*looks, *(sounds.SUFFIXES if sounds.takes_sound(port) else ()), ".npy")
 
 
@@ -332,7 +331,7 @@ def expectation(port: Port) -> str:
     if port.is_text:
         return "text, or a .txt file"
     ways = ["a .npy file", "numbers separated by commas", "zeros"]
-    if pictures.Layout.of(port) is not None and (port.is_float or port.dtype.kind in "iub"):
+    if pictures.Layout.of(port) is not None:
         ways.insert(0, "a picture")
     if sounds.takes_sound(port):
         ways.insert(0, "a .wav file")
