@@ -113,9 +113,7 @@ def test_files_of_any_other_writer_come_back() -> None:
 
     operators = tuple(one.replace(inputs=moved(one.inputs), outputs=moved(one.outputs)) for one in main.operators)
     tensors = (*(main.tensors[number] for number in order), Tensor(shape=(3,), name="unused"))
-    changed = main.replace(
-        tensors=tensors, operators=operators, inputs=moved(main.inputs), outputs=moved(main.outputs)
-    )
+    changed = main.replace(tensors=tensors, operators=operators, inputs=moved(main.inputs), outputs=moved(main.outputs))
     model = model.replace(subgraphs=(changed,), signature_defs=(), buffers=(*model.buffers, Buffer()))
     content = write_model(with_metadata(model, "note", b"of another kind"), external_data=True) + b"and behind it"
     for place in ("first", "sum", "mean"):

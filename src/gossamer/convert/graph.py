@@ -123,6 +123,13 @@ class Value:
         sizes = tuple([shape[axis] for shape in self.shapes])
         return sizes[0] if len(set(sizes)) == 1 else Size(sizes)
 
+    def operand(self, world: int) -> Operand:
+        """The tensor as operators see it in a world."""
+        known = None if self.known is None else self.known[world]
+        operand = Operand(self.type, self.shapes[world], known, self.quantization)
+        operand.is_variable = self.is_variable
+        return operand
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy's dtype of the elements."""
@@ -576,14 +583,7 @@ def _in_worlds(
     runs = all(value.known is not None for value in present) and not op.side_effects and bool(present)
     found: list[list[Result]] = []
     for world in range(1 if alike else WORLDS):
-        operands = [
-            None
-            if value is None
-            else Operand(
-                value.type, value.shapes[world], None if value.known is None else value.known[world], value.quantization
-            )
-            for value in inputs
-        ]
+        operands = [None if value is None else value.operand(world) for value in inputs]
         call = Call(op, options, operands, outputs, types, quantization)
         results = infer(call)
         if runs and _worth(results, operands, alike):

@@ -9,7 +9,8 @@ import numpy as np
 
 from gossamer.arrays import ArrayLike
 from gossamer.convert.export import to_model
-from gossamer.convert.graph import Graph, Signature, Size, Value, unknown
+from gossamer.convert.graph import WORLDS, Graph, Signature, Size, Value, unknown
+from gossamer.convert.infer import Call, infer
 from gossamer.edit.edited import finished
 from gossamer.edit.options import builtin, stored_options, tensor_type
 from gossamer.errors import ConvertError, EditError
@@ -229,19 +230,11 @@ class Builder:
         return values[0] if len(values) == 1 else tuple(values)
 
     def _custom_op(self, op: OpDef, operands: Sequence[Any], options: Mapping[str, Any], name: str) -> Any:
-        from gossamer.convert.graph import WORLDS
-        from gossamer.convert.infer import Call, Operand, infer
-
         inputs = [None if operand is None else self._value(operand) for operand in operands]
         content = flexbuffers.dumps(dict(options)) if options else b""
         worlds = []
         for world in range(WORLDS):
-            seen = [
-                None
-                if value is None
-                else Operand(value.type, value.shapes[world], value.known and value.known[world], value.quantization)  # type: ignore[arg-type]
-                for value in inputs
-            ]
+            seen = [None if value is None else value.operand(world) for value in inputs]
             try:
                 worlds.append(infer(Call(op, Table(), seen, len(op.outputs), custom_options=content)))
             except ValueError as error:

@@ -170,10 +170,10 @@ class _Inference:
         return [[results[n] for results in found] for n in range(len(node.outputs))]
 
     def _operand(self, value: Value, world: int, replaced: Array | None) -> Operand:
-        known = None if value.known is None else value.known[world]
-        known = known if replaced is None else replaced
-        operand = Operand(value.type, value.shapes[world], known, value.quantization, self.keys[id(value)][1])
-        operand.is_variable = value.is_variable
+        operand = value.operand(world)
+        if replaced is not None:
+            operand.value = replaced
+        operand.index = self.keys[id(value)][1]
         operand.name = value.name
         return operand
 
