@@ -61,6 +61,13 @@ def test_windows_and_the_whole(gossamer: Run, place: Place, tmp_path: Path, free
     np.testing.assert_allclose(spans, [(0, 0.02), (0.02, 0.04), (0.04, 0.06)])
 
 
+def test_a_window_of_little_sound_counts_little(gossamer: Run, place: Place, tmp_path: Path) -> None:
+    path = wav(tmp_path / "a.wav", np.rint(SOUND[:5] * 2**15).astype("<i2"))
+    (run,) = gossamer("run", place("m.tflite", louder()), path, "--json").json["runs"]
+    assert run["windows"][2]["end_seconds"] == 0.05
+    assert run["classes"][0]["probability"] == pytest.approx((2 * FIRST[0] + 2 * FIRST[1] + 0.5) / 5, abs=1e-6)
+
+
 def test_the_tables_for_people(gossamer: Run, place: Place, tmp_path: Path) -> None:
     path = wav(tmp_path / "a.wav", np.rint(SOUND * 2**15).astype("<i2"))
     lines = [line.split() for line in gossamer("run", place("m.tflite", louder()), path).out.splitlines()]

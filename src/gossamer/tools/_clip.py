@@ -21,7 +21,7 @@ Array = NDArray[Any]
 @record(frozen=True)
 class Clip:
     """``scores`` [windows, classes] of windows that begin and end at ``times`` (seconds). ``quantity`` says what they
-    are; a class's score of the whole is its mean."""
+    are; a class's score of the whole is its mean over time, so that a last window of little sound counts little."""
 
     scores: Array
     times: Sequence[tuple[float, float]]
@@ -38,7 +38,8 @@ class Clip:
 
     def data(self) -> dict[str, Any]:
         """``classes`` of the whole by falling mean score, with the greatest of each and when that is."""
-        classes = self._best(self.scores.mean(axis=0, dtype=np.float64))
+        spans = [end - start for start, end in self.times]
+        classes = self._best(np.average(self.scores.astype(np.float64), axis=0, weights=spans))
         for entry in classes:
             at = int(self.scores[:, entry["index"]].argmax())
             entry["peak"] = float(self.scores[at, entry["index"]])
