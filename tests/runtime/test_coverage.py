@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import gossamer
-from gossamer import Interpreter, OpResolverType
+from gossamer import Interpreter, OpResolverType, PrepareError
 from gossamer.delegates.jit import default_delegate
 from gossamer.runtime import engine
 from gossamer.runtime.coverage import Coverage
-from gossamer.schema import AddOptions
+from gossamer.schema import AddOptions, ReshapeOptions, TensorType
 from tests.runtime.graphs import ModelMaker
 
 
@@ -74,3 +74,24 @@ def test_what_is_said_is_short() -> None:
     assert "10 OP0: reason 0. 9 OP1: reason 1. 8 OP2: reason 2. There are 2 more reasons" in text
     shared = Counter({(f"OP{number}", "one reason."): 1 for number in range(5)})
     assert "1 OP0, 1 OP1, 1 OP2 and 2 more: one reason." in Coverage(9, shared).sentences()
+
+
+@pytest.mark.skipif(default_delegate() is None, reason="no machine code for this CPU")
+def test_a_shape_that_cannot_be_is_told_by_the_node_that_refuses_it() -> None:
+    make = ModelMaker()
+    x = make.tensor((2, 4), name="x")
+    for _ in range(30):
+        y = make.tensor((2, 4))
+        make.op("RELU", [x], [y])
+        x = y
+    z = make.tensor((8,), name="z")
+    make.op("RESHAPE", [x, make.constant([8], np.int32, TensorType.INT32)], [z], ReshapeOptions())
+    make.io([0], [z])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(0, [3, 4])
+    with pytest.raises(PrepareError) as error:
+        interpreter.allocate_tensors()
+    first, *rest = str(error.value).splitlines()
+    assert first.startswith('RESHAPE (node 30, output "z"): cannot reshape [3, 4] (12 elements) to [8] (8 elements)')
+    assert rest[1:] == ["It is one of 31 nodes that jit runs.", "Node number 31 (jit) failed to prepare."]

@@ -40,6 +40,9 @@ from gossamer.schema.enums import TensorType
 
 Array = NDArray[Any]
 
+_SHOWN = 8
+"""Numbers of nodes that an error lists."""
+
 
 class LocalTensor(Tensor):
     """A tensor that nodes of a partition write: it holds the array it is given, and has no memory of its own."""
@@ -424,8 +427,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
 
     def _what(self, error: Exception) -> str:
         reason = str(error) if isinstance(error, GossamerError) else f"{type(error).__name__}: {error}"
-        members = ", ".join(str(number) for number in self._members)
-        return f"{self._delegate.name} (node {self.node.index} for nodes {members}): {reason}"
+        if isinstance(error, PrepareError):  # of one of the nodes, which it names
+            among = f"It is one of {len(self._members)} nodes" if len(self._members) > 1 else "It is the only node"
+            return f"{reason}\n{among} that {self._delegate.name} runs."
+        numbers = [*self._members]
+        shown = ", ".join(map(str, numbers[:_SHOWN])) + (f" and {len(numbers) - _SHOWN} more" * (len(numbers) > _SHOWN))
+        return f"{self._delegate.name} (node {self.node.index} for nodes {shown}): {reason}"
 
     def _failure(self, error: Exception, phase: str) -> str:
         return f"{self._what(error)}\nNode number {self.node.index} ({self._delegate.name}) failed to {phase}."

@@ -240,7 +240,7 @@ def _suffixes(port: Port) -> tuple[str, ...]:
     """Of the files of a folder that an input takes."""
     if port.is_text:
         return (".txt",)
-    looks = (*pictures.SUFFIXES,) if pictures.Layout.of(port) is not None else ()
+    looks = (*pictures.SUFFIXES,) if _shows(port) else ()
     return (*looks, *(sounds.SUFFIXES if sounds.takes_sound(port) else ()), ".npy")
 
 
@@ -331,11 +331,17 @@ def expectation(port: Port) -> str:
     if port.is_text:
         return "text, or a .txt file"
     ways = ["a .npy file", "numbers separated by commas", "zeros"]
-    if pictures.Layout.of(port) is not None:
+    if _shows(port):
         ways.insert(0, "a picture")
     if sounds.takes_sound(port):
         ways.insert(0, "a .wav file")
     return f"{', '.join(ways[:-1])} or {ways[-1]}"
+
+
+def _shows(port: Port) -> bool:
+    """Whether pictures are what an input is for, as far as its shape and type tell. Truth values are masks more often,
+    as of attention, though they take pictures too."""
+    return (port.is_float or port.dtype.kind in "iu") and pictures.Layout.of(port) is not None
 
 
 def _assign(arguments: Sequence[str], ports: Sequence[Port]) -> tuple[list[tuple[Port, str]], list[str]]:
