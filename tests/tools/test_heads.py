@@ -502,6 +502,7 @@ RNG = np.random.default_rng(5)
         [np.zeros((300, 6))],  # no box at all
         [RNG.normal(size=(896, 16)), RNG.random((896, 1))],  # for 128 x 128
         [RNG.normal(size=(896, 16)), RNG.random((896, 2))],
+        [RNG.random((252, 4)) * 40, RNG.random((252, 3))],  # distances of edges
         [RNG.random((24, 32, 3)), RNG.random((24, 32, 5))],
         [RNG.random((24, 32, 3)), RNG.random((24, 31, 2)), RNG.random((24, 32, 2))],
         [RNG.normal(size=(50, 4)), RNG.random((50, 9))],  # unnamed

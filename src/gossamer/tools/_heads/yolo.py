@@ -10,7 +10,8 @@ With C numbers in a row, all scores from 0 to 1 and no width or height negative:
   C - 5 labels, if the objectness is 1 everywhere, if w and h are logarithms (some are negative), or if without labels
   C - 5 is 80, the classes of COCO; else it is YOLOv8.
 - Pairs (YOLO-NAS, PP-YOLOE, YOLOv4): boxes [1, rows, 4] and scores [1, rows, classes] or [1, classes, rows]. Boxes are
-  corners if in all rows the second corner is not before the first, else x, y, w, h.
+  corners if in all rows the second corner is not before the first, else x, y, w, h. The middles of most are within 2
+  strides of their cells.
 
 Numbers are in pixels of the input, or fractions of it if no x, y, w, h is over 2. The last numbers of a row of YOLOv8
 and YOLOv5 are
@@ -41,6 +42,7 @@ _TITLES = {"yolov8": "YOLOv8", "yolov5": "YOLOv5", "yolox": "YOLOX"}
 _COCO = 80
 _BODY = 17
 _LEAST = 64
+_REACH = 2
 
 
 def strides_of(rows: int, height: int, width: int) -> tuple[tuple[int, ...], int] | None:
@@ -203,7 +205,8 @@ def _read_pair(outputs: Outputs) -> Found | None:
             values = values[:, 0]
         if values.ndim != 2 or values.shape[1] != 4 or other.ndim != 2 or len(values) not in other.shape:
             continue
-        if strides_of(len(values), outputs.height, outputs.width) is None:
+        known = strides_of(len(values), outputs.height, outputs.width)
+        if known is None:
             continue
         scores = other if len(other) == len(values) else other.T
         if not outputs.are_scores(1 - position, scores):
@@ -215,9 +218,30 @@ def _read_pair(outputs: Outputs) -> Found | None:
         boxes = values * scale if is_corners else corners(x, y, w, h)
         if (boxes[:, 2:] < boxes[:, :2] - np.max(slack * scale) - 1e-3).any():
             continue
+        if not outputs.asked and not _are_near_cells(boxes, outputs, *known):
+            continue
         unit = "in pixels" if isinstance(scale, int) else "normalised"
         highest, classes = best(scores)
         kind = "corners" if is_corners else "centres"
         what = f"YOLO boxes beside scores, {classes_word(scores.shape[1])}, {kind} {unit}"
         return Found(what, boxes, highest, classes)
     return None
+
+
+def _are_near_cells(boxes: Array, outputs: Outputs, strides: tuple[int, ...], per_cell: int) -> bool:
+    # Distances of edges (FCOS) are no boxes: their middles are not where the cells are. Heads of three rows for a cell
+    # have these one after the other, or apart in each level. Boxes of most rows must be there to say so.
+    real = (boxes[:, 2:] > boxes[:, :2]).all(1)
+    if 2 * real.sum() < len(boxes):
+        return True
+    levels = [cells(outputs.height, outputs.width, (stride,)) for stride in strides]
+    for rows in (
+        [np.repeat(level, per_cell, 0) for level in levels],
+        [np.tile(level, (per_cell, 1)) for level in levels],
+    ):
+        column, row, stride = np.concatenate(rows)[real].T
+        middle = (boxes[real, :2] + boxes[real, 2:]) / 2
+        apart = np.abs(middle - np.stack([(column + 0.5) * stride, (row + 0.5) * stride], 1)).max(1)
+        if (apart <= _REACH * stride).mean() > 0.5:
+            return True
+    return False
