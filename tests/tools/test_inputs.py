@@ -173,4 +173,5 @@ def test_expectations() -> None:
     assert expectation(port(1, 8, 8, 3)) == "a picture, a .npy file, numbers separated by commas or zeros"
     assert expectation(port(1, 16000)) == "a .wav file, a .npy file, numbers separated by commas or zeros"
     assert expectation(port(1, 8)) == "a .npy file, numbers separated by commas or zeros"
+    assert expectation(port(1, 8, 8, dtype=np.bool_)) == "a .npy file, numbers separated by commas or zeros"
     assert expectation(port(1, 8, dtype=np.int8)) == "a .npy file, numbers separated by commas or zeros"
