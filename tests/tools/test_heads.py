@@ -294,6 +294,15 @@ def answer_head(rows: Array, question: Question = PLAIN) -> str:
     return read(rows, question=question).head
 
 
+def test_boxes_of_bodies_and_keypoints_of_others_if_one_asks() -> None:
+    assert read(pose_rows().T, task="detection").task == "detection"
+    things = [Thing(0, 0.875, (16, 24, 64, 72), [20, 30, 0.5])]
+    rows = heads.yolo_rows(1, things)
+    assert read(rows.T, task="pose", question=Question({}, keypoints=1)).task == "pose"
+    with pytest.raises(Failure, match="cannot be read as pose"):
+        read(heads.yolo_rows(3).T, task="pose")
+
+
 def test_keypoints_in_pixels_beside_normalised_boxes() -> None:
     rows = pose_rows()
     rows[:, :4] /= PIXELS

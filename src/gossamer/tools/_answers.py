@@ -272,22 +272,13 @@ def answer(
             result = _detect(ports, outputs, question, picture, task)
         except Unclear as error:
             why = str(error)
-    if result is not None and (task in (None, result.task) or task in _heads.HEADS):
-        return result
-    first = ports[0].dequantize(outputs[0]) if outputs else None
-    result = None
-    if first is not None and task == "classification":
-        result = _classify(first, question)
-    elif first is not None and task == "segmentation":
-        result = _segment(first, question, picture)
-    elif first is not None and task is None and not why:
-        if picture is not None and _class_map(first, len(question.labels), picture):
+    if outputs and result is None and not why:
+        first = ports[0].dequantize(outputs[0])
+        if task == "segmentation" or (task is None and _is_class_map(first, question, picture)):
             result = _segment(first, question, picture)
-        else:
-            scores = _scores(first)
-            if scores is not None and (len(scores) == len(question.labels) or question.maker == "SOFTMAX"):
-                result = _classify(first, question)
-    if result is not None:
+        elif task == "classification" or (task is None and _is_classification(first, question)):
+            result = _classify(first, question)
+    if result is not None and task in (None, result.task, *_heads.HEADS):
         return result
     if task not in (None, "tensors"):
         shapes = ", ".join(f"{port.type_name} {list(value.shape)}" for port, value in zip(ports, outputs, strict=True))
@@ -303,6 +294,11 @@ def _scores(output: Array) -> Array | None:
     if output.size < 2 or output.dtype.kind not in "fiu" or max(output.shape) != output.size:
         return None
     return output.reshape(-1)
+
+
+def _is_classification(output: Array, question: Question) -> bool:
+    scores = _scores(output)
+    return scores is not None and (len(scores) == len(question.labels) or question.maker == "SOFTMAX")
 
 
 def _classify(output: Array, question: Question) -> Classification | None:
@@ -342,7 +338,9 @@ def _detect(
     chosen = suppressed(found, threshold, question.iou)
     boxes = [_box(found, int(i), question, picture, (height, width)) for i in chosen[: question.max_boxes]]
     count = len(found.scores) if found.final else len(chosen)
-    task = "pose" if bodies else "detection"
+    # Who asks for boxes gets them with their keypoints; who asks for keypoints, those of other things than bodies too.
+    posed = found.keypoints is not None and (task == "pose" or (bodies and task != "detection"))
+    task = "pose" if posed else "detection"
     return Detection(boxes, count, question.threshold, picture is not None, found.what, found.final, task)
 
 
@@ -389,13 +387,15 @@ def _turned(box: Array, angle: float) -> Array:
     return corners
 
 
-def _class_map(output: Array, labels: int, picture: Picture) -> bool:
-    if output.ndim not in (3, 4) or output.shape[0] != 1 or 8 * output.shape[1] < picture.input_height:
+def _is_class_map(output: Array, question: Question, picture: Picture | None) -> bool:
+    if picture is None or output.ndim not in (3, 4) or output.shape[0] != 1:
+        return False
+    if min(output.shape[1:3]) < 2 or 8 * output.shape[1] < picture.input_height:
         return False
     if output.ndim == 3:
-        return min(output.shape[1:]) > 1 and output.dtype.kind in "iu"
+        return output.dtype.kind in "iu"
     channels = output.shape[3]
-    return min(output.shape[1:3]) > 1 and 2 <= channels <= 256 and (channels != 3 or labels == 3)
+    return 2 <= channels <= 256 and (channels != 3 or len(question.labels) == 3)
 
 
 def _segment(output: Array, question: Question, picture: Picture | None) -> Segmentation | None:

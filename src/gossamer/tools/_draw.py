@@ -10,7 +10,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.inputs.pictures import Picture
 from gossamer.records import replace
-from gossamer.tools._answers import Answer, Box, Detection, Keypoint, Segmentation, mask_positions
+from gossamer.tools._answers import KEYPOINTS, Answer, Box, Detection, Keypoint, Segmentation, mask_positions
 from gossamer.tools._command import Failure
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _skeletons(image: Image, answer: Detection) -> None:
         color = pascal_color(2 + number)
         seen = [point.score >= answer.threshold for point in body]
         for thick, shade in ((width + 2 * halo, "white"), (width, color)):
-            for a, b in BONES:
+            for a, b in BONES if len(body) == len(KEYPOINTS) else ():
                 if seen[a] and seen[b]:
                     pen.line((body[a].x, body[a].y, body[b].x, body[b].y), fill=shade, width=thick)
         for point, known in zip(body, seen, strict=True):
