@@ -14,6 +14,7 @@ from gossamer.model.metadata import (
     append_files,
     associated_files,
     conversion_metadata,
+    exporter_facts,
     file_names,
     labels,
     min_runtime_version,
@@ -177,6 +178,32 @@ def test_labels() -> None:
         labels(read_model(described))
     plain = append_files(write_model(add_model()), {"labels.txt": "caf\u00e9\n\nx\n\n".encode()})
     assert labels(read_model(plain)) == ["caf\u00e9", "", "x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "names"),
+    [
+        ("metadata.json", b'{"task": "obb", "names": {"1": "dog", "0": "cat"}}', ["cat", "dog"]),
+        ("temp_meta.txt", b"{'stride': 32, 'names': {0: 'cat', 1: 'dog'}}", ["cat", "dog"]),
+        ("meta.txt", b"{'stride': 32, 'names': ['cat', 'dog']}", ["cat", "dog"]),
+        ("meta.json", b"{'names': {0: 'cat', 5: 'dog'}}", None),
+        ("meta.json", b'{"labels": ["cat"]}', None),
+        ("meta.json", b"[1, 2]", None),
+        ("meta.json", b"{" * 5000, None),
+        ("meta.json", b"{[]: 1, 'names': []}", None),
+        ("meta.bin", b"{'names': ['cat']}", None),
+    ],
+)
+def test_what_an_exporter_notes(name: str, content: bytes, names: list[str] | None) -> None:
+    model = read_model(append_files(write_model(add_model()), {name: content}))
+    assert labels(model) == names
+    assert (exporter_facts(model).get("names") is None) == (not content.startswith(b"{") or b"names" not in content
+        or name.endswith(".bin") or b"[]:" in content)  # fmt: skip
+    # The same where metadata take it for a file of labels.
+    file = AssociatedFile(name=name, type=AssociatedFileType.TENSOR_AXIS_LABELS)
+    described = write_model(with_model_metadata(add_model(), _described(file)))
+    if names is not None:
+        assert labels(read_model(append_files(described, {name: content}))) == names
 
 
 def test_an_archive_that_claims_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

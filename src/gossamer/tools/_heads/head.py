@@ -125,16 +125,19 @@ def suppressed(found: Found, threshold: float, iou: float) -> Array:
     order = order[found.scores[order] >= threshold]
     if found.final:
         return order
-    kept = []
-    while order.size:
-        first, order = order[0], order[1:]
-        kept.append(first)
-        if found.angles is None:
-            over = overlaps(found.boxes[first], found.boxes[order])
-        else:
-            over = _turned_overlaps(found.boxes, found.angles, first, order)
-        order = order[(over <= iou) | (found.classes[order] != found.classes[first])]
-    return np.array(kept, np.int64)
+    kept: list[int] = []
+    for number in np.unique(found.classes[order]):
+        ranks = np.flatnonzero(found.classes[order] == number)
+        while ranks.size:
+            first, ranks = ranks[0], ranks[1:]
+            kept.append(int(first))
+            if found.angles is None:
+                over = overlaps(found.boxes[order[first]], found.boxes[order[ranks]])
+            else:
+                over = _turned_overlaps(found.boxes, found.angles, order[first], order[ranks])
+            ranks = ranks[over <= iou]
+    chosen: Array = order[sorted(kept)]
+    return chosen
 
 
 def _turned_overlaps(boxes: Array, angles: Array, one: int, others: Array) -> Array:
