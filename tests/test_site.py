@@ -82,3 +82,8 @@ def test_links_lead_to_pages() -> None:
         for link in LINK.findall(page.read_text()):
             place = (page.parent / link).resolve()
             assert place.exists() or str(place.relative_to(ROOT / "docs")) in generated, f"{page.name}: {link}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2].split()
+    assert [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in nav] == []
