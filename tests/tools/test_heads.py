@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from PIL import Image
@@ -125,6 +126,22 @@ def test_boxes_beside_scores() -> None:
     check(read(edges, rows[:, 4:]), "YOLO boxes beside scores, 3 classes, corners in pixels")
     check(read(rows[:, 4:].T, edges), "YOLO boxes beside scores, 3 classes, corners in pixels")
     check(read(rows[:, 4:], rows[:, :4] / PIXELS), "YOLO boxes beside scores, 3 classes, centres normalised")
+
+
+def test_boxes_beside_scores_and_classes() -> None:
+    rows = heads.yolo_rows(3)
+    x, y, w, h = rows[:, :4].T
+    edges = np.stack([x - w / 2, y - h / 2, x + w / 2, y + h / 2], 1)
+    scores, classes = rows[:, 4:].max(1), rows[:, 4:].argmax(1)
+    head = "YOLO boxes beside scores, corners in pixels"
+    check(read(edges, scores, classes.astype(np.uint8)), head)
+    check(read(classes.astype(np.float32), edges, scores), head)
+    sure = np.where(scores > 0.6, 1, 0).astype(np.float32)
+    scene = [Thing(thing.number, 1.0, thing.box) for thing in SEEN]
+    result = read(edges, sure, classes.astype(np.float32), names=["boxes", "scores", "class_idx"])
+    assert isinstance(result, Detection)
+    assert sorted(box.index for box in result.boxes) == sorted(thing.number for thing in scene)
+    assert read(edges, sure, sure).task == "tensors"
 
 
 def test_end_to_end() -> None:
@@ -570,6 +587,18 @@ def test_numbers_that_are_none(bad: float) -> None:
     encodings, classes = heads.ssd(anchors, 3)
     encodings[7] = bad
     read(encodings, classes).data()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, "bfloat16"])
+def test_small_floats(dtype: Any) -> None:
+    rows = heads.yolo_rows(3).T.astype(np.float16 if dtype == np.float16 else ml_dtypes.bfloat16)
+    check(read(rows), "YOLOv8, 3 classes, boxes in pixels")
+
+
+def test_outputs_that_are_no_numbers() -> None:
+    for odd in (np.zeros((252, 4), object), np.zeros((24, 32, 17), bool), np.zeros((252, 4), np.complex64)):
+        check(read(odd, heads.yolo_rows(3).T), "YOLOv8, 3 classes, boxes in pixels")
+        assert read(odd, odd).task == "tensors"
 
 
 def test_end_to_end_on_the_command_line(

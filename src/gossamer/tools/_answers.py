@@ -315,7 +315,7 @@ def _detect(
     ports: Sequence[Port], outputs: Sequence[Array], question: Question, picture: Picture | None, task: str | None
 ) -> Detection | None:
     height, width = (picture.input_height, picture.input_width) if picture is not None else question.size or (1, 1)
-    real = [_finite(port.dequantize(values)) for port, values in zip(ports, outputs, strict=True)]
+    real = [_numbers(port, values) for port, values in zip(ports, outputs, strict=True)]
     found = _heads.read(
         Outputs(
             [values.reshape(values.shape[1:]) if values.shape[:1] == (1,) else values for values in real],
@@ -344,11 +344,13 @@ def _detect(
     return Detection(boxes, count, question.threshold, picture is not None, found.what, found.final, task)
 
 
-def _finite(values: Array) -> Array:
-    # Without NaN and infinities, so that boxes can be computed with.
-    if values.dtype.kind != "f" or np.isfinite(values).all():
-        return values
-    return np.nan_to_num(values, nan=0.0, posinf=1e9, neginf=-1e9)
+def _numbers(port: Port, values: Array) -> Array:
+    # What boxes can be computed with: no NaN, infinities, small floats; of what is no number, nothing.
+    values = port.dequantize(values)
+    if port.is_float or port.is_quantized:
+        values = values.astype(np.float32)
+        return values if np.isfinite(values).all() else np.nan_to_num(values, nan=0.0, posinf=1e9, neginf=-1e9)
+    return values if values.dtype.kind in "iu" else np.empty(0, np.float32)
 
 
 def _box(found: Found, i: int, question: Question, picture: Picture | None, size: tuple[int, int]) -> Box:
@@ -392,8 +394,8 @@ def _is_class_map(output: Array, question: Question, picture: Picture | None) ->
         return False
     if min(output.shape[1:3]) < 2 or 8 * output.shape[1] < picture.input_height:
         return False
-    if output.ndim == 3:
-        return output.dtype.kind in "iu"
+    if output.ndim == 3 or output.dtype.kind in "bcO":
+        return output.ndim == 3 and output.dtype.kind in "iu"
     channels = output.shape[3]
     return 2 <= channels <= 256 and (channels != 3 or len(question.labels) == 3)
 

@@ -20,7 +20,7 @@ class Unclear(Exception):
 
 @record(frozen=True)
 class Outputs:
-    """The outputs of one run, each without its first axis, which is 1; integers that stand for real numbers are real.
+    """The outputs of one run, each without its first axis, which is 1; what stands for real numbers is float32.
 
     ``names`` are all names of each in lower case. ``steps`` is the distance of neighbouring values of each, 0 for real
     numbers. ``height`` and ``width`` are those of the model's picture, 1 if it takes none. ``labels`` is how many there

@@ -9,7 +9,8 @@ With C numbers in a row, all scores from 0 to 1 and no width or height negative:
 - YOLOX (YOLOv6): as YOLOv8 with an objectness, [1, rows, C]. As shapes do not tell them apart, it is this if there are
   C - 5 labels, if the objectness is 1 everywhere, if w and h are logarithms (some are negative), or if without labels
   C - 5 is 80, the classes of COCO; else it is YOLOv8.
-- Pairs (YOLO-NAS, PP-YOLOE, YOLOv4): boxes [1, rows, 4] and scores [1, rows, classes] or [1, classes, rows]. Boxes are
+- Apart (YOLO-NAS, PP-YOLOE, YOLOv4): boxes [1, rows, 4] and scores [1, rows, classes] or [1, classes, rows]; or scores
+  and classes [1, rows] each, the classes whole numbers, or with "class" in their name. Boxes are
   corners if in all rows the second corner is not before the first, else x, y, w, h. The middles of most are within 2
   strides of their cells.
 
@@ -60,9 +61,9 @@ def read(outputs: Outputs) -> Found | None:
     """The boxes of an output, or a pair of outputs, by the rules above; ``None`` if they do not hold."""
     if not (outputs.shown or outputs.asked):
         return None
-    pair = _read_pair(outputs)
-    if pair is not None:
-        return pair
+    apart = _read_apart(outputs)
+    if apart is not None:
+        return apart
     found = [_read_one(outputs, position) for position in range(len(outputs.values))]
     known = [one for one in found if one is not None]
     return known[0] if len(known) == 1 else None
@@ -196,35 +197,54 @@ def _prototypes(outputs: Outputs, position: int, rest: int) -> Array | None:
     return None
 
 
-def _read_pair(outputs: Outputs) -> Found | None:
-    if len(outputs.values) != 2:
+def _read_apart(outputs: Outputs) -> Found | None:
+    # Boxes in an output of their own.
+    real = [i for i, values in enumerate(outputs.values) if values.dtype.kind == "f"]
+    four = [i for i in real if outputs.values[i].shape[1:] in ((4,), (1, 4))]
+    for position in four:
+        boxes = _boxes_apart(outputs, position)
+        if boxes is None:
+            continue
+        others = [i for i in range(len(outputs.values)) if i != position]
+        scored = _scores_apart(outputs, others, len(boxes[0]))
+        if scored is not None:
+            scores, classes, said = scored
+            return Found(f"YOLO boxes beside scores, {said}{boxes[1]}", boxes[0], scores, classes)
+    return None
+
+
+def _boxes_apart(outputs: Outputs, position: int) -> tuple[Array, str] | None:
+    values = outputs.values[position].reshape(-1, 4).astype(np.float32)
+    known = strides_of(len(values), outputs.height, outputs.width)
+    if known is None:
         return None
-    for position, values in enumerate(outputs.values):
-        other = outputs.values[1 - position]
-        if values.ndim == 3 and values.shape[1] == 1:
-            values = values[:, 0]
-        if values.ndim != 2 or values.shape[1] != 4 or other.ndim != 2 or len(values) not in other.shape:
-            continue
-        known = strides_of(len(values), outputs.height, outputs.width)
-        if known is None:
-            continue
-        scores = other if len(other) == len(values) else other.T
-        if not outputs.are_scores(1 - position, scores):
-            continue
-        scale = np.array([outputs.width, outputs.height] * 2, np.float32) if np.abs(values).max() <= 2 else 1
-        x, y, w, h = (values * scale).T
-        slack = outputs.steps[position]
-        is_corners = bool(((values[:, 2] >= values[:, 0] - slack) & (values[:, 3] >= values[:, 1] - slack)).all())
-        boxes = values * scale if is_corners else corners(x, y, w, h)
-        if (boxes[:, 2:] < boxes[:, :2] - np.max(slack * scale) - 1e-3).any():
-            continue
-        if not outputs.asked and not _are_near_cells(boxes, outputs, *known):
-            continue
-        unit = "in pixels" if isinstance(scale, int) else "normalised"
-        highest, classes = best(scores)
-        kind = "corners" if is_corners else "centres"
-        what = f"YOLO boxes beside scores, {classes_word(scores.shape[1])}, {kind} {unit}"
-        return Found(what, boxes, highest, classes)
+    slack = outputs.steps[position]
+    normalised = bool(np.abs(values).max() <= 2)
+    values = values * np.array([outputs.width, outputs.height] * 2 if normalised else [1] * 4, np.float32)
+    slack = 1e-3 + slack * (max(outputs.width, outputs.height) if normalised else 1)
+    kind = "corners"
+    if (values[:, 2:] < values[:, :2] - slack).any():
+        if (values[:, 2:] < -slack).any():
+            return None
+        values, kind = corners(*values.T), "centres"
+    if not outputs.asked and not _are_near_cells(values, outputs, *known):
+        return None
+    return values, f"{kind} {'normalised' if normalised else 'in pixels'}"
+
+
+def _scores_apart(outputs: Outputs, others: Sequence[int], count: int) -> tuple[Array, Array, str] | None:
+    # Scores and classes of each box, and how many classes there are, if that is known.
+    values = [outputs.values[i] for i in others]
+    if len(others) == 1 and values[0].ndim == 2 and count in values[0].shape:
+        scores = values[0] if len(values[0]) == count else values[0].T
+        if outputs.are_scores(others[0], scores):
+            return *best(scores), f"{classes_word(scores.shape[1])}, "
+    if len(others) == 2 and all(one.shape == (count,) for one in values):
+        whole = [bool((one >= 0).all() and (one == np.floor(one)).all()) for one in values]
+        named = [outputs.named(i, "class") for i in others]
+        places = [k for k in (0, 1) if whole[k] and (named[k] if any(named) else not whole[1 - k])]
+        if len(places) == 1 and outputs.are_scores(others[1 - places[0]], values[1 - places[0]]):
+            return values[1 - places[0]], values[places[0]].astype(np.int64), ""
     return None
 
 
