@@ -488,6 +488,16 @@ def test_the_maps_of_a_centernet_by_name() -> None:
         Thing(2, 0.875, (16, 24, 64, 72)), Thing(0, 0.75, (64, 8, 120, 40))])  # fmt: skip
 
 
+def test_a_centernet_of_tensorflow_has_y_before_x() -> None:
+    heat, size, offset = center_maps()
+    points = np.zeros((*heat.shape[:2], 6), np.float32)
+    points[:, :, 3] = 3
+    names = ["object_center", "box/scale", "box/offset", "keypoint/regression"]
+    result = read(heat, size[..., ::-1], offset[..., ::-1], points, names=names)
+    check(result, "CenterNet with 3 keypoints, 3 classes, stride 4", SEEN[:2])
+    assert [point["x"] for point in result.data()["boxes"][0]["keypoints"]] == [80, 104, 80]
+
+
 def test_a_centernet_with_keypoints() -> None:
     heat, size, offset = center_maps()
     points = np.zeros((*heat.shape[:2], 6), np.float32)
@@ -524,7 +534,7 @@ RNG = np.random.default_rng(5)
         [RNG.normal(size=(84, 252))],  # scores out of bounds
         [RNG.random((252, 4))],  # no scores
         [np.stack([RNG.random((252, 7))] * 2)],
-        [RNG.random((300, 6))],  # scores do not fall, classes are not whole
+        [RNG.random((300, 6))],  # classes are not whole
         [np.zeros((300, 6))],  # no box at all
         [RNG.normal(size=(896, 16)), RNG.random((896, 1))],  # for 128 x 128
         [RNG.normal(size=(896, 16)), RNG.random((896, 2))],

@@ -2,9 +2,10 @@
 
 A heat map with a channel for each class, the width and height of the object in cells, and where in the cell its centre
 is (0 to 1; may be missing); perhaps k keypoints from the centre, 2 k channels, in cells. Pairs are x before y, as in
-"Objects as Points" (Zhou et al., 2019). H / h = W / w is a power of 2 up to 32.
+"Objects as Points" (Zhou et al., 2019), or y before x if the size is called "scale", as in TensorFlow's object
+detection. H / h = W / w is a power of 2 up to 32.
 
-The two maps of two channels are told apart by names ("off" or "reg"; "size" or "wh"), or by values: all offsets lie
+The two maps of two channels are told apart by names ("off" or "reg"; "size", "wh" or "scale"), or by values: all offsets lie
 from 0 to 1, some size does not. A heat map of two channels must have a name with "heat", "hm" or "center" in it.
 Heat outside 0..1 goes through the logistic function. A centre is a cell with no hotter one among its eight neighbours.
 """
@@ -21,6 +22,7 @@ from gossamer.tools._heads.head import Found, Outputs, classes_word, corners, pr
 Array = NDArray[Any]
 
 HEADS = ("centernet",)
+_SIZE = ("size", "wh", "scale")
 
 
 def read(outputs: Outputs) -> Found | None:
@@ -35,6 +37,8 @@ def read(outputs: Outputs) -> Found | None:
     if roles is None:
         return None
     heat, size, offset, points = roles
+    if outputs.named(size, "scale"):
+        maps = [values if i == heat else _swapped(values) for i, values in enumerate(maps)]
     hot = probabilities(outputs, heat, maps[heat])
     row, column, classes = np.nonzero((hot == _hottest_around(hot)) & (hot > 0))
     move = maps[offset][row, column] if offset is not None else np.zeros((len(row), 2), np.float32)
@@ -80,15 +84,21 @@ def _roles(outputs: Outputs, maps: list[Array]) -> tuple[int, int, int | None, i
     points = rest[0] if rest else None
     if len(pairs) == 1:
         # One pair alone may be anything, unless its name says size.
-        named = outputs.named(pairs[0], "size", "wh") and outputs.named(hot[0], "heat", "hm", "center")
+        named = outputs.named(pairs[0], *_SIZE) and outputs.named(hot[0], "heat", "hm", "center")
         return (hot[0], pairs[0], None, points) if named or outputs.asked else None
     for size, offset in (pairs, pairs[::-1]):
-        if outputs.named(offset, "off", "reg") or outputs.named(size, "size", "wh"):
+        if outputs.named(offset, "off", "reg") or outputs.named(size, *_SIZE):
             return hot[0], size, offset, points
     within = [outputs.are_scores(i, maps[i]) for i in pairs]
     if within[0] == within[1]:
         return None
     return hot[0], pairs[within[0]], pairs[within[1]], points
+
+
+def _swapped(pairs: Array) -> Array:
+    # y, x as x, y.
+    rows, columns, channels = pairs.shape
+    return pairs.reshape(rows, columns, channels // 2, 2)[..., ::-1].reshape(rows, columns, channels)
 
 
 def _hottest_around(hot: Array) -> Array:

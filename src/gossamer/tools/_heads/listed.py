@@ -4,10 +4,10 @@
   classes and scores [1, N], and their count [1]. They are told apart by the operator's names, by a name with "score" in
   it, by classes being whole numbers, or else stand in the order of the operator.
 - ``yolov10`` (any YOLO exported end to end, RT-DETR): rows [1, N, 6 + more] of left, top, right, bottom, score, class
-  for a picture, the scores from 0 to 1 and falling, the classes whole, and some box not empty. If the corners of some
-  box are not in order, and nothing is negative, they are x, y, w, h. Behind them stand 17 keypoints (x, y, score), or
-  coefficients for an output of prototypes [1, h, w, m] or [1, m, h, w]. Numbers are in pixels, or fractions if none of
-  the first four is over 2.
+  for a picture, the scores from 0 to 1, the classes whole, and some box not empty. If the corners of some box are not
+  in order, nothing is negative, and the scores fall, they are x, y, w, h. Behind them stand 17 keypoints (x, y, score),
+  or coefficients for an output of prototypes [1, h, w, m] or [1, m, h, w]. Numbers are in pixels, or fractions if none
+  of the first four is over 2.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def _read_rows(outputs: Outputs, position: int, values: Array) -> Found | None:
     if values.ndim != 2 or values.dtype.kind != "f" or values.shape[1] < 6 or not len(values):
         return None
     edges, scores, classes, more = values[:, :4], values[:, 4], values[:, 5], values[:, 6:]
-    whole = (np.diff(scores) <= 0).all() and (classes >= 0).all() and (classes == np.floor(classes)).all()
+    whole = (classes >= 0).all() and (classes == np.floor(classes)).all()
     if not (whole and outputs.are_scores(position, scores)):
         return None
     normalised = bool(np.abs(edges).max() <= 2)
     form = "boxes"
-    if (edges[:, 2:] < edges[:, :2]).any() and (edges >= 0).all():
+    if (edges[:, 2:] < edges[:, :2]).any() and (edges >= 0).all() and (np.diff(scores) <= 0).all():
         edges, form = corners(*edges.T), "centres"
     if (edges[:, 2:] < edges[:, :2]).any() or not (edges[:, 2:] > edges[:, :2]).any():
         return None
