@@ -36,7 +36,8 @@ def seconds(commands: Sequence[Sequence[str]]) -> float:
     """What commands take that run at the same time."""
     start = time.perf_counter()
     running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
-    if any([process.wait() for process in running]):
+    codes = [process.wait() for process in running]
+    if any(codes):
         raise SystemExit("a command failed")
     return time.perf_counter() - start
 
