@@ -91,7 +91,12 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 @click.argument("inputs", metavar="[INPUT]...", nargs=-1)
 @click.option("--labels", metavar="FILE", help="Names of the classes, one on a line.  [default: the model's own]")
 @click.option("--signature", metavar="KEY", help="Run this signature; inputs and outputs have its names.")
-@click.option("--task", type=click.Choice(_answers.TASKS), help="How to read the outputs.  [default: by their shapes]")
+@click.option(
+    "--task",
+    type=click.Choice(_answers.TASKS),
+    metavar="TASK",
+    help=f"How to read the outputs: {', '.join(_answers.TASKS)}.  [default: by their shapes]",
+)
 @click.option("--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="How many classes to list.")
 @click.option("--threshold", type=float, default=0.3, show_default=True, help="Least score of a box or keypoint.")
 @click.option(

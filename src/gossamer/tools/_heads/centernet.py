@@ -5,9 +5,10 @@ is (0 to 1; may be missing); perhaps k keypoints from the centre, 2 k channels, 
 "Objects as Points" (Zhou et al., 2019), or y before x if the size is called "scale", as in TensorFlow's object
 detection. H / h = W / w is a power of 2 up to 32.
 
-The two maps of two channels are told apart by names ("off" or "reg"; "size", "wh" or "scale"), or by values: all offsets lie
-from 0 to 1, some size does not. A heat map of two channels must have a name with "heat", "hm" or "center" in it.
-Heat outside 0..1 goes through the logistic function. A centre is a cell with no hotter one among its eight neighbours.
+The two maps of two channels are told apart by names ("off" or "reg"; "size", "wh" or "scale"), or by values: all
+offsets lie from 0 to 1, some size does not. A heat map of two channels must have a name with "heat", "hm" or "center"
+in it. Heat outside 0..1 goes through the logistic function. A centre is a cell with no hotter one among its eight
+neighbours.
 """
 
 from __future__ import annotations
