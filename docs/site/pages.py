@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -176,17 +176,20 @@ def api_pages() -> Pages:
 
 
 def public_names(package: str) -> Iterator[tuple[str, str]]:
-    """The public classes and functions of a module, and where they are defined."""
+    """The public classes and functions of a module, errors last, and where they are defined."""
     module = sys.modules[package]
     names = getattr(module, "__all__", None)
-    own: Iterable[str] = sorted(vars(module)) if names is None else names
-    for name in own:
-        value = getattr(module, name)
+    own = {name: getattr(module, name) for name in (sorted(vars(module)) if names is None else names)}
+    for name, value in sorted(own.items(), key=lambda item: _is_error(item[1])):
         where = getattr(value, "__module__", None)
         if name.startswith("_") or not (inspect.isclass(value) or inspect.isfunction(value)):
             continue
         if where is not None and where.startswith("gossamer") and (names is not None or where == package):
             yield name, f"{where}.{value.__qualname__}"
+
+
+def _is_error(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, Exception)
 
 
 def prose(text: str) -> str:
