@@ -123,8 +123,8 @@ def built() -> tuple[Builder, Any]:
     [
         (lambda b, x: b.add("ADDD", x, x), "there is no operator 'ADDD'; did you mean 'ADD'?"),
         (lambda b, x: b.add("add", x, x), "there is no operator 'add'; did you mean 'ADD'?"),
-        (lambda b, x: b.add("ADD", x, x, activatoin="RELU"), "ADD has no option 'activatoin'; did you mean 'activation'?"),
-        (lambda b, x: b.add("ADD", x, x, activation="RELU7"), "fused_activation_function cannot be 'RELU7'; it is NONE, RELU"),
+        (lambda b, x: b.add("ADD", x, x, activatoin="RELU"), "no option 'activatoin'; did you mean 'activation'?"),
+        (lambda b, x: b.add("ADD", x, x, activation="RELU7"), "cannot be 'RELU7'; it is NONE, RELU"),
         (lambda b, x: b.add("MEAN", x, 0, keep_dims="perhaps"), "keep_dims cannot be 'perhaps'; it is true or false"),
         (lambda b, x: b.add("GATHER", x, 0, axis=0.5), "axis cannot be 0.5; it is an integer"),
         (lambda b, x: b.add("GATHER", x, 0, axis=1 << 40), "it is an integer from -2147483648 to 2147483647"),
@@ -138,7 +138,7 @@ def built() -> tuple[Builder, Any]:
         (lambda b, x: (b.output("y", x), b.output("y", x)), "there is an output 'y' already"),
         (lambda b, x: b.add("UNPACK", x, num=3), "UNPACK: "),
         (lambda b, x: b.custom("Mine"), "say what comes out"),
-        (lambda b, x: b.add("WHILE", x, cond_subgraph_index=b.graph("c")), "WHILE calls cond_subgraph_index, body_subgraph_index"),
+        (lambda b, x: b.add("WHILE", x, cond_subgraph_index=b.graph("c")), "WHILE calls cond_subgraph_index, body"),
     ],
 )  # fmt: skip
 def test_what_is_refused(make: Callable[[Builder, Any], Any], message: str) -> None:

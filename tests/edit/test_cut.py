@@ -23,7 +23,7 @@ def test_the_part_between_two_tensors_computes_what_it_did() -> None:
     head, tail = edit.cut(model, outputs="sum"), edit.cut(model, inputs="sum")
     (middle,) = run(reread(head), X)
     assert np.array_equal(run(reread(tail), middle)[0], run(model, X)[0])
-    assert [tensor.name for tensor in head.subgraphs[0].tensors][0] == "x"
+    assert head.subgraphs[0].tensors[0].name == "x"
     assert len(head.subgraphs[0].operators) == 3
     assert len(tail.subgraphs[0].operators) == 3
 
@@ -129,12 +129,8 @@ def test_random_graphs_split_anywhere(form: Form) -> None:
         content, x = graph.model(), graph.input()
         expected = run(content, x)
         for _ in range(3):
-            node = rng.randrange(len(read_model(content).subgraphs[0].operators))
-            try:
-                halves = list(map(reread, edit.split(content, f"node:{node}")))
-            except EditError as error:
-                assert "goes to no operator" in str(error)
-                continue
+            node = rng.randrange(len(read_model(content).subgraphs[0].operators) - 1)
+            halves = list(map(reread, edit.split(content, f"node:{node}")))
             assert bytes(edit.merge(*halves)) == content
             apart = reread(edit.merge(*edit.split(content, f"node:{node}", remember=False)))
             for one, other in zip(run(apart, x), expected, strict=True):
@@ -199,9 +195,9 @@ def test_loops_keep_what_they_call() -> None:
 
 def test_state_is_not_cut_apart() -> None:
     model = counter_net()
-    with pytest.raises(EditError, match="cannot be split at 'after': it is computed by the second half"):
+    with pytest.raises(EditError, match=r"cannot be split at 'after': it is computed by the second half"):
         edit.split(model, "after")
-    with pytest.raises(EditError, match="both sides of this cut have to do with the resources|is needed too"):
+    with pytest.raises(EditError, match=r"both sides of this cut have to do with the resources|is needed too"):
         edit.cut(model, "before", "after")
     head, tail = map(reread, edit.split(model, "twice"))
     assert np.array_equal(run(tail, run(head, np.float32([3]))[0])[0], np.float32([6]))

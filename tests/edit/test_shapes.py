@@ -96,7 +96,7 @@ def test_constants_that_hold_the_batch(build: Any, became: str) -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda b, x: b.add("RESHAPE", x, [3, 4]), r"RESHAPE \(node 0, output 'y'\) is made for the old shape: its constant is \[3, 4\]"),
+        (lambda b, x: b.add("RESHAPE", x, [3, 4]), r"RESHAPE .* is made for the old shape: its constant is \[3, 4\]"),
         (lambda b, x: b.add("SUM", x, [0]), "it mixes them|is made for the old shape"),
         (lambda b, x: b.add("SLICE", x, [0, 0], [1, 6]), "made for the old shape"),
         (lambda b, x: b.add("ADD", x, weights(2, 6)), "ADD .* refuses the new shapes"),
@@ -160,5 +160,5 @@ def test_shapes_that_are_none() -> None:
         edit.reshape(picture_net(), {"x": (1, 2)})
     with pytest.raises(EditError, match="a size is a number, or None"):
         edit.reshape(picture_net(), {"x": (1, -7, 8, 3)})
-    with pytest.raises(EditError, match="CONV_2D .node 0, output 'first'. refuses the new shapes"):
+    with pytest.raises(EditError, match=r"CONV_2D .node 0, output 'first'. refuses the new shapes"):
         edit.reshape(picture_net(), {"x": (1, 8, 8, 4)})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from gossamer.errors import ModelError
 from gossamer.model.metadata import (
     associated_files,
+    file_names,
     model_metadata,
     with_files,
     with_model_metadata,
@@ -53,9 +54,8 @@ def with_records(model: Model, inputs: Records, outputs: Records, change: Model 
         model = with_model_metadata(model, metadata)
     files = associated_files(whole)
     gone = {file.name for file in _files(old)} - {file.name for file in _files(metadata)}
-    if gone & set(files):
-        return with_files(model, {name: content for name, content in files.items() if name not in gone})
-    return model
+    kept = {name: content for name, content in files.items() if name not in gone}
+    return model if list(kept) == list(file_names(model)) else with_files(model, kept)
 
 
 def with_ends_of(whole: Model, model: Model, subgraph: int, inputs: Sequence[int], outputs: Sequence[int]) -> Model:

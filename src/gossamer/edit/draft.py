@@ -236,7 +236,9 @@ def without_unused(model: Model, before: Model | None = None) -> Model:
         "buffers": tuple([model.buffers[n] for n in new_buffers]),
         "operator_codes": tuple([model.operator_codes[n] for n in new_codes]),
         "signature_defs": tuple(signatures),
-        "metadata": tuple([entry.replace(buffer=new_buffers[entry.buffer]) for entry in model.metadata]),
+        "metadata": tuple(
+            [one.replace(buffer=new_buffers[one.buffer]) for one in model.metadata if one.buffer in new_buffers]
+        ),
         "metadata_buffer": tuple([new_buffers[n] for n in model.metadata_buffer if n in new_buffers]),
     }
     return model.replace(**{name: value for name, value in fields.items() if value or model.has(name)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from gossamer.edit.references import scales_of
 from gossamer.errors import EditError, ModelError
 from gossamer.model.metadata import min_runtime_version
 from gossamer.model.model import Model
@@ -24,6 +25,11 @@ def opened(source: Source) -> Model:
     """The model, or what a file or bytes hold. Raises `ModelError` for one that no run could use as it says."""
     model = source if isinstance(source, Model) else read_model(source)
     _refuse_faults(model, verify_model(model))
+    for number, subgraph in enumerate(model.subgraphs):
+        named = {*subgraph.inputs, *subgraph.outputs, *[n for tensor in subgraph.tensors for n in scales_of(tensor)]}
+        strange = [n for n in named if not 0 <= n < len(subgraph.tensors)]
+        if strange:
+            raise ModelError(f"the model contradicts itself: subgraphs[{number}] has no tensor {strange[0]}")
     return model
 
 

@@ -283,6 +283,8 @@ class _Inference:
         for graph in dict.fromkeys(node.graphs.values()):
             callee = self.numbers[id(graph)]
             operands = [v for v in node.inputs if v is not None][-len(graph.inputs) :] if graph.inputs else []
+            if len(operands) != len(graph.inputs):
+                raise EditError(f"{node.op} (node {index}) has {len(operands)} operands for {len(graph.inputs)} inputs")
             shapes = tuple([value.shapes for value in operands])
             if callee in self.done:
                 if self.done[callee] != shapes:

@@ -15,7 +15,7 @@ from gossamer.edit.edited import Source, finished, opened
 from gossamer.edit.names import Graph, Name, subgraph_of
 from gossamer.edit.options import builtin, stored_options
 from gossamer.edit.references import given, taken
-from gossamer.errors import EditError, PrepareError
+from gossamer.errors import ConvertError, EditError, PrepareError
 from gossamer.model.model import Model
 from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
@@ -216,9 +216,9 @@ def _check(graph: Graph, position: int, op: OpDef, operator: Operator, options: 
         raise EditError(f"{text} (in the place of node {position})") from error
     for tensor, result in zip(outputs, results, strict=True):
         sizes = tensor.shape
-        if result.shape is not None and tuple(result.shape) != tuple(sizes):
+        if result.type != tensor.type or (result.shape is not None and tuple(result.shape) != tuple(sizes)):
             raise EditError(
-                f"{op.name} would give {type_name(result.type)} {list(result.shape)} for {tensor.name!r}, "
+                f"{op.name} would give {type_name(result.type)} {list(result.shape or ())} for {tensor.name!r}, "
                 f"which is {type_name(tensor.type)} {list(sizes)}"
             )
 
@@ -226,7 +226,10 @@ def _check(graph: Graph, position: int, op: OpDef, operator: Operator, options: 
 def _operand(graph: Graph, number: int) -> Operand:
     tensor = graph.subgraph.tensors[number]
     raw = graph.model.tensor_data(tensor)
-    value = stored_array(raw, tensor) if raw is not None and raw.size and tensor.sparsity is None else None
+    try:
+        value = stored_array(raw, tensor) if raw is not None and raw.size and tensor.sparsity is None else None
+    except ConvertError as error:
+        raise EditError(str(error)) from error
     operand = Operand(tensor.type, tensor.shape, value, stored_quantization(tensor), number)
     operand.is_variable, operand.name, operand.sparsity = tensor.is_variable, tensor.name, tensor.sparsity
     return operand

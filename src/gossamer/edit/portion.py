@@ -55,7 +55,7 @@ def portion(whole: Model, part: Part) -> Portion:
     operators = [subgraph.operators[number] for number in part.operators]
     tensors = _tensors(subgraph, [*part.inputs, *part.outputs, *[t for one in operators for t in tensors_of(one)]])
     others = all_called(whole, [number for operator in operators for number in called(operator)])
-    entries = [entry for entry in whole.metadata if entry.name not in OF_THE_WHOLE]
+    entries = [one for one in whole.metadata if one.name not in OF_THE_WHOLE and one.buffer < len(whole.buffers)]
     every = [subgraph.tensors[number] for number in tensors]
     every += [tensor for number in others for tensor in whole.subgraphs[number].tensors]
     buffers = sorted({0, *[tensor.buffer for tensor in every], *[entry.buffer for entry in entries]})

@@ -35,7 +35,7 @@ _CALLS = {
 
 
 def called(operator: Operator) -> tuple[int, ...]:
-    """The subgraphs that an operator calls."""
+    """The subgraphs that an operator calls, by its options."""
     found: list[int] = []
     for options in (operator.builtin_options, operator.builtin_options_2):
         for name in _CALLS.get(type(options), ()):  # type: ignore[arg-type] # mypy asks the table for a hash
@@ -50,7 +50,7 @@ def all_called(model: Model, subgraphs: Iterable[int]) -> list[int]:
     waiting = list(subgraphs)
     while waiting:
         number = waiting.pop()
-        if number not in found:
+        if number not in found and number < len(model.subgraphs):
             found.add(number)
             waiting += [other for operator in model.subgraphs[number].operators for other in called(operator)]
     return sorted(found)
@@ -104,7 +104,9 @@ def _moved_calls(options: Table, subgraphs: Numbers) -> Table:
     changes: dict[str, Any] = {}
     for name in _CALLS.get(type(options), ()):
         value = getattr(options, name)
-        changes[name] = _moved(value, subgraphs) if isinstance(value, tuple) else subgraphs[value]
+        # Of options that its operator does not look at, nobody knows what they mean.
+        numbers = tuple([subgraphs.get(number, number) for number in (value if isinstance(value, tuple) else (value,))])
+        changes[name] = numbers if isinstance(value, tuple) else numbers[0]
     return options.replace(**changes)
 
 
@@ -114,8 +116,8 @@ def moved_tensor(tensor: Tensor, buffers: Numbers, tensors: Numbers) -> Tensor:
     if scales_of(tensor):
         quantization = tensor.quantization
         details: Any = quantization.details  # type: ignore[union-attr]
-        points = {"zero_points": tensors[details.zero_points]} if details.zero_points >= 0 else {}
-        details = details.replace(scales=tensors[details.scales], **points)
+        names = [name for name in ("scales", "zero_points") if getattr(details, name) >= 0]
+        details = details.replace(**{name: tensors[getattr(details, name)] for name in names})
         changes["quantization"] = quantization.replace(details=details)  # type: ignore[union-attr]
     return tensor.replace(**changes) if changes else tensor
 

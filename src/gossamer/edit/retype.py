@@ -118,6 +118,8 @@ def _without_conversion(
         place = users[0]
     operator = draft.operators[place]
     name = model.operator_name(operator)
+    if (len(operator.inputs), len(operator.outputs)) != (1, 1):
+        return None
     if name not in ("QUANTIZE", "DEQUANTIZE", "CAST") or (name == "CAST" and not _widens(draft, operator)):
         return None
     inner = operator.inputs[0] if output else operator.outputs[0]
