@@ -200,7 +200,14 @@ CASES: dict[str, tuple[Any, ...]] = {
     "what_is_known": (
         lambda x: (
             x * (np.ndim(x) + np.size(x, 1) + np.shape(x)[0] + x.itemsize + x.nbytes + np.iscomplexobj(x)),
-            *(x.real * np.isrealobj(x), np.amin(x), np.around(x), np.empty_like(x, shape=(2,)) * 0, x.dot(V), x.size * x),
+            *(
+                x.real * np.isrealobj(x),
+                np.amin(x),
+                np.around(x),
+                np.empty_like(x, shape=(2,)) * 0,
+                x.dot(V),
+                x.size * x,
+            ),
             *(np.atleast_1d(x[0, 0, 0]), x.astype(np.result_type(x, 1.0)), x.T.dtype.type(3) * x, len(x) * x, x.prod()),
         ),
         X,
@@ -310,6 +317,7 @@ def test_what_is_traced_needs_no_kernels_but_those_that_ship(name: str, monkeypa
 
 count: int = 0
 noted: list[Any] = []
+settings: dict[str, float] = {"factor": 2.0}
 generator = np.random.default_rng()
 
 
@@ -328,6 +336,21 @@ def counting(x: Any) -> Any:
 def noting(x: Any) -> Any:
     noted.append(x.shape)
     return x * 2
+
+
+class Counter:
+    """Remembers how often it was called."""
+
+    calls = 0
+
+    def count(self, x: Any) -> Any:
+        self.calls += 1
+        return x * 2
+
+
+def storing(x: Any) -> Any:
+    settings["last"] = 1
+    return x * settings["factor"]
 
 
 def calling(x: Any) -> Any:
@@ -351,6 +374,8 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (branching, "if x.max() > 0:): a condition depends on a value, which only the run knows"),
     (counting, "it writes 'count', which is not its own"),
     (noting, "it changes 'noted', which is not its own"),
+    (Counter().count, "it writes the attribute 'calls' of something"),
+    (storing, "it changes 'settings', which is not its own"),
     (calling, "it changes 'noted', which is not its own"),
     (catching, "float(x)): float() takes a value, which only the run knows"),
     (printing, "it calls print()"),
@@ -399,13 +424,22 @@ def keeps(store: dict[str, Any]) -> Callable[[Any], Any]:
     return function
 
 
+def keeps_well_hidden(store: list[Any]) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        before, store[:] = [*store, 0][0], [x]
+        return x + before
+
+    return function
+
+
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
         (draws, "it draws random numbers"),
         (draws_by_itself, "it does not say the same twice"),
         (remembers, "it changes 'noted', which is not its own"),
-        (keeps({}), "it keeps arrays from one call to the next"),
+        (keeps({}), "it changes 'store', which is not its own"),
+        (keeps_well_hidden([]), "it keeps arrays from one call to the next"),
         (lambda x: (x, x), "it returns 2 arrays for 1 outputs"),
         (lambda x: x.astype(np.float64), "it returns float64 for output 0, which is float32"),
         (lambda x: {}["a"], "KeyError: 'a'"),

@@ -132,21 +132,19 @@ class Arithmetic:
     def reduce(self, reduction: Reduction, x: View, axes: Sequence[int]) -> View:
         """The sum, product, maximum or minimum along some axes, which stay with size 1, in the type of ``x``."""
         self.step(reduction, x.shape, tuple(axes))
-        if 0 in x.shape and not self._is_empty:
-            raise UntraceableError(f"a {reduction} of no elements")
-        if not axes or not x.size:
-            shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
-            return x if not axes else self.graph.empty(shape, x.type)
+        shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+        if not axes:
+            return x
+        if 0 in shape:
+            return self.graph.empty(shape, x.type)
+        if not x.size:
+            raise UntraceableError(f"the {reduction} of no elements")
         if x.type == F32:
             return self.graph.reduce(reduction, x, axes)
         function: Any = {"sum": "add", "prod": "mul"}.get(reduction, reduction)
         for axis in sorted(axes):
             x = folded(self.graph, function, x, axis)
         return x
-
-    @property
-    def _is_empty(self) -> bool:
-        return any(0 in tensor.shape for tensor in self.graph.outputs)
 
     def any(self, x: View, axes: Sequence[int], *, every: bool = False) -> View:
         """Whether any element is not 0, or ``every`` one."""
@@ -262,10 +260,10 @@ class Arithmetic:
         if indices.dtype.kind not in "iu":
             raise IndexError("indices must be integers")
         self.step("take", x.shape, axis)
-        size = x.shape[axis]
+        size, indices = x.shape[axis], indices.astype(np.int64)
         if ((indices < -size) | (indices >= size)).any():
             raise IndexError(f"an index is out of bounds for axis {axis} with size {size}")
-        places = np.where(indices < 0, indices + size, indices).astype(np.int64)
+        places = np.where(indices < 0, indices + size, indices)
         return slices(self.graph, x, self.constant(places, places.dtype), axis)
 
     def indexed(self, x: View, key: Any) -> View:

@@ -712,7 +712,9 @@ def _result_type(trace: _Trace, *values: Any) -> np.dtype[Any]:
 
 def _like(value: Any) -> Any:
     """What NumPy treats as it does an operand, where it decides on types."""
-    return np.ones((1,) * value.ndim, value.dtype) if isinstance(value, TracedArray) else value
+    if isinstance(value, TracedArray):
+        return np.ones((1,) * value.ndim, value.dtype)
+    return np.asarray(value) if isinstance(value, list | tuple) else value
 
 
 def _dot(trace: _Trace, a: Any, b: Any, out: Any = None) -> Any:
@@ -759,7 +761,7 @@ def _outer(trace: _Trace, a: Any, b: Any, out: Any = None) -> Any:
 def _where(trace: _Trace, condition: Any, *choices: Any) -> TracedArray:
     if len(choices) != 2:
         raise UntraceableError("where elements are is a value, which only the run knows")
-    dtype = np.where([True], *[np.asarray(one)[:1] if np.ndim(one) == 1 else one for one in map(_like, choices)]).dtype
+    dtype = np.where([True], *map(_like, choices)).dtype
     views = [trace.view(condition, np.dtype(np.bool_)), *(trace.view(one, dtype) for one in choices)]
     np.broadcast_shapes(*[view.shape for view in views])
     return trace.array(trace.arithmetic.map("select", *views, type=type_of(dtype)))
@@ -1043,8 +1045,9 @@ _CHANGING = frozenset(
 def side_effect(function: Callable[..., Any], seen: frozenset[CodeType] = frozenset()) -> str | None:
     """Why a function is more than a function of its arguments, as far as its code tells: it writes to names outside of
     it, changes lists or dictionaries there, or prints. So do the functions that it calls by their names."""
+    function = getattr(function, "__func__", function)  # of a method
     if not isinstance(function, FunctionType):
-        return None if isinstance(function, type) or callable(function) else "it is no function"
+        return None
     closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     outside = {**function.__globals__, **{name: _content(cell) for name, cell in closure.items()}}
     return _side_effect_in(function.__code__, outside, frozenset(closure), seen)
@@ -1063,26 +1066,31 @@ def _side_effect_in(
     if code in seen:
         return None
     seen |= {code}
-    where = f"{os.path.basename(code.co_filename)}, line {{}}: "
-    line, loaded = code.co_firstlineno, ""
+    line, names = code.co_firstlineno, deque([""] * 3, 3)
     for instruction in dis.get_instructions(code):
         starts: Any = instruction.starts_line  # from Python 3.13 on, whether it starts one
         line = getattr(instruction, "line_number", starts) or line
         name, argument = instruction.opname, instruction.argval
+        what = ""
         if name in ("STORE_GLOBAL", "DELETE_GLOBAL") or (name == "STORE_DEREF" and argument in free):
-            return f"{where.format(line)}it writes {argument!r}, which is not its own"
-        if name in ("LOAD_ATTR", "LOAD_METHOD") and argument in _CHANGING and _can_change(outside.get(loaded)):
-            return f"{where.format(line)}it changes {loaded!r}, which is not its own"
-        loaded = ""
-        if name == "LOAD_GLOBAL" or (name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and argument in free):
-            loaded = argument
-            value = outside.get(argument)
-            if argument in _VISIBLE and argument not in outside:
-                return f"{where.format(line)}it calls {argument}()"
-            if isinstance(value, FunctionType) and not _is_numpy(value):
-                found = side_effect(value, seen)
-                if found is not None:
-                    return found
+            what = f"it writes {argument!r}, which is not its own"
+        elif name == "STORE_ATTR":
+            what = f"it writes the attribute {argument!r} of something"
+        elif name == "STORE_SUBSCR" and _can_change(outside.get(names[-2])):
+            what = f"it changes {names[-2]!r}, which is not its own"
+        elif name in ("LOAD_ATTR", "LOAD_METHOD") and argument in _CHANGING and _can_change(outside.get(names[-1])):
+            what = f"it changes {names[-1]!r}, which is not its own"
+        is_outside = name == "LOAD_GLOBAL" or (name == "LOAD_DEREF" and argument in free)
+        names.append(argument if is_outside else "")
+        if is_outside and argument in _VISIBLE and argument not in outside:
+            what = f"it calls {argument}()"
+        if what:
+            return f"{os.path.basename(code.co_filename)}, line {line}: {what}"
+        value = outside.get(argument) if is_outside else None
+        if isinstance(value, FunctionType) and not _is_numpy(value):
+            found = side_effect(value, seen)
+            if found is not None:
+                return found
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found = _side_effect_in(constant, outside, free & {*constant.co_freevars}, seen)
