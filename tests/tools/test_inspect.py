@@ -10,6 +10,7 @@ import pytest
 
 from gossamer.runtime import engine
 from gossamer.schema import AddOptions, TensorType
+from gossamer.tools import inspect
 from tests.flex.models import FlexMaker
 from tests.runtime.graphs import ModelMaker
 from tests.runtime.test_control_flow import nested
@@ -231,6 +232,7 @@ def test_what_is_slow_is_said(gossamer: Run, place: Place, monkeypatch: pytest.M
     path = place("m.tflite", models.addition())
     assert "\nslow" not in gossamer("inspect", path).out
     monkeypatch.setattr(engine, "_default_delegate", lambda settings: None)
+    monkeypatch.setattr(inspect, "host_target", lambda features: None)
     lines = [line for line in gossamer("inspect", path).out.splitlines() if line.startswith("slow ")]
     (line,) = lines
     assert line.startswith("slow          1 of 1 operators runs on the reference kernels, in NumPy")

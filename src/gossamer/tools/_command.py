@@ -18,7 +18,8 @@ from gossamer.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+
+    from gossamer.tools._table import Rows
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -132,19 +133,11 @@ def console(stderr: bool = False) -> Console:
     return out if out.is_terminal else Ours(stderr=stderr, highlight=False, width=_UNLIMITED)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> Table:
-    """A table of rich; a column whose name begins with ``>`` is aligned to the right."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> Rows:
+    """A table for a console of rich; a column whose name begins with ``>`` is aligned to the right."""
+    from gossamer.tools._table import Rows
 
-    named = any(name.lstrip(">") for name in columns)
-    result = Table(box=box.SIMPLE_HEAD, show_header=named, title=title and Text(title), title_justify="left")
-    for name in columns:
-        result.add_column(Text(name.lstrip(">")), justify="right" if name.startswith(">") else "left", overflow="fold")
-    for row in rows:
-        result.add_row(*(Text(str(cell)) for cell in row))
-    return result
+    return Rows(columns, rows, title)
 
 
 def plural(count: int, noun: str) -> str:

@@ -17,9 +17,11 @@ from gossamer.model import Model, read_model, verify_model
 from gossamer.model.metadata import file_names, min_runtime_version, model_metadata, read_file
 from gossamer.model.model import code_name, resolved_code
 from gossamer.planner.planner import Plan
+from gossamer.programs import host
+from gossamer.programs.library import can_compile
 from gossamer.resolver import BuiltinOpResolver, InstalledOpResolver, MutableOpResolver
 from gossamer.schema import BuiltinOperator, Operator, OperatorCode, SubGraph, Tensor
-from gossamer.targets import all_targets
+from gossamer.targets import all_targets, host_target
 from gossamer.tools._command import (
     Failure,
     Tool,
@@ -87,12 +89,12 @@ def command(
 ) -> None:
     """See ``_HELP``, which click shows."""
     report = describe(existing_file(model, "model"))
-    coverage = _coverage(model)
-    report["coverage"] = coverage.plain() if coverage is not None else None
     dumps = [(directory, suffix) for directory, suffix in ((dump_ir, ".ll"), (dump_asm, ".s")) if directory]
     asked = bool(partitions or kernels or dumps)
     shown = all_targets()[target] if target else None
     interpreter = _compiled(model, lenient=not asked) if asked or as_json else None
+    coverage = _coverage(model) if interpreter is None else interpreter._engine.coverage()
+    report["coverage"] = coverage.plain() if coverage is not None else None
     if interpreter is not None:
         report["partitions"] = describe_partitions(interpreter, shown)
         report["programs"] = describe_programs(interpreter, shown)
@@ -112,8 +114,11 @@ def command(
 
 
 def _coverage(path: str) -> Coverage | None:
-    """Which operators run on the reference kernels, to tell which nothing is compiled; ``None`` for a model that cannot
-    run, as the report on memory says."""
+    """Which operators run on the reference kernels, if that can be told without compiling kernels and the model can
+    run; ``None`` else."""
+    target = host_target(host.cpu_features())
+    if target is not None and can_compile(target):
+        return None
     try:
         engine = Interpreter(path)._engine
         engine.apply_default_delegate()

@@ -34,7 +34,8 @@ The head holds tensors and scratch buffers while they are alive, the tail what s
 operator: who lies where in the head. Pointers of 4 bytes and the sizes of Arm's compiler are those of a Cortex-M.
 """
 
-_COLUMNS = 44
+_COLUMNS, _NAME, _NARROW = 44, 20, 60
+"""Characters of the chart and of the names in it, and how wide a terminal is on which there are no names."""
 
 
 def _bytes(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
@@ -173,30 +174,35 @@ def _print(report: dict[str, Any], measured: MicroReport) -> None:
     out.print()
     width = plural(report["head_bytes"], "byte")
     out.print(f"head over time, {width} from left to right, and the bytes alive", markup=False)
-    for line in _chart(measured):
+    for line in _chart(measured, out.width):
         out.print(line)
 
 
-def _chart(measured: MicroReport) -> Iterator[Text]:
+def _chart(measured: MicroReport, width: int) -> Iterator[Text]:
     from rich.text import Text
 
     buffers = dict(_drawn(measured))
     colors = writer_colors(buffers.values())
-    for step, line, used in steps(measured.plan, _COLUMNS):
+    most = _NAME if width >= _NARROW else 0
+    # Beside the chart stand the number of the operator, its name, and the bytes.
+    columns = max(min(_COLUMNS, width - most - 16), 8)
+    for step, line, used in steps(measured.plan, columns):
         scope = measured.scopes.get(step)
-        name = f"{'':4} {'inputs':<20} " if scope is None else f"{scope.node:4} {_short(scope):<20} "
+        name = (
+            f"{'':4} {'inputs'[:most]:<{most}} " if scope is None else f"{scope.node:4} {_short(scope)[:most]:<{most}} "
+        )
         text = Text(f"{name}{line} {used:8,}")
         for placement in measured.plan.placements:
             if placement.request.first_use <= step <= placement.request.last_use:
-                columns = span(measured.plan, placement, _COLUMNS)
+                place = span(measured.plan, placement, columns)
                 color = colors[buffers[placement.request.buffer].writer]
-                text.stylize(f"white on {color}", len(name) + columns.start, len(name) + columns.stop)
+                text.stylize(f"white on {color}", len(name) + place.start, len(name) + place.stop)
         yield text
 
 
 def _short(scope: Scope) -> str:
     subgraph = f" [{scope.subgraph}]" if scope.subgraph else ""
-    return scope.operator[: 20 - len(subgraph)] + subgraph
+    return scope.operator[: _NAME - len(subgraph)] + subgraph
 
 
 def _lines(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
