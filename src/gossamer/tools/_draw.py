@@ -29,6 +29,8 @@ BONES = (
 )  # fmt: skip
 """Pairs of keypoints that a skeleton joins."""
 
+_CROWD = 20
+
 
 def pascal_color(index: int) -> Color:
     """The color of a class in the palette of PASCAL VOC; class 0, the background, is black."""
@@ -132,7 +134,7 @@ def _with_legend(image: Image, entries: Sequence[_Entry]) -> Image:
         return image
     from PIL import Image, ImageDraw
 
-    font = _font(image)
+    font = _font(image, 30)
     size = round(font.size)
     widths = [round(font.getlength(name)) + 2 * size for name, _ in entries]
     whole = max(image.width, max(widths) + size)
@@ -157,7 +159,7 @@ def _boxes(image: Image, answer: Detection) -> None:
 
     pen = ImageDraw.Draw(image)
     width, halo = _stroke(image), _halo(image)
-    font = _font(image)
+    font = _font(image, 30 if len(answer.boxes) <= _CROWD else 40)
     for box in reversed(answer.boxes):
         color = pascal_color(box.index + 1)
         if box.corners:
@@ -172,17 +174,19 @@ def _boxes(image: Image, answer: Detection) -> None:
         for point in box.keypoints:
             if point.score >= answer.threshold:
                 _dot(pen, point, width, color)
+    texts = [f"{box.label}: {box.score:.0%}" for box in answer.boxes]
+    shapes = [pen.textbbox((0, 0), text, font=font) for text in texts]
     taken: list[_Place] = []
-    for box in answer.boxes:
-        color = pascal_color(box.index + 1)
-        text = f"{box.label}: {box.score:.0%}"
-        left, top, right, bottom = pen.textbbox((0, 0), text, font=font)
+    for box, (left, top, right, bottom) in zip(answer.boxes, shapes, strict=True):
         size = right - left + 2 * width, bottom - top + 2 * width
-        place = _free_place(size, _edges(box, image), image, taken)
-        taken.append(place)
-        pen.rectangle((place[0], place[1], place[2] - 1, place[3] - 1), fill=color)
-        bright = 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2] > 128
-        pen.text((place[0] + width - left, place[1] + width - top), text, "black" if bright else "white", font)
+        taken.append(_free_place(size, _edges(box, image), image, taken))
+    # Where there is no room for all, the better are over the others.
+    for i in reversed(range(len(taken))):
+        color = pascal_color(answer.boxes[i].index + 1)
+        left, top, right, bottom = taken[i]
+        pen.rectangle((left, top, right - 1, bottom - 1), fill=color)
+        at = left + width - shapes[i][0], top + width - shapes[i][1]
+        pen.text(at, texts[i], "black" if _is_bright(color) else "white", font)
 
 
 _Place = tuple[float, float, float, float]
@@ -253,8 +257,13 @@ def _halo(image: Image) -> int:
     return max(1, _stroke(image) // 4)
 
 
-def _font(image: Image) -> FreeTypeFont:
+def _is_bright(color: Color) -> bool:
+    return 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2] > 128
+
+
+def _font(image: Image, part: int) -> FreeTypeFont:
+    # A part of the shorter side high, but legible.
     from PIL import ImageFont
 
-    font = ImageFont.load_default(size=max(11, min(image.size) // 30))
+    font = ImageFont.load_default(size=max(11, min(image.size) // part))
     return cast("FreeTypeFont", font)
