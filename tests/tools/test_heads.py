@@ -17,6 +17,7 @@ from gossamer.tools._answers import Answer, Detection, Question, answer
 from gossamer.tools._command import Failure
 from gossamer.tools._heads import mediapipe, ssd, yolo
 from tests.inputs.ports import port
+from tests.runtime.graphs import ModelMaker
 from tests.tools import heads, models
 from tests.tools.conftest import Outcome
 from tests.tools.heads import HEIGHT, SCENE, SEEN, WIDTH, Thing
@@ -597,6 +598,24 @@ def test_numbers_that_are_none(bad: float) -> None:
     encodings, classes = heads.ssd(anchors, 3)
     encodings[7] = bad
     read(encodings, classes).data()
+
+
+def test_the_outputs_of_a_signature(
+    gossamer: Callable[..., Outcome], place: Callable[[str, bytes], Path], tmp_path: Path
+) -> None:
+    make = ModelMaker()
+    image = make.tensor((1, HEIGHT, WIDTH, 3), models.UINT8, name="image")
+    rows = heads.yolo_rows(3).T[None]
+    boxes = make.constant(rows[:, :4].transpose(0, 2, 1), np.float32, models.FLOAT, name="Identity")
+    scores = make.constant(rows[:, 4:], np.float32, models.FLOAT, name="Identity_1")
+    make.io([image], [scores])
+    make.signature("detect", {"picture": image}, {"scores": scores, "boxes": boxes})
+    Image.new("RGB", (2 * WIDTH, 2 * HEIGHT)).save(tmp_path / "in.png")
+    arguments = place("detect.tflite", make.model()), tmp_path / "in.png", "--json"
+    (run,) = gossamer("run", *arguments, "--signature", "detect").json["runs"]
+    assert run["head"] == "YOLO boxes beside scores, 3 classes, centres in pixels"
+    assert [box["class"] for box in run["boxes"]] == [2, 0, 1]
+    assert gossamer("run", *arguments).json["runs"][0]["task"] == "tensors"
 
 
 @pytest.mark.parametrize("dtype", [np.float16, "bfloat16"])
