@@ -155,14 +155,14 @@ class Builder:
         op: str,
         *operands: Any,
         outputs: Sequence[tuple[Any, Sizes]] | None = None,
-        options: Mapping[str, Any] | bytes = b"",
+        options: Any = b"",
         version: int = 1,
         name: str = "",
     ) -> Any:
         """A custom operator that only the runtime of the model will know. ``outputs``: type and shape of each, else one
-        like the first operand; ``options``: a map, stored as a flexbuffer, or bytes."""
+        like the first operand; ``options``: bytes, or what is stored as a flexbuffer, a map as a rule."""
         inputs = [None if operand is None else self._value(operand) for operand in operands]
-        content = bytes(options) if isinstance(options, (bytes, bytearray)) else flexbuffers.dumps(dict(options))
+        content = bytes(options) if isinstance(options, (bytes, bytearray)) else flexbuffers.dumps(options)
         if outputs is None:
             if not inputs or inputs[0] is None:
                 raise EditError(f"{op}: say what comes out, outputs=[(type, shape)]")
