@@ -75,6 +75,13 @@ class CompiledModel:
         self._environment = environment
         self._signatures = _signatures(interpreter)
 
+    def __repr__(self) -> str:
+        """What goes in and out: ``<CompiledModel of m.tflite: x float32[1, 4] -> y float32[1, 2]>``."""
+        name = type(self).__name__
+        if self._model is None:
+            return f"<{name}: closed>"
+        return repr(self._model).replace(type(self._model).__name__, name, 1).rpartition(", ")[0] + ">"
+
     @classmethod
     def from_file(
         cls,

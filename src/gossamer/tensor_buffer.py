@@ -43,6 +43,12 @@ class TensorBuffer:
         self._capsule: HostMemory | None = capsule
         self._environment = environment
 
+    def __repr__(self) -> str:
+        """``<TensorBuffer float32[1, 4]>``."""
+        memory = self._capsule
+        what = f"{memory.dtype}{list(memory.shape)}" if memory is not None else "destroyed"
+        return f"<{type(self).__name__} {what}>"
+
     @classmethod
     def create_from_host_memory(cls, data_array: NDArray[Any]) -> TensorBuffer:
         """A buffer of one dimension over the memory of an array, or over a copy if that is not aligned to 64 bytes.

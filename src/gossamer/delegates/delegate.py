@@ -284,6 +284,10 @@ class Delegate(ABC):
     max_versions: Mapping[str, int] = MappingProxyType({})
     failures: Collection[str] = ()
 
+    def __repr__(self) -> str:
+        """``<NullDelegate "null">``."""
+        return f'<{type(self).__name__} "{self.name}">'
+
     @abstractmethod
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """Whether to claim a node: ``True``, or the reason why not in a few words. ``False`` is a bare no.

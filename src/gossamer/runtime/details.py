@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.dtypes import type_name
 from gossamer.runtime.node import Node
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema import BlockwiseQuantization, DimensionType, TensorType
 
 Details = dict[str, Any]
+
+_SHOWN = 3
+"""Tensors that a `repr` names."""
 
 _TYPES: dict[int, type[np.generic]] = {TensorType.STRING: np.bytes_, TensorType.RESOURCE: np.object_}
 """Types that are not those of the arrays."""
@@ -55,6 +59,20 @@ def tensor_details(
         "quantization_parameters": parameters,
         "sparsity_parameters": _sparsity_details(tensor.sparsity),
     }
+
+
+def in_words(tensors: Sequence[Tensor]) -> str:
+    """Names, types and shapes, of the first few: ``image float32[1, 224, 224, 3]``."""
+    texts = [
+        f"{tensor.name} {type_name(tensor.type)}[{', '.join('?' * (n < 0) or str(n) for n in _sizes(tensor))}]"
+        for tensor in tensors[:_SHOWN]
+    ]
+    return ", ".join(texts) + (f" and {len(tensors) - _SHOWN} more" if len(tensors) > _SHOWN else "")
+
+
+def _sizes(tensor: Tensor) -> Sequence[int]:
+    """What the file leaves open is so until there is memory for something else."""
+    return tensor.shape if tensor.has_data else tensor.shape_signature
 
 
 def op_details(node: Node, tensors: Sequence[Tensor]) -> Details:

@@ -21,7 +21,7 @@ from gossamer.planner.planner import AllocationType, Plan
 from gossamer.resolver import OpResolver, OpResolverType
 from gossamer.runtime import values
 from gossamer.runtime.arenas import MemoryReport, memory_report
-from gossamer.runtime.details import Details, tensor_details
+from gossamer.runtime.details import Details, in_words, tensor_details
 from gossamer.runtime.engine import Engine
 from gossamer.runtime.private_names import PrivateNames
 from gossamer.runtime.settings import PLAIN, Settings, checked_delegate, resolver_of
@@ -157,6 +157,22 @@ class Interpreter(PrivateNames):
         if is_allocated:
             other.allocate_tensors()
         return other
+
+    def __repr__(self) -> str:
+        """The model, what goes in and out, and whether it can run: ``<Interpreter of m.tflite: x float32[1, 4] ->
+        y float32[1, 2], allocated>``."""
+        engine: Engine | None = getattr(self, "_engine", None)
+        executor = getattr(engine, "executor", None)
+        if engine is None or executor is None:
+            return f"<{type(self).__name__}: not made>"
+        path = getattr(engine.source, "path", None)
+        of = f" of {os.path.basename(path)}" if path else ""
+        ends = [
+            in_words([executor.tensors[index] for index in side if index >= 0])
+            for side in (executor.inputs, executor.outputs)
+        ]
+        state = "allocated" if executor.is_invokable else "not allocated"
+        return f"<{type(self).__name__}{of}: {' -> '.join(ends)}, {state}>"
 
     @property
     def model(self) -> Model:

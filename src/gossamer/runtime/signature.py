@@ -65,6 +65,11 @@ class SignatureRunner:
         self._outputs: dict[str, int] = signatures[signature_key]["outputs"]
         self._subgraph_index = interpreter._signature_subgraph(signature_key)
 
+    def __repr__(self) -> str:
+        """The key, and the names that go in and out: ``<SignatureRunner "serve"(x) -> (y)>``."""
+        inputs, outputs = ", ".join(self._inputs), ", ".join(self._outputs)
+        return f'<{type(self).__name__} "{self._signature_key}"({inputs}) -> ({outputs})>'
+
     def __call__(self, /, **kwargs: Any) -> dict[str, NDArray[Any]]:
         """Resize every input to the value given, allocate, set, invoke; copies of the outputs by name.
 

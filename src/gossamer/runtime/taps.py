@@ -41,6 +41,10 @@ class Tap:
         self.copies = copies
         self._taps = taps
 
+    def __repr__(self) -> str:
+        """``<Tap on 3 tensors of subgraph 0>``."""
+        return f"<{type(self).__name__} on {len(self.tensors)} tensors of subgraph {self.subgraph}>"
+
     def remove(self) -> None:
         """Call the function no more. Does nothing the second time."""
         self._taps.remove(self)

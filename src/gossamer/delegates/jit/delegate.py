@@ -150,6 +150,11 @@ class JitDelegate(Delegate):
         self._parts: WeakKeyDictionary[Any, Parts] = WeakKeyDictionary()
         self._drafts: WeakKeyDictionary[Partition, Draft] = WeakKeyDictionary()
 
+    def __repr__(self) -> str:
+        """``<JitDelegate "jit" for avx2, 2 threads>``."""
+        threads = f"{self.num_threads} thread{'s' * (self.num_threads != 1)}"
+        return f'<{type(self).__name__} "{self.name}" for {self.target.name}, {threads}>'
+
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         """See `Delegate.is_node_supported`."""
         if self.disability is not None:
@@ -330,6 +335,15 @@ class JitKernel(DelegateKernel):
         """What these were lowered to."""
         self._pieces: Pieces | None = None
         """What runs instead of the program, if one of them differs."""
+
+    def __repr__(self) -> str:
+        """``<JitKernel of 64 nodes: 71 commands for avx2>``, or why there are none."""
+        if self.program is not None:
+            what = f"{len(self.program.plan.commands)} commands for {self.target.name}"
+        else:
+            what = f"reference kernels, {self.failure}" if self.failure else "not prepared"
+        nodes = len(self._partition.node_numbers) if self._partition is not None else 0
+        return f"<{type(self).__name__} of {nodes} node{'s' * (nodes != 1)}: {what}>"
 
     @property
     def target(self) -> Target:
