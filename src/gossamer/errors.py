@@ -6,35 +6,70 @@ from collections.abc import Iterable
 
 
 class GossamerError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose.
+
+    >>> try:
+    ...     gossamer.Interpreter(model_content=b"no model")
+    ... except gossamer.GossamerError as error:
+    ...     print(type(error).__name__)
+    ModelError
+    """
 
 
 class ModelError(GossamerError, ValueError):
-    """The file is damaged, contradicts itself or is not a .tflite model; raised before anything of it is used."""
+    """The file is damaged, contradicts itself or is not a .tflite model; raised before anything of it is used.
+
+    >>> issubclass(gossamer.ModelError, (gossamer.GossamerError, ValueError))
+    True
+    """
 
 
 class UnsupportedOpError(GossamerError, ValueError, NotImplementedError):
-    """No operator is registered for the code and version, or the custom name, that a model asks for."""
+    """No operator is registered for the code and version, or the custom name, that a model asks for.
+
+    >>> issubclass(gossamer.UnsupportedOpError, (gossamer.GossamerError, ValueError))
+    True
+    """
 
 
 class PrepareError(GossamerError, ValueError, RuntimeError):
-    """Shapes, types, options or quantization that an operator refuses; raised by ``allocate_tensors``."""
+    """Shapes, types, options or quantization that an operator refuses; raised by ``allocate_tensors``.
+
+    >>> issubclass(gossamer.PrepareError, (gossamer.GossamerError, ValueError))
+    True
+    """
 
 
 class InvokeError(GossamerError, RuntimeError):
-    """The call cannot be carried out: not allocated, data missing, or values that an operator refuses."""
+    """The call cannot be carried out: not allocated, data missing, or values that an operator refuses.
+
+    >>> issubclass(gossamer.InvokeError, (gossamer.GossamerError, RuntimeError))
+    True
+    """
 
 
 class CancelledError(InvokeError):
-    """An invocation was ended before it was done, because somebody wanted it; the next one runs."""
+    """An invocation was ended before it was done, because somebody wanted it; the next one runs.
+
+    >>> issubclass(gossamer.CancelledError, (gossamer.GossamerError, RuntimeError))
+    True
+    """
 
 
 class DeadlineExceededError(CancelledError, TimeoutError):
-    """An invocation took longer than it was given, and was ended before it was done; the next one runs."""
+    """An invocation took longer than it was given, and was ended before it was done; the next one runs.
+
+    >>> issubclass(gossamer.DeadlineExceededError, (gossamer.GossamerError, TimeoutError))
+    True
+    """
 
 
 class DelegateError(GossamerError, RuntimeError):
-    """A delegate failed when it was applied, and is off again, or it takes what is another's."""
+    """A delegate failed when it was applied, and is off again, or it takes what is another's.
+
+    >>> issubclass(gossamer.DelegateError, (gossamer.GossamerError, RuntimeError))
+    True
+    """
 
 
 class DelegateLoadError(GossamerError, OSError, ValueError):
@@ -54,19 +89,35 @@ class SizeOverflowError(GossamerError, OverflowError, ValueError):
 
 
 class CompileError(GossamerError, RuntimeError):
-    """A kernel could not be compiled."""
+    """A kernel could not be compiled.
+
+    >>> issubclass(gossamer.CompileError, (gossamer.GossamerError, RuntimeError))
+    True
+    """
 
 
 class ArenaError(GossamerError, RuntimeError):
-    """A memory plan is wrong or does not fit."""
+    """A memory plan is wrong or does not fit.
+
+    >>> issubclass(gossamer.ArenaError, (gossamer.GossamerError, RuntimeError))
+    True
+    """
 
 
 class ConvertError(GossamerError, ValueError):
-    """A source cannot be converted: what, where, got, what to do."""
+    """A source cannot be converted: what, where, got, what to do.
+
+    >>> issubclass(gossamer.ConvertError, (gossamer.GossamerError, ValueError))
+    True
+    """
 
 
 class EditError(GossamerError, ValueError):
-    """A model cannot be changed so: what is not there, what does not fit, what would be no sound model."""
+    """A model cannot be changed so: what is not there, what does not fit, what would be no sound model.
+
+    >>> issubclass(gossamer.EditError, gossamer.GossamerError)
+    True
+    """
 
 
 class InputError(GossamerError, ValueError):

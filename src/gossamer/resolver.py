@@ -25,6 +25,10 @@ class OpResolverType(Enum):
     ``AUTO`` and ``BUILTIN``: all operators, with the default delegate. ``BUILTIN_REF``: the reference kernels behind
     TFLite's narrower reference list and version ranges. ``BUILTIN_WITHOUT_DEFAULT_DELEGATES``: all operators, on the
     reference kernels.
+
+    >>> how = gossamer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    >>> gossamer.Interpreter("digits.tflite", experimental_op_resolver_type=how).delegate_claims()
+    []
     """
 
     AUTO = 0
@@ -34,7 +38,11 @@ class OpResolverType(Enum):
 
 
 class OpResolver:
-    """Finds operators. Subclasses say where."""
+    """Finds operators. Subclasses say where.
+
+    >>> issubclass(gossamer.MutableOpResolver, gossamer.OpResolver)
+    True
+    """
 
     def find_builtin(self, code: BuiltinOperator, version: int) -> OpDef | None:
         """The builtin operator of this code in exactly this version, or ``None``."""
@@ -123,7 +131,13 @@ def _loaded(entry: EntryPoint) -> OpDef:
 
 
 class MutableOpResolver(OpResolver):
-    """A resolver to add operators to: its own first, then those it is chained to, in order."""
+    """A resolver to add operators to: its own first, then those it is chained to, in order.
+
+    >>> resolver = gossamer.MutableOpResolver()
+    >>> resolver.add_custom("Double", gossamer.custom_op("Double", shape="x")(lambda x: 2 * x))
+    >>> resolver.find_custom("Double", 1).name
+    'Double'
+    """
 
     def __init__(self, *chain: OpResolver) -> None:
         self._builtins: dict[tuple[BuiltinOperator, int], OpDef] = {}

@@ -28,7 +28,11 @@ from gossamer.records import field, record
 
 
 class OpsSet(Enum):
-    """Which operators a model may have. The values are those of `tf.lite.OpsSet`."""
+    """Which operators a model may have. The values are those of `tf.lite.OpsSet`.
+
+    >>> gossamer.OpsSet.TFLITE_BUILTINS.value
+    'TFLITE_BUILTINS'
+    """
 
     TFLITE_BUILTINS = BUILTINS
     SELECT_TF_OPS = SELECT
@@ -43,7 +47,11 @@ class OpsSet(Enum):
 
 
 class Optimize(Enum):
-    """What a model is optimized for. The values are those of `tf.lite.Optimize`."""
+    """What a model is optimized for. The values are those of `tf.lite.Optimize`.
+
+    >>> gossamer.Optimize.DEFAULT.value
+    'DEFAULT'
+    """
 
     DEFAULT = "DEFAULT"
     OPTIMIZE_FOR_SIZE = "OPTIMIZE_FOR_SIZE"
@@ -55,7 +63,12 @@ class Optimize(Enum):
 
 
 class RepresentativeDataset:
-    """Samples of inputs. ``input_gen`` is a function that gives an iterator of lists of arrays."""
+    """Samples of inputs. ``input_gen`` is a function that gives an iterator of lists of arrays.
+
+    >>> samples = gossamer.RepresentativeDataset(lambda: ([np.zeros((1, 8, 8, 1), np.float32)] for _ in range(10)))
+    >>> len(list(samples.input_gen()))
+    10
+    """
 
     def __init__(self, input_gen: Callable[[], Iterable[Any]]) -> None:
         self.input_gen = input_gen
@@ -63,7 +76,10 @@ class RepresentativeDataset:
 
 @record
 class TargetSpec:
-    """What the model is to run on."""
+    """What the model is to run on.
+
+    >>> target = gossamer.TargetSpec(supported_ops=[gossamer.OpsSet.TFLITE_BUILTINS_INT8])
+    """
 
     supported_ops: Iterable[OpsSet] = field(default_factory=lambda: {OpsSet.TFLITE_BUILTINS})
     supported_types: Iterable[Any] = field(default_factory=set)
@@ -80,6 +96,10 @@ class TFLiteConverter:
     outputs, that stay float. ``quantization``: further arguments of `gossamer.quantize.quantize`, such as ``methods``.
     ``shapes`` and ``batch`` fix sizes that the source leaves open. ``report`` has what became of each operator of the
     source, after `convert`.
+
+    >>> converter = gossamer.TFLiteConverter.from_saved_model("folder")  # doctest: +SKIP
+    >>> converter.optimizations = [gossamer.Optimize.DEFAULT]  # doctest: +SKIP
+    >>> content = converter.convert()  # doctest: +SKIP
     """
 
     def __init__(self, source: Any, format: str, request: Request | None = None) -> None:

@@ -25,6 +25,9 @@ def load_delegate(library: str, options: Mapping[str, Any] | None = None) -> Del
     Raises `DelegateLoadError`, a `ValueError` and an `OSError`, for a name that nobody has, a path without a file, and
     the C++ shared libraries that TFLite's function of this name loads: they are machine code for another runtime.
     Raises `ValueError` for options that the delegate does not take.
+
+    >>> gossamer.load_delegate("null")
+    <NullDelegate "null">
     """
     name = os.fspath(library)
     make = _find(name)

@@ -33,6 +33,9 @@ class DelegateFlags(IntFlag):
     are not, and a resize takes it off and puts it on again. ``REQUIRE_PROPAGATED_SHAPES``: the claimed nodes are
     prepared too, before the kernel is, so that every shape is known where it can be.
     ``PER_OPERATOR_PROFILING``: a profiler sees the nodes that the kernel runs instead of the kernel.
+
+    >>> int(gossamer.DelegateFlags.ALLOW_DYNAMIC_TENSORS | gossamer.DelegateFlags.PER_OPERATOR_PROFILING)
+    5
     """
 
     NONE = 0
@@ -247,6 +250,11 @@ class DelegateKernel(ABC):
     would do now, in less time, for as long as no tensor moves, and returns a truth if it could not: then, or if it is
     ``None``, `invoke` is asked. It raises nothing but what `PartitionInvokeContext.poll` does. ``failure``: why the
     reference kernels run the nodes, if they do.
+
+    >>> class Zeros(gossamer.DelegateKernel):
+    ...     def invoke(self, ctx):
+    ...         for tensor in ctx.outputs:
+    ...             ctx.memory(tensor)[:] = 0
     """
 
     is_known: bool = False
@@ -275,6 +283,18 @@ class Delegate(ABC):
     ``min_nodes_per_partition`` those with so many nodes. ``max_versions``: by operator name, the highest version that
     the delegate knows; nodes of later ones are not offered to it. ``failures``: why it could not do what it does
     elsewhere, which users are told when their model runs on the reference kernels for that.
+
+    >>> class Sines(gossamer.Delegate):
+    ...     name = "sines"
+    ...
+    ...     def is_node_supported(self, node):
+    ...         return node.op.name == "SIN" or "only SIN is supported"
+    ...
+    ...     def create_kernel(self, partition):
+    ...         raise NotImplementedError
+    >>> claims = gossamer.Interpreter("digits.tflite").preview_delegate(Sines())
+    >>> set(claims.refusals.values())
+    {'only SIN is supported'}
     """
 
     name: str = "unknown"

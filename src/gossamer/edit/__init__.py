@@ -4,6 +4,10 @@ Each function takes a model (a `gossamer.model.Model`, the path of a file, or by
 makes sense as `gossamer.model.verify_model` has it; or the same one if nothing changed, which is then written as it was
 read, byte for byte. ``bytes(model)`` is its file, ``model.save(path)`` writes it. All raise `gossamer.EditError` for
 what cannot be done, and `gossamer.ModelError` for a model that is damaged.
+
+>>> model = gossamer.edit.rename("digits.tflite", {"image": "picture"})
+>>> gossamer.Interpreter(model_content=bytes(model))
+<Interpreter: picture float32[1, 8, 8, 1] -> probabilities float32[1, 10], not allocated>
 """
 
 from gossamer.edit.builder import Builder

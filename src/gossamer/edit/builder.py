@@ -44,6 +44,11 @@ class Builder:
     left out. ``signature``: the key of the signature that names inputs and outputs, ``None`` for none.
 
     Everything raises `EditError`: for operators, options and types that there are not, and what an operator refuses.
+
+    >>> b = gossamer.Builder()
+    >>> b.output("y", b.add("NEG", b.input("x", (1, 2))))
+    >>> b.finish()
+    <Model: 1 subgraph, 1 operator, 2 tensors>
     """
 
     def __init__(self, name: str = "main", *, signature: str | None = "serving_default") -> None:

@@ -39,6 +39,9 @@ def flex_op(
     machine code, as a function of `gossamer.custom_op`.
 
     Raises `TypeError` for a name that is no text.
+
+    >>> gossamer.flex_op("Cross")(lambda a, b: np.cross(a, b)).name
+    'FlexCross'
     """
     if not isinstance(name, str) or not name:
         raise TypeError(f"the name of an operator is a text such as 'Erf', got {name!r}")

@@ -50,7 +50,7 @@ class Model(tables.ModelTable):
     """The files that are written behind the model, by name; ``None``: those behind its source."""
 
     def __repr__(self) -> str:
-        """Where it is from, and how large: ``<Model of m.tflite: 1 subgraph, 64 operators, 171 tensors, 3,992,688 bytes>``."""
+        """Where it is from, and how large: ``<Model of m.tflite: 1 subgraph, 64 operators, 171 tensors, 9 bytes>``."""
         counts = {
             "subgraph": len(self.subgraphs),
             "operator": sum(len(subgraph.operators) for subgraph in self.subgraphs),

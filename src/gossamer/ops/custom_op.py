@@ -62,6 +62,12 @@ def custom_op(
     leaves behind, are ignored unless they are declared. A parameter ``custom_options`` takes them all as bytes instead.
 
     Raises `TypeError` and `ValueError` for what does not describe an operator.
+
+    >>> @gossamer.custom_op("Reverse", shape="x")
+    ... def reverse(x):
+    ...     return x[..., ::-1]
+    >>> reverse.name, reverse.inputs
+    ('Reverse', ('x',))
     """
     if not isinstance(name, str) or not name:
         raise ValueError(f"the name of a custom operator is a text, got {name!r}")

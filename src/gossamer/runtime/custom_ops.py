@@ -17,6 +17,10 @@ class InterpreterWithCustomOps(Interpreter):
     or is an operator that `gossamer.custom_op` made.
 
     Raises `RegistererError`, a `ValueError`, for a registerer that is a symbol name: those live in C++ libraries.
+
+    >>> double = gossamer.custom_op("Double", shape="x")(lambda x: 2 * x)
+    >>> gossamer.InterpreterWithCustomOps([double], model_path="digits.tflite").num_subgraphs()
+    1
     """
 
     def __init__(

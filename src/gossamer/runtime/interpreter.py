@@ -63,6 +63,14 @@ class Interpreter(PrivateNames):
     Raises `ValueError`: no model or two, a file that cannot be opened or is no valid model (`ModelError`), an operator
     or version that is not registered (`UnsupportedOpError`), or an argument out of range. With delegates also
     `RuntimeError`: one of them fails (`DelegateError`), or an operator refuses its operands (`PrepareError`).
+
+    >>> interpreter = gossamer.Interpreter("digits.tflite")
+    >>> interpreter.allocate_tensors()
+    >>> (image,), (scores,) = interpreter.get_input_details(), interpreter.get_output_details()
+    >>> interpreter.set_tensor(image["index"], np.zeros(image["shape"], image["dtype"]))
+    >>> interpreter.invoke()
+    >>> interpreter.get_tensor(scores["index"]).shape
+    (1, 10)
     """
 
     def __init__(

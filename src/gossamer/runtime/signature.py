@@ -48,6 +48,12 @@ class SignatureRunner:
     """Runs one signature of a model; made by `Interpreter.get_signature_runner`.
 
     Raises `ValueError` without an interpreter or key, and for a key that the model does not have.
+
+    >>> b = gossamer.Builder()
+    >>> b.output("y", b.add("NEG", b.input("x", (1, 2))))
+    >>> run = gossamer.Interpreter(model_content=bytes(b.finish())).get_signature_runner()
+    >>> run(x=np.float32([[1, 2]]))
+    {'y': array([[-1., -2.]], dtype=float32)}
     """
 
     def __init__(self, interpreter: SignedModel | None = None, signature_key: str | None = None) -> None:

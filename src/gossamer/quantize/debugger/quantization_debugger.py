@@ -44,6 +44,10 @@ class QuantizationDebugOptions:
     `LayerMetric`, `ModelMetric` and `DirectMetric`. ``denylisted_ops``: builtin operators, and ``denylisted_nodes``:
     names of their outputs, that stay float. ``fully_quantize``: inputs and outputs are int8 too. Raises `ValueError`
     if two metrics have the same name.
+
+    >>> options = gossamer.QuantizationDebugOptions(denylisted_ops=["SOFTMAX"])
+    >>> options.denylisted_ops
+    ['SOFTMAX']
     """
 
     def __init__(
@@ -84,6 +88,10 @@ class QuantizationDebugger:
 
     After `run`, ``layer_statistics`` is ``{layer: {metric: mean over the samples}}``, ``model_statistics``
     ``{metric: mean}``. Raises `ValueError` for a model without NumericVerify and a converter that is not set up.
+
+    >>> debugger = gossamer.QuantizationDebugger("debug.tflite", debug_dataset=samples)  # doctest: +SKIP
+    >>> debugger.run()  # doctest: +SKIP
+    >>> debugger.layer_statistics  # doctest: +SKIP
     """
 
     def __init__(
