@@ -72,7 +72,10 @@ def test_every_public_name_is_in_the_reference_once() -> None:
 
 def test_docstrings_are_markdown_with_their_signs() -> None:
     prose = pages().prose
-    assert prose("a * b in ``x[i] * 2``, [N, H] and `_name`") == r"a \* b in ``x[i] * 2``, \[N, H\] and `_name`"
+    assert (
+        prose("0<=x, a * b in ``x[i] * 2``, [N, H] and `_name`")
+        == r"0&lt;=x, a \* b in ``x[i] * 2``, \[N, H\] and `_name`"
+    )
 
 
 def test_links_lead_to_pages() -> None:

@@ -196,5 +196,5 @@ def prose(text: str) -> str:
     """A docstring as Markdown: names in backticks stay, and nothing else is taken for markup but lists."""
     parts = re.split(r"(``.+?``|`[^`\n]+`)", text, flags=re.DOTALL)
     for place in range(0, len(parts), 2):
-        parts[place] = re.sub(r"([\\*_<>\[\]|])", r"\\\1", parts[place])
+        parts[place] = re.sub(r"([\\*_>\[\]|])", r"\\\1", parts[place]).replace("<", "&lt;")
     return "".join(parts)
