@@ -158,9 +158,13 @@ def plan_calls(arguments: Sequence[str], ports: Sequence[Port], options: Options
         else:
             queue.append(argument)
     if len(archives) > 1 and not queue and len(_read_npz(archives[0], ports, stdin)) == len(ports):
+        # Each has all inputs.
         return [
-            InputSet({"": archive}, partial(_read_archive, archive, ports, stdin)) for archive in archives
-        ]  # each has all inputs
+            InputSet(
+                dict.fromkeys((port.name for port in ports), archive), partial(_read_archive, archive, ports, stdin)
+            )
+            for archive in archives
+        ]
     fixed: dict[int, _Read] = {}
     for archive in archives:
         for position, read in _read_npz(archive, ports, stdin).items():
