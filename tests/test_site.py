@@ -72,6 +72,7 @@ def test_every_public_name_is_in_the_reference_once() -> None:
 
 def test_docstrings_are_markdown_with_their_signs() -> None:
     prose = pages().prose
+    assert prose("a * b:\n\n    c * d\n    e_f\n\ng_h") == "a \\* b:\n\n    c * d\n    e_f\n\ng\\_h"
     assert (
         prose("0<=x, a * b in ``x[i] * 2``, [N, H] and `_name`")
         == r"0&lt;=x, a \* b in ``x[i] * 2``, \[N, H\] and `_name`"

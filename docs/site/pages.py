@@ -193,7 +193,13 @@ def _is_error(value: object) -> bool:
 
 
 def prose(text: str) -> str:
-    """A docstring as Markdown: names in backticks stay, and nothing else is taken for markup but lists."""
+    """A docstring as Markdown: names in backticks and what is indented by four stay as they are, and nothing else is
+    taken for markup but lists."""
+    paragraphs = re.split(r"(\n[ \t]*\n)", text)
+    return "".join(part if re.match(r"( {4}.*(\n|$))+\Z", part) else _escaped(part) for part in paragraphs)
+
+
+def _escaped(text: str) -> str:
     parts = re.split(r"(``.+?``|`[^`\n]+`)", text, flags=re.DOTALL)
     for place in range(0, len(parts), 2):
         parts[place] = re.sub(r"([\\*_>\[\]|])", r"\\\1", parts[place]).replace("<", "&lt;")
