@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from gossamer import Interpreter, InvokeError, ModelError, OpResolverType
-from gossamer.delegates.jit import default_delegate
+from gossamer.delegates.jit import compiling, default_delegate
 from gossamer.delegates.jit import delegate as jit
+from gossamer.delegates.jit import parts as lowering
 from gossamer.delegates.null import NullDelegate
 from gossamer.errors import GossamerError
 from gossamer.model import ModelFile, read_model
@@ -457,3 +458,49 @@ def test_variables_keep_their_nodes(tmp_path: Path) -> None:
     path.write_bytes(make.model())
     known(path)
     assert Interpreter(str(path))._engine.known is None
+
+
+def two_signatures() -> bytes:
+    make = ModelMaker()
+    for number, (name, options) in enumerate({"RELU": None, "ADD": AddOptions()}.items()):
+        if number:
+            make.subgraph(name)
+        x, y = make.tensor((1, 64), name="x"), make.tensor((1, 64), name="y")
+        make.op(name, [x] * (1 + number), [y], options)
+        make.io([x], [y])
+        make.signature(name, {"x": x}, {"y": y}, subgraph=number)
+    return make.model()
+
+
+def test_without_llvmlite_plans_are_kept_of_signatures_that_nobody_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(two_signatures())
+    interpreter = Interpreter(str(path))
+    expected = {key: interpreter.get_signature_runner(key)(x=X)["y"] for key in ("RELU", "ADD")}
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    Interpreter(str(path)).allocate_tensors()  # plans are renewed for what there is without a compiler
+    monkeypatch.setattr(compiling, "made_of", lambda *_: pytest.fail("it was planned anew"))
+    again = Interpreter(str(path))
+    again.allocate_tensors()
+    for key, value in expected.items():
+        equal(again.get_signature_runner(key)(x=X)["y"], value)
+    monkeypatch.delitem(sys.modules, "llvmlite")
+    planned: list[bool] = []
+    compiled_of = compiling.compiled_of
+    monkeypatch.setattr(compiling, "compiled_of", lambda *of: planned.append(True) or compiled_of(*of))
+    Interpreter(str(path)).allocate_tensors()  # those of the compiler are still there
+    assert not planned
+
+
+def test_without_kernels_nothing_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(layers())
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setattr(lowering, "lower", lambda *_: pytest.fail("a node was lowered"))
+    interpreter = Interpreter(str(path))
+    interpreter.allocate_tensors()
+    (claims,) = interpreter.delegate_claims()
+    assert claims.partitions == ()
+    assert {reason.split(" (")[0] for reason in claims.refusals.values()} == {"No kernels for this CPU"}
