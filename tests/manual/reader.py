@@ -34,6 +34,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import gossamer
 from gossamer.tools.cli import cli
 from tests.conftest import ROOT
 from tests.manual.blocks import Block
@@ -199,8 +200,10 @@ class Reader:
         return self.run(["sh", "-c", f"{function}\n{line}"], {})
 
     def run(self, command: Sequence[str], settings: Mapping[str, str]) -> tuple[int, str]:
-        """A command in another process, with these variables of the environment besides its own."""
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **settings})
+        """A command in another process, of the same package, with these variables besides those of this one."""
+        path = os.pathsep.join([str(Path(gossamer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path.strip(os.pathsep), **settings}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
         return done.returncode, done.stdout + done.stderr
 
     def check(self, program: str, arguments: Sequence[str]) -> None:
