@@ -124,11 +124,11 @@ def test_files_of_any_other_writer_come_back() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_random_graphs_split_anywhere(form: Form) -> None:
     rng, whole = random.Random(3), 0
-    for seed in range(4):
+    for seed in range(3):
         graph = RandomGraph(seed, form, 8)
         content, x = graph.model(), graph.input()
         expected = run(content, x)
-        for _ in range(3):
+        for _ in range(2):
             node = rng.randrange(len(read_model(content).subgraphs[0].operators) - 1)
             halves = list(map(reread, edit.split(content, f"node:{node}")))
             assert bytes(edit.merge(*halves)) == content
@@ -136,7 +136,7 @@ def test_random_graphs_split_anywhere(form: Form) -> None:
             for one, other in zip(run(apart, x), expected, strict=True):
                 assert np.array_equal(one, other)
             whole += 1
-    assert whole > 5
+    assert whole == 6
 
 
 def test_three_parts_and_parts_of_parts() -> None:

@@ -87,8 +87,8 @@ def test_an_origin_that_lies_is_not_believed() -> None:
     assert merged(lambda head, rest, part: (head, rest, part)) == bytes(model)
     lies: list[Callable[[dict[str, Any], bytes, list[Any]], tuple[Any, bytes, Any]]] = [
         lambda head, rest, part: ({**head, "size": 1 << 60}, rest, part),
-        lambda head, rest, part: ({**head, "holes": [[0, 1 << 60, 1]]}, rest, part),
-        lambda head, rest, part: ({**head, "holes": [[-5, 10, 1], *head["holes"]]}, rest, part),
+        lambda head, rest, part: ({**head, "holes": [[0, 1 << 60]]}, rest, part),
+        lambda head, rest, part: ({**head, "holes": [[-5, 10], *head["holes"]]}, rest, part),
         lambda head, rest, part: ({**head, "holes": []}, rest, part),
         lambda head, rest, part: ({"size": "x"}, rest, part),
         lambda head, rest, part: ([], rest, part),

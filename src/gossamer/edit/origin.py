@@ -2,7 +2,7 @@
 
 The order of tables, unused constants, what another program wrote between them: no part has all that, and a merge that
 put it together anew would give a model that does the same in other bytes. So each part has a metadata entry
-``gossamer_origin``: the bytes of the file without the large constants of the subgraph (compressed), where those were,
+``gossamer_origin``: the bytes of the file without constants and scales of the subgraph (compressed), where those were,
 and which operators and tensors the part has. `restored` puts the file together and cuts it again. If that gives just
 these parts, merging them gives that file.
 """
@@ -16,26 +16,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.edit.documented import without_metadata
 from gossamer.edit.edited import finished
 from gossamer.edit.portion import ORIGIN, Part, Portion, portion
-from gossamer.edit.references import all_called, inline
+from gossamer.edit.references import all_called, called, inline, scales_of, tensors_of
 from gossamer.errors import GossamerError
 from gossamer.model.metadata import associated_files, with_metadata
 from gossamer.model.model import Model
 from gossamer.model.reader import read_model
-from gossamer.model.structure import LARGE
+from gossamer.schema.tables import Tensor
 
 MOST = 16 << 20
 """Bytes of a file besides the weights of the parts; a file that has more is not remembered."""
 
-Hole = tuple[int, int, int]
-"""First byte of a constant in the file, its size, the number of its buffer."""
+SHORT = 64
+"""Bytes of constants that are remembered with the rest: to say where they were takes as much."""
+
+Hole = tuple[int, int]
+"""First byte in the file of what the parts have, and its size."""
 
 
 class Origin(NamedTuple):
-    """The file of a whole model: ``rest`` are its bytes without ``holes``. ``whole`` is all of it as it is stored in
-    each part, ``part`` what the one has that it was read from."""
+    """The file of a whole model: ``rest`` are its bytes without those in ``holes``. ``whole`` is all of it as it is
+    stored in each part, ``part`` what the one has that it was read from."""
 
     whole: bytes
     size: int
@@ -50,10 +54,10 @@ def remembering(whole: Model, part: Part, model: Model) -> Model:
         whole = read_model(bytes(whole))
     source = whole.source or memoryview(b"")
     holes = _holes(whole, source, part.subgraph)
-    if len(source) - sum(size for _, size, _ in holes) > MOST:
+    if len(source) - sum(size for _, size in holes) > MOST:
         return model
     rest, at = [], 0
-    for start, size, _ in holes:
+    for start, size in holes:
         rest.append(source[at:start])
         at = start + size
     rest.append(source[at:])
@@ -64,20 +68,26 @@ def remembering(whole: Model, part: Part, model: Model) -> Model:
 
 
 def _holes(whole: Model, source: memoryview, subgraph: int) -> list[Hole]:
-    """Where the large constants of a subgraph and of those that it calls lie, each place once, in ascending order."""
+    """Where constants and scales of a subgraph, and constants of those that it calls, lie: in ascending order, each
+    place once."""
+    graph = whole.subgraphs[subgraph]
+    named = {number for operator in graph.operators for number in tensors_of(operator)}
+    named |= {number for tensor in named for number in scales_of(graph.tensors[tensor])}
+    buffers = {graph.tensors[number].buffer for number in named}
+    for number in all_called(whole, [other for operator in graph.operators for other in called(operator)]):
+        buffers |= {tensor.buffer for tensor in whole.subgraphs[number].tensors}
+    arrays = [*map(whole.buffer_data, sorted(buffers)), *[_scales(graph.tensors[number]) for number in sorted(named)]]
     first = np.frombuffer(source, np.uint8).ctypes.data
-    found: dict[int, Hole] = {}
-    used = {t.buffer for number in all_called(whole, [subgraph]) for t in whole.subgraphs[number].tensors}
-    for number in sorted(used):
-        data = whole.buffer_data(number)
-        if data is not None and data.size >= LARGE:
-            start = data.ctypes.data - first
-            found.setdefault(start, (start, data.size, number))
+    found = {array.ctypes.data - first: array.nbytes for array in arrays if array is not None and array.nbytes >= SHORT}
     holes: list[Hole] = []
-    for hole in sorted(found.values()):
-        if not holes or holes[-1][0] + holes[-1][1] <= hole[0]:  # constants that overlap: the second stays
-            holes.append(hole)
+    for start, size in sorted(found.items()):
+        if not holes or sum(holes[-1]) <= start:  # of two that overlap, the second stays
+            holes.append((start, size))
     return holes
+
+
+def _scales(tensor: Tensor) -> NDArray[Any] | None:
+    return None if tensor.quantization is None else tensor.quantization.scale
 
 
 def restored(parts: Sequence[Model]) -> Model | None:
@@ -97,11 +107,11 @@ def _rebuilt(origin: Origin, models: Sequence[Model], parts: Sequence[Part]) -> 
     sizes = [
         data.size for model in models for n in range(len(model.buffers)) if (data := model.buffer_data(n)) is not None
     ]
-    if origin.size != len(origin.rest) + sum(size for _, size, _ in origin.holes) or origin.size > sum(sizes) + MOST:
+    if origin.size != len(origin.rest) + sum(size for _, size in origin.holes) or origin.size > sum(sizes) + MOST:
         return None
     content = np.zeros(origin.size, np.uint8)
     at = taken = 0
-    for start, size, _ in (*origin.holes, (origin.size, 0, 0)):
+    for start, size in (*origin.holes, (origin.size, 0)):
         if start < at:
             return None
         content[at:start] = np.frombuffer(origin.rest, np.uint8)[taken : taken + start - at]
@@ -110,15 +120,21 @@ def _rebuilt(origin: Origin, models: Sequence[Model], parts: Sequence[Part]) -> 
     empty = read_model(content.data)
     if not _is_all(empty, parts):
         return None
-    open_ = {number: (start, size) for start, size, number in origin.holes}
+    open_ = dict(origin.holes)
     for model, part in zip(models, parts, strict=True):
-        for number, old in enumerate(portion(empty, part).buffers):
-            if old in open_:
-                start, size = open_.pop(old)
-                data = model.buffer_data(number)
-                if data is None or data.size != size:
+        cut = portion(empty, part)
+        # What has a place in the file, and what the part has for it.
+        pairs = [(empty.buffer_data(old), model.buffer_data(number)) for number, old in enumerate(cut.buffers)]
+        tensors = empty.subgraphs[part.subgraph].tensors
+        for number, old in enumerate(cut.tensors):
+            pairs.append((_scales(tensors[old]), _scales(model.subgraphs[0].tensors[number])))
+        for there, here in pairs:
+            start = -1 if there is None else there.ctypes.data - content.ctypes.data
+            if start in open_:
+                size = open_.pop(start)
+                if here is None or here.nbytes != size:
                     return None
-                content[start : start + size] = data
+                content[start : start + size] = np.ascontiguousarray(here).view(np.uint8)
     if open_:
         return None
     content.flags.writeable = False
@@ -167,7 +183,7 @@ def _origin(model: Model) -> Origin | None:
     said = json.loads(head)
     subgraph, *numbers = json.loads(_unpacked(stored[end:]))
     operators, inputs, outputs = map(_numbers, numbers)
-    holes = tuple([(int(start), int(size), int(number)) for start, size, number in said["holes"]])
+    holes = tuple([(int(start), int(size)) for start, size in said["holes"]])
     return Origin(stored[:end], int(said["size"]), holes, rest, Part(int(subgraph), operators, inputs, outputs))
 
 
