@@ -7,7 +7,7 @@ from typing import Any
 from gossamer.micro.allocation_info import Scope
 from gossamer.micro.allocator import Category, MicroAllocator, RecordedAllocation
 from gossamer.micro.interpreter import MicroInterpreter
-from gossamer.micro.resolver import needed_ops
+from gossamer.micro.resolver import MicroOpResolver, needed_ops
 from gossamer.model.model import Model
 from gossamer.planner.memory_planner import MemoryPlanner
 from gossamer.planner.planner import Plan
@@ -85,14 +85,21 @@ class MicroReport:
 
 
 def measure(
-    model: Model, *, pointer_size: int = 4, planner: MemoryPlanner | None = None, resource_variables: int | None = None
+    model: Model,
+    *,
+    pointer_size: int = 4,
+    planner: MemoryPlanner | None = None,
+    resource_variables: int | None = None,
+    resolver: MicroOpResolver | None = None,
 ) -> MicroReport:
     """What a model takes, found in an arena without limits. ``resource_variables`` is by default as many as it names.
 
     Raises what `MicroInterpreter.allocate_tensors` raises.
     """
     count = count_resource_variables(model) if resource_variables is None else resource_variables
-    interpreter = MicroInterpreter(model, pointer_size=pointer_size, planner=planner, resource_variables=count)
+    interpreter = MicroInterpreter(
+        model, resolver, pointer_size=pointer_size, planner=planner, resource_variables=count
+    )
     interpreter.allocate_tensors()
     return report(interpreter)
 

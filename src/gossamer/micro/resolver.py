@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gossamer.errors import UnsupportedOpError
 from gossamer.micro.adders import adder
 from gossamer.micro.kernels import all_kernels, find_kernel
+from gossamer.micro.kernels.cmsis_nn import Target, cmsis_nn_kernel
 from gossamer.micro.kernels.kernel import MicroKernel
 from gossamer.model.model import Model, code_name, resolved_code
 from gossamer.schema.enums import BuiltinOperator
@@ -22,6 +23,19 @@ class MicroOpResolver:
     def find_custom(self, name: str) -> MicroKernel | None:
         """The kernel of a custom operator."""
         return find_kernel(name, custom=True)
+
+
+class CmsisNnOpResolver(MicroOpResolver):
+    """Finds the kernels of a firmware with CMSIS-NN for what it is built for. They tell what they take from the arena;
+    what they compute is what TFLite Micro's own compute."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def find_builtin(self, code: int) -> MicroKernel | None:
+        """See `MicroOpResolver`."""
+        kernel = super().find_builtin(code)
+        return None if kernel is None else cmsis_nn_kernel(kernel, self.target)
 
 
 class MicroMutableOpResolver(MicroOpResolver):

@@ -84,65 +84,81 @@ def unpacked_filter(ctx: MicroPrepareContext) -> None:
         ctx.scratch(prod(ctx.input(1).shape))
 
 
-def _not_hybrid(ctx: MicroPrepareContext) -> None:
+def not_hybrid(ctx: MicroPrepareContext) -> None:
+    """Refuse float inputs with integer weights."""
     integer = ctx.input(0).type != FLOAT32
     if integer != (ctx.input(1).type != FLOAT32):
         ctx.fail("Hybrid models are not supported on TFLite Micro.")
 
 
 def _prepare_conv(ctx: MicroPrepareContext) -> None:
-    _not_hybrid(ctx)
+    not_hybrid(ctx)
     ctx.temp_output(0)
     ctx.temp_input(0)
     ctx.temp_input(1)
     per_channel(ctx, ctx.input(1).shape[0])
-    _look_at_all(ctx)
+    look_at_all(ctx)
     unpacked_filter(ctx)
     ctx.decompress(1, 2)
 
 
 def _prepare_depthwise(ctx: MicroPrepareContext) -> None:
-    _not_hybrid(ctx)
+    not_hybrid(ctx)
     ctx.temp_output(0)
     ctx.temp_input(0)
     ctx.temp_input(1)
     per_channel(ctx, ctx.input(1).shape[3])
     unpacked_filter(ctx)
-    _look_at_all(ctx)
+    look_at_all(ctx)
     ctx.decompress(1, 2)
 
 
-def _look_at_all(ctx: MicroPrepareContext) -> None:
+def look_at_all(ctx: MicroPrepareContext) -> None:
+    """Look at input, weights, bias and output (CalculateOpData)."""
     ctx.temp_input(0)
     ctx.temp_input(1)
     ctx.temp_input(2)
     ctx.temp_output(0)
 
 
-def _prepare_fully_connected(ctx: MicroPrepareContext) -> Data:
-    _not_hybrid(ctx)
+def check_fully_connected(ctx: MicroPrepareContext) -> Data:
+    """What any Prepare refuses; what the kernel computes with."""
+    not_hybrid(ctx)
     filter_ = ctx.input(1)
     allowed(ctx, ctx.output(), ctx.input(0).type)
     if ctx.input(0).type != FLOAT32:
         allowed(ctx, filter_, INT8, TensorType.INT4)
         ctx.require(not filter_.quantization.zero_points.any(), "weights must have zero points of 0 on TFLite Micro")
-    _look_at_all(ctx)
-    unpacked_filter(ctx)
-    if ctx.input(0).type != FLOAT32 and filter_.quantization.per_channel:
-        ctx.require(filter_.type != TensorType.INT4, "4-bit weights must have one scale on TFLite Micro")
-        per_channel(ctx, filter_.quantization.scales.size)
-    ctx.decompress(1, 2)
+        if filter_.quantization.per_channel:
+            ctx.require(filter_.type != TensorType.INT4, "4-bit weights must have one scale on TFLite Micro")
     bias = ctx.optional(2)
     narrow = (ctx.options.quantized_bias_type if bias is None else bias.type) == TensorType.INT32
     return rounded_twice(ctx.node.data, wide=ctx.input(0).type == INT16 and not narrow)
 
 
-def _prepare_transpose_conv(ctx: MicroPrepareContext) -> None:
-    input_, filter_, output = ctx.input(2), ctx.input(1), ctx.output()
+def _prepare_fully_connected(ctx: MicroPrepareContext) -> Data:
+    data = check_fully_connected(ctx)
+    look_at_all(ctx)
+    unpacked_filter(ctx)
+    quantization = ctx.input(1).quantization
+    if ctx.input(0).type != FLOAT32 and quantization.per_channel:
+        per_channel(ctx, quantization.scales.size)
+    ctx.decompress(1, 2)
+    return data
+
+
+def check_transpose_conv(ctx: MicroPrepareContext) -> None:
+    """What any Prepare refuses."""
+    input_, filter_ = ctx.input(2), ctx.input(1)
     ctx.require(
         input_.type == filter_.type or (input_.type == INT16 and filter_.type == INT8),
         "Hybrid models are not supported on TFLite Micro.",
     )
+
+
+def _prepare_transpose_conv(ctx: MicroPrepareContext) -> None:
+    check_transpose_conv(ctx)
+    input_, filter_, output = ctx.input(2), ctx.input(1), ctx.output()
     ctx.temp_output(0)
     ctx.temp_input(2)
     ctx.temp_input(1)

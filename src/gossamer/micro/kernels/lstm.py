@@ -106,6 +106,12 @@ class _Cell:
 
 
 def _prepare(ctx: MicroPrepareContext) -> Any:
+    return prepare_lstm(ctx, _BUFFERS)
+
+
+def prepare_lstm(ctx: MicroPrepareContext, buffers: int, *, sum_bytes: int = 0) -> Any:
+    """Check the operands and take so many buffers of the size of the cell state; before them, where ``sum_bytes`` is
+    not 0, eight arrays of that many bytes for each cell, which stay. What the kernel computes with."""
     ctx.require(len(ctx.inputs) == 24, f"needs 24 inputs on TFLite Micro, got {len(ctx.inputs)}")
     for position in _MISSING:
         ctx.require(
@@ -121,9 +127,12 @@ def _prepare(ctx: MicroPrepareContext) -> Any:
         allowed(ctx, ctx.input(position), FLOAT32 if x.type == FLOAT32 else INT8)
     data = lstm.prepare(ctx) if x.type == FLOAT32 else _prepare_integers(ctx)
     inputs_and_output(ctx)
-    batches = x.shape[1 if ctx.options.time_major else 0]
-    for _ in range(_BUFFERS):
-        ctx.scratch(batches * output_state.shape[1] * (4 if state.type == FLOAT32 else 2))
+    batches, cells = x.shape[1 if ctx.options.time_major else 0], output_state.shape[1]
+    if sum_bytes:
+        for _ in range(8):
+            ctx.persistent(sum_bytes * cells)
+    for _ in range(buffers):
+        ctx.scratch(batches * cells * (4 if state.type == FLOAT32 else 2))
     return data
 
 

@@ -27,7 +27,14 @@ QUANTIZATION = Struct(
 )
 
 
-def _transposed(ctx: MicroPrepareContext, position: int) -> None:
+def check_matmul(ctx: MicroPrepareContext) -> None:
+    """What any Prepare refuses."""
+    types = {ctx.input(0).type, ctx.input(1).type, ctx.output().type}
+    ctx.require(len(types) == 1, "both inputs and the output must be of one type on TFLite Micro")
+
+
+def transposed(ctx: MicroPrepareContext, position: int) -> None:
+    """A tensor for a transposed input, which stays."""
     tensor = ctx.tensors_in[position]
     if tensor is not None:
         ctx.persistent(structs.EVAL_TENSOR)
@@ -36,15 +43,14 @@ def _transposed(ctx: MicroPrepareContext, position: int) -> None:
 
 
 def _prepare(ctx: MicroPrepareContext) -> None:
-    lhs, rhs, output = ctx.input(0), ctx.input(1), ctx.output()
-    ctx.require(lhs.type == rhs.type == output.type, "both inputs and the output must be of one type on TFLite Micro")
+    check_matmul(ctx)
     inputs_and_output(ctx)
-    if lhs.type != FLOAT32:
+    if ctx.input(0).type != FLOAT32:
         ctx.persistent(QUANTIZATION)
     if ctx.options.adj_x:
-        _transposed(ctx, 0)
+        transposed(ctx, 0)
     if not ctx.options.adj_y:
-        _transposed(ctx, 1)
+        transposed(ctx, 1)
     writable_dims(ctx)
 
 

@@ -171,7 +171,7 @@ def _quantize(ctx: MicroPrepareContext) -> Any:
     return data
 
 
-def _svdf(ctx: MicroPrepareContext) -> Any:
+def prepare_svdf(ctx: MicroPrepareContext) -> Any:
     """The int8 kernel clamps to the range of int8, whatever the activation: what the full runtime does for RELU."""
     if ctx.input(0).type == INT8:
         ctx.options = ctx.options.replace(fused_activation_function=ActivationFunctionType.RELU)
@@ -207,5 +207,5 @@ KERNELS = (
         op=with_types(squared_difference.op, **dict.fromkeys(squared_difference.op.types, INT16)),
         own_prepare=True,
     ),
-    MicroKernel("SVDF", (FLOAT32, INT8), op_data=OP_DATA_SVDF, prepare=_svdf, own_prepare=True),
+    MicroKernel("SVDF", (FLOAT32, INT8), op_data=OP_DATA_SVDF, prepare=prepare_svdf, own_prepare=True),
 )

@@ -18,7 +18,8 @@ OP_DATA_POOLING = Struct(
 _TYPES = (FLOAT32, INT8, INT16)
 
 
-def _prepare(ctx: MicroPrepareContext) -> None:
+def prepare_pooling(ctx: MicroPrepareContext) -> None:
+    """Look at input and output, which must have one scale (PoolingPrepare)."""
     input_, output = ctx.input(0), ctx.output()
     ctx.temp_input(0)
     ctx.temp_output(0)
@@ -36,7 +37,7 @@ def _prepare_l2(ctx: MicroPrepareContext) -> None:
 
 
 KERNELS = (
-    MicroKernel("AVERAGE_POOL_2D", _TYPES, op_data=OP_DATA_POOLING, prepare=_prepare),
+    MicroKernel("AVERAGE_POOL_2D", _TYPES, op_data=OP_DATA_POOLING, prepare=prepare_pooling),
     MicroKernel("L2_POOL_2D", (FLOAT32,), prepare=_prepare_l2),
-    MicroKernel("MAX_POOL_2D", _TYPES, op_data=OP_DATA_POOLING, prepare=_prepare),
+    MicroKernel("MAX_POOL_2D", _TYPES, op_data=OP_DATA_POOLING, prepare=prepare_pooling),
 )
