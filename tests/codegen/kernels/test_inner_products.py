@@ -11,6 +11,7 @@ from gossamer.codegen.dots import Byte, crosses, order
 from gossamer.codegen.kernels.contract import GROUP_PANEL, LINE, ContractGroups, panels_of
 from gossamer.codegen.kernels.inner_products import (
     STEP,
+    TOGETHER,
     UNROLL,
     InnerProductGemm,
     InnerProductRows,
@@ -140,6 +141,7 @@ class Product:
             "a_stride": image.strides[0],
             "v_stride": row,
             "depth": total,
+            "together": max(1, TOGETHER // row),
             "blocks": len(places) // 2,
             "places": np.array(places, np.int64),
         }
@@ -171,8 +173,8 @@ class Product:
             panel=panel(nv, False),
             ragged_panel=panel(panels.rest_nv, True) if panels.rest_nv else 0,
             input=input,
-            input_shape=block(input.arguments, rows=mr, **common),
-            last_input_shape=block(input.arguments, rows=rest, **common),
+            input_shape=block(input.arguments, **common),
+            columns=len(image),
             tile_bytes=mr * row,
             scratch=self.scratch,
             scratch_thread=scratch_bytes,

@@ -347,6 +347,33 @@ def test_products_of_rows_are_computed_before_the_loop(limit: int) -> None:
     assert (graph.count("contract"), body.count("contract")) == ((1, 1) if limit >= 4 else (0, 2))
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_constants_are_added_to_the_products_before_the_loop(turned: bool, keeps: bool) -> None:
+    """h = tanh((x[i] w + h u) + b), unless the sum without b is a variable, too (``keeps``)."""
+    x, h = ((8, 1, 6), FLOAT), ((1, 10), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        row = op(make, "GATHER", [v[0], at], ((1, 6), FLOAT), GatherOptions(axis=0))
+        products = [
+            op(make, "FULLY_CONNECTED", [of, number(make, weight), -1], h, FullyConnectedOptions())
+            for of, weight in ((row, floats(10, 6)), (v[1], floats(10, 10)))
+        ]
+        product = op(make, "ADD", products[::-1] if turned else products, h)
+        bias = number(make, floats(1, 10))
+        total = op(make, "ADD", [bias, product] if turned else [product, bias], h)
+        return [v[0], op(make, "TANH", [total], h), product if keeps else v[2]]
+
+    model = counted([x, h, h], body, 8)
+    check(model, {0: floats(8, 1, 6), 1: floats(1, 10), 2: floats(1, 10)}, within=1e-6)
+    _, kernel = machine_code(model)
+    assert kernel.built is not None
+    graph, turn, _ = kernel.built.graph.parts()
+    assert [node.epilogue for node in graph if node.kind == "contract"] == [0 if keeps else ("add", 0, 1)]
+    (state,) = [node.epilogue for node in turn if node.kind == "contract"]
+    assert (state == ("tanh", ("add", 0, 1))) is not keeps
+
+
 def test_products_with_bytes_are_computed_before_the_loop() -> None:
     """Each row has its own scale, and sums are exact: the bits are those of one row at a time."""
     x, h = ((8, 2, 6), FLOAT), ((2, 10), FLOAT)

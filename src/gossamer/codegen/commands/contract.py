@@ -271,14 +271,10 @@ class Tiled:
         """What `ContractGroups` is told of groups of tiles, of up to ``most`` bytes: ``input`` brings each row into
         ``row_bytes``; ``words`` say what it reads."""
         build = self.build
-        shapes = [
-            build.block(input.arguments, rows=rows, a_stride=self.a_steps[2], v_stride=row_bytes, **words)
-            for rows in (self.mr, self.rest or self.mr)
-        ]
         groups = -(-self.tiles // max(1, most // (self.mr * row_bytes)))
         return {
-            "input_shape": shapes[0],
-            "last_input_shape": shapes[1],
+            "input_shape": build.block(input.arguments, a_stride=self.a_steps[2], v_stride=row_bytes, **words),
+            "columns": self.columns,
             "tile_bytes": self.mr * row_bytes,
             "scratch": Address(SCRATCH),
             "scratch_thread": build.scratch(self.mr * row_bytes * largest_group(self.tiles, 1, groups)),

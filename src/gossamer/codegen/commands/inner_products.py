@@ -8,6 +8,7 @@ from gossamer.codegen.commands.byte_products import ByteContraction
 from gossamer.codegen.dots import crosses
 from gossamer.codegen.kernels.contract import GROUP_PANEL, LINE, ContractGroups
 from gossamer.codegen.kernels.inner_products import (
+    TOGETHER,
     UNROLL,
     Block,
     InnerProductGemm,
@@ -84,7 +85,12 @@ class InnerProducts(ByteContraction):
         rows = InnerProductRows(build.dots.name, self.type, block, bool(whole))
         places = places_of(block, self.offsets, self.depth)
         table = build.table(places)
-        words: dict[str, Word] = {"depth": self.weights.depth, "blocks": len(places) // 2, "places": table}
+        words: dict[str, Word] = {
+            "depth": self.weights.depth,
+            "together": max(1, TOGETHER // row),
+            "blocks": len(places) // 2,
+            "places": table,
+        }
         groups = self.groups(rows, words, row, GROUP_BYTES)
         build.command(
             ContractGroups(build.target.name),

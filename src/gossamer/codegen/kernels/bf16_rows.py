@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from gossamer.codegen.bf16 import rounded
-from gossamer.codegen.ir import I64, Module, Part, Value
-from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.codegen.ir import I64, PTR, Module, Part, Value
+from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
 from gossamer.records import record
 from gossamer.targets import Target
 
@@ -24,14 +24,14 @@ def row_bytes(depth: int) -> int:
 class Bf16Rows(KernelSpec):
     """Rows of float32, rounded to the nearest bfloat16, tap behind tap.
 
-    ``void k(ptr a, ptr rows, ptr shape)``: what `ContractGroups` calls ``input``. ``rows`` rows, ``a_stride`` bytes
+    ``void k(ptr a, ptr rows, ptr shape, i64 count)``: what `ContractGroups` calls ``input``. Rows, ``a_stride`` bytes
     apart, have ``taps`` of ``depth`` elements, ``tap_offsets`` bytes from their start; rounded ones are ``v_stride``
     bytes apart, at least `row_bytes`. Behind an odd number of elements is a 0.
     """
 
     targets = "bf16"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("rows a_stride v_stride depth taps *tap_offsets")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("a_stride v_stride depth taps *tap_offsets")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -39,12 +39,12 @@ class Bf16Rows(KernelSpec):
 
     def emit(self, target: Target) -> str:
         module = Module(target)
-        f = module.microkernel("a", "rows", "shape")
-        a, rows, pointer = f.parameters
+        f = module.function(ENTRY, *((PTR, name) for name in ("a", "rows", "shape")), (I64, "count"))
+        a, rows, pointer, count = f.parameters
         shape = f.arguments(self.arguments, pointer)
         step = 2 * f.lanes
         whole = shape.depth & -step
-        with f.loop(0, shape.rows) as row, f.loop(0, shape.taps) as taps:
+        with f.loop(0, count) as row, f.loop(0, shape.taps) as taps:
             source = f.offset(a, row.index * shape.a_stride)
             tap = f.offset(source, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
             place = f.offset(f.offset(rows, row.index * shape.v_stride), taps.index * shape.depth * 2)

@@ -458,17 +458,17 @@ class ContractGroups(KernelSpec):
     """A driver: for every group of tiles first their rows of ``a``, as ``input`` brings them to its form, then all
     panels. The kernels do not accumulate.
 
-    ``void input(ptr a, ptr rows, ptr input_shape)`` makes the rows of a tile, ``tile_bytes`` bytes, in ``scratch``, or
-    with ``last_input_shape`` those of the last one of a row; every thread has ``scratch_thread`` bytes there. There are
-    ``groups`` groups, or up to ``most_groups`` (see `Groups`). ``panel`` (`GROUP_PANEL`) makes the whole panels,
-    ``ragged_panel`` (null: there is none) the last one; ``next`` is the next panel plus ``next_stride`` for each of
-    ``next_tiles`` tiles, a power of 2, which so fetch all of it, and the tiles behind them again. Threads share groups
-    x panels.
+    ``void input(ptr a, ptr rows, ptr input_shape, i64 count)`` makes rows that follow each other in ``scratch``, where
+    those of a tile have ``tile_bytes`` bytes, of the ``columns`` pixels of a row; every thread has ``scratch_thread``
+    bytes there. There are ``groups`` groups, or up to ``most_groups`` (see `Groups`). ``panel`` (`GROUP_PANEL`) makes
+    the whole panels, ``ragged_panel`` (null: there is none) the last one; ``next`` is the next panel plus
+    ``next_stride`` for each of ``next_tiles`` tiles, a power of 2, which so fetch all of it, and the tiles behind them
+    again. Threads share groups x panels.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         _GEOMETRY,
-        "*panel *ragged_panel *input *input_shape *last_input_shape tile_bytes *scratch scratch_thread groups "
+        "*panel *ragged_panel *input *input_shape columns tile_bytes *scratch scratch_thread groups "
         "most_groups next_tiles next_stride",
     )
 
@@ -497,34 +497,36 @@ class ContractGroups(KernelSpec):
             first_line = first // g.tiles
 
             @contextmanager
-            def tiles() -> Iterator[tuple[_Position, Value, Value, Value]]:
-                """Where each tile of the group lies, its image and number, and whether it is the last of a row."""
-                with f.loop(first_line, (first + count + g.tiles - 1) // g.tiles) as lines:
-                    image = lines.index // g.rows
-                    row = _row(f, g, image, lines.index - image * g.rows)
-                    before = lines.index * g.tiles - first
-                    with f.loop(f.greatest(-before, 0), f.least(count - before, g.tiles)) as inside:
-                        is_last = f.compare("eq", inside.index, g.tiles - 1)
-                        yield _tile(f, g, row, inside.index), image, before + inside.index, is_last
+            def lines() -> Iterator[tuple[_Position, Value, Value, Value, Value]]:
+                """Each row of the group: where it lies, its image, its first tile and the end of its tiles there, and
+                how many tiles of the group are before that of number 0."""
+                with f.loop(first_line, (first + count + g.tiles - 1) // g.tiles) as loop:
+                    image = loop.index // g.rows
+                    row = _row(f, g, image, loop.index - image * g.rows)
+                    before = loop.index * g.tiles - first
+                    yield row, image, f.greatest(-before, 0), f.least(count - before, g.tiles), before
 
             with f.when(f.compare("ne", group, f.load(I64, made))):
-                with tiles() as (at, _, tile, is_last):
-                    to = f.offset(rows, tile * g.tile_bytes)
-                    f.call(g.input, at.a, to, f.select(is_last, g.last_input_shape, g.input_shape))
+                with lines() as (row, _, begin, end, before):
+                    column = begin * g.tile_columns
+                    a, to = f.offset(row.a, column * g.a_column), f.offset(rows, (before + begin) * g.tile_bytes)
+                    f.call(g.input, a, to, g.input_shape, f.least(end * g.tile_columns, g.columns) - column)
                 f.store(group, made)
             panel = f.arguments(GROUP_PANEL, f.select(f.compare("eq", number, g.panels), g.ragged_panel, g.panel))
             b, bias = f.offset(g.b, number * g.panel_bytes), f.offset(g.bias, number * g.panel_bias)
             in_c, in_residual = number * g.panel_c, number * g.panel_residual
-            with tiles() as (at, image, tile, is_last):
+            with lines() as (row, image, begin, end, before):
                 weights = f.offset(b, image * g.b_image)
-                f.call(
-                    f.select(is_last, panel.last_kernel, panel.kernel),
-                    f.offset(rows, tile * g.tile_bytes),
-                    weights,
-                    bias,
-                    f.offset(at.c, in_c),
-                    f.offset(at.residual, in_residual),
-                    f.offset(weights, g.panel_bytes + (tile & (g.next_tiles - 1)) * g.next_stride),
-                    panel.shape,
-                )
+                with f.loop(begin, end) as inside:
+                    at, tile = _tile(f, g, row, inside.index), before + inside.index
+                    f.call(
+                        f.select(f.compare("eq", inside.index, g.tiles - 1), panel.last_kernel, panel.kernel),
+                        f.offset(rows, tile * g.tile_bytes),
+                        weights,
+                        bias,
+                        f.offset(at.c, in_c),
+                        f.offset(at.residual, in_residual),
+                        f.offset(weights, g.panel_bytes + (tile & (g.next_tiles - 1)) * g.next_stride),
+                        panel.shape,
+                    )
         return module.text()

@@ -25,10 +25,10 @@ from typing import ClassVar, Literal, get_args
 from gossamer.codegen.basis import BYTE_ENDINGS, BYTES
 from gossamer.codegen.dots import Byte, crosses, products_of_pairs
 from gossamer.codegen.expression import name_of
-from gossamer.codegen.ir import I32, I64, Arguments, Function, Module, Value, vector
+from gossamer.codegen.ir import I32, I64, PTR, Arguments, Function, Module, Value, vector
 from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS
 from gossamer.codegen.kernels.outputs import Output, Pointers, Requantized, Sums, Tile, rows_at
-from gossamer.codegen.spec import ArgumentBlock, KernelSpec
+from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
 from gossamer.codegen.tiles import proposals
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
@@ -52,6 +52,9 @@ HEADER = 2
 UNROLL = 2
 """Steps of depth at a time."""
 
+TOGETHER = 8 << 10
+"""Bytes of the rows that are widened together."""
+
 
 def row_bytes(steps: int) -> int:
     """Bytes of a row of so many steps: whole vectors, of which an odd number lies between rows."""
@@ -72,12 +75,13 @@ def panel_bytes(lanes: int, nv: int, steps: int) -> int:
 
 @record(frozen=True)
 class InnerProductRows(KernelSpec):
-    """A microkernel: widens rows. ``void k(ptr a, ptr v, ptr shape)``.
+    """A microkernel: widens rows. ``void k(ptr a, ptr v, ptr shape, i64 count)``.
 
-    ``shape`` is the argument block: ``rows``, ``a_stride`` and ``v_stride``, bytes from row to row; ``depth`` of the
-    row, in bytes of a; ``blocks`` of ``block`` bytes: ``places`` is a table of where each is in a and in v, in bytes
-    behind the row and its header. They may overlap. The last step of a row has its last four bytes, as `QuantizedPack`
-    has their weights. ``whole``: there are no taps, and depth is whole blocks; neither is read.
+    ``shape`` is the argument block: ``a_stride`` and ``v_stride``, bytes from row to row; ``depth`` of the row, in
+    bytes of a; ``together``: rows at a time; ``blocks`` of ``block`` bytes: ``places`` is a table of where each is in a
+    and in v, in bytes behind the row and its header. They may overlap. The last step of a row has its last four bytes,
+    as `QuantizedPack` has their weights. ``whole``: there are no taps, and depth is whole blocks; the others are not
+    read.
     """
 
     type: Byte
@@ -86,7 +90,7 @@ class InnerProductRows(KernelSpec):
 
     targets = "bytes"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("rows a_stride v_stride depth blocks *places")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("a_stride v_stride depth together blocks *places")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -106,11 +110,11 @@ class InnerProductRows(KernelSpec):
 
     def emit(self, target: Target) -> str:
         module = Module(target)
-        f = module.microkernel("a", "v", "shape")
-        a, v, shape_pointer = f.parameters
+        f = module.function(ENTRY, *((PTR, name) for name in ("a", "v", "shape")), (I64, "count"))
+        a, v, shape_pointer, count = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
         if self.whole:
-            with f.loop(0, shape.rows) as rows:
+            with f.loop(0, count) as rows:
                 row, to = f.offset(a, rows.index * shape.a_stride), f.offset(v, rows.index * shape.v_stride)
                 sums = f.constant(vector("i32", max(self.block // 2, STEP)), 0)
                 with f.loop(0, shape.depth, self.block, carry=[sums]) as blocks:
@@ -122,24 +126,31 @@ class InnerProductRows(KernelSpec):
         four = vector("i16", STEP)
         end = ((shape.depth - 1) // STEP) * STEP
         last = f.greatest(shape.depth - STEP, 0) * 2
-        with f.loop(0, shape.rows) as rows:
-            row = f.offset(a, rows.index * shape.a_stride)
-            to = f.offset(f.offset(v, rows.index * shape.v_stride), ROW_HEADER)
-            # The end of the last vector.
-            f.store(f.constant(VALUES, 0), f.offset(to, (end & -VALUES.lanes) * 2))
+        # What lies across several stores takes a while to be read, so some rows are written before; they share where
+        # their blocks are.
+        with f.loop(0, count, shape.together) as some:
+            stop = f.least(some.index + shape.together, count)
+            row, to = f.offset(a, some.index * shape.a_stride), f.offset(v, some.index * shape.v_stride + ROW_HEADER)
+            with f.loop(some.index, stop, carry=[to]) as rows:
+                # The end of the last vector.
+                f.store(f.constant(VALUES, 0), f.offset(rows.values[0], (end & -VALUES.lanes) * 2))
+                rows.hand_on([f.offset(rows.values[0], shape.v_stride)])
             with f.loop(0, shape.blocks) as blocks:
                 from_, place = (
                     f.load(I64, f.at(shape.places, blocks.index * 2 + number, "i64")) for number in range(2)
                 )
-                f.store(self._widened(f, f.offset(row, from_)), f.offset(to, place))
-            f.store(f.load(four, f.offset(to, last)), f.offset(to, end * 2))
-        # What lies across two stores takes a while to be read, so all rows are written before.
-        with f.loop(0, shape.rows) as rows:
-            to = f.offset(v, rows.index * shape.v_stride)
-            with f.loop(0, shape.depth, VALUES.lanes, carry=[f.constant(SUMS, 0)]) as steps:
-                values = f.load(VALUES, f.offset(to, steps.index * 2 + ROW_HEADER))
-                steps.hand_on([_with_products(f, steps.values[0], values)])
-            _store_sum(f, steps.results[0], to)
+                with f.loop(some.index, stop, carry=[f.offset(row, from_), f.offset(to, place)]) as rows:
+                    f.store(self._widened(f, rows.values[0]), rows.values[1])
+                    rows.hand_on([f.offset(rows.values[0], shape.a_stride), f.offset(rows.values[1], shape.v_stride)])
+            with f.loop(some.index, stop, carry=[to]) as rows:
+                f.store(f.load(four, f.offset(rows.values[0], last)), f.offset(rows.values[0], end * 2))
+                rows.hand_on([f.offset(rows.values[0], shape.v_stride)])
+            with f.loop(some.index, stop) as rows:
+                to = f.offset(v, rows.index * shape.v_stride)
+                with f.loop(0, shape.depth, VALUES.lanes, carry=[f.constant(SUMS, 0)]) as steps:
+                    values = f.load(VALUES, f.offset(to, steps.index * 2 + ROW_HEADER))
+                    steps.hand_on([_with_products(f, steps.values[0], values)])
+                _store_sum(f, steps.results[0], to)
         return module.text()
 
     def _widened(self, f: Function, pointer: Value) -> Value:

@@ -56,11 +56,10 @@ HEADER = 2
 """Vectors in front of the packed weights for every vector of channels: the bias (int32), as a plane has it, and scales
 (float32) of sums as they come out."""
 
-PREFETCH = 3
-"""Lines that a product fetches in every step of depth: four calls, of 16 tiles, fetch the next two panels.
-
-So what comes from memory is asked for twice. With 2, which would do, a layer of 256 channels takes 1.05 times as long.
-"""
+TILES = 16
+"""Tiles whose products fetch the next two panels between them: so what comes from memory is asked for twice. With fewer
+lines in a step, a layer of 256 channels takes 1.05 times as long (Zen 4, AVX-512). With AVX2, whose panels have half
+the bytes and whose steps half the tiles, as many would be eight panels: small convolutions take 1.03 times as long."""
 
 _INVERSES = 0x38E38E39, 0x87654321
 """Those of 9 and 225, modulo 2^32."""
@@ -83,6 +82,12 @@ def plane_bytes(rows: int, channels: int, item: int) -> int:
 def tiles_of(target: Target) -> int:
     """How many tiles a microkernel does: six registers have the sums of each, and there are two more."""
     return 4 if target.registers >= 32 else 2
+
+
+def prefetch(target: Target) -> int:
+    """Lines of what comes next that a product fetches in every step of depth, see `TILES`."""
+    lines = 4 * target.lanes() * SIDE // LINE  # of a panel
+    return -(-2 * lines * tiles_of(target) // TILES)
 
 
 @record(frozen=True)
@@ -218,9 +223,9 @@ class QuantizedWinogradProduct(KernelSpec):
     """A microkernel: of a row of 6 planes, the products of ``mr`` tiles with a vector of channels, transformed to 4.
 
     ``void k(ptr v, ptr b, ptr, ptr m, ptr, ptr next, ptr shape)``; b is a panel, [pair of depth][6][lanes][2], and of
-    the next one `PREFETCH` lines are fetched in every step. What is written are 4 planes of sums, modulo 2^32.
-    ``shape`` is the argument block: ``depth``, even; ``v_tile`` and ``v_plane``, ``m_tile`` and ``m_plane``, bytes from
-    tile to tile and from plane to plane.
+    the next one so many lines are fetched in every step as `prefetch` says. What is written are 4 planes of sums,
+    modulo 2^32. ``shape`` is the argument block: ``depth``, even; ``v_tile`` and ``v_plane``, ``m_tile`` and
+    ``m_plane``, bytes from tile to tile and from plane to plane.
     """
 
     mr: int
@@ -248,7 +253,7 @@ class QuantizedWinogradProduct(KernelSpec):
         v, b, _, m, _, following, shape_pointer = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
         size, words = 4 * f.lanes, vector("i32", f.lanes)
-        pairs = Pairs(f)
+        pairs, lines = Pairs(f), prefetch(target)
         planes = [shape.v_plane * plane for plane in range(SIDE)]
         tiles = rows_at(f, v, shape.v_tile, self.mr)
         # A step at a time: LLVM takes the sums of several apart, into products and additions.
@@ -256,8 +261,8 @@ class QuantizedWinogradProduct(KernelSpec):
             sums = list(loop.values)
             panel = f.offset(b, loop.index * (SIDE * size))
             starts = [f.offset(tile, loop.index * 4) for tile in tiles]
-            fetch = f.offset(following, loop.index * (PREFETCH * LINE))
-            for line in range(PREFETCH):
+            fetch = f.offset(following, loop.index * (lines * LINE))
+            for line in range(lines):
                 f.prefetch(f.offset(fetch, line * LINE))
             for plane, offset in enumerate(planes):
                 weights = pairs.weights(f.offset(panel, plane * size))

@@ -12,12 +12,16 @@ from math import inf, prod
 
 from gossamer.affine import Ranges
 from gossamer.codegen.expression import IDENTITY
-from gossamer.codegen.graph import Boxes, Kernel, KernelGraph
+from gossamer.codegen.graph import MAP, Boxes, Kernel, KernelGraph
 from gossamer.delegates.jit.numbers import numbers_of
+from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, Geometry, View, dense_strides
 
 BY_ROWS = ("contract", "quantize", "hybrid")
 """Kinds that compute each row of operand 0 by itself, unless their settings have a window."""
+
+SUM = ("add", 0, 1)
+"""The expression of an ADD."""
 
 MOST = 1 << 24
 """Elements of all products."""
@@ -26,8 +30,10 @@ LEAST = 0.5
 """The share of rows that a loop must come to, as far as its condition tells."""
 
 
-def run(body: KernelGraph, outside: KernelGraph, variables: Iterable[View], ranges: Ranges) -> None:
-    """Move products of rows and constants out of a loop."""
+def run(
+    body: KernelGraph, outside: KernelGraph, variables: Iterable[View], following: Iterable[View], ranges: Ranges
+) -> None:
+    """Move products of rows and constants out of a loop; ``following`` is what ``variables`` become."""
     written = {id(view.buffer) for kernel in body.kernels for view in kernel.results}
     changing = written | {id(view.buffer) for view in variables}
     gathers = {kernel.y.buffer: kernel for kernel in body.kernels if kernel.kind == "gather"}
@@ -50,6 +56,41 @@ def run(body: KernelGraph, outside: KernelGraph, variables: Iterable[View], rang
         kernels.append(Kernel("gather", [product, vector], y, boxes, origin=kernel.origin))
         gathers[y.buffer] = kernels[-1]
     body.kernels = early + late
+    _add_constants(body, outside, following)
+
+
+def _add_constants(body: KernelGraph, outside: KernelGraph, following: Iterable[View]) -> None:
+    """Add constants to the products of all turns instead of each turn's sum: (product + state) + bias, as recurrent
+    layers have it, becomes (product + bias) + state, which differs by a rounding."""
+    products = {id(kernel.y.buffer) for kernel in outside.kernels if kernel.kind in BY_ROWS}
+    readers = {buffer: found[0] for buffer, found in body.readers().items() if len(found) == 1}
+    for view in following:
+        readers.pop(view.buffer, None)
+    gone: set[int] = set()
+    for gather in body.kernels:
+        rows, product = gather.operands[0], gather.y
+        if gather.kind != "gather" or id(rows.buffer) not in products:
+            continue
+        first = readers.get(product.buffer)
+        last = readers.get(first.y.buffer) if first is not None else None
+        if first is None or last is None or not (_is_sum(first, product.size) and _is_sum(last, product.size)):
+            continue
+        constant = next((view for view in last.operands if view.is_constant), None)
+        row = None if constant is None else constant.broadcast(last.y.shape).reshape(rows.shape[1:])
+        y = last.y.reshape(first.y.shape)
+        if row is not None and y is not None:
+            sums = outside.add(MAP, [rows, row.broadcast(rows.shape)], rows.shape, rows.type, epilogue=SUM)
+            outside.kernels[-1].origin = last.origin
+            gather.operands[0], first.y = sums, y
+            gone.add(id(last))
+    body.kernels = [kernel for kernel in body.kernels if id(kernel) not in gone]
+
+
+def _is_sum(kernel: Kernel, size: int) -> bool:
+    """Whether it adds two tensors of floats to so many."""
+    types = {view.type for view in (kernel.y, *kernel.operands)}
+    is_plain = kernel.kind == MAP and kernel.epilogue == SUM and types == {TensorType.FLOAT32}
+    return is_plain and kernel.y.is_whole and kernel.y.size == size
 
 
 def _is_product(kernel: Kernel, gather: Kernel) -> bool:

@@ -97,7 +97,7 @@ def _repeated(
     for at in changing:
         if following[at].size != values[at].size:
             raise _Unfit(f"variable {at} of shape {list(values[at].shape)} becomes one of {list(following[at].shape)}")
-    batching.run(turn.graph, lowered.graph, variables, turn.ranges)
+    batching.run(turn.graph, lowered.graph, variables, following, turn.ranges)
     _update(variables, [following[at] for at in changing], turn.graph, origin)
     _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
     return values
