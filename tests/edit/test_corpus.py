@@ -55,13 +55,13 @@ def answers(content: bytes, given: dict[str, Array]) -> dict[str, Array] | None:
         model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     )
     try:
-        interpreter.allocate_tensors()
         for detail in interpreter.get_input_details():
             if detail["name"] not in given:
                 given[detail["name"]] = values(detail["shape"], detail["dtype"])
-            if tuple(detail["shape"]) != given[detail["name"]].shape:
+            elif tuple(detail["shape"]) != given[detail["name"]].shape:
                 interpreter.resize_tensor_input(detail["index"], given[detail["name"]].shape)
-                interpreter.allocate_tensors()
+        interpreter.allocate_tensors()
+        for detail in interpreter.get_input_details():
             interpreter.set_tensor(detail["index"], given[detail["name"]])
         interpreter.invoke()
     except GossamerError:

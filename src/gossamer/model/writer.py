@@ -63,7 +63,7 @@ def write_model(model: Model, path: str | os.PathLike[str] | None = None, *, ext
 
             content = append_files(content, files)
     if path is not None:
-        with _replaced(path) as file:
+        with replaced(path) as file:
             file.write(content)
     return content
 
@@ -71,7 +71,7 @@ def write_model(model: Model, path: str | os.PathLike[str] | None = None, *, ext
 def save_model(model: Model, path: str | os.PathLike[str], *, external_data: bool = False) -> None:
     """Write a file as `write_model` does: constants go there from where they lie, so that no more memory is needed than
     for the rest. Raises what `write_model` raises."""
-    with _replaced(path) as file:
+    with replaced(path) as file:
         if _is_as_read(model, external_data):
             file.write(model.source or b"")
             return
@@ -84,7 +84,7 @@ def save_model(model: Model, path: str | os.PathLike[str], *, external_data: boo
 
 
 @contextmanager
-def _replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file that takes the place of another one when all is written."""
     part = f"{os.fspath(path)}.{os.getpid()}.part"
     try:

@@ -1,9 +1,11 @@
-"""Say whether a model fits a microcontroller: the arena that TFLite Micro needs, what is in it, and what shrinks it."""
+"""Say whether a model fits a microcontroller: the arena that TFLite Micro needs, what is in it, and what shrinks it;
+flash, boards, and the model as a C array."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,11 +15,20 @@ from gossamer.micro import Category, MicroInterpreter, MicroReport, PlannedBuffe
 from gossamer.micro.adders import adder, cpp_resolver
 from gossamer.micro.allocation_info import Scope
 from gossamer.micro.arena import ALIGNMENT
+from gossamer.micro.boards import BOARDS, Board, find_board
+from gossamer.micro.c_array import c_array, identifier
+from gossamer.micro.code_size import Library
+from gossamer.micro.kernels import find_kernel
+from gossamer.micro.kernels.cmsis_nn import Extension
+from gossamer.micro.kernels.kernel import UINT8, MicroKernel
 from gossamer.micro.offline import is_planned_offline, smallest_plan, smallest_plan_in_place, with_offline_plan
 from gossamer.micro.report import count_resource_variables
+from gossamer.micro.resolver import MicroOpResolver
 from gossamer.model import Model, read_model
-from gossamer.model.writer import write_model
+from gossamer.model.writer import replaced, write_model
 from gossamer.planner.chart import span, steps
+from gossamer.schema.tables import Operator, Tensor
+from gossamer.tools._chips import CPUS, UNLIMITED, Chips, board_row, lines, resolver, verdict_json
 from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, plural, table, write_json
 from gossamer.tools._memory_picture import Drawn, memory_picture, writer_colors
 
@@ -29,6 +40,10 @@ _HELP = """Show the arena that TFLite Micro needs for MODEL, byte for byte, with
 With --arena-size, say whether the model fits and by how much; the exit code is 1 if it does not. An arena of the bytes
 that are used in the end may be too small: while memory is planned, temporary tables lie between head and tail. The
 smallest arena counts them.
+
+Flash is the model, to the byte, and the code of interpreter and operators, estimated from builds for a Cortex-M4. The
+boards' RAM and flash are compared with that: what stack, drivers and heap take comes on top. With --board, or --ram and
+--flash, only one board is looked at, and the exit code is 1 if the model does not fit.
 
 The head holds tensors and scratch buffers while they are alive, the tail what stays. The chart has a line for each
 operator: who lies where in the head. Pointers of 4 bytes and the sizes of Arm's compiler are those of a Cortex-M.
@@ -54,43 +69,113 @@ def _bytes(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
     example="gossamer micro person_detect.tflite --arena-size 96K --picture head.svg",
 )
 @click.argument("model")
+@click.option("--board", metavar="NAME", help="One board, by its name or a part of it.")
+@click.option("--ram", metavar="BYTES", callback=_bytes, help="Of a board that is not in the table, in one piece.")
+@click.option("--flash", metavar="BYTES", callback=_bytes, help="Of a board that is not in the table.")
+@click.option(
+    "--kernels",
+    type=click.Choice([library.value for library in Library]),
+    default=Library.TFLITE_MICRO.value,
+    show_default=True,
+    help="TFLite Micro's own, or CMSIS-NN's where it has one.",
+)
+@click.option("--cpu", type=click.Choice(list(CPUS)), help="For CMSIS-NN.  [default: the board's, else cortex-m4]")
 @click.option("--arena-size", metavar="BYTES", callback=_bytes, help="The arena of your firmware, as 65536, 64K or 1M.")
 @click.option("--pointer-size", type=click.Choice(["4", "8"]), default="4", show_default=True, help="Of the device.")
 @click.option("--picture", metavar="FILE", help="Draw the head over time: .svg, or .png with Pillow.")
 @click.option("--write-offline-plan", "out", metavar="OUT", help="Write the model with the smallest plan found in it.")
+@click.option("--c-array", "source", metavar="FILE", help="Write the model as a C array: .cc, .cpp, .c or .h.")
 @json_option
 @click.pass_context
 def command(
     ctx: click.Context,
     model: str,
+    board: str | None,
+    ram: int | None,
+    flash: int | None,
+    kernels: str,
+    cpu: str | None,
     arena_size: int | None,
     pointer_size: str,
     picture: str | None,
     out: str | None,
+    source: str | None,
     as_json: bool,
 ) -> None:
     """See ``_HELP``, which click shows."""
     stored = read_model(existing_file(model, "model"))
+    library = Library(kernels)
+    chosen = _chosen_board(board, ram, flash, cpu)
+    extension = _extension(library, chosen, cpu)
     _require_operators(stored, model)
-    measured = measure(stored, pointer_size=int(pointer_size))
-    report = describe(stored, model, measured, arena_size)
+    _require_types(stored, model)
+    own = resolver(library, extension)
+    measured = measure(stored, pointer_size=int(pointer_size), resolver=own)
+    report = describe(stored, model, measured, arena_size, own)
+    chips = Chips(stored, Path(model).stat().st_size, measured, library, extension)
+    report.update(chips.to_json())
+    verdicts = chips.verdicts(BOARDS if chosen is None else [chosen])
+    report["boards"] = [verdict_json(verdict) for verdict in verdicts]
     if picture is not None:
         title = f"{model}: the head of the arena over time"
         names = {step: str(scope) for step, scope in measured.scopes.items()}
         memory_picture(measured.plan, dict(_drawn(measured)), names, title).write(picture)
+    written = stored
     if out is not None:
         written = with_offline_plan(stored)
         write_model(written, out)
-        report["written"] = {"model": out, **_figures(measure(written, pointer_size=int(pointer_size)))}
+        report["written"] = {"model": out, **_figures(measure(written, pointer_size=int(pointer_size), resolver=own))}
+    if source is not None:
+        text = c_array(write_model(written), source, Path(out or model).name)
+        with replaced(source) as file:
+            file.write(text.encode())
+        report["c_array"] = {"file": source, "name": identifier(source)}
     if as_json:
         write_json(report)
     else:
-        _print(report, measured)
-    if report.get("fits") is False:
+        _print(report, measured, [board_row(verdict) for verdict in verdicts])
+    if report.get("fits") is False or (chosen is not None and not verdicts[0].fits):
         ctx.exit(1)
 
 
-def describe(model: Model, path: str, measured: MicroReport, arena_size: int | None = None) -> dict[str, Any]:
+def _chosen_board(name: str | None, ram: int | None, flash: int | None, cpu: str | None) -> Board | None:
+    """The board that is asked about, if one is."""
+    if ram is None and flash is None:
+        try:
+            return None if name is None else find_board(name)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--board") from error
+    if name is not None:
+        raise click.UsageError("--ram and --flash are for boards that are not in the table: leave --board out.")
+    return Board(
+        "your board",
+        cpu or "",
+        UNLIMITED if ram is None else ram,
+        UNLIMITED if flash is None else flash,
+        CPUS[cpu or "cortex-m4"],
+    )
+
+
+def _extension(library: Library, board: Board | None, cpu: str | None) -> Extension | None:
+    """What the processor has that CMSIS-NN is asked for."""
+    if library is Library.TFLITE_MICRO:
+        if cpu is not None:
+            raise click.UsageError("--cpu is for --kernels cmsis-nn.")
+        return None
+    if board is None or cpu is not None:
+        return CPUS[cpu or "cortex-m4"]
+    if board.extension is None:
+        raise click.UsageError(f"CMSIS-NN is for Arm's processors, and {board.name} has none.")
+    return board.extension
+
+
+def describe(
+    model: Model,
+    path: str,
+    measured: MicroReport,
+    arena_size: int | None = None,
+    kernels: MicroOpResolver | None = None,
+) -> dict[str, Any]:
     """All that ``gossamer micro`` knows of a model, as plain values; sizes are bytes."""
     scope, alive = measured.peak
     best = min(smallest_plan(measured).size, measured.head_bytes)
@@ -116,7 +201,7 @@ def describe(model: Model, path: str, measured: MicroReport, arena_size: int | N
     }
     if arena_size is not None:
         report["arena_size"] = arena_size
-        report["fits"] = _fits(model, measured, arena_size)
+        report["fits"] = _fits(model, measured, arena_size, kernels)
         report["spare_bytes"] = arena_size - measured.minimum_arena_bytes
     return report
 
@@ -130,13 +215,41 @@ def _require_operators(model: Model, path: str) -> None:
         raise Failure(f"{path}: TFLite Micro has {', '.join(missing)}, but what it takes there is not known here.")
 
 
-def _fits(model: Model, measured: MicroReport, size: int) -> bool:
+def _require_types(model: Model, path: str) -> None:
+    """Refuse a model of uint8, and say what makes it one of int8."""
+    narrow = [
+        model.operator_name(operator)
+        for subgraph in model.subgraphs
+        for operator in subgraph.operators
+        if _is_refused(operator, subgraph.tensors, find_kernel(model.operator_name(operator)))
+    ]
+    if narrow:
+        target = f"{Path(path).with_suffix('')}_int8.tflite"
+        raise Failure(
+            f"{path}: TFLite Micro has {', '.join(dict.fromkeys(narrow))} for int8, not for uint8. "
+            f"Requantise the model and ask again:\n  gossamer quantize {path} --mode requantize -o {target}"
+        )
+
+
+def _is_refused(operator: Operator, tensors: Sequence[Tensor], kernel: MicroKernel | None) -> bool:
+    """Whether a kernel does not take an operator because its tensor is quantized to uint8."""
+    if kernel is None or not kernel.types or UINT8 in kernel.types or len(operator.inputs) <= kernel.typed:
+        return False
+    index = operator.inputs[kernel.typed]
+    return index >= 0 and tensors[index].type == UINT8
+
+
+def _fits(model: Model, measured: MicroReport, size: int, kernels: MicroOpResolver | None) -> bool:
     if not 0 < measured.minimum_arena_bytes - size < ALIGNMENT:
         return size >= measured.minimum_arena_bytes
     # The smallest arena is known to 16 bytes only.
     try:
         MicroInterpreter(
-            model, arena=size, pointer_size=measured.pointer_size, resource_variables=count_resource_variables(model)
+            model,
+            kernels,
+            size,
+            pointer_size=measured.pointer_size,
+            resource_variables=count_resource_variables(model),
         ).allocate_tensors()
     except ArenaError:
         return False
@@ -162,12 +275,13 @@ def _name(buffer: PlannedBuffer) -> str:
     return buffer.name or f"tensor {buffer.tensor}"
 
 
-def _print(report: dict[str, Any], measured: MicroReport) -> None:
+def _print(report: dict[str, Any], measured: MicroReport, boards: Sequence[tuple[str, ...]]) -> None:
     out = console()
     for name, value in _lines(report):
         out.print(f"{name:<16}{value}", markup=False)
     out.print(table(("tail", ">bytes"), list(_tail(report))))
     out.print(table((f"alive at {report['peak']['operator']}", ">bytes"), list(_peak(report))))
+    out.print(table(("board", "processor", ">RAM", ">flash", "without stack, drivers and heap"), boards))
     out.print("in the firmware", markup=False)
     for line in report["registration"]:
         out.print(f"  {line}", markup=False)
@@ -222,10 +336,13 @@ def _lines(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for what, saved in _SAVINGS.items():
         if report["savings"][what]:
             yield "could save", f"{plural(report['savings'][what], 'byte')} {saved}"
+    yield from lines(report)
     if "written" in report:
         written = report["written"]
         gain = plural(written["minimum_arena_bytes"], "byte") if written["head_bytes"] < head else "no smaller one"
         yield "written", f"{written['model']}, smallest arena: {gain}"
+    if "c_array" in report:
+        yield "C array", f"{report['c_array']['file']}: {report['c_array']['name']}"
 
 
 _SAVINGS = {
