@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from gossamer.records import record
 from gossamer.schema.enums import TensorType
 
 Shape = tuple[int, ...]
+
+T = TypeVar("T")
 
 
 @record(eq=False, slots=True)
@@ -94,6 +96,29 @@ class Widened(Buffer):
         if array is not None:
             self._wide = array.astype(np.float32)
         return self._wide
+
+
+class Filled(Buffer):
+    """A constant that is one number throughout. How many there are may be open (`gossamer.sizes`)."""
+
+    def __init__(self, shape: Shape, type: TensorType, number: NDArray[Any]) -> None:
+        super().__init__(shape, type)
+        self.number = number
+
+    @property
+    def is_constant(self) -> bool:
+        """It is."""
+        return True
+
+    @property
+    def memory(self) -> NDArray[Any]:
+        """See `Buffer.memory`."""
+        return self.array
+
+    @property
+    def array(self) -> NDArray[Any]:  # type: ignore[override]  # a value that is made late
+        """The values."""
+        return np.full(self.shape, self.number)
 
 
 class State(Buffer):
@@ -177,7 +202,20 @@ class View:
         return View(self.buffer, tuple(shape), tuple(strides), self.offset)
 
 
-@lru_cache(1024)
+def _kept(function: Callable[..., T]) -> Callable[..., T]:
+    """Keep what a function of shapes has returned, for shapes whose sizes are known (`gossamer.sizes`)."""
+    keeping = lru_cache(1024)(function)
+
+    def kept(*shapes: Shape) -> T:
+        try:
+            return keeping(*shapes)
+        except TypeError:
+            return function(*shapes)
+
+    return kept
+
+
+@_kept
 def dense_strides(shape: Shape) -> Shape:
     """Row-major strides in elements."""
     strides = [1] * len(shape)
@@ -186,7 +224,7 @@ def dense_strides(shape: Shape) -> Shape:
     return tuple(strides)
 
 
-@lru_cache(1024)
+@_kept
 def _reshaped(old: Shape, strides: Shape, new: Shape) -> Shape | None:
     """The strides of a reshape without a copy. Both shapes are cut into the smallest groups of equal products."""
     if 0 in old:

@@ -176,6 +176,12 @@ class Partition(ABC):
     def propagate_shapes(self) -> None:
         """Let every node of the partition prepare itself, without a word to the graph. Raises `PrepareError`."""
 
+    def copies(self, shapes: Mapping[int, Shape]) -> CalleeInfo:
+        """Copies of the nodes, prepared for these shapes of the inputs, by index; their sizes may be open
+        (`gossamer.sizes`). ``outputs`` are those of the partition. Raises `PrepareError`, and whatever an operator
+        raises that asks for the number itself of an open size."""
+        raise NotImplementedError
+
     @abstractmethod
     def buffer_handle(self, tensor: TensorInfo) -> int | None:
         """The handle of an input or output, if this delegate's."""

@@ -282,6 +282,10 @@ class RunningGraph(Graph, ABC):
         """Copies of nodes, for a delegate that looks at what they read: see `PartitionInvokeContext.suppose`."""
 
     @abstractmethod
+    def copies(self, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]) -> CalleeInfo:
+        """Copies of nodes, prepared for other shapes of what they read: see `Partition.copies`."""
+
+    @abstractmethod
     def report(self, node: Node) -> None:
         """Tell a profiler that a node is about to run."""
 

@@ -10,14 +10,12 @@ they make; then there is one tensor beside their result, and parameters.
 
 from __future__ import annotations
 
-import numpy as np
-
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import Expression, calls, canonical, parameters_of, substitute, type_of
 from gossamer.codegen.graph import MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, View
+from gossamer.views import Filled, View
 
 LARGEST = 64
 """Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
@@ -150,5 +148,4 @@ def _extra(view: View, producer: Kernel) -> View | None:
     if view.strides[-1] or any(view.strides) or view.buffer.array is None:
         return None
     value = view.buffer.array.reshape(-1)[view.offset]
-    row = Buffer(view.shape[-1:], view.type, -1, np.full(view.shape[-1], value, view.buffer.array.dtype))
-    return row.view().broadcast(view.shape)
+    return Filled(view.shape[-1:], view.type, value).view().broadcast(view.shape)

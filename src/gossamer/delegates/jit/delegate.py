@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from gossamer.delegates.jit.compiling import Boundary
     from gossamer.delegates.jit.lowered import Calls
     from gossamer.delegates.jit.parts import Draft, Parts
+    from gossamer.delegates.jit.template import Templates
 
 
 _warned: set[str] = set()
@@ -294,6 +295,9 @@ class JitKernel(DelegateKernel):
         self._prepared: dict[Any, Prepared] = {}
         self._arena = Arena()
         self._planned: deque[tuple[Known, Any]] = deque()
+        self._templates: Templates | None = None
+        self.is_filled = False
+        """Whether the program is a template filled in, so that no node was prepared or lowered for it."""
         self._states: list[NDArray[Any]] = []
         """What operators keep from one run to the next. Each `prepare` begins with another one."""
 
@@ -361,10 +365,12 @@ class JitKernel(DelegateKernel):
         from gossamer.delegates.jit.lowered import Refused
         from gossamer.delegates.jit.parts import Draft
 
-        draft = draft or Draft()
+        boundaries: tuple[Boundary, ...] = ()
+        filled = None if draft is not None else self._fill(ctx)
+        self.is_filled = filled is not None
+        draft = filled or draft or Draft()
         if draft.shapes is None:
             ctx.propagate_shapes()
-        boundaries: tuple[Boundary, ...] = ()
         try:
             self._built, boundaries = draft.made or compiled_of(draft.graph(ctx), ctx.source, self.target)
         except Refused as reason:
@@ -404,6 +410,20 @@ class JitKernel(DelegateKernel):
         for one in boundaries:
             if one.state is not None:
                 program.bind(one.base, one.state.ctypes.data)
+
+    def _fill(self, ctx: Partition) -> Draft | None:
+        from gossamer.codegen.build import passes_of
+        from gossamer.delegates.jit.compiling import emitted_of
+        from gossamer.delegates.jit.parts import Draft
+        from gossamer.delegates.jit.template import Templates
+
+        self._templates = self._templates or Templates()
+        filled = self._templates.filled(ctx, passes_of(self.target))
+        if filled is None:
+            return None
+        drawn, shapes = filled
+        made = emitted_of(drawn, ctx.source, self.target)
+        return None if made is None else Draft(shapes=shapes, made=made)
 
     def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> Program:
         self.program = self._delegate.program(ctx, plan, constants, self._arena)

@@ -23,7 +23,7 @@ from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, Buffer, FixedPoint, Geometry, Requantization, Shape, View, Widened
+from gossamer.views import POINTWISE, Buffer, Filled, FixedPoint, Geometry, Requantization, Shape, View, Widened
 
 ELEMENTS = frozenset(
     {
@@ -533,7 +533,7 @@ class GraphLowering(Lowering):
 
     def _bias(self, bias: View | None, channels: int, type: TensorType) -> View:
         if bias is None:
-            return self.array(np.zeros(channels, np.float32), type)
+            return Filled((channels,), type, np.zeros((), np.float32)).view()
         return self.reshape(bias, (channels,))
 
 

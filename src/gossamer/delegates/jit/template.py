@@ -1,0 +1,235 @@
+"""What a partition becomes at whatever sizes: planned once with sizes left open, and filled in for each shape.
+
+A sequence that is a token longer has the same operators, which become the same kernels: what differs are numbers in
+shapes and strides. So nodes are prepared and lowered, and passes done, with `gossamer.sizes.Size` in the place of the
+sizes that have changed from one shape to the next. What has been decided by them on the way tells for which other sizes
+the graph is the same; for these, only numbers are worked out, and commands made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gossamer.codegen.build import Drawn, Passes, draw
+from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.delegates.delegate import Partition
+from gossamer.delegates.jit.parts import lowered_of
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops.op_def import Shape
+from gossamer.sizes import Size, Sizes
+from gossamer.views import Buffer, Filled, State
+
+Shapes = Mapping[int, Shape]
+"""By tensor, what a partition reads that is no constant."""
+
+
+class Template:
+    """The graph of a partition with sizes left open."""
+
+    def __init__(self, partition: Partition, seen: Sequence[Shapes], passes: Passes) -> None:
+        """``seen``: the shapes so far, of the same ranks, of which the last is the one to plan for. Open are those
+        sizes that have changed; those that have always been the same as another are that one.
+
+        Raises `TypeError`, or what the operator makes of it, where somebody needs to know an open size.
+        """
+        now = seen[-1]
+        told = {
+            (tensor, axis): tuple([shapes[tensor][axis] for shapes in seen])
+            for tensor, shape in now.items()
+            for axis in range(len(shape))
+        }
+        changed = dict.fromkeys(history for history in told.values() if len(set(history)) > 1)
+        sizes = Sizes([history[-1] for history in changed])
+        opened = dict(zip(changed, sizes.open, strict=True))
+        shapes = {
+            tensor: tuple([opened.get(told[tensor, axis], size) for axis, size in enumerate(shape)])
+            for tensor, shape in now.items()
+        }
+        copies = partition.copies(shapes)
+        graph = lowered_of(copies.nodes).finish(copies.outputs)
+        if any(isinstance(buffer, State) for part in graph.parts() for buffer in part.inputs.values()):
+            raise TypeError("what operators keep is theirs")
+        if any(tensor.is_constant for tensor in copies.outputs):
+            raise TypeError("an output is a constant")
+        numbers = {history: number for number, history in enumerate(changed)}
+        self._open = {place: numbers[history] for place, history in told.items() if history in numbers}
+        self._sizes = {place: history[-1] for place, history in told.items() if history not in numbers}
+        self._ranks = {tensor: len(shape) for tensor, shape in now.items()}
+        self._recipe = _Recipe((draw(graph, passes), [tensor.shape for tensor in copies.outputs]))
+        self._numbers = sizes.numbers(self._recipe.sizes)
+        self._holds = sizes.holds()
+
+    def filled(self, shapes: Shapes) -> tuple[Drawn, list[Shape]] | None:
+        """The graph for these shapes, and the shapes of the outputs; ``None`` if it is another one."""
+        if {tensor: len(shape) for tensor, shape in shapes.items()} != self._ranks:
+            return None
+        sizes = {number: shapes[tensor][axis] for (tensor, axis), number in self._open.items()}
+        if any(shapes[tensor][axis] != sizes[number] for (tensor, axis), number in self._open.items()):
+            return None
+        if any(shapes[tensor][axis] != size for (tensor, axis), size in self._sizes.items()):
+            return None
+        given = [size for _, size in sorted(sizes.items())]
+        try:
+            if not self._holds(*given):
+                return None
+            filled: tuple[Drawn, list[Shape]] = self._recipe.followed(self._numbers(*given))
+        except ZeroDivisionError:
+            return None
+        return filled
+
+
+MOST_SEEN = 8
+"""Shapes that are compared to tell which sizes change."""
+
+FEWEST_SEEN = 3
+"""Of these there are so many before a template is made, which takes as long as two plans: some users choose a shape
+once."""
+
+MOST_TRIED = 8
+"""Templates that are made for a partition."""
+
+
+class Templates:
+    """The templates of a partition."""
+
+    def __init__(self) -> None:
+        self._made: list[Template] = []
+        self._seen: list[Shapes] = []
+        self._left = MOST_TRIED
+        self.failure = ""
+        """Why there is none, if that has been tried."""
+
+    def filled(self, partition: Partition, passes: Passes) -> tuple[Drawn, list[Shape]] | None:
+        """The graph of a partition for its shapes, and the shapes of its outputs; ``None`` if there is no template."""
+        if any(one.is_dynamic or (one.is_constant and not one.is_stored) for one in partition.inputs):
+            return None
+        shapes = {tensor.index: tensor.shape for tensor in partition.inputs if not tensor.is_constant}
+        for template in self._made:
+            filled = template.filled(shapes)
+            if filled is not None:
+                return filled
+        ranks = list(map(len, shapes.values()))
+        seen = [one for one in self._seen if list(map(len, one.values())) == ranks]
+        self._seen = [*self._seen[1 - MOST_SEEN :], shapes]
+        if len(seen) + 1 < FEWEST_SEEN or not self._left:
+            return None
+        self._left -= 1
+        try:
+            template = Template(partition, [*seen, shapes], passes)
+        except Exception as error:  # somebody needs a size, whatever they make of that
+            self.failure, self._left = f"{type(error).__name__}: {error}", 0
+            return None
+        self._made.append(template)
+        return template.filled(shapes)
+
+
+class _Recipe:
+    """How something is made again with numbers in the place of open sizes: step by step, what holds any of these."""
+
+    def __init__(self, made: Any) -> None:
+        self.sizes: list[Size] = []
+        self._fixed: list[Any] = []
+        self._numbered: list[int] = []
+        self._steps: list[tuple[int, Callable[..., Any], list[int]]] = []
+        self._places: dict[int, tuple[int, bool]] = {}
+        self._kept: list[Any] = []
+        self._result, _ = self._place(made)
+        self._places.clear()
+
+    def followed(self, numbers: Sequence[int]) -> Any:
+        """What is made with these numbers for `sizes`."""
+        things = list(self._fixed)
+        for place, number in zip(self._numbered, numbers, strict=True):
+            things[place] = number
+        for place, make, parts in self._steps:
+            things[place] = make(*[things[part] for part in parts])
+        return things[self._result]
+
+    def _place(self, thing: Any) -> tuple[int, bool]:
+        """Where a thing will be found, and whether it is another one each time."""
+        known = self._places.get(id(thing))
+        if known is None:
+            known = self._places[id(thing)] = self._placed(thing)
+            self._kept.append(thing)  # or its id may come to be another's
+        return known
+
+    def _placed(self, thing: Any) -> tuple[int, bool]:
+        place = len(self._fixed)
+        if isinstance(thing, Size):
+            self._fixed.append(None)
+            self._numbered.append(place)
+            self.sizes.append(thing)
+            return place, True
+        taken = _taken_apart(thing)
+        if taken is None:
+            self._fixed.append(thing)
+            return place, False
+        make, parts, is_changed = taken
+        placed = [self._place(part) for part in parts]
+        place = len(self._fixed)
+        if not is_changed and not any(changes for _, changes in placed):
+            self._fixed.append(thing)
+            return place, False
+        self._fixed.append(None)
+        self._steps.append((place, make, [part for part, _ in placed]))
+        return place, True
+
+
+def _taken_apart(thing: Any) -> tuple[Callable[..., Any], Sequence[Any], bool] | None:
+    """What makes a thing of its parts, these, and whether it has to be another one each time; ``None`` if it has
+    none."""
+    if isinstance(thing, (tuple, list)):
+        make = type(thing) if hasattr(thing, "_fields") else _tuple if isinstance(thing, tuple) else _list
+        return make, thing, False
+    if isinstance(thing, dict):
+        pairs = [part for pair in thing.items() for part in pair]
+        return _dict, pairs, False
+    if isinstance(thing, (set, frozenset)):
+        return _set, list(thing), False
+    if isinstance(thing, KernelGraph):
+        parts = (thing.kernels, thing.inputs, thing.outputs, list(thing.outer.values()))
+        return _graph, parts, True
+    if isinstance(thing, Filled):
+        return Filled, (thing.shape, thing.type, thing.number), False
+    if isinstance(thing, Buffer):
+        if type(thing) is not Buffer:
+            return None  # of the file, or kept
+        if thing.array is not None and thing.array.dtype == object:
+            numbers = thing.array.reshape(-1).tolist()
+            return _constant, (thing.shape, thing.type, thing.tensor, numbers), False
+        return Buffer, (thing.shape, thing.type, thing.tensor, thing.array), False
+    if isinstance(thing, np.ndarray):
+        if thing.dtype == object:
+            raise TypeError("an array has open sizes for elements")
+        return None
+    layout = getattr(type(thing), "__record__", None)
+    if layout is None:
+        return None
+    return type(thing), [getattr(thing, name) for name in layout.names], isinstance(thing, Kernel)
+
+
+def _tuple(*parts: Any) -> tuple[Any, ...]:
+    return parts
+
+
+def _list(*parts: Any) -> list[Any]:
+    return list(parts)
+
+
+def _set(*parts: Any) -> set[Any]:
+    return set(parts)
+
+
+def _dict(*parts: Any) -> dict[Any, Any]:
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _graph(kernels: list[Kernel], inputs: Any, outputs: Any, outer: Sequence[Buffer]) -> KernelGraph:
+    return KernelGraph(kernels, inputs, outputs, {id(buffer): buffer for buffer in outer})
+
+
+def _constant(shape: Shape, type: Any, tensor: int, numbers: Sequence[int]) -> Buffer:
+    return Buffer(shape, type, tensor, np.array(numbers, numpy_dtype(type)).reshape(shape))
