@@ -137,7 +137,7 @@ class Size:
     def __rfloordiv__(self, other: Any) -> Any:
         if not self:
             raise ZeroDivisionError
-        return self.sizes.quotient(Size(self.sizes, index(other), _terms(other)), self)
+        return self.sizes.quotient(Size(self.sizes, index(other), _terms(other)), self) if index(other) else 0
 
     def __mod__(self, other: Any) -> Any:
         return self - self // other * other
@@ -225,3 +225,8 @@ def _even(terms: Terms, divisor: Terms) -> Terms | None:
 def whole(number: Any) -> int:
     """A number as an integer of Python; what is open stays so."""
     return number if isinstance(number, Size) else int(number)
+
+
+def is_open(numbers: Iterable[Any]) -> bool:
+    """Whether one of these is open."""
+    return any(isinstance(number, Size) for number in numbers)

@@ -16,6 +16,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import is_open
 
 Shape = tuple[int, ...]
 
@@ -98,27 +99,24 @@ class Widened(Buffer):
         return self._wide
 
 
-class Filled(Buffer):
-    """A constant that is one number throughout. How many there are may be open (`gossamer.sizes`)."""
+class Late(Buffer):
+    """A constant that a function makes of parts among which sizes are open (`gossamer.sizes`). Nobody can look at it
+    before they are known; kernels may read it."""
 
-    def __init__(self, shape: Shape, type: TensorType, number: NDArray[Any]) -> None:
+    def __init__(self, shape: Shape, type: TensorType, make: Callable[..., NDArray[Any]], parts: Sequence[Any]) -> None:
         super().__init__(shape, type)
-        self.number = number
+        self.make = make
+        self.parts = parts
 
     @property
     def is_constant(self) -> bool:
         """It is."""
         return True
 
-    @property
-    def memory(self) -> NDArray[Any]:
-        """See `Buffer.memory`."""
-        return self.array
 
-    @property
-    def array(self) -> NDArray[Any]:  # type: ignore[override]  # a value that is made late
-        """The values."""
-        return np.full(self.shape, self.number)
+def worked_out(shape: Shape, type: TensorType, make: Callable[..., NDArray[Any]], *parts: Any) -> Buffer:
+    """A constant that a function makes of parts, which may be open sizes."""
+    return Late(shape, type, make, parts) if is_open(parts) else Buffer(shape, type, -1, make(*parts))
 
 
 class State(Buffer):

@@ -12,7 +12,7 @@ from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Context, PrepareContext, Shape, TensorInfo
 from gossamer.quantization import INT32_MAX
 from gossamer.schema.enums import TensorType
-from gossamer.sizes import Size
+from gossamer.sizes import is_open
 
 INDEX_TYPES = (TensorType.INT32, TensorType.INT64)
 FLOAT8_TYPES = (TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)
@@ -116,8 +116,7 @@ def integers(values: NDArray[Any]) -> list[int]:
 
 def vector(sizes: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Sizes as a vector of this dtype; of objects if one is open (`gossamer.sizes`)."""
-    is_open = any(isinstance(size, Size) for size in sizes)
-    return np.array(sizes, object if is_open else dtype)
+    return np.array(sizes, object if is_open(sizes) else dtype)
 
 
 def checked_shape(ctx: Context, shape: Sequence[int]) -> Shape:

@@ -134,6 +134,10 @@ class Lowering(Context, ABC):
         """A constant that the operator computes, of the type that belongs to its dtype."""
 
     @abstractmethod
+    def worked_out(self, shape: Shape, type: TensorType, make: Callable[..., Array], *parts: Any) -> View:
+        """A constant that a function makes of parts, sizes among them that may be open (`gossamer.sizes`)."""
+
+    @abstractmethod
     def result(self, view: View, position: int = 0) -> None:
         """Say what an output is: a view of its type and shape. A shape that prepare has left to the value is settled
         by that."""

@@ -38,7 +38,7 @@ from gossamer.quantization import INT32_MIN
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import StridedSliceOptions
-from gossamer.sizes import whole
+from gossamer.sizes import is_open, whole
 from gossamer.views import View
 
 MAX_ENTRIES = 31
@@ -110,7 +110,7 @@ def prepare(ctx: PrepareContext) -> None:
         ctx.set_dynamic(0)
     elif begin is None:
         ctx.set_shape(0, _offset_shape(ctx, end, strides))
-    elif known is None:
+    elif known is None or is_open(_shape(ctx, _ranges(ctx, begin, end, strides))):
         ctx.set_shape(0, _shape(ctx, _ranges(ctx, begin, end, strides)))
     else:
         ctx.set_constant(0, _selected(ctx, *known))

@@ -319,6 +319,9 @@ class NodePrepareContext(_NodeContext, PrepareContext):
 
     def set_constant(self, position: int, value: Array) -> None:
         tensor = self.tensors_out[position]
+        if value.dtype == object and not tensor.has_objects:  # sizes that are open, and do not wrap
+            limits = np.iinfo(tensor.dtype)
+            self.require(all(limits.min <= size <= limits.max for size in value.flat), "sizes are too large")
         tensor.allocation_type = AllocationType.PERSISTENT_RO
         tensor.resize(value.shape)
         if tensor.buffer is None:

@@ -10,12 +10,14 @@ they make; then there is one tensor beside their result, and parameters.
 
 from __future__ import annotations
 
+import numpy as np
+
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import Expression, calls, canonical, parameters_of, substitute, type_of
 from gossamer.codegen.graph import MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.schema.enums import TensorType
-from gossamer.views import Filled, View
+from gossamer.views import View, worked_out
 
 LARGEST = 64
 """Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
@@ -148,4 +150,6 @@ def _extra(view: View, producer: Kernel) -> View | None:
     if view.strides[-1] or any(view.strides) or view.buffer.array is None:
         return None
     value = view.buffer.array.reshape(-1)[view.offset]
-    return Filled(view.shape[-1:], view.type, value).view().broadcast(view.shape)
+    size = view.shape[-1]
+    row = worked_out((size,), view.type, np.full, size, value, view.buffer.array.dtype)
+    return row.view().broadcast(view.shape)

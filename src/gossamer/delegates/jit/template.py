@@ -14,16 +14,21 @@ from typing import Any
 import numpy as np
 
 from gossamer.codegen.build import Drawn, Passes, draw
-from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.graph import COPY, PAD, Kernel, KernelGraph
 from gossamer.delegates.delegate import Partition
 from gossamer.delegates.jit.parts import lowered_of
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops.op_def import Shape
-from gossamer.sizes import Size, Sizes
-from gossamer.views import Buffer, Filled, State
+from gossamer.schema.enums import TensorType
+from gossamer.sizes import Size, Sizes, is_open
+from gossamer.views import Buffer, Late, State
 
 Shapes = Mapping[int, Shape]
 """By tensor, what a partition reads that is no constant."""
+
+
+WHOLE = frozenset({TensorType.BOOL, TensorType.INT8, TensorType.INT16, TensorType.INT32, TensorType.INT64})
+"""Types of numbers that are never rounded."""
 
 
 class Template:
@@ -54,6 +59,7 @@ class Template:
             raise TypeError("what operators keep is theirs")
         if any(tensor.is_constant for tensor in copies.outputs):
             raise TypeError("an output is a constant")
+        _require_same_bits(graph)
         numbers = {history: number for number, history in enumerate(changed)}
         self._open = {place: numbers[history] for place, history in told.items() if history in numbers}
         self._sizes = {place: history[-1] for place, history in told.items() if history not in numbers}
@@ -79,6 +85,24 @@ class Template:
         except ZeroDivisionError:
             return None
         return filled
+
+
+def _require_same_bits(graph: KernelGraph) -> None:
+    """Raise `TypeError` for real numbers that are worked out of constants of open sizes.
+
+    Where sizes are known and small, reference kernels compute them when nodes are prepared, and may round otherwise.
+    """
+    constant, moving = set[int](), {COPY, PAD, "gather", "put"}
+    for kernel in graph.kernels:
+        views = [view for view in kernel.operands if view.is_constant or id(view.buffer) in constant]
+        if len(views) < len(kernel.operands) or not any(
+            id(view.buffer) in constant or is_open(view.shape) or isinstance(view.buffer, Late)
+            for view in views
+        ):
+            continue
+        constant.update(id(view.buffer) for view in kernel.results)
+        if kernel.kind not in moving and kernel.y.type not in WHOLE:
+            raise TypeError("real numbers depend on nothing but sizes")
 
 
 MOST_SEEN = 8
@@ -192,14 +216,14 @@ def _taken_apart(thing: Any) -> tuple[Callable[..., Any], Sequence[Any], bool] |
     if isinstance(thing, KernelGraph):
         parts = (thing.kernels, thing.inputs, thing.outputs, list(thing.outer.values()))
         return _graph, parts, True
-    if isinstance(thing, Filled):
-        return Filled, (thing.shape, thing.type, thing.number), False
+    if isinstance(thing, Late):
+        return _made, (thing.shape, thing.type, thing.make, *thing.parts), True
     if isinstance(thing, Buffer):
         if type(thing) is not Buffer:
             return None  # of the file, or kept
-        if thing.array is not None and thing.array.dtype == object:
+        if isinstance(thing.array, np.ndarray) and thing.array.dtype == object:
             numbers = thing.array.reshape(-1).tolist()
-            return _constant, (thing.shape, thing.type, thing.tensor, numbers), False
+            return _constant, (thing.shape, thing.type, thing.tensor, numbers), True
         return Buffer, (thing.shape, thing.type, thing.tensor, thing.array), False
     if isinstance(thing, np.ndarray):
         if thing.dtype == object:
@@ -229,6 +253,10 @@ def _dict(*parts: Any) -> dict[Any, Any]:
 
 def _graph(kernels: list[Kernel], inputs: Any, outputs: Any, outer: Sequence[Buffer]) -> KernelGraph:
     return KernelGraph(kernels, inputs, outputs, {id(buffer): buffer for buffer in outer})
+
+
+def _made(shape: Shape, type: Any, make: Callable[..., Any], *parts: Any) -> Buffer:
+    return Buffer(shape, type, -1, make(*parts))
 
 
 def _constant(shape: Shape, type: Any, tensor: int, numbers: Sequence[int]) -> Buffer:
