@@ -151,79 +151,79 @@ class Templates:
 
 
 class _Recipe:
-    """How something is made again with numbers in the place of open sizes: step by step, what holds any of these."""
+    """How something is made again with numbers in the place of open sizes: what holds any of these, step by step.
+
+    It is a function, written as Python has it, of the numbers ``n``, which are those of `sizes`.
+    """
 
     def __init__(self, made: Any) -> None:
         self.sizes: list[Size] = []
-        self._fixed: list[Any] = []
-        self._numbered: list[int] = []
-        self._steps: list[tuple[int, Callable[..., Any], list[int]]] = []
-        self._places: dict[int, tuple[int, bool]] = {}
+        self._lines: list[str] = []
+        self._known: dict[str, Any] = {}
+        self._places: dict[int, tuple[str, bool]] = {}
         self._kept: list[Any] = []
-        self._result, _ = self._place(made)
+        result, _ = self._place(made)
+        exec("\n    ".join(["def follow(n):", *self._lines, f"return {result}"]), self._known)
+        self.followed: Callable[[Sequence[int]], Any] = self._known["follow"]
         self._places.clear()
 
-    def followed(self, numbers: Sequence[int]) -> Any:
-        """What is made with these numbers for `sizes`."""
-        things = list(self._fixed)
-        for place, number in zip(self._numbered, numbers, strict=True):
-            things[place] = number
-        for place, make, parts in self._steps:
-            things[place] = make(*[things[part] for part in parts])
-        return things[self._result]
-
-    def _place(self, thing: Any) -> tuple[int, bool]:
-        """Where a thing will be found, and whether it is another one each time."""
+    def _place(self, thing: Any) -> tuple[str, bool]:
+        """What a thing will be called, and whether it is another one each time."""
         known = self._places.get(id(thing))
         if known is None:
             known = self._places[id(thing)] = self._placed(thing)
             self._kept.append(thing)  # or its id may come to be another's
         return known
 
-    def _placed(self, thing: Any) -> tuple[int, bool]:
-        place = len(self._fixed)
+    def _placed(self, thing: Any) -> tuple[str, bool]:
         if isinstance(thing, Size):
-            self._fixed.append(None)
-            self._numbered.append(place)
             self.sizes.append(thing)
-            return place, True
+            return f"n[{len(self.sizes) - 1}]", True
         taken = _taken_apart(thing)
-        if taken is None:
-            self._fixed.append(thing)
-            return place, False
-        make, parts, is_changed = taken
-        placed = [self._place(part) for part in parts]
-        place = len(self._fixed)
-        if not is_changed and not any(changes for _, changes in placed):
-            self._fixed.append(thing)
-            return place, False
-        self._fixed.append(None)
-        self._steps.append((place, make, [part for part, _ in placed]))
-        return place, True
+        if taken is not None:
+            make, parts, is_changed = taken
+            placed = [self._place(part) for part in parts]
+            if is_changed or any(changes for _, changes in placed):
+                return self._step(make, [name for name, _ in placed]), True
+        if thing is None or type(thing) in (int, bool):
+            return repr(thing), False
+        return self._name("k", thing), False
+
+    def _step(self, make: Callable[..., Any], parts: Sequence[str]) -> str:
+        name, inside = f"t{len(self._lines)}", ", ".join(parts)
+        if make in (tuple, list):
+            made = f"({inside},)" if make is tuple else f"[{inside}]"
+        elif make is dict:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            made = "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+        else:
+            made = f"{self._name('m', make)}({inside})"
+        self._lines.append(f"{name} = {made}")
+        return name
+
+    def _name(self, kind: str, thing: Any) -> str:
+        name = f"{kind}{len(self._known)}"
+        self._known[name] = thing
+        return name
 
 
 def _taken_apart(thing: Any) -> tuple[Callable[..., Any], Sequence[Any], bool] | None:
     """What makes a thing of its parts, these, and whether it has to be another one each time; ``None`` if it has
     none."""
-    if isinstance(thing, (tuple, list)):
-        make = type(thing) if hasattr(thing, "_fields") else _tuple if isinstance(thing, tuple) else _list
-        return make, thing, False
-    if isinstance(thing, dict):
-        pairs = [part for pair in thing.items() for part in pair]
-        return _dict, pairs, False
-    if isinstance(thing, (set, frozenset)):
+    if isinstance(thing, (tuple, list, dict)):
+        parts = [part for pair in thing.items() for part in pair] if isinstance(thing, dict) else thing
+        return type(thing), parts, False
+    if isinstance(thing, set):
         return _set, list(thing), False
     if isinstance(thing, KernelGraph):
-        parts = (thing.kernels, thing.inputs, thing.outputs, list(thing.outer.values()))
-        return _graph, parts, True
+        return _graph, (thing.kernels, thing.inputs, thing.outputs, list(thing.outer.values())), True
     if isinstance(thing, Late):
         return _made, (thing.shape, thing.type, thing.make, *thing.parts), True
     if isinstance(thing, Buffer):
         if type(thing) is not Buffer:
             return None  # of the file, or kept
-        if isinstance(thing.array, np.ndarray) and thing.array.dtype == object:
-            numbers = thing.array.reshape(-1).tolist()
-            return _constant, (thing.shape, thing.type, thing.tensor, numbers), True
+        if thing.array is not None and thing.array.dtype == object:
+            return _constant, (thing.shape, thing.type, thing.tensor, thing.array.reshape(-1).tolist()), True
         return Buffer, (thing.shape, thing.type, thing.tensor, thing.array), False
     if isinstance(thing, np.ndarray):
         if thing.dtype == object:
@@ -235,20 +235,8 @@ def _taken_apart(thing: Any) -> tuple[Callable[..., Any], Sequence[Any], bool] |
     return type(thing), [getattr(thing, name) for name in layout.names], isinstance(thing, Kernel)
 
 
-def _tuple(*parts: Any) -> tuple[Any, ...]:
-    return parts
-
-
-def _list(*parts: Any) -> list[Any]:
-    return list(parts)
-
-
 def _set(*parts: Any) -> set[Any]:
     return set(parts)
-
-
-def _dict(*parts: Any) -> dict[Any, Any]:
-    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _graph(kernels: list[Kernel], inputs: Any, outputs: Any, outer: Sequence[Buffer]) -> KernelGraph:
