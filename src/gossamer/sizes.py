@@ -15,10 +15,12 @@ from math import prod
 from operator import eq, ge, gt, index, le, lt, ne
 from typing import Any
 
+Relation = Callable[[Any, Any], bool]
+
 Terms = Mapping[tuple[int, ...], int]
 """By product of variables, its factor."""
 
-_SYMBOLS = {eq: "==", ne: "!=", lt: "<", le: "<=", gt: ">", ge: ">="}
+_SYMBOLS: dict[Relation, str] = {eq: "==", ne: "!=", lt: "<", le: "<=", gt: ">", ge: ">="}
 
 _CONSTANT: tuple[int, ...] = ()
 
@@ -33,7 +35,7 @@ class Sizes:
         self._variables: list[Size] = []
         self._quotients: dict[tuple[str, str], Size] = {}
         self._decided: dict[str, None] = {}
-        self.open = [self._variable(value) for value in values]
+        self.open: list[Any] = [self._variable(value) for value in values]
 
     def _variable(self, value: int) -> Size:
         size = Size(self, value, {(len(self._variables),): 1})
@@ -61,7 +63,7 @@ class Sizes:
         function: Callable[..., Any] = known["function"]
         return function
 
-    def decide(self, size: Size, relation: Callable[[int, int], bool]) -> bool:
+    def decide(self, size: Size, relation: Relation) -> bool:
         """Whether a size is in this relation to 0, which is noted."""
         answer = relation(size.value, 0)
         condition = f"{_text(size)} {_SYMBOLS[relation]} 0"
@@ -177,7 +179,7 @@ class Size:
     def __ge__(self, other: Any) -> bool:
         return self._compared(other, ge)
 
-    def _compared(self, other: Any, relation: Callable[[int, int], bool]) -> bool:
+    def _compared(self, other: Any, relation: Relation) -> bool:
         difference = self - other
         if isinstance(difference, Size):
             return self.sizes.decide(difference, relation)
@@ -224,7 +226,22 @@ def _even(terms: Terms, divisor: Terms) -> Terms | None:
 
 def whole(number: Any) -> int:
     """A number as an integer of Python; what is open stays so."""
-    return number if isinstance(number, Size) else int(number)
+    return int(number) if not isinstance(number, Size) else number  # type: ignore[return-value]  # it passes for one
+
+
+class Later:
+    """What a function makes of parts among which sizes are open, once they are known."""
+
+    __slots__ = ("make", "parts")
+
+    def __init__(self, make: Callable[..., Any], parts: Sequence[Any]) -> None:
+        self.make = make
+        self.parts = parts
+
+
+def later(make: Callable[..., Any], *parts: Any) -> Any:
+    """What a function makes of parts: now, or, if one is open, `Later`."""
+    return Later(make, parts) if is_open(parts) else make(*parts)
 
 
 def is_open(numbers: Iterable[Any]) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
-from gossamer.sizes import is_open
+from gossamer.sizes import Later, later
 
 Shape = tuple[int, ...]
 
@@ -100,13 +100,11 @@ class Widened(Buffer):
 
 
 class Late(Buffer):
-    """A constant that a function makes of parts among which sizes are open (`gossamer.sizes`). Nobody can look at it
-    before they are known; kernels may read it."""
+    """A constant that depends on open sizes (`gossamer.sizes`). Kernels may read it, but nobody can look at it."""
 
-    def __init__(self, shape: Shape, type: TensorType, make: Callable[..., NDArray[Any]], parts: Sequence[Any]) -> None:
+    def __init__(self, shape: Shape, type: TensorType, value: Later) -> None:
         super().__init__(shape, type)
-        self.make = make
-        self.parts = parts
+        self.value = value
 
     @property
     def is_constant(self) -> bool:
@@ -116,7 +114,8 @@ class Late(Buffer):
 
 def worked_out(shape: Shape, type: TensorType, make: Callable[..., NDArray[Any]], *parts: Any) -> Buffer:
     """A constant that a function makes of parts, which may be open sizes."""
-    return Late(shape, type, make, parts) if is_open(parts) else Buffer(shape, type, -1, make(*parts))
+    value = later(make, *parts)
+    return Late(shape, type, value) if isinstance(value, Later) else Buffer(shape, type, -1, value)
 
 
 class State(Buffer):

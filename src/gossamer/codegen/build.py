@@ -110,9 +110,7 @@ def draw(graph: KernelGraph, passes: Passes = PASSES) -> Drawn:
     return Drawn(graph, edges, apart, fills, passes)
 
 
-def emitted(
-    drawn: Drawn, target: Target, model: tuple[int, int] | None = None, at_hand: AtHand | None = None
-) -> Built:
+def emitted(drawn: Drawn, target: Target, model: tuple[int, int] | None = None, at_hand: AtHand | None = None) -> Built:
     """Lay a graph out, and make commands of it. ``model``: the addresses between which stored constants lie.
 
     Constants there are read in place, through the base ``model``; all others through ``constants``. ``at_hand`` tells

@@ -88,7 +88,7 @@ class _Steps(NamedTuple):
     step: int = 1
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """How many there are."""
         return max(0, -((self.start - self.stop) // self.step))
 
@@ -129,7 +129,7 @@ def lower(graph: Lowering) -> None:
     ranges = _ranges(graph, graph.known(1), graph.known(2), graph.known(3))
     part = graph.reshape(graph.value(0), [axis.size for axis, _ in ranges])
     for number, (_, steps) in enumerate(ranges):
-        part = part.slice(number, steps.start, steps.count, steps.step)
+        part = part.slice(number, steps.start, steps.number, steps.step)
     graph.result(graph.reshape(part, _shape(graph, ranges)))
 
 
@@ -232,10 +232,10 @@ def _ranges(ctx: Context, begin: Array, end: Array, strides: Array) -> list[tupl
 
 
 def _shape(ctx: Context, ranges: list[tuple[_Axis, _Steps]]) -> Shape:
-    shape = [steps.count for axis, steps in ranges if not _shrinks(ctx, axis)]
+    shape = [steps.number for axis, steps in ranges if not _shrinks(ctx, axis)]
     for axis, steps in ranges:
         ctx.require_shapes(
-            steps.count or not _shrinks(ctx, axis) or not elements(shape),
+            steps.number or not _shrinks(ctx, axis) or not elements(shape),
             f"entry {axis.entry} (shrink_axis_mask) selects an index outside a dimension of size {axis.size}",
         )
     return checked_shape(ctx, shape)
@@ -247,7 +247,7 @@ def _offset_shape(ctx: Context, end: Array, strides: Array) -> Shape:
         if axis.entry < 0:
             shape.append(axis.size)
         elif not _shrinks(ctx, axis):
-            shape.append(_Steps(0, whole(end[axis.entry]), _stride(ctx, axis, strides)).count)
+            shape.append(_Steps(0, whole(end[axis.entry]), _stride(ctx, axis, strides)).number)
     return checked_shape(ctx, shape)
 
 
@@ -257,5 +257,7 @@ def _selected(ctx: Context, value: Array, begin: Array, end: Array, strides: Arr
     slices = []
     for _, steps in ranges:
         # A stop of -1 would count from the end.
-        slices.append(slice(steps.start, steps.stop if steps.stop >= 0 else None, steps.step) if steps.count else slice(0))
+        slices.append(
+            slice(steps.start, steps.stop if steps.stop >= 0 else None, steps.step) if steps.number else slice(0)
+        )
     return value.reshape([axis.size for axis, _ in ranges])[tuple(slices)].reshape(shape)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class _Form(NamedTuple):
 
     nv: int
     scratch: int
-    words: dict[str, Word]
+    words: dict[str, Any]
 
 
 def _form(

@@ -130,9 +130,10 @@ def _place(copy: Kernel) -> View | None:
     walked = [(axis, step) for *axis, step in zip(x.shape, x.strides, y.strides, strict=True) if axis[0] > 1]
     axes = [list(axis) for axis in zip(shape, dense, strict=True)]
     steps = [next((step for known, step in walked if known == axis), None) if axis[0] > 1 else 0 for axis in axes]
-    if x.offset or None in steps or len(walked) != sum(size > 1 for size in shape):
+    found = tuple([step for step in steps if step is not None])
+    if x.offset or len(found) < len(axes) or len(walked) != sum(size > 1 for size in shape):
         return None
-    return View(y.buffer, shape, tuple(steps), y.offset)
+    return View(y.buffer, shape, found, y.offset)
 
 
 def _is_writable(kernel: Kernel, y: View) -> bool:

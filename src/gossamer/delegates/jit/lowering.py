@@ -200,8 +200,8 @@ class GraphLowering(Lowering):
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors
         return Buffer(value.shape, TensorType[value.dtype.name.upper()] if type is None else type, -1, value).view()
 
-    def worked_out(self, shape: Shape, type: TensorType, make: Callable[..., Array], *parts: Any) -> View:
-        return worked_out(shape, type, make, *parts).view()
+    def worked_out(self, shape: Sequence[int], type: TensorType, make: Callable[..., Array], *parts: Any) -> View:
+        return worked_out(tuple(shape), type, make, *parts).view()
 
     def result(self, view: View, position: int = 0) -> None:
         tensor = self.outputs[position]

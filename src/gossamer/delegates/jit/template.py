@@ -20,7 +20,7 @@ from gossamer.delegates.jit.parts import lowered_of
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops.op_def import Shape
 from gossamer.schema.enums import TensorType
-from gossamer.sizes import Size, Sizes, is_open
+from gossamer.sizes import Later, Size, Sizes, is_open
 from gossamer.views import Buffer, Late, State
 
 Shapes = Mapping[int, Shape]
@@ -49,7 +49,7 @@ class Template:
         changed = dict.fromkeys(history for history in told.values() if len(set(history)) > 1)
         sizes = Sizes([history[-1] for history in changed])
         opened = dict(zip(changed, sizes.open, strict=True))
-        shapes = {
+        shapes: Shapes = {
             tensor: tuple([opened.get(told[tensor, axis], size) for axis, size in enumerate(shape)])
             for tensor, shape in now.items()
         }
@@ -96,8 +96,7 @@ def _require_same_bits(graph: KernelGraph) -> None:
     for kernel in graph.kernels:
         views = [view for view in kernel.operands if view.is_constant or id(view.buffer) in constant]
         if len(views) < len(kernel.operands) or not any(
-            id(view.buffer) in constant or is_open(view.shape) or isinstance(view.buffer, Late)
-            for view in views
+            id(view.buffer) in constant or is_open(view.shape) or isinstance(view.buffer, Late) for view in views
         ):
             continue
         constant.update(id(view.buffer) for view in kernel.results)
@@ -112,8 +111,11 @@ FEWEST_SEEN = 3
 """Of these there are so many before a template is made, which takes as long as two plans: some users choose a shape
 once."""
 
-MOST_TRIED = 8
-"""Templates that are made for a partition."""
+FIRST_TRIED = 8
+"""Templates that are made for a partition, and one more for every two programs that an older one has made."""
+
+MOST_KEPT = 16
+"""Templates of a partition that are kept: those that were used last."""
 
 
 class Templates:
@@ -122,7 +124,7 @@ class Templates:
     def __init__(self) -> None:
         self._made: list[Template] = []
         self._seen: list[Shapes] = []
-        self._left = MOST_TRIED
+        self._left = float(FIRST_TRIED)
         self.failure = ""
         """Why there is none, if that has been tried."""
 
@@ -131,14 +133,17 @@ class Templates:
         if any(one.is_dynamic or (one.is_constant and not one.is_stored) for one in partition.inputs):
             return None
         shapes = {tensor.index: tensor.shape for tensor in partition.inputs if not tensor.is_constant}
-        for template in self._made:
+        for template in reversed(self._made):
             filled = template.filled(shapes)
             if filled is not None:
+                self._left += 0.5
+                self._made.remove(template)
+                self._made.append(template)
                 return filled
         ranks = list(map(len, shapes.values()))
         seen = [one for one in self._seen if list(map(len, one.values())) == ranks]
         self._seen = [*self._seen[1 - MOST_SEEN :], shapes]
-        if len(seen) + 1 < FEWEST_SEEN or not self._left:
+        if len(seen) + 1 < FEWEST_SEEN or self._left < 1:
             return None
         self._left -= 1
         try:
@@ -146,7 +151,7 @@ class Templates:
         except Exception as error:  # somebody needs a size, whatever they make of that
             self.failure, self._left = f"{type(error).__name__}: {error}", 0
             return None
-        self._made.append(template)
+        self._made = [*self._made[1 - MOST_KEPT :], template]
         return template.filled(shapes)
 
 
@@ -218,7 +223,9 @@ def _taken_apart(thing: Any) -> tuple[Callable[..., Any], Sequence[Any], bool] |
     if isinstance(thing, KernelGraph):
         return _graph, (thing.kernels, thing.inputs, thing.outputs, list(thing.outer.values())), True
     if isinstance(thing, Late):
-        return _made, (thing.shape, thing.type, thing.make, *thing.parts), True
+        return Buffer, (thing.shape, thing.type, thing.tensor, thing.value), True
+    if isinstance(thing, Later):
+        return thing.make, thing.parts, True
     if isinstance(thing, Buffer):
         if type(thing) is not Buffer:
             return None  # of the file, or kept
@@ -241,10 +248,6 @@ def _set(*parts: Any) -> set[Any]:
 
 def _graph(kernels: list[Kernel], inputs: Any, outputs: Any, outer: Sequence[Buffer]) -> KernelGraph:
     return KernelGraph(kernels, inputs, outputs, {id(buffer): buffer for buffer in outer})
-
-
-def _made(shape: Shape, type: Any, make: Callable[..., Any], *parts: Any) -> Buffer:
-    return Buffer(shape, type, -1, make(*parts))
 
 
 def _constant(shape: Shape, type: Any, tensor: int, numbers: Sequence[int]) -> Buffer:
