@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, cast
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import CalleeInfo, NodeInfo, SupposedNodes
+from gossamer.delegates.delegate import CalleeInfo, NodeInfo, ResizedNodes, SupposedNodes
 from gossamer.errors import PrepareError
 from gossamer.ops.op_def import Resources, TensorInfo
 from gossamer.planner.planner import AllocationType
@@ -16,6 +16,7 @@ from gossamer.runtime.node import MOST_FOLDED, Call, Node, NodeView, Shape, prep
 from gossamer.runtime.partition import LocalTensor, local_tensor
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import is_open
 
 
 class Copies:
@@ -146,7 +147,7 @@ def _copied(subgraph: RunningGraph, members: Sequence[Node]) -> tuple[list[Node]
     return copies, tensors
 
 
-class Resized(Copies, CalleeInfo):
+class Resized(Copies, ResizedNodes):
     """Copies of nodes of a partition, prepared for inputs of other shapes, whose sizes may be open
     (`gossamer.sizes`). Raises `PrepareError` where a shape is left to the run."""
 
@@ -166,6 +167,11 @@ class Resized(Copies, CalleeInfo):
             prepare_node(self, node)
             if node.objection or any(index >= 0 and tensors[index].is_dynamic for index in node.outputs):
                 raise PrepareError(node.objection or f"node {node.index} leaves a shape to the run")
+        self.leaves_open = any(
+            all(tensors[index].is_constant for index in node.inputs if index >= 0)
+            and any(is_open(tensors[index].shape) for index in node.outputs if index >= 0)
+            for node in copies
+        )
 
 
 class SupposedTensor(LocalTensor):

@@ -17,6 +17,7 @@ from gossamer.delegates.delegate import (
     NodeInfo,
     PartitionInvokeContext,
     PartitionPrepareContext,
+    ResizedNodes,
     SupposedNodes,
 )
 from gossamer.delegates.partition import NodeSubset
@@ -211,7 +212,7 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             self._waiting = deque(self._members.values())
             self._propagate(self._waiting)
 
-    def copies(self, shapes: Mapping[int, Shape]) -> CalleeInfo:
+    def copies(self, shapes: Mapping[int, Shape]) -> ResizedNodes:
         """See `Partition.copies`."""
         return self._subgraph.copies(self.members, shapes, list(self._positions))
 

@@ -44,7 +44,7 @@ from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
     from gossamer.codegen.build import Built
-    from gossamer.delegates.jit.compiling import Boundary
+    from gossamer.delegates.jit.compiling import Boundary, Made
     from gossamer.delegates.jit.lowered import Calls
     from gossamer.delegates.jit.parts import Draft, Parts
     from gossamer.delegates.jit.template import Templates
@@ -96,13 +96,14 @@ def _key(target: Target, of: str | None) -> str:
 
 
 class Prepared(NamedTuple):
-    """A program for some shapes: what it is bound to, the shapes of the outputs, `DelegateKernel.is_known`."""
+    """A program for some shapes: what it is bound to, the shapes of the outputs, and of the kernel that had it made
+    whether it was known, filled in and unusual."""
 
     program: Program
     tensors: list[tuple[TensorInfo, str, int]]
     bound: list[NDArray[np.uint8] | None]
     shapes: list[Shape]
-    is_known: bool
+    how: tuple[bool, bool, bool]
 
 
 def kept_bytes(programs: Iterable[Program]) -> int:
@@ -298,6 +299,8 @@ class JitKernel(DelegateKernel):
         self._templates: Templates | None = None
         self.is_filled = False
         """Whether the program is a template filled in, so that no node was prepared or lowered for it."""
+        self._is_unusual = False
+        """Whether the nodes would have become another program had they been lowered for these shapes."""
         self._states: list[NDArray[Any]] = []
         """What operators keep from one run to the next. Each `prepare` begins with another one."""
 
@@ -310,7 +313,8 @@ class JitKernel(DelegateKernel):
     def built(self) -> Built | None:
         """The kernel graph behind the program, made again if the plan came from a file."""
         if self._built is None and self.program is not None:
-            self._built = self.built_for(self.target)
+            made = self._fill(self._partition) if self._is_unusual and self._partition is not None else None
+            self._built = self.built_for(self.target) if made is None else made[0][0]
         return self._built
 
     def built_for(self, target: Target) -> Built | None:
@@ -330,7 +334,7 @@ class JitKernel(DelegateKernel):
         A plan that is known from before is used as it is, if its kernels are at hand: nothing is prepared or lowered.
         """
         self._built = self.program = self.failure = self.again = None
-        self.is_known = False
+        self.is_known = self.is_filled = self._is_unusual = False
         self._states = []
         self._partition = ctx
         draft, self._draft = self._draft, None
@@ -340,7 +344,7 @@ class JitKernel(DelegateKernel):
             self._set_shapes(ctx, prepared.shapes)
             self._arena.give(prepared.program)
             self.program, self._tensors, self._bound = prepared.program, prepared.tensors, prepared.bound
-            self.is_known = prepared.is_known
+            self.is_known, self.is_filled, self._is_unusual = prepared.how
             self._prepared[key] = prepared
             return
         known = self._delegate.plan(ctx)
@@ -352,7 +356,8 @@ class JitKernel(DelegateKernel):
             self.is_known = True
         shapes = _shapes(ctx)
         if key is not None and self.program is not None and shapes is not None and not self._states:
-            self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, self.is_known)
+            how = self.is_known, self.is_filled, self._is_unusual
+            self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, how)
             while len(self._prepared) > 1 and kept_bytes(one.program for one in self._prepared.values()) > MOST_KEPT:
                 del self._prepared[next(iter(self._prepared))]
 
@@ -368,7 +373,10 @@ class JitKernel(DelegateKernel):
         boundaries: tuple[Boundary, ...] = ()
         filled = None if draft is not None else self._fill(ctx)
         self.is_filled = filled is not None
-        draft = filled or draft or Draft()
+        if filled is not None:
+            made, shapes, is_usual = filled
+            draft, self._is_unusual = Draft(shapes=shapes, made=made), not is_usual
+        draft = draft or Draft()
         if draft.shapes is None:
             ctx.propagate_shapes()
         try:
@@ -390,7 +398,7 @@ class JitKernel(DelegateKernel):
         constants = self._built.constants.tobytes()
         self._states = [one.state for one in boundaries if one.state is not None]
         # Kept is what would be made again: not outputs that are constants, nor what operators keep themselves.
-        if not self._states and not any(tensor.is_constant for tensor in ctx.outputs):
+        if not (self._states or self._is_unusual or any(tensor.is_constant for tensor in ctx.outputs)):
             known, key = self._delegate.known(ctx), key_of(ctx)
             known.programs[key] = {
                 "plan": plans.plain(self._built.plan),
@@ -411,19 +419,16 @@ class JitKernel(DelegateKernel):
             if one.state is not None:
                 program.bind(one.base, one.state.ctypes.data)
 
-    def _fill(self, ctx: Partition) -> Draft | None:
+    def _fill(self, ctx: Partition) -> tuple[Made, list[Shape], bool] | None:
+        """What a template becomes, if there is one: see `gossamer.delegates.jit.template.Filled`."""
         from gossamer.codegen.build import passes_of
         from gossamer.delegates.jit.compiling import emitted_of
-        from gossamer.delegates.jit.parts import Draft
         from gossamer.delegates.jit.template import Templates
 
         self._templates = self._templates or Templates()
         filled = self._templates.filled(ctx, passes_of(self.target))
-        if filled is None:
-            return None
-        drawn, shapes = filled
-        made = emitted_of(drawn, ctx.source, self.target)
-        return None if made is None else Draft(shapes=shapes, made=made)
+        made = None if filled is None else emitted_of(filled.drawn, ctx.source, self.target)
+        return None if filled is None or made is None else (made, filled.shapes, filled.is_usual)
 
     def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> Program:
         self.program = self._delegate.program(ctx, plan, constants, self._arena)

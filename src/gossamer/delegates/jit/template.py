@@ -9,7 +9,7 @@ the graph is the same; for these, only numbers are worked out, and commands made
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,15 @@ Shapes = Mapping[int, Shape]
 
 WHOLE = frozenset({TensorType.BOOL, TensorType.INT8, TensorType.INT16, TensorType.INT32, TensorType.INT64})
 """Types of numbers that are never rounded."""
+
+
+class Filled(NamedTuple):
+    """A graph that has had its passes, and the shapes of the outputs. ``is_usual``: it is the one that the nodes would
+    have become had sizes been known."""
+
+    drawn: Drawn
+    shapes: list[Shape]
+    is_usual: bool
 
 
 class Template:
@@ -64,11 +73,12 @@ class Template:
         self._open = {place: numbers[history] for place, history in told.items() if history in numbers}
         self._sizes = {place: history[-1] for place, history in told.items() if history not in numbers}
         self._ranks = {tensor: len(shape) for tensor, shape in now.items()}
-        self._recipe = _Recipe((draw(graph, passes), [tensor.shape for tensor in copies.outputs]))
+        shapes_out = [tensor.shape for tensor in copies.outputs]
+        self._recipe = _Recipe(Filled(draw(graph, passes), shapes_out, not copies.leaves_open))
         self._numbers = sizes.numbers(self._recipe.sizes)
         self._holds = sizes.holds()
 
-    def filled(self, shapes: Shapes) -> tuple[Drawn, list[Shape]] | None:
+    def filled(self, shapes: Shapes) -> Filled | None:
         """The graph for these shapes, and the shapes of the outputs; ``None`` if it is another one."""
         if {tensor: len(shape) for tensor, shape in shapes.items()} != self._ranks:
             return None
@@ -81,7 +91,7 @@ class Template:
         try:
             if not self._holds(*given):
                 return None
-            filled: tuple[Drawn, list[Shape]] = self._recipe.followed(self._numbers(*given))
+            filled: Filled = self._recipe.followed(self._numbers(*given))
         except ZeroDivisionError:
             return None
         return filled
@@ -128,7 +138,7 @@ class Templates:
         self.failure = ""
         """Why there is none, if that has been tried."""
 
-    def filled(self, partition: Partition, passes: Passes) -> tuple[Drawn, list[Shape]] | None:
+    def filled(self, partition: Partition, passes: Passes) -> Filled | None:
         """The graph of a partition for its shapes, and the shapes of its outputs; ``None`` if there is no template."""
         if any(one.is_dynamic or (one.is_constant and not one.is_stored) for one in partition.inputs):
             return None
