@@ -28,7 +28,7 @@ ABANDONED = 600.0
 """Seconds after which nobody writes a file any more. It takes milliseconds."""
 
 LIMIT = 256
-"""Files of a kind that are kept; the oldest go."""
+"""Files of a kind that are kept; the oldest go, whenever a process has written a sixteenth as many."""
 
 LARGEST = 4 << 20
 """Bytes of a file that is worth keeping."""
