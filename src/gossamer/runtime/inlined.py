@@ -173,6 +173,10 @@ class Resized(Copies, ResizedNodes):
             for node in copies
         )
 
+    def callee(self, index: int) -> Call:
+        """None: it would be prepared itself, and it is no copy. Raises `PrepareError`."""
+        raise PrepareError(f"subgraph {index} is only prepared for sizes that are known")
+
 
 class SupposedTensor(LocalTensor):
     """A tensor that has a value now, and will have another one in some later run. While that ``is_offered`` it passes
