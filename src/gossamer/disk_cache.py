@@ -11,6 +11,7 @@ import stat
 import sys
 import time
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -27,7 +28,7 @@ ABANDONED = 600.0
 """Seconds after which nobody writes a file any more. It takes milliseconds."""
 
 LIMIT = 256
-"""Files of a kind that are kept; the oldest go."""
+"""Files of a kind that are kept; the oldest go, whenever a process has written a sixteenth as many."""
 
 LARGEST = 4 << 20
 """Bytes of a file that is worth keeping."""
@@ -35,6 +36,9 @@ LARGEST = 4 << 20
 NO_LINK, NO_WAIT, BINARY = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "OBINARY"))
 """How files of the cache are opened, as far as the system has it: nothing that was put in their place is followed, or
 waited for."""
+
+
+_saved = count()
 
 
 def load(directory: Path | None, key: str, kind: str = PLANS) -> dict[str, Any]:
@@ -66,7 +70,8 @@ def save(directory: Path | None, key: str, values: dict[str, Any], kind: str = P
         return
     with suppress(OSError):
         write_private(path_of(directory, key, kind), _MAGIC + crc32(body).to_bytes(4, "little") + body)
-        prune(directory)
+        if next(_saved) % max(LIMIT // 16, 1) == 0:  # which looks at all files
+            prune(directory)
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import Later, later
 
 Shape = tuple[int, ...]
+
+T = TypeVar("T")
 
 
 @record(eq=False, slots=True)
@@ -94,6 +97,25 @@ class Widened(Buffer):
         if array is not None:
             self._wide = array.astype(np.float32)
         return self._wide
+
+
+class Late(Buffer):
+    """A constant that depends on open sizes (`gossamer.sizes`). Kernels may read it, but nobody can look at it."""
+
+    def __init__(self, shape: Shape, type: TensorType, value: Later) -> None:
+        super().__init__(shape, type)
+        self.value = value
+
+    @property
+    def is_constant(self) -> bool:
+        """It is."""
+        return True
+
+
+def worked_out(shape: Shape, type: TensorType, make: Callable[..., NDArray[Any]], *parts: Any) -> Buffer:
+    """A constant that a function makes of parts, which may be open sizes."""
+    value = later(make, *parts)
+    return Late(shape, type, value) if isinstance(value, Later) else Buffer(shape, type, -1, value)
 
 
 class State(Buffer):
@@ -177,7 +199,20 @@ class View:
         return View(self.buffer, tuple(shape), tuple(strides), self.offset)
 
 
-@lru_cache(1024)
+def _kept(function: Callable[..., T]) -> Callable[..., T]:
+    """Keep what a function of shapes has returned, for shapes whose sizes are known (`gossamer.sizes`)."""
+    keeping = lru_cache(1024)(function)
+
+    def kept(*shapes: Shape) -> T:
+        try:
+            return keeping(*shapes)
+        except TypeError:
+            return function(*shapes)
+
+    return kept
+
+
+@_kept
 def dense_strides(shape: Shape) -> Shape:
     """Row-major strides in elements."""
     strides = [1] * len(shape)
@@ -186,7 +221,7 @@ def dense_strides(shape: Shape) -> Shape:
     return tuple(strides)
 
 
-@lru_cache(1024)
+@_kept
 def _reshaped(old: Shape, strides: Shape, new: Shape) -> Shape | None:
     """The strides of a reshape without a copy. Both shapes are cut into the smallest groups of equal products."""
     if 0 in old:

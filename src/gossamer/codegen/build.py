@@ -10,7 +10,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.codegen.commands import AtHand, Build, Step
 from gossamer.codegen.graph import KernelGraph
-from gossamer.codegen.layout import lay_out
+from gossamer.codegen.layout import Border, lay_out
 from gossamer.codegen.passes import (
     borders,
     common_subexpressions,
@@ -33,6 +33,7 @@ from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ProgramPlan
 from gossamer.records import record
 from gossamer.targets import Target
+from gossamer.views import Buffer
 
 Passes = tuple[Callable[[KernelGraph], Any], ...]
 
@@ -85,18 +86,20 @@ class Built:
     passes: Passes
 
 
-def build(
-    graph: KernelGraph,
-    target: Target,
-    model: tuple[int, int] | None = None,
-    passes: Passes = PASSES,
-    at_hand: AtHand | None = None,
-) -> Built:
-    """Plan a graph, which is changed on the way. ``model``: the addresses between which stored constants lie.
+@record(eq=False)
+class Drawn:
+    """A graph that is changed no more: the borders of its images, those with gaps between pixels, and bytes that
+    borders consist of where these are not 0. ``passes`` are those that it has had."""
 
-    Constants there are read in place, through the base ``model``; all others through ``constants``. ``at_hand`` tells
-    which kernels there are, if they cannot be compiled; then `NotAtHand` is raised where these do not suffice.
-    """
+    graph: KernelGraph
+    borders: dict[Buffer, Border]
+    gaps: set[Buffer]
+    fills: dict[Buffer, int]
+    passes: Passes
+
+
+def draw(graph: KernelGraph, passes: Passes = PASSES) -> Drawn:
+    """Do all that is done to a graph, which is changed on the way."""
     for change in passes:
         for part in graph.parts():
             change(part)
@@ -104,7 +107,27 @@ def build(
     edges = {buffer: border for part in parts for buffer, border in borders.run(part).items()}
     apart = {buffer for part in parts for buffer in gaps.run(part)}
     fills = {buffer: byte for part in parts for buffer, byte in borders.fills(part).items()}
-    layout = lay_out(graph, edges, apart, fills)
+    return Drawn(graph, edges, apart, fills, passes)
+
+
+def emitted(drawn: Drawn, target: Target, model: tuple[int, int] | None = None, at_hand: AtHand | None = None) -> Built:
+    """Lay a graph out, and make commands of it. ``model``: the addresses between which stored constants lie.
+
+    Constants there are read in place, through the base ``model``; all others through ``constants``. ``at_hand`` tells
+    which kernels there are, if they cannot be compiled; then `NotAtHand` is raised where these do not suffice.
+    """
+    layout = lay_out(drawn.graph, drawn.borders, drawn.gaps, drawn.fills)
     made = Build(target, layout, model, at_hand)
-    plan = made.emit(graph)
-    return Built(plan, made.specs, made.constants(), tuple(made.steps), graph, passes)
+    plan = made.emit(drawn.graph)
+    return Built(plan, made.specs, made.constants(), tuple(made.steps), drawn.graph, drawn.passes)
+
+
+def build(
+    graph: KernelGraph,
+    target: Target,
+    model: tuple[int, int] | None = None,
+    passes: Passes = PASSES,
+    at_hand: AtHand | None = None,
+) -> Built:
+    """Plan a graph, which is changed on the way: see `emitted`."""
+    return emitted(draw(graph, passes), target, model, at_hand)

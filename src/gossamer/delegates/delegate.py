@@ -118,6 +118,16 @@ class CalleeInfo(ABC):
         """The value of an output if it is stored in the file or was computed by a prepare, else ``None``."""
 
 
+class ResizedNodes(CalleeInfo):
+    """Copies of nodes of a partition, prepared for other shapes: see `Partition.copies`.
+
+    ``leaves_open``: a node is left to the run that depends on nothing but sizes, and would be worked out when it is
+    prepared if they were known.
+    """
+
+    leaves_open: bool
+
+
 class SupposedNodes(ABC):
     """Copies of nodes of a partition, to be prepared in their order for what their inputs are while it runs.
 
@@ -178,6 +188,12 @@ class Partition(ABC):
     @abstractmethod
     def propagate_shapes(self) -> None:
         """Let every node of the partition prepare itself, without a word to the graph. Raises `PrepareError`."""
+
+    def copies(self, shapes: Mapping[int, Shape]) -> ResizedNodes:
+        """Copies of the nodes, prepared for these shapes of the inputs, by index; their sizes may be open
+        (`gossamer.sizes`). ``outputs`` are those of the partition. Raises `PrepareError`, and whatever an operator
+        raises that asks for the number itself of an open size."""
+        raise NotImplementedError
 
     @abstractmethod
     def buffer_handle(self, tensor: TensorInfo) -> int | None:

@@ -10,8 +10,8 @@ def broadcast_shape(ctx: Context, *shapes: Shape) -> Shape:
     rank = max(len(shape) for shape in shapes)
     result = []
     for axis in range(-rank, 0):
-        sizes = {shape[axis] for shape in shapes if -axis <= len(shape)} - {1}
-        if len(sizes) > 1:
+        sizes = [shape[axis] for shape in shapes if -axis <= len(shape) and shape[axis] != 1] or [1]
+        if any(size != sizes[0] for size in sizes[1:]):
             ctx.fail(f"shapes {' and '.join(str(list(s)) for s in shapes)} do not broadcast")
-        result.append(sizes.pop() if sizes else 1)
+        result.append(sizes[0])
     return tuple(result)

@@ -12,6 +12,7 @@ from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Context, PrepareContext, Shape, TensorInfo
 from gossamer.quantization import INT32_MAX
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import is_open
 
 INDEX_TYPES = (TensorType.INT32, TensorType.INT64)
 FLOAT8_TYPES = (TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)
@@ -109,7 +110,13 @@ def normalized_axis(ctx: Context, axis: int, rank: int, name: str = "axis") -> i
 
 def integers(values: NDArray[Any]) -> list[int]:
     """The elements as Python integers, which neither wrap nor overflow."""
-    return [int(value) for value in values.reshape(-1)]
+    numbers: list[int] = values.reshape(-1).tolist()
+    return numbers
+
+
+def vector(sizes: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Sizes as a vector of this dtype; of objects if one is open (`gossamer.sizes`)."""
+    return np.array(sizes, object if is_open(sizes) else dtype)
 
 
 def checked_shape(ctx: Context, shape: Sequence[int]) -> Shape:

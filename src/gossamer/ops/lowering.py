@@ -16,7 +16,7 @@ machine code, what is stated is computed in NumPy (`gossamer.delegates.jit.evalu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -132,6 +132,10 @@ class Lowering(Context, ABC):
     @abstractmethod
     def array(self, value: Array, type: TensorType | None = None) -> View:
         """A constant that the operator computes, of the type that belongs to its dtype."""
+
+    @abstractmethod
+    def worked_out(self, shape: Sequence[int], type: TensorType, make: Callable[..., Array], *parts: Any) -> View:
+        """A constant that a function makes of parts, sizes among them that may be open (`gossamer.sizes`)."""
 
     @abstractmethod
     def result(self, view: View, position: int = 0) -> None:

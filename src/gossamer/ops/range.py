@@ -9,9 +9,11 @@ RANGE).
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from gossamer.dtypes import numpy_dtype
 from gossamer.ops._layout import checked_shape, require_rank, require_type, set_output_type
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Version
@@ -19,6 +21,7 @@ from gossamer.ops.op_signature import input_type
 from gossamer.quantization import INT32_MAX
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import RangeOptions
+from gossamer.sizes import is_open
 
 TYPES = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64)
 
@@ -45,6 +48,8 @@ def prepare(ctx: PrepareContext) -> None:
     start, limit, delta = (ctx.constant(position) for position in range(3))
     if start is None or limit is None or delta is None:
         ctx.set_dynamic(0)
+    elif is_open((start.item(), limit.item(), delta.item())):
+        ctx.set_shape(0, [_count(ctx, start, limit, delta)])
     else:
         ctx.set_constant(0, _numbers(ctx, start, limit, delta))
 
@@ -54,7 +59,7 @@ def reference(ctx: InvokeContext) -> Array:
     return _numbers(ctx, ctx.value(0), ctx.value(1), ctx.value(2))
 
 
-def _numbers(ctx: Context, start: Array, limit: Array, delta: Array) -> Array:
+def _count(ctx: Context, start: Array, limit: Array, delta: Array) -> int:
     first, last, step = start.item(), limit.item(), delta.item()
     if not ((step > 0 and first <= last) or (step < 0 and first >= last)):
         ctx.fail(f"no steps of delta {step} lead from start {first} to limit {last}")
@@ -66,11 +71,24 @@ def _numbers(ctx: Context, start: Array, limit: Array, delta: Array) -> Array:
     else:
         count = -(-abs(last - first) // abs(step))
     checked_shape(ctx, [count])
-    terms = np.full(count, delta, start.dtype)
-    terms[:1] = start
-    return np.cumsum(terms, dtype=start.dtype)
+    return count
+
+
+def _numbers(ctx: Context, start: Array, limit: Array, delta: Array) -> Array:
+    return _steps(_count(ctx, start, limit, delta), start.item(), delta.item(), start.dtype)
+
+
+def _steps(count: int, first: float, step: float, dtype: np.dtype[Any]) -> Array:
+    terms = np.full(count, step, dtype)
+    terms[:1] = first
+    return np.cumsum(terms, dtype=dtype)
 
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    graph.refuse("prepare has the numbers, if they can be known")
+    start, limit, delta = (graph.constant(position) for position in range(3))
+    if start is None or limit is None or delta is None or not is_open((start.item(), limit.item(), delta.item())):
+        graph.refuse("prepare has the numbers, if they can be known")
+    count, output = _count(graph, start, limit, delta), graph.output()
+    dtype = numpy_dtype(output.type)
+    graph.result(graph.worked_out((count,), output.type, _steps, count, start.item(), delta.item(), dtype))

@@ -21,6 +21,9 @@ to 1/2048, and the exact weighted mean is rounded, halves up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from gossamer.dtypes import numpy_dtype
@@ -31,6 +34,7 @@ from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, Prepare
 from gossamer.ops.op_signature import input_type, option
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ResizeBilinearOptions
+from gossamer.sizes import later
 from gossamer.views import View
 
 TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
@@ -142,11 +146,12 @@ def lower(graph: Lowering) -> None:
             _of_16_bits(graph, *(_integer_samples(x.shape[axis], shape[axis], aligned, centred) for axis in (1, 2)))
         )
         return
-    rows, columns = (
-        list(zip(*(side.tolist() for side in samples(x.shape[axis], shape[axis], aligned, centred)), strict=True))
-        for axis in (1, 2)
-    )
+    rows, columns = (later(_table, samples, x.shape[axis], shape[axis], aligned, centred) for axis in (1, 2))
     graph.result(graph.kernel("resize", graph.value(0), shape=shape, type=x.type, rows=rows, columns=columns))
+
+
+def _table(samples: Callable[..., Samples], *arguments: Any) -> list[tuple[Any, ...]]:
+    return list(zip(*(side.tolist() for side in samples(*arguments)), strict=True))
 
 
 def _of_16_bits(graph: Lowering, rows: Samples, columns: Samples) -> View:

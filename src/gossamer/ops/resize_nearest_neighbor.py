@@ -8,6 +8,8 @@ is dynamic if the size is not constant. (TFLite's reference kernel ResizeNearest
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gossamer.ops._layout import FLOAT8_TYPES
@@ -18,6 +20,7 @@ from gossamer.ops.op_signature import input_type, option
 from gossamer.quantization import round_half_away
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ResizeNearestNeighborOptions
+from gossamer.sizes import later
 
 TYPES = (
     *(TensorType.UINT8, TensorType.INT8, TensorType.BOOL, *FLOAT8_TYPES),
@@ -67,9 +70,14 @@ def _sources(size: int, new_size: int, aligned: bool, centred: bool) -> Array:
     return np.clip(chosen.astype(np.int64), 0, size - 1)
 
 
+def _chosen(*arguments: Any) -> list[int]:
+    chosen: list[int] = _sources(*arguments).tolist()
+    return chosen
+
+
 @op.lower
 def lower(graph: Lowering) -> None:
     x, shape = graph.value(0), resized_shape(graph, graph.known(1), 0)
     aligned, centred = graph.options.align_corners, graph.options.half_pixel_centers
-    rows, columns = (_sources(x.shape[axis], shape[axis], aligned, centred).tolist() for axis in (1, 2))
+    rows, columns = (later(_chosen, x.shape[axis], shape[axis], aligned, centred) for axis in (1, 2))
     graph.result(graph.kernel("resize", x, shape=shape, type=x.type, rows=rows, columns=columns))

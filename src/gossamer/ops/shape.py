@@ -6,10 +6,8 @@ is a constant for the operators behind it (TFLite's SHAPE).
 
 from __future__ import annotations
 
-import numpy as np
-
 from gossamer.dtypes import numpy_dtype, type_name
-from gossamer.ops._layout import INDEX_TYPES
+from gossamer.ops._layout import INDEX_TYPES, vector
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.options import ShapeOptions
 
@@ -37,4 +35,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 
 def _shape(ctx: Context) -> Array:
-    return np.array(ctx.input(0).shape, numpy_dtype(ctx.output().type))
+    return vector(ctx.input(0).shape, numpy_dtype(ctx.output().type))

@@ -19,6 +19,8 @@ input, which leaves TFLite's output undefined, is refused.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gossamer.affine import Affine
 from gossamer.ops._layout import (
     WHOLE_BYTE_TYPES,
@@ -36,6 +38,7 @@ from gossamer.quantization import INT32_MIN
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import StridedSliceOptions
+from gossamer.sizes import is_open, whole
 from gossamer.views import View
 
 MAX_ENTRIES = 31
@@ -77,6 +80,19 @@ class _Axis:
     entry: int
 
 
+class _Steps(NamedTuple):
+    """What ``range`` says, of sizes that may be open."""
+
+    start: int
+    stop: int
+    step: int = 1
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return max(0, -((self.start - self.stop) // self.step))
+
+
 @op.prepare
 def prepare(ctx: PrepareContext) -> None:
     for position, name in enumerate(op.inputs[1:], 1):
@@ -94,7 +110,7 @@ def prepare(ctx: PrepareContext) -> None:
         ctx.set_dynamic(0)
     elif begin is None:
         ctx.set_shape(0, _offset_shape(ctx, end, strides))
-    elif known is None:
+    elif known is None or is_open(_shape(ctx, _ranges(ctx, begin, end, strides))):
         ctx.set_shape(0, _shape(ctx, _ranges(ctx, begin, end, strides)))
     else:
         ctx.set_constant(0, _selected(ctx, *known))
@@ -113,7 +129,7 @@ def lower(graph: Lowering) -> None:
     ranges = _ranges(graph, graph.known(1), graph.known(2), graph.known(3))
     part = graph.reshape(graph.value(0), [axis.size for axis, _ in ranges])
     for number, (_, steps) in enumerate(ranges):
-        part = part.slice(number, steps.start, len(steps), steps.step)
+        part = part.slice(number, steps.start, steps.number, steps.step)
     graph.result(graph.reshape(part, _shape(graph, ranges)))
 
 
@@ -191,16 +207,16 @@ def _stride(ctx: Context, axis: _Axis, strides: Array) -> int:
     return stride
 
 
-def _ranges(ctx: Context, begin: Array, end: Array, strides: Array) -> list[tuple[_Axis, range]]:
+def _ranges(ctx: Context, begin: Array, end: Array, strides: Array) -> list[tuple[_Axis, _Steps]]:
     options = ctx.options
     ranges = []
     for axis in _axes(ctx):
         if axis.entry < 0:
-            ranges.append((axis, range(axis.size)))
+            ranges.append((axis, _Steps(0, axis.size)))
             continue
         stride = _stride(ctx, axis, strides)
         low, high = (0, axis.size) if stride > 0 else (-1, axis.size - 1)
-        first = int(begin[axis.entry])
+        first = whole(begin[axis.entry])
         first = min(max(first + axis.size if first < 0 else first, low), high)
         if options.begin_mask >> axis.entry & 1:
             first = 0 if stride > 0 else axis.size - 1
@@ -209,17 +225,17 @@ def _ranges(ctx: Context, begin: Array, end: Array, strides: Array) -> list[tupl
         elif options.end_mask >> axis.entry & 1:
             last = axis.size if stride > 0 else -1
         else:
-            last = int(end[axis.entry]) + (first if options.offset else 0)
+            last = whole(end[axis.entry]) + (first if options.offset else 0)
             last = min(max(last + axis.size if last < 0 else last, low), high)
-        ranges.append((axis, range(first, last, stride)))
+        ranges.append((axis, _Steps(first, last, stride)))
     return ranges
 
 
-def _shape(ctx: Context, ranges: list[tuple[_Axis, range]]) -> Shape:
-    shape = [len(steps) for axis, steps in ranges if not _shrinks(ctx, axis)]
+def _shape(ctx: Context, ranges: list[tuple[_Axis, _Steps]]) -> Shape:
+    shape = [steps.number for axis, steps in ranges if not _shrinks(ctx, axis)]
     for axis, steps in ranges:
         ctx.require_shapes(
-            steps or not _shrinks(ctx, axis) or not elements(shape),
+            steps.number or not _shrinks(ctx, axis) or not elements(shape),
             f"entry {axis.entry} (shrink_axis_mask) selects an index outside a dimension of size {axis.size}",
         )
     return checked_shape(ctx, shape)
@@ -231,7 +247,7 @@ def _offset_shape(ctx: Context, end: Array, strides: Array) -> Shape:
         if axis.entry < 0:
             shape.append(axis.size)
         elif not _shrinks(ctx, axis):
-            shape.append(len(range(0, int(end[axis.entry]), _stride(ctx, axis, strides))))
+            shape.append(_Steps(0, whole(end[axis.entry]), _stride(ctx, axis, strides)).number)
     return checked_shape(ctx, shape)
 
 
@@ -241,5 +257,7 @@ def _selected(ctx: Context, value: Array, begin: Array, end: Array, strides: Arr
     slices = []
     for _, steps in ranges:
         # A stop of -1 would count from the end.
-        slices.append(slice(steps.start, steps.stop if steps.stop >= 0 else None, steps.step) if steps else slice(0))
+        slices.append(
+            slice(steps.start, steps.stop if steps.stop >= 0 else None, steps.step) if steps.number else slice(0)
+        )
     return value.reshape([axis.size for axis, _ in ranges])[tuple(slices)].reshape(shape)

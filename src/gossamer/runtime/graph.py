@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import Any
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import CalleeInfo, SupposedNodes
+from gossamer.delegates.delegate import CalleeInfo, ResizedNodes, SupposedNodes
 from gossamer.errors import PrepareError
 from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
@@ -280,6 +280,10 @@ class RunningGraph(Graph, ABC):
     @abstractmethod
     def supposed(self, members: Sequence[Node], values: Mapping[int, Array], read: Collection[int]) -> SupposedNodes:
         """Copies of nodes, for a delegate that looks at what they read: see `PartitionInvokeContext.suppose`."""
+
+    @abstractmethod
+    def copies(self, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]) -> ResizedNodes:
+        """Copies of nodes, prepared for other shapes of what they read: see `Partition.copies`."""
 
     @abstractmethod
     def report(self, node: Node) -> None:

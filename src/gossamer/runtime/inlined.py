@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, cast
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import CalleeInfo, NodeInfo, SupposedNodes
+from gossamer.delegates.delegate import CalleeInfo, NodeInfo, ResizedNodes, SupposedNodes
 from gossamer.errors import PrepareError
 from gossamer.ops.op_def import Resources, TensorInfo
 from gossamer.planner.planner import AllocationType
@@ -16,6 +16,7 @@ from gossamer.runtime.node import MOST_FOLDED, Call, Node, NodeView, Shape, prep
 from gossamer.runtime.partition import LocalTensor, local_tensor
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import is_open
 
 
 class Copies:
@@ -131,6 +132,52 @@ class Inlined(Copies, CalleeInfo):
         self._prepare()
 
 
+def _copied(subgraph: RunningGraph, members: Sequence[Node]) -> tuple[list[Node], dict[int, Tensor]]:
+    """Copies of nodes and of the tensors that they write, by index, among all that they have to do with."""
+    copies = [copy(member) for member in members]
+    tensors: dict[int, Tensor] = {}
+    for node in copies:
+        node.outputs = node.declared_outputs
+        for index in (*node.inputs, *node.intermediates):
+            if index >= 0:
+                tensors.setdefault(index, subgraph.tensors[index])
+        for index in node.outputs:
+            if index >= 0:
+                tensors[index] = local_tensor(subgraph.tensors[index], LocalTensor)
+    return copies, tensors
+
+
+class Resized(Copies, ResizedNodes):
+    """Copies of nodes of a partition, prepared for inputs of other shapes, whose sizes may be open
+    (`gossamer.sizes`). Raises `PrepareError` where a shape is left to the run."""
+
+    def __init__(
+        self, subgraph: RunningGraph, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]
+    ) -> None:
+        copies, tensors = _copied(subgraph, members)
+        read = {*outputs, *(number for node in copies for number in node.inputs)}
+        for index, shape in shapes.items():
+            tensors[index] = local_tensor(subgraph.tensors[index], LocalTensor)
+            tensors[index].resize(shape)
+        super().__init__(subgraph, tensors, read)
+        self.nodes = tuple([NodeView(self, node) for node in copies])
+        self.inputs = tuple([tensors[index] for index in shapes])
+        self.outputs = tuple([tensors[index] for index in outputs])
+        for node in copies:
+            prepare_node(self, node)
+            if node.objection or any(index >= 0 and tensors[index].is_dynamic for index in node.outputs):
+                raise PrepareError(node.objection or f"node {node.index} leaves a shape to the run")
+        self.leaves_open = any(
+            all(tensors[index].is_constant for index in node.inputs if index >= 0)
+            and any(is_open(tensors[index].shape) for index in node.outputs if index >= 0)
+            for node in copies
+        )
+
+    def callee(self, index: int) -> Call:
+        """None: it would be prepared itself, and it is no copy. Raises `PrepareError`."""
+        raise PrepareError(f"subgraph {index} is only prepared for sizes that are known")
+
+
 class SupposedTensor(LocalTensor):
     """A tensor that has a value now, and will have another one in some later run. While that ``is_offered`` it passes
     for a constant; ``is_missed``: it has not, and somebody would have looked at it; ``is_asked``: somebody has."""
@@ -169,16 +216,7 @@ class Supposition(Copies, SupposedNodes):
     ) -> None:
         """``values``: what tensors have now that these nodes read and do not write, less those that are stored;
         ``read``: the tensors that anybody reads."""
-        copies = [copy(member) for member in members]
-        tensors: dict[int, Tensor] = {}
-        for node in copies:
-            node.outputs = node.declared_outputs
-            for index in (*node.inputs, *node.intermediates):
-                if index >= 0:
-                    tensors.setdefault(index, subgraph.tensors[index])
-            for index in node.outputs:
-                if index >= 0:
-                    tensors[index] = local_tensor(subgraph.tensors[index], LocalTensor)
+        copies, tensors = _copied(subgraph, members)
         self._supposed: dict[int, SupposedTensor] = {}
         for index, value in values.items():
             supposed = self._supposed[index] = local_tensor(subgraph.tensors[index], SupposedTensor)

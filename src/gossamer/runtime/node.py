@@ -21,6 +21,7 @@ from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import whole
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -297,7 +298,7 @@ class NodePrepareContext(_NodeContext, PrepareContext):
     def set_shape(self, position: int, shape: Sequence[int]) -> None:
         tensor = self.tensors_out[position]
         try:
-            tensor.resize(tuple([int(size) for size in shape]))
+            tensor.resize(tuple([whole(size) for size in shape]))
             if tensor.is_dynamic and not tensor.has_objects:
                 tensor.own_memory()
         except (ValueError, MemoryError) as error:
@@ -318,6 +319,9 @@ class NodePrepareContext(_NodeContext, PrepareContext):
 
     def set_constant(self, position: int, value: Array) -> None:
         tensor = self.tensors_out[position]
+        if value.dtype == object and not tensor.has_objects:  # sizes that are open, and do not wrap
+            limits = np.iinfo(tensor.dtype)
+            self.require(all(limits.min <= size <= limits.max for size in value.flat), "sizes are too large")
         tensor.allocation_type = AllocationType.PERSISTENT_RO
         tensor.resize(value.shape)
         if tensor.buffer is None:
@@ -342,7 +346,7 @@ class NodePrepareContext(_NodeContext, PrepareContext):
     def temporary(self, tensor_type: TensorType, shape: Sequence[int], *, persistent: bool = False) -> None:
         home = AllocationType.ARENA_RW_PERSISTENT if persistent else AllocationType.ARENA_RW
         try:
-            self.owner.add_temporary(self.node, tensor_type, tuple([int(size) for size in shape]), home)
+            self.owner.add_temporary(self.node, tensor_type, tuple([whole(size) for size in shape]), home)
         except ValueError as error:
             self.fail(f"scratch memory: {error}")
 

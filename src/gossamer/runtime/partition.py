@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from gossamer.delegates.delegate import (
     NodeInfo,
     PartitionInvokeContext,
     PartitionPrepareContext,
+    ResizedNodes,
     SupposedNodes,
 )
 from gossamer.delegates.partition import NodeSubset
@@ -213,6 +214,10 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if self._waiting is None:
             self._waiting = deque(self._members.values())
             self._propagate(self._waiting)
+
+    def copies(self, shapes: Mapping[int, Shape]) -> ResizedNodes:
+        """See `Partition.copies`."""
+        return self._subgraph.copies(self.members, shapes, list(self._positions))
 
     def _propagate(self, waiting: deque[Node]) -> None:
         # Up to the first that leaves a shape to its value; those behind it go on waiting.

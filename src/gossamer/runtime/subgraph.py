@@ -25,7 +25,7 @@ from gossamer.runtime.callee import Callee
 from gossamer.runtime.delegation import Delegation
 from gossamer.runtime.executor import Nothing, Repeatable, Whole
 from gossamer.runtime.graph import RunningGraph, already_running
-from gossamer.runtime.inlined import Inlined, Supposition
+from gossamer.runtime.inlined import Inlined, Resized, Supposition
 from gossamer.runtime.node import Node, NodeInvokeContext
 from gossamer.runtime.preparer import Preparer
 from gossamer.runtime.taps import Observation, Taps
@@ -173,6 +173,10 @@ class Subgraph(RunningGraph):
     def supposed(self, members: Sequence[Node], values: Mapping[int, Array], read: Collection[int]) -> Supposition:
         """See `RunningGraph.supposed`."""
         return Supposition(self, members, values, read)
+
+    def copies(self, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]) -> Resized:
+        """See `RunningGraph.copies`."""
+        return Resized(self, members, shapes, outputs)
 
     def resize_input(self, index: int, shape: Shape, *, strict: bool = False) -> None:
         """See `RunningGraph.resize_input`."""

@@ -149,7 +149,7 @@ class Tensor:
     def resize(self, shape: Shape) -> None:
         """Take a new shape and forget the memory, unless nothing changes. Raises `ValueError` for a negative
         dimension or more bytes than an address can hold."""
-        if shape == self.shape and self.has_data and not self.has_objects:
+        if self.has_data and shape == self.shape and not self.has_objects:
             return
         self.bytes = self.required_bytes(shape)
         self.shape = shape

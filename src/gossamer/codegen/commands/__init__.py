@@ -126,6 +126,7 @@ class Build:
         self._node: Kernel | None = None
         self._called: list[str] = []
         self._packed: dict[Any, Address] = {}
+        self._alike: dict[Any, Any] = {}
         self._may_fault = False
         self._is_known = False
 
@@ -264,6 +265,18 @@ class Build:
         self._may_fault = True
         return Address(FAULT)
 
+    def alike(self, key: Any, make: Callable[[], T]) -> T:
+        """What is the same for all kernels of the graph of which ``key`` is, wherever anything lies."""
+        if key not in self._alike:
+            before = len(self._called)
+            made = make()
+            self._alike[key] = made, self._called[before:]
+            return made
+        known: T
+        known, called = self._alike[key]
+        self._called += called
+        return known
+
     def number(self, value: float) -> Address:
         """A float that kernels read."""
         return self.constant(np.array(value, np.float32))
@@ -374,7 +387,7 @@ class Build:
         return self._builder.mark(), [len(one) for one in grown], numbers
 
     def _dictionaries(self) -> tuple[dict[Any, Any], ...]:
-        return (self._blocks, self._packed, self._kept, self.specs, self.layout.places)
+        return (self._blocks, self._packed, self._kept, self._alike, self.specs, self.layout.places)
 
     def _reset(self, mark: tuple[Any, ...]) -> None:
         """Forget what has come since."""

@@ -3,6 +3,8 @@ have parameters."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from gossamer.codegen.commands import Build, blocks_of
 from gossamer.codegen.commands.contract import moved
 from gossamer.codegen.elements import ELEMENT_OF, element
@@ -11,6 +13,7 @@ from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.elementwise import Map, operands_of
 from gossamer.codegen.kernels.scale import ScaleRows, runs
 from gossamer.codegen.layout import item_bytes, merged
+from gossamer.programs.program import Word
 from gossamer.schema.enums import TensorType
 
 ROWS = 4
@@ -22,9 +25,37 @@ def commands(node: Kernel, build: Build) -> None:
     if _scale_rows(node, build):
         return
     views = (node.y, *node.operands)
-    dimensions = merged(node.y.shape, *(build.strides(view) for view in views))
-    sizes = [item_bytes(view.buffer) for view in views]
-    none = (1, *([0] * len(views)))
+    strides = [build.strides(view) for view in views]
+    types = tuple([ELEMENT_OF[view.type] for view in (*node.operands, node.y)])
+    form = build.alike(
+        (Map, node.epilogue, types, node.y.shape, *strides),
+        lambda: _form(build, node, merged(node.y.shape, *strides), types),
+    )
+    build.repeat(
+        form.spec,
+        form.outer,
+        form.pointers,
+        y=build.address(node.y),
+        **operands_of(*zip(map(build.address, node.operands), form.rows, form.columns, strict=True)),
+        **form.words,
+    )
+
+
+class _Form(NamedTuple):
+    """The kernel, the dimensions over which it is repeated, the pointers that move, bytes from row to row and column to
+    column of each operand, and what else a command is told, less where things lie."""
+
+    spec: Map
+    outer: list[tuple[int, ...]]
+    pointers: tuple[str, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    words: dict[str, Any]
+
+
+def _form(build: Build, node: Kernel, dimensions: list[tuple[int, ...]], types: tuple[str, ...]) -> _Form:
+    sizes = [item_bytes(view.buffer) for view in (node.y, *node.operands)]
+    none = (1, *([0] * len(sizes)))
     if not dimensions or any(s not in (0, size) for s, size in zip(dimensions[-1][1:], sizes, strict=True)):
         dimensions.append(none)
     count, *inner = dimensions.pop()
@@ -32,7 +63,6 @@ def commands(node: Kernel, build: Build) -> None:
     largest = sorted(range(len(dimensions)), key=lambda at: -dimensions[at][0])[:2]
     row, column = [*(dimensions[at] for at in sorted(largest)), none, none][:2]
     outer = [dimension for at, dimension in enumerate(dimensions) if at not in largest]
-    types = tuple([ELEMENT_OF[view.type] for view in (*node.operands, node.y)])
     tables = parameters_of(node.epilogue)
     found = list(calls(node.epilogue))
     table_rows = [call[2] for call in found if call[0] == "lookuprow"]
@@ -47,20 +77,17 @@ def commands(node: Kernel, build: Build) -> None:
             types = ("u8",) * len(types)  # whatever they mean
     spec = Map(isa.name, node.epilogue, letters, () if set(types) == {"f32"} else types)
     block, blocks = blocks_of(count, row[0])
-    build.repeat(
-        spec,
-        outer,
-        ("y", *(f"x{at}" for at in range(len(node.operands)))),
-        y=build.address(node.y),
-        rows=row[0],
-        columns=column[0],
-        count=count,
-        block=block,
-        blocks=blocks,
-        y_row=row[1],
-        y_column=column[1],
-        **operands_of(*zip(map(build.address, node.operands), row[2:], column[2:], strict=True)),
-    )
+    words: dict[str, Word] = {
+        "rows": row[0],
+        "columns": column[0],
+        "count": count,
+        "block": block,
+        "blocks": blocks,
+        "y_row": row[1],
+        "y_column": column[1],
+    }
+    pointers = ("y", *(f"x{at}" for at in range(len(node.operands))))
+    return _Form(spec, outer, pointers, row[2:], column[2:], words)
 
 
 def _scale_rows(node: Kernel, build: Build) -> bool:

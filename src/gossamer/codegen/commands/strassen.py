@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from gossamer.codegen.commands import Build, contract
-from gossamer.codegen.expression import operand_count
+from gossamer.codegen.expression import Expression, operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import LINE, UNROLL, Gemm, panels_of
 from gossamer.codegen.kernels.groups import PREFETCH, largest_group
@@ -22,7 +25,7 @@ from gossamer.codegen.kernels.strassen import (
 from gossamer.codegen.kernels.winograd import plane_bytes
 from gossamer.codegen.layout import merged
 from gossamer.codegen.tiles import STRASSEN_PAIRS, strassen_group, strassen_tile
-from gossamer.programs.program import SCRATCH, Address
+from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.views import View
 
 
@@ -37,12 +40,45 @@ def commands(node: Kernel, build: Build) -> None:
     if len(line) != 1 or len(lines) > 2:
         contract.commands(node, build)
         return
-    (pixels, x_column), (width, y_column, residual_column) = line[0], lines[-1]
+    channels, depth = weights.shape[0] // 2, weights.shape[3] // 2
+    form = build.alike(
+        (Strassen, *line, *lines, channels, depth, node.epilogue),
+        lambda: _form(build, node.epilogue, line[0], lines, channels, depth),
+    )
+    build.command(
+        Strassen(target.name),
+        x=build.address(x),
+        b=_packed(weights, form.nv, build),
+        bias=build.address(bias),
+        y=build.address(node.y),
+        residual=build.address(residual) if residual is not None else 0,
+        scratch_thread=build.scratch(form.scratch),
+        **form.words,
+    )
+
+
+class _Form(NamedTuple):
+    """Vectors of channels of a panel, bytes of scratch memory, and what a command is told, less where things lie."""
+
+    nv: int
+    scratch: int
+    words: dict[str, Any]
+
+
+def _form(
+    build: Build,
+    epilogue: Expression,
+    line: tuple[int, ...],
+    lines: Sequence[tuple[int, ...]],
+    channels: int,
+    depth: int,
+) -> _Form:
+    target = build.target
+    (pixels, x_column), (width, y_column, residual_column) = line, lines[-1]
     _, y_row, residual_row = lines[0]
     if len(lines) == 1:
         y_row, residual_row = 0, 0
     lanes, pairs = target.lanes(), -(-pixels // 2)
-    channels, depth = weights.shape[0] // 2, weights.shape[3] // 2
     step, below = (2, 1) if pixels % 2 == 0 and width > 1 else (1, pixels - pairs)
     x_pair = step * x_column
     group = strassen_group(target, pairs, depth, channels, x_pair)
@@ -90,41 +126,35 @@ def commands(node: Kernel, build: Build) -> None:
         )
 
     whole = panel(nv)
-    build.command(
-        Strassen(target.name),
-        input=build.kernel(StrassenInput(target.name)),
-        input_shape=build.block(StrassenInput.arguments, depth=depth, x_pair=x_pair, s_plane=s_plane),
-        output=build.kernel(StrassenOutput(target.name, node.epilogue)),
-        panel=whole,
-        last_panel=panel(panels.rest_nv) if panels.rest_nv else whole,
-        x=build.address(x),
-        b=_packed(weights, nv, build),
-        zeros=build.constant(np.zeros(nv * lanes, np.float32)),
-        bias=build.address(bias),
-        y=build.address(node.y),
-        residual=build.address(residual) if residual is not None else 0,
-        scratch=Address(SCRATCH),
-        scratch_thread=build.scratch(SUMS * s_plane + PRODUCTS * m_plane),
-        m_offset=SUMS * s_plane,
-        s_plane=s_plane,
-        m_plane=m_plane,
-        pairs=pairs,
-        step=step,
-        below=below,
-        skip=pixels % 2,
-        groups=groups,
-        most_groups=pairs // STRASSEN_PAIRS[0],
-        width=width,
-        x_column=x_column,
-        y_row=y_row,
-        y_column=y_column,
-        residual_row=residual_row,
-        residual_column=residual_column,
-        half_depth=4 * depth,
-        kernel_pairs=mr,
-        next_stride=PREFETCH * LINE * (depth // UNROLL),
-        panels=panels.whole + bool(panels.rest_nv),
-    )
+    words: dict[str, Word] = {
+        "input": build.kernel(StrassenInput(target.name)),
+        "input_shape": build.block(StrassenInput.arguments, depth=depth, x_pair=x_pair, s_plane=s_plane),
+        "output": build.kernel(StrassenOutput(target.name, epilogue)),
+        "panel": whole,
+        "last_panel": panel(panels.rest_nv) if panels.rest_nv else whole,
+        "zeros": build.constant(np.zeros(nv * lanes, np.float32)),
+        "scratch": Address(SCRATCH),
+        "m_offset": SUMS * s_plane,
+        "s_plane": s_plane,
+        "m_plane": m_plane,
+        "pairs": pairs,
+        "step": step,
+        "below": below,
+        "skip": pixels % 2,
+        "groups": groups,
+        "most_groups": pairs // STRASSEN_PAIRS[0],
+        "width": width,
+        "x_column": x_column,
+        "y_row": y_row,
+        "y_column": y_column,
+        "residual_row": residual_row,
+        "residual_column": residual_column,
+        "half_depth": 4 * depth,
+        "kernel_pairs": mr,
+        "next_stride": PREFETCH * LINE * (depth // UNROLL),
+        "panels": panels.whole + bool(panels.rest_nv),
+    }
+    return _Form(nv, SUMS * s_plane + PRODUCTS * m_plane, words)
 
 
 def _packed(weights: View, nv: int, build: Build) -> Address:

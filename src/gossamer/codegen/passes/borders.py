@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.codegen.graph import COPY, Kernel, KernelGraph
+from gossamer.codegen.graph import COPY, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import geometry_of, kind_of
 from gossamer.codegen.layout import NO_BORDER, Border, is_box
 from gossamer.views import Buffer, View
@@ -12,7 +12,7 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
     """The border of every buffer that needs one. An image that cannot have it is copied into one that can."""
     borders: dict[Buffer, Border] = {}
     eligible = images(graph)
-    copies: dict[tuple[int, int, tuple[int, ...], tuple[int, ...]], View] = {}
+    copies: list[tuple[View, View]] = []
     kernels: list[Kernel] = []
     for kernel in graph.kernels:
         needed = _needed(kernel)
@@ -20,11 +20,12 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
             x = kernel.operands[0]
             if not (id(x.buffer) in eligible and x.is_whole):
                 # Several readers share the copy.
-                key = (id(x.buffer), x.offset, x.shape, x.strides)
-                if key not in copies:
-                    copies[key] = Buffer(x.shape, x.type).view()
-                    kernels.append(Kernel(COPY, [x], copies[key], origin=kernel.origin))
-                x = kernel.operands[0] = copies[key]
+                copied = next((y for known, y in copies if same(known, x)), None)
+                if copied is None:
+                    copied = Buffer(x.shape, x.type).view()
+                    copies.append((x, copied))
+                    kernels.append(Kernel(COPY, [x], copied, origin=kernel.origin))
+                x = kernel.operands[0] = copied
             old = borders.get(x.buffer, NO_BORDER)
             top, bottom, left, right = (max(pair) for pair in zip(old, needed, strict=True))
             borders[x.buffer] = (top, bottom, left, right)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.codegen.expression import parameters_of
-from gossamer.codegen.graph import COPY, MAP, Kernel, KernelGraph
+from gossamer.codegen.graph import COPY, MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.codegen.layout import merged
-from gossamer.views import Buffer, Shape, View
+from gossamer.views import Buffer, View
 
 REDUCED = 2
 """Dimensions over which a kernel reduces, neighbours with even strides being one."""
@@ -18,19 +18,18 @@ def run(graph: KernelGraph) -> None:
     """Let elements of the last dimension lie next to each other, or, where a kernel maps, be the same one."""
     kernels: list[Kernel] = []
     changing = {id(buffer) for buffer, found in graph.writers().items() if len(found) > 1 or graph.is_boundary(buffer)}
-    copies: dict[tuple[int, int, Shape, Shape], View] = {}
+    copies: list[tuple[View, View]] = []
     for kernel in graph.kernels:
         for position, view in enumerate(kernel.operands):
             if is_readable(kernel, position, view):
                 continue
-            key = (id(view.buffer), view.offset, view.shape, view.strides)
-            copied = copies.get(key)
+            copied = next((copied for known, copied in copies if same(known, view)), None)
             if copied is None:
                 copied = _dense(view)
-                if not view.is_constant:
+                if copied.buffer.array is None:
                     kernels.append(Kernel(COPY, [view], copied, origin=kernel.origin))
                 if id(view.buffer) not in changing:
-                    copies[key] = copied
+                    copies.append((view, copied))
             kernel.operands[position] = copied
         kernels.append(kernel)
     graph.kernels = kernels

@@ -17,7 +17,7 @@ from gossamer.codegen.expression import Expression, calls, canonical, parameters
 from gossamer.codegen.graph import MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, View
+from gossamer.views import View, worked_out
 
 LARGEST = 64
 """Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
@@ -150,5 +150,6 @@ def _extra(view: View, producer: Kernel) -> View | None:
     if view.strides[-1] or any(view.strides) or view.buffer.array is None:
         return None
     value = view.buffer.array.reshape(-1)[view.offset]
-    row = Buffer(view.shape[-1:], view.type, -1, np.full(view.shape[-1], value, view.buffer.array.dtype))
+    size = view.shape[-1]
+    row = worked_out((size,), view.type, np.full, size, value, view.buffer.array.dtype)
     return row.view().broadcast(view.shape)

@@ -127,10 +127,13 @@ def _place(copy: Kernel) -> View | None:
     if x.is_whole:
         return y.reshape(shape)
     dense = dense_strides(shape)
-    steps = {(size, stride): step for size, stride, step in zip(x.shape, x.strides, y.strides, strict=True) if size > 1}
-    if x.offset or steps.keys() != {(size, stride) for size, stride in zip(shape, dense, strict=True) if size > 1}:
+    walked = [(axis, step) for *axis, step in zip(x.shape, x.strides, y.strides, strict=True) if axis[0] > 1]
+    axes = [list(axis) for axis in zip(shape, dense, strict=True)]
+    steps = [next((step for known, step in walked if known == axis), None) if axis[0] > 1 else 0 for axis in axes]
+    found = tuple([step for step in steps if step is not None])
+    if x.offset or len(found) < len(axes) or len(walked) != sum(size > 1 for size in shape):
         return None
-    return View(y.buffer, shape, tuple([steps.get(axis, 0) for axis in zip(shape, dense, strict=True)]), y.offset)
+    return View(y.buffer, shape, found, y.offset)
 
 
 def _is_writable(kernel: Kernel, y: View) -> bool:

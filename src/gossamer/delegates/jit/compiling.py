@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.codegen.build import BASIC, Built, Passes, build, passes_of, without
+from gossamer.codegen.build import BASIC, Built, Drawn, Passes, build, emitted, passes_of, without
 from gossamer.codegen.commands import AtHand, NotAtHand
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import boundary, item_bytes
@@ -43,7 +43,12 @@ def built_of(
 ) -> Made:
     """Build the graph of a partition, which is changed on the way; ``source`` as in `Partition`. Raises
     `CompileError`."""
-    boundaries = tuple(
+    boundaries = _boundaries(graph)
+    return build(graph, target, _range(source), passes_of(target) if passes is None else passes, at_hand), boundaries
+
+
+def _boundaries(graph: KernelGraph) -> tuple[Boundary, ...]:
+    return tuple(
         Boundary(
             index,
             boundary(index),
@@ -53,7 +58,18 @@ def built_of(
         for index, buffer in (graph.inputs | graph.outputs).items()
         if 0 not in buffer.shape
     )
-    return build(graph, target, _range(source), passes_of(target) if passes is None else passes, at_hand), boundaries
+
+
+def emitted_of(drawn: Drawn, source: memoryview | None, target: Target) -> Made | None:
+    """The same of a graph that has had its passes; ``None`` if kernels that are at hand do not suffice for it."""
+    compiles = can_compile(target)
+    try:
+        built = emitted(drawn, target, _range(source), None if compiles else in_library(target))
+    except NotAtHand:
+        return None
+    if compiles:
+        ensure(built.specs.values(), target)
+    return built, _boundaries(drawn.graph)
 
 
 def compiled_of(graph: KernelGraph, source: memoryview | None, target: Target) -> Made:

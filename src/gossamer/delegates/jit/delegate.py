@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from gossamer.delegates.jit.compiling import Boundary, Made
     from gossamer.delegates.jit.lowered import Calls, Lowered
     from gossamer.delegates.jit.parts import Draft, Parts
+    from gossamer.delegates.jit.template import Templates
 
 
 _warned: set[str] = set()
@@ -97,13 +98,14 @@ def _key(target: Target, of: str | None) -> str:
 
 
 class Prepared(NamedTuple):
-    """A program for some shapes: what it is bound to, the shapes of the outputs, `DelegateKernel.is_known`."""
+    """A program for some shapes: what it is bound to, the shapes of the outputs, and of the kernel that had it made
+    whether it was known, filled in and unusual."""
 
     program: Program
     tensors: list[tuple[TensorInfo, str, int]]
     bound: list[NDArray[np.uint8] | None]
     shapes: list[Shape]
-    is_known: bool
+    how: tuple[bool, bool, bool]
 
 
 def kept_bytes(programs: Iterable[Program]) -> int:
@@ -327,6 +329,11 @@ class JitKernel(DelegateKernel):
         self._prepared: dict[Any, Prepared] = {}
         self._arena = Arena()
         self._planned: deque[tuple[Known, Any]] = deque()
+        self._templates: Templates | None = None
+        self.is_filled = False
+        """Whether the program is a template filled in, so that no node was prepared or lowered for it."""
+        self._is_unusual = False
+        """Whether the nodes would have become another program had they been lowered for these shapes."""
         self._states: list[NDArray[Any]] = []
         """What operators keep from one run to the next. Each `prepare` begins with another one."""
         self._to_check: list[NodeInfo] = []
@@ -354,7 +361,8 @@ class JitKernel(DelegateKernel):
     def built(self) -> Built | None:
         """The kernel graph behind the program, made again if the plan came from a file."""
         if self._built is None and self.program is not None:
-            self._built = self.built_for(self.target)
+            made = self._fill(self._partition) if self._is_unusual and self._partition is not None else None
+            self._built = self.built_for(self.target) if made is None else made[0][0]
         return self._built
 
     def built_for(self, target: Target) -> Built | None:
@@ -382,7 +390,7 @@ class JitKernel(DelegateKernel):
         A plan that is known from before is used as it is, if its kernels are at hand: nothing is prepared or lowered.
         """
         self._built = self.program = self.failure = self.again = None
-        self.is_known = False
+        self.is_known = self.is_filled = self._is_unusual = False
         self._states = []
         self._pieces = self._lowered = None
         self._partition = ctx
@@ -395,7 +403,7 @@ class JitKernel(DelegateKernel):
             self._set_shapes(ctx, prepared.shapes)
             self._arena.give(prepared.program)
             self.program, self._tensors, self._bound = prepared.program, prepared.tensors, prepared.bound
-            self.is_known = prepared.is_known
+            self.is_known, self.is_filled, self._is_unusual = prepared.how
             self._prepared[key] = prepared
             return
         known = self._delegate.plan(ctx)
@@ -407,7 +415,8 @@ class JitKernel(DelegateKernel):
             self.is_known = True
         shapes = _shapes(ctx)
         if key is not None and self.program is not None and shapes is not None and not self._states:
-            self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, self.is_known)
+            how = self.is_known, self.is_filled, self._is_unusual
+            self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, how)
             while len(self._prepared) > 1 and kept_bytes(one.program for one in self._prepared.values()) > MOST_KEPT:
                 del self._prepared[next(iter(self._prepared))]
 
@@ -420,10 +429,16 @@ class JitKernel(DelegateKernel):
         from gossamer.delegates.jit.lowered import Refused
         from gossamer.delegates.jit.parts import Draft, lowered_of
 
+        boundaries: tuple[Boundary, ...] = ()
+        # A template states no operator of the user's: whether it does what its function does is told by each shape.
+        filled = None if draft is not None or self._to_check else self._fill(ctx)
+        self.is_filled = filled is not None
+        if filled is not None:
+            made, shapes, is_usual = filled
+            draft, self._is_unusual = Draft(shapes=shapes, made=made), not is_usual
         draft = draft or Draft()
         if draft.shapes is None:
             ctx.propagate_shapes()
-        boundaries: tuple[Boundary, ...] = ()
         try:
             if self._to_check:
                 self._lowered = draft.lowered or lowered_of(ctx.nodes)
@@ -445,9 +460,11 @@ class JitKernel(DelegateKernel):
             return
         constants = self._built.constants.tobytes()
         self._states = [one.state for one in boundaries if one.state is not None]
-        kept = self._delegate.keep(
-            ctx, (self._built, boundaries), [one.shape for one in ctx.outputs], in_file=len(self._planned) < MOST_PLANS
-        )
+        kept = None
+        if not self._is_unusual:
+            made = self._built, boundaries
+            in_file = len(self._planned) < MOST_PLANS
+            kept = self._delegate.keep(ctx, made, [one.shape for one in ctx.outputs], in_file=in_file)
         if kept is not None:
             self._planned.append(kept)
             if len(self._planned) > MOST_PLANS:
@@ -459,6 +476,17 @@ class JitKernel(DelegateKernel):
         for one in boundaries:
             if one.state is not None:
                 program.bind(one.base, one.state.ctypes.data)
+
+    def _fill(self, ctx: Partition) -> tuple[Made, list[Shape], bool] | None:
+        """What a template becomes, if there is one: see `gossamer.delegates.jit.template.Filled`."""
+        from gossamer.codegen.build import passes_of
+        from gossamer.delegates.jit.compiling import emitted_of
+        from gossamer.delegates.jit.template import Templates
+
+        self._templates = self._templates or Templates()
+        filled = self._templates.filled(ctx, passes_of(self.target))
+        made = None if filled is None else emitted_of(filled.drawn, ctx.source, self.target)
+        return None if filled is None or made is None else (made, filled.shapes, filled.is_usual)
 
     def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> Program:
         self.program = self._delegate.program(ctx, plan, constants, self._arena)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Literal, NoReturn
 
@@ -24,7 +24,7 @@ from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, Buffer, FixedPoint, Geometry, Requantization, Shape, View, Widened
+from gossamer.views import POINTWISE, Buffer, FixedPoint, Geometry, Requantization, Shape, View, Widened, worked_out
 
 ELEMENTS = frozenset(
     {
@@ -205,6 +205,9 @@ class GraphLowering(Lowering):
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors
         return Buffer(value.shape, TensorType[value.dtype.name.upper()] if type is None else type, -1, value).view()
+
+    def worked_out(self, shape: Sequence[int], type: TensorType, make: Callable[..., Array], *parts: Any) -> View:
+        return worked_out(tuple(shape), type, make, *parts).view()
 
     def result(self, view: View, position: int = 0) -> None:
         tensor = self.outputs[position]
@@ -539,7 +542,7 @@ class GraphLowering(Lowering):
 
     def _bias(self, bias: View | None, channels: int, type: TensorType) -> View:
         if bias is None:
-            return self.array(np.zeros(channels, np.float32), type)
+            return self.worked_out((channels,), type, np.zeros, channels, np.float32)
         return self.reshape(bias, (channels,))
 
 

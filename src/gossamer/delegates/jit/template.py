@@ -1,0 +1,264 @@
+"""What a partition becomes at whatever sizes: planned once with sizes left open, and filled in for each shape.
+
+A sequence that is a token longer has the same operators, which become the same kernels: what differs are numbers in
+shapes and strides. So nodes are prepared and lowered, and passes done, with `gossamer.sizes.Size` in the place of the
+sizes that have changed from one shape to the next. What has been decided by them on the way tells for which other sizes
+the graph is the same; for these, only numbers are worked out, and commands made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer.codegen.build import Drawn, Passes, draw
+from gossamer.codegen.graph import COPY, PAD, Kernel, KernelGraph
+from gossamer.delegates.delegate import Partition
+from gossamer.delegates.jit.parts import lowered_of
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops.op_def import Shape
+from gossamer.schema.enums import TensorType
+from gossamer.sizes import Later, Size, Sizes, is_open
+from gossamer.views import Buffer, Late, State
+
+Shapes = Mapping[int, Shape]
+"""By tensor, what a partition reads that is no constant."""
+
+
+WHOLE = frozenset({TensorType.BOOL, TensorType.INT8, TensorType.INT16, TensorType.INT32, TensorType.INT64})
+"""Types of numbers that are never rounded."""
+
+
+class Filled(NamedTuple):
+    """A graph that has had its passes, and the shapes of the outputs. ``is_usual``: it is the one that the nodes would
+    have become had sizes been known."""
+
+    drawn: Drawn
+    shapes: list[Shape]
+    is_usual: bool
+
+
+class Template:
+    """The graph of a partition with sizes left open."""
+
+    def __init__(self, partition: Partition, seen: Sequence[Shapes], passes: Passes) -> None:
+        """``seen``: the shapes so far, of the same ranks, of which the last is the one to plan for. Open are those
+        sizes that have changed; those that have always been the same as another are that one.
+
+        Raises `TypeError`, or what the operator makes of it, where somebody needs to know an open size.
+        """
+        now = seen[-1]
+        told = {
+            (tensor, axis): tuple([shapes[tensor][axis] for shapes in seen])
+            for tensor, shape in now.items()
+            for axis in range(len(shape))
+        }
+        changed = dict.fromkeys(history for history in told.values() if len(set(history)) > 1)
+        sizes = Sizes([history[-1] for history in changed])
+        opened = dict(zip(changed, sizes.open, strict=True))
+        shapes: Shapes = {
+            tensor: tuple([opened.get(told[tensor, axis], size) for axis, size in enumerate(shape)])
+            for tensor, shape in now.items()
+        }
+        copies = partition.copies(shapes)
+        graph = lowered_of(copies.nodes).finish(copies.outputs)
+        if any(isinstance(buffer, State) for part in graph.parts() for buffer in part.inputs.values()):
+            raise TypeError("what operators keep is theirs")
+        if any(tensor.is_constant for tensor in copies.outputs):
+            raise TypeError("an output is a constant")
+        _require_same_bits(graph)
+        numbers = {history: number for number, history in enumerate(changed)}
+        self._open = {place: numbers[history] for place, history in told.items() if history in numbers}
+        self._sizes = {place: history[-1] for place, history in told.items() if history not in numbers}
+        self._ranks = {tensor: len(shape) for tensor, shape in now.items()}
+        shapes_out = [tensor.shape for tensor in copies.outputs]
+        self._recipe = _Recipe(Filled(draw(graph, passes), shapes_out, not copies.leaves_open))
+        self._numbers = sizes.numbers(self._recipe.sizes)
+        self._holds = sizes.holds()
+
+    def filled(self, shapes: Shapes) -> Filled | None:
+        """The graph for these shapes, and the shapes of the outputs; ``None`` if it is another one."""
+        if {tensor: len(shape) for tensor, shape in shapes.items()} != self._ranks:
+            return None
+        sizes = {number: shapes[tensor][axis] for (tensor, axis), number in self._open.items()}
+        if any(shapes[tensor][axis] != sizes[number] for (tensor, axis), number in self._open.items()):
+            return None
+        if any(shapes[tensor][axis] != size for (tensor, axis), size in self._sizes.items()):
+            return None
+        given = [size for _, size in sorted(sizes.items())]
+        try:
+            if not self._holds(*given):
+                return None
+            filled: Filled = self._recipe.followed(self._numbers(*given))
+        except ZeroDivisionError:
+            return None
+        return filled
+
+
+def _require_same_bits(graph: KernelGraph) -> None:
+    """Raise `TypeError` for real numbers that are worked out of constants of open sizes.
+
+    Where sizes are known and small, reference kernels compute them when nodes are prepared, and may round otherwise.
+    """
+    constant, moving = set[int](), {COPY, PAD, "gather", "put"}
+    for kernel in graph.kernels:
+        views = [view for view in kernel.operands if view.is_constant or id(view.buffer) in constant]
+        if len(views) < len(kernel.operands) or not any(
+            id(view.buffer) in constant or is_open(view.shape) or isinstance(view.buffer, Late) for view in views
+        ):
+            continue
+        constant.update(id(view.buffer) for view in kernel.results)
+        if kernel.kind not in moving and kernel.y.type not in WHOLE:
+            raise TypeError("real numbers depend on nothing but sizes")
+
+
+MOST_SEEN = 8
+"""Shapes that are compared to tell which sizes change."""
+
+FEWEST_SEEN = 3
+"""Of these there are so many before a template is made, which takes as long as two plans: some users choose a shape
+once."""
+
+FIRST_TRIED = 8
+"""Templates that are made for a partition, and one more for every two programs that an older one has made."""
+
+MOST_KEPT = 16
+"""Templates of a partition that are kept: those that were used last."""
+
+
+class Templates:
+    """The templates of a partition."""
+
+    def __init__(self) -> None:
+        self._made: list[Template] = []
+        self._seen: list[Shapes] = []
+        self._left = float(FIRST_TRIED)
+        self.failure = ""
+        """Why there is none, if that has been tried."""
+
+    def filled(self, partition: Partition, passes: Passes) -> Filled | None:
+        """The graph of a partition for its shapes, and the shapes of its outputs; ``None`` if there is no template."""
+        if any(one.is_dynamic or (one.is_constant and not one.is_stored) for one in partition.inputs):
+            return None
+        shapes = {tensor.index: tensor.shape for tensor in partition.inputs if not tensor.is_constant}
+        for template in reversed(self._made):
+            filled = template.filled(shapes)
+            if filled is not None:
+                self._left += 0.5
+                self._made.remove(template)
+                self._made.append(template)
+                return filled
+        ranks = list(map(len, shapes.values()))
+        seen = [one for one in self._seen if list(map(len, one.values())) == ranks]
+        self._seen = [*self._seen[1 - MOST_SEEN :], shapes]
+        if len(seen) + 1 < FEWEST_SEEN or self._left < 1:
+            return None
+        self._left -= 1
+        try:
+            template = Template(partition, [*seen, shapes], passes)
+        except Exception as error:  # somebody needs a size, whatever they make of that
+            self.failure, self._left = f"{type(error).__name__}: {error}", 0
+            return None
+        self._made = [*self._made[1 - MOST_KEPT :], template]
+        return template.filled(shapes)
+
+
+class _Recipe:
+    """How something is made again with numbers in the place of open sizes: what holds any of these, step by step.
+
+    It is a function, written as Python has it, of the numbers ``n``, which are those of `sizes`.
+    """
+
+    def __init__(self, made: Any) -> None:
+        self.sizes: list[Size] = []
+        self._lines: list[str] = []
+        self._known: dict[str, Any] = {}
+        self._places: dict[int, tuple[str, bool]] = {}
+        self._kept: list[Any] = []
+        result, _ = self._place(made)
+        exec("\n    ".join(["def follow(n):", *self._lines, f"return {result}"]), self._known)
+        self.followed: Callable[[Sequence[int]], Any] = self._known["follow"]
+        self._places.clear()
+
+    def _place(self, thing: Any) -> tuple[str, bool]:
+        """What a thing will be called, and whether it is another one each time."""
+        known = self._places.get(id(thing))
+        if known is None:
+            known = self._places[id(thing)] = self._placed(thing)
+            self._kept.append(thing)  # or its id may come to be another's
+        return known
+
+    def _placed(self, thing: Any) -> tuple[str, bool]:
+        if isinstance(thing, Size):
+            self.sizes.append(thing)
+            return f"n[{len(self.sizes) - 1}]", True
+        taken = _taken_apart(thing)
+        if taken is not None:
+            make, parts, is_changed = taken
+            placed = [self._place(part) for part in parts]
+            if is_changed or any(changes for _, changes in placed):
+                return self._step(make, [name for name, _ in placed]), True
+        if thing is None or type(thing) in (int, bool):
+            return repr(thing), False
+        return self._name("k", thing), False
+
+    def _step(self, make: Callable[..., Any], parts: Sequence[str]) -> str:
+        name, inside = f"t{len(self._lines)}", ", ".join(parts)
+        if make in (tuple, list):
+            made = f"({inside},)" if make is tuple else f"[{inside}]"
+        elif make is dict:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            made = "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+        else:
+            made = f"{self._name('m', make)}({inside})"
+        self._lines.append(f"{name} = {made}")
+        return name
+
+    def _name(self, kind: str, thing: Any) -> str:
+        name = f"{kind}{len(self._known)}"
+        self._known[name] = thing
+        return name
+
+
+def _taken_apart(thing: Any) -> tuple[Callable[..., Any], Sequence[Any], bool] | None:
+    """What makes a thing of its parts, these, and whether it has to be another one each time; ``None`` if it has
+    none."""
+    if isinstance(thing, (tuple, list, dict)):
+        parts = [part for pair in thing.items() for part in pair] if isinstance(thing, dict) else thing
+        return type(thing), parts, False
+    if isinstance(thing, set):
+        return _set, list(thing), False
+    if isinstance(thing, KernelGraph):
+        return _graph, (thing.kernels, thing.inputs, thing.outputs, list(thing.outer.values())), True
+    if isinstance(thing, Late):
+        return Buffer, (thing.shape, thing.type, thing.tensor, thing.value), True
+    if isinstance(thing, Later):
+        return thing.make, thing.parts, True
+    if isinstance(thing, Buffer):
+        if type(thing) is not Buffer:
+            return None  # of the file, or kept
+        if thing.array is not None and thing.array.dtype == object:
+            return _constant, (thing.shape, thing.type, thing.tensor, thing.array.reshape(-1).tolist()), True
+        return Buffer, (thing.shape, thing.type, thing.tensor, thing.array), False
+    if isinstance(thing, np.ndarray):
+        if thing.dtype == object:
+            raise TypeError("an array has open sizes for elements")
+        return None
+    layout = getattr(type(thing), "__record__", None)
+    if layout is None:
+        return None
+    return type(thing), [getattr(thing, name) for name in layout.names], isinstance(thing, Kernel)
+
+
+def _set(*parts: Any) -> set[Any]:
+    return set(parts)
+
+
+def _graph(kernels: list[Kernel], inputs: Any, outputs: Any, outer: Sequence[Buffer]) -> KernelGraph:
+    return KernelGraph(kernels, inputs, outputs, {id(buffer): buffer for buffer in outer})
+
+
+def _constant(shape: Shape, type: Any, tensor: int, numbers: Sequence[int]) -> Buffer:
+    return Buffer(shape, type, tensor, np.array(numbers, numpy_dtype(type)).reshape(shape))

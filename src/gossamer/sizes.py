@@ -1,0 +1,249 @@
+"""Sizes left open: integers that stand for all that they may be, and note what is decided by them.
+
+What is worked out of shapes with `Size` in the place of some of their numbers is right for all numbers for which the
+same is decided. A `Size` is a polynomial of those that are open, with quotients that do not come out even as variables
+of their own; each comparison is answered as it is for one set of numbers, and noted by the `Sizes` that it is of.
+
+Whoever needs the number itself (an index, a hash, an array of integers) gets a `TypeError`, so nothing can depend on it
+unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
+from operator import eq, ge, gt, index, le, lt, ne
+from typing import Any
+
+Relation = Callable[[Any, Any], bool]
+
+Terms = Mapping[tuple[int, ...], int]
+"""By product of variables, its factor."""
+
+_SYMBOLS: dict[Relation, str] = {eq: "==", ne: "!=", lt: "<", le: "<=", gt: ">", ge: ">="}
+
+_CONSTANT: tuple[int, ...] = ()
+
+
+class Sizes:
+    """The sizes that are open together, and what has been decided by them.
+
+    ``values``: what they are where decisions are made.
+    """
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self._variables: list[Size] = []
+        self._quotients: dict[tuple[str, str], Size] = {}
+        self._decided: dict[str, None] = {}
+        self.open: list[Any] = [self._variable(value) for value in values]
+
+    def _variable(self, value: int) -> Size:
+        size = Size(self, value, {(len(self._variables),): 1})
+        self._variables.append(size)
+        return size
+
+    def value(self, terms: Terms) -> int:
+        """What a polynomial is where decisions are made."""
+        variables = self._variables
+        return sum(factor * prod([variables[number].value for number in product]) for product, factor in terms.items())
+
+    def holds(self) -> Callable[..., bool]:
+        """A function of the open sizes that tells whether all is decided as it was."""
+        return self._compiled(" and ".join(self._decided) or "True")
+
+    def numbers(self, sizes: Iterable[Size]) -> Callable[..., list[int]]:
+        """A function of the open sizes that tells what these are."""
+        return self._compiled(f"[{', '.join(map(_text, sizes))}]")
+
+    def _compiled(self, result: str) -> Callable[..., Any]:
+        parameters = ", ".join(map(_text, self.open))
+        lines = [f"{_text(size)} = ({a}) // ({b})" for (a, b), size in self._quotients.items()]
+        known: dict[str, Any] = {}
+        exec("\n    ".join([f"def function({parameters}):", *lines, f"return {result}"]), known)
+        function: Callable[..., Any] = known["function"]
+        return function
+
+    def decide(self, size: Size, relation: Relation) -> bool:
+        """Whether a size is in this relation to 0, which is noted."""
+        answer = relation(size.value, 0)
+        condition = f"{_text(size)} {_SYMBOLS[relation]} 0"
+        self._decided[condition if answer else f"not {condition}"] = None
+        return answer
+
+    def quotient(self, size: Size, divisor: Size | int) -> Size:
+        """What is rounded down, as a variable."""
+        key = _text(size), _text(divisor) if isinstance(divisor, Size) else str(divisor)
+        if key not in self._quotients:
+            self._quotients[key] = self._variable(size.value // _value(divisor))
+        return self._quotients[key]
+
+
+class Size:
+    """A size that is open. Sums, differences, products and quotients are sizes or, where nothing is open, integers."""
+
+    __slots__ = ("sizes", "terms", "value")
+    __hash__ = None  # type: ignore[assignment]  # it would depend on the number
+    __array_ufunc__ = None  # arithmetic with NumPy's numbers is done here
+
+    def __init__(self, sizes: Sizes, value: int, terms: Terms) -> None:
+        self.sizes = sizes
+        self.value = value
+        self.terms = terms
+
+    def __repr__(self) -> str:
+        return f"{self.value} ({_text(self)})"
+
+    def __add__(self, other: Any) -> Any:
+        terms = dict(self.terms)
+        for product, factor in _terms(other).items():
+            terms[product] = terms.get(product, 0) + factor
+        return self._made(self.value + _value(other), terms)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Any:
+        return self + other * -1
+
+    def __rsub__(self, other: Any) -> Any:
+        return self * -1 + other
+
+    def __mul__(self, other: Any) -> Any:
+        terms: dict[tuple[int, ...], int] = {}
+        for mine, factor in self.terms.items():
+            for product, times in _terms(other).items():
+                both = tuple(sorted(mine + product)) if product else mine
+                terms[both] = terms.get(both, 0) + factor * times
+        return self._made(self.value * _value(other), terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        if _value(other) == 0:
+            raise ZeroDivisionError
+        if isinstance(other, Size):
+            if not other:
+                raise ZeroDivisionError
+            even = _even(self.terms, other.terms)
+            return self.sizes.quotient(self, other) if even is None else self._made(self.value // other.value, even)
+        divisor = index(other)
+        even = {product: factor // divisor for product, factor in self.terms.items() if factor % divisor == 0}
+        value = self.sizes.value(even)
+        rest = {product: factor for product, factor in self.terms.items() if factor % divisor}
+        remains = self._made(self.value - value * divisor, rest)
+        quotient = self.sizes.quotient(remains, divisor) if isinstance(remains, Size) else remains // divisor
+        return self._made(value, even) + quotient
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        if not self:
+            raise ZeroDivisionError
+        return self.sizes.quotient(Size(self.sizes, index(other), _terms(other)), self) if index(other) else 0
+
+    def __mod__(self, other: Any) -> Any:
+        return self - self // other * other
+
+    def __rmod__(self, other: Any) -> Any:
+        return other - other // self * self
+
+    def __divmod__(self, other: Any) -> Any:
+        quotient = self // other
+        return quotient, self - quotient * other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        quotient = other // self
+        return quotient, other - quotient * self
+
+    def __abs__(self) -> Any:
+        return -self if self < 0 else self
+
+    def __bool__(self) -> bool:
+        return self.sizes.decide(self, ne)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self._compared(other, eq)
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other and self._compared(other, ne)
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compared(other, lt)
+
+    def __le__(self, other: Any) -> bool:
+        return self._compared(other, le)
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compared(other, gt)
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compared(other, ge)
+
+    def _compared(self, other: Any, relation: Relation) -> bool:
+        difference = self - other
+        if isinstance(difference, Size):
+            return self.sizes.decide(difference, relation)
+        return relation(difference, 0)
+
+    def _made(self, value: int, terms: Terms) -> Any:
+        terms = {product: factor for product, factor in terms.items() if factor}
+        return Size(self.sizes, value, terms) if terms.keys() - {_CONSTANT} else value
+
+
+def _terms(number: Any) -> Terms:
+    return number.terms if isinstance(number, Size) else {_CONSTANT: index(number)}
+
+
+def _value(number: Any) -> int:
+    return number.value if isinstance(number, Size) else index(number)
+
+
+def _text(size: Size) -> str:
+    """The expression, which for a variable is its name."""
+    return " + ".join(
+        "*".join([*([str(factor)] if factor != 1 or not product else []), *(f"s{number}" for number in product)])
+        for product, factor in sorted(size.terms.items())
+    )
+
+
+def _even(terms: Terms, divisor: Terms) -> Terms | None:
+    """A quotient that comes out even for all numbers; ``None`` if that is not seen."""
+    if len(divisor) > 1:
+        return None
+    ((by, times),) = divisor.items()
+    quotient: dict[tuple[int, ...], int] = {}
+    for product, factor in terms.items():
+        left = list(product)
+        for variable in by:
+            if variable not in left:
+                return None
+            left.remove(variable)
+        if factor % times:
+            return None
+        quotient[tuple(left)] = factor // times
+    return quotient
+
+
+def whole(number: Any) -> int:
+    """A number as an integer of Python; what is open stays so."""
+    return int(number) if not isinstance(number, Size) else number  # type: ignore[return-value]  # it passes for one
+
+
+class Later:
+    """What a function makes of parts among which sizes are open, once they are known."""
+
+    __slots__ = ("make", "parts")
+
+    def __init__(self, make: Callable[..., Any], parts: Sequence[Any]) -> None:
+        self.make = make
+        self.parts = parts
+
+
+def later(make: Callable[..., Any], *parts: Any) -> Any:
+    """What a function makes of parts: now, or, if one is open, `Later`."""
+    return Later(make, parts) if is_open(parts) else make(*parts)
+
+
+def is_open(numbers: Iterable[Any]) -> bool:
+    """Whether one of these is open."""
+    return any(isinstance(number, Size) for number in numbers)

@@ -1,0 +1,292 @@
+"""Plans with sizes left open: filled in, they are the plans that would have been made for these shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer import Interpreter, InvokeError, PrepareError
+from gossamer.arrays import NDArray
+from gossamer.delegates.jit.delegate import JitKernel
+from gossamer.delegates.jit.template import FEWEST_SEEN, Template
+from gossamer.programs import plans
+from gossamer.schema import (
+    BatchMatMulOptions,
+    CastOptions,
+    ConcatenationOptions,
+    Conv2DOptions,
+    DepthwiseConv2DOptions,
+    FullyConnectedOptions,
+    GatherOptions,
+    PackOptions,
+    Padding,
+    Pool2DOptions,
+    RangeOptions,
+    ReducerOptions,
+    ReshapeOptions,
+    ResizeBilinearOptions,
+    ResizeNearestNeighborOptions,
+    ShapeOptions,
+    SoftmaxOptions,
+    StridedSliceOptions,
+    TensorType,
+    TransposeOptions,
+)
+from tests.delegates.jit.running import outputs
+from tests.runtime.graphs import ModelMaker
+
+Array = NDArray[Any]
+FLOAT, INT = TensorType.FLOAT32, TensorType.INT32
+
+
+class Net(ModelMaker):
+    """Operators one after the other, each a method that returns what it writes."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self.rng = np.random.default_rng(seed)
+
+    def then(self, name: str, inputs: Sequence[int], rank: int, options: Any = None, type: TensorType = FLOAT) -> int:
+        y = self.tensor((1,) * rank, type)
+        self.op(name, inputs, [y], options)
+        return y
+
+    def ints(self, *values: int) -> int:
+        return self.constant(values, np.int32, INT)
+
+    def scalar(self, value: int) -> int:
+        return self.constant(value, np.int32, INT)
+
+    def weights(self, *shape: int) -> int:
+        return self.constant(self.rng.standard_normal(shape), np.float32, FLOAT)
+
+    def size(self, x: int, axis: int) -> int:
+        """A dimension of a tensor, as TensorFlow's converter has it."""
+        shape = self.then("SHAPE", [x], 1, ShapeOptions(out_type=INT), INT)
+        ends = [self.ints(axis), self.ints(axis + 1), self.ints(1)]
+        return self.then("STRIDED_SLICE", [shape, *ends], 0, StridedSliceOptions(shrink_axis_mask=1), INT)
+
+    def pack(self, *numbers: int) -> int:
+        return self.then("PACK", numbers, 1, PackOptions(values_count=len(numbers)), INT)
+
+    def dense(self, x: int, depth: int, units: int) -> int:
+        options = FullyConnectedOptions(keep_num_dims=True)
+        return self.then("FULLY_CONNECTED", [x, self.weights(units, depth), self.weights(units)], 3, options)
+
+
+def attention() -> bytes:
+    """A layer of a transformer, of any batch and length, with a mask, and the mean of all rows."""
+    net = Net()
+    x, mask = net.tensor((1, 4, 16)), net.tensor((1, 1, 1, 4))
+    batch, length = net.size(x, 0), net.size(x, 1)
+    heads = net.pack(batch, length, net.scalar(2), net.scalar(8))
+    order = net.ints(0, 2, 1, 3)
+
+    def head() -> int:
+        rows = net.then("RESHAPE", [net.dense(x, 16, 16), heads], 4, ReshapeOptions())
+        return net.then("TRANSPOSE", [rows, order], 4, TransposeOptions())
+
+    q, k, v = head(), head(), head()
+    scores = net.then("BATCH_MATMUL", [q, k], 4, BatchMatMulOptions(adj_y=True))
+    masked = net.then("ADD", [scores, mask], 4)
+    found = net.then("BATCH_MATMUL", [net.then("SOFTMAX", [masked], 4, SoftmaxOptions(beta=1.0)), v], 4)
+    rows = net.then("TRANSPOSE", [found, order], 4, TransposeOptions())
+    joined = net.then("RESHAPE", [rows, net.pack(batch, net.scalar(-1), net.scalar(16))], 3, ReshapeOptions())
+    hidden = net.then("GELU", [net.dense(net.then("ADD", [x, joined], 3), 16, 40)], 3)
+    net.io([x, mask], [net.then("MEAN", [net.dense(hidden, 40, 16), net.ints(1)], 2, ReducerOptions())])
+    return net.model()
+
+
+def images() -> bytes:
+    """Convolutions, pools and resizes of images of any size, and the size of the input again."""
+    net = Net()
+    x = net.tensor((1, 8, 8, 3))
+    down = Conv2DOptions(padding=Padding.SAME, stride_h=2, stride_w=2)
+    y = net.then("CONV_2D", [x, net.weights(8, 3, 3, 3), net.weights(8)], 4, down)
+    one = DepthwiseConv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1, depth_multiplier=1)
+    y = net.then("DEPTHWISE_CONV_2D", [y, net.weights(1, 3, 3, 8), net.weights(8)], 4, one)
+    pool = Pool2DOptions(padding=Padding.SAME, stride_h=2, stride_w=2, filter_height=3, filter_width=3)
+    z = net.then("MAX_POOL_2D", [y], 4, pool)
+    sizes = net.then(
+        "STRIDED_SLICE",
+        [net.then("SHAPE", [x], 1, ShapeOptions(out_type=INT), INT), net.ints(1), net.ints(3), net.ints(1)],
+        1,
+        StridedSliceOptions(),
+        INT,
+    )
+    a = net.then("RESIZE_BILINEAR", [y, sizes], 4, ResizeBilinearOptions(half_pixel_centers=True))
+    b = net.then("RESIZE_NEAREST_NEIGHBOR", [z, sizes], 4, ResizeNearestNeighborOptions())
+    net.io([x], [net.then("CONCATENATION", [x, a, b], 4, ConcatenationOptions(axis=3))])
+    return net.model()
+
+
+def positions() -> bytes:
+    """Rows of tables: for tokens, for the numbers of their places, and the first of a table."""
+    net = Net()
+    tokens = net.tensor((1, 4), INT)
+    length = net.size(tokens, 1)
+    numbers = net.then("RANGE", [net.scalar(0), length, net.scalar(1)], 1, RangeOptions(), INT)
+    first = StridedSliceOptions(begin_mask=3, end_mask=2)
+    table = net.weights(80, 8)
+    ends = net.pack(length, net.scalar(0))
+    y = net.then("GATHER", [net.weights(50, 8), tokens], 3, GatherOptions())
+    y = net.then("ADD", [y, net.then("GATHER", [net.weights(80, 8), numbers], 2, GatherOptions())], 3)
+    slice = net.then("STRIDED_SLICE", [table, net.ints(0, 0), ends, net.ints(1, 1)], 2, first)
+    net.io([tokens], [net.then("MUL", [y, slice], 3)])
+    return net.model()
+
+
+def products() -> bytes:
+    """Layers of any number of rows."""
+    net = Net()
+    x = y = net.tensor((1, 1, 24))
+    for depth, units in ((24, 64), (64, 7)):
+        y = net.then("RELU", [net.dense(y, depth, units)], 3)
+    net.io([x], [y])
+    return net.model()
+
+
+def kernel_of(interpreter: Any) -> JitKernel:
+    (kernel,) = interpreter.delegate_kernels()
+    assert isinstance(kernel, JitKernel)
+    assert kernel.program is not None
+    return kernel
+
+
+def run(interpreter: Any, shapes: Sequence[Sequence[int]]) -> list[Array]:
+    """What it makes of numbers of these shapes."""
+    rng = np.random.default_rng(7)
+    details = interpreter.get_input_details()
+    for detail, shape in zip(details, shapes, strict=True):
+        interpreter.resize_tensor_input(detail["index"], shape)
+    interpreter.allocate_tensors()
+    values = {
+        detail["index"]: rng.integers(0, 50, shape).astype(np.int32)
+        if detail["dtype"] == np.int32
+        else rng.standard_normal(shape).astype(np.float32)
+        for detail, shape in zip(details, shapes, strict=True)
+    }
+    return outputs(interpreter, values)
+
+
+Shapes = Callable[[np.random.Generator], Sequence[Sequence[int]]]
+
+
+def of_attention(rng: np.random.Generator) -> Sequence[Sequence[int]]:
+    batch, length = int(rng.integers(1, 4)), int(rng.integers(1, 71))
+    return [[batch, length, 16], [batch, 1, 1, length]]
+
+
+def of_one_attention(rng: np.random.Generator) -> Sequence[Sequence[int]]:
+    length = int(rng.integers(1, 71))
+    return [[1, length, 16], [1, 1, 1, length]]
+
+
+@pytest.mark.parametrize(
+    ("model", "shapes", "is_usual"),
+    [
+        (attention, of_attention, True),
+        (attention, of_one_attention, True),
+        (images, lambda rng: [[1, int(rng.integers(5, 40)), int(rng.integers(5, 40)), 3]], True),
+        (images, lambda rng: [[int(rng.integers(1, 31)), 9, 9, 3]], True),
+        (positions, lambda rng: [[1, int(rng.integers(1, 71))]], False),
+        (products, lambda rng: [[1, int(rng.integers(1, 71)), 24]], True),
+    ],
+    ids=["attention", "attention of one", "images", "batches of images", "positions", "products"],
+)
+def test_filled_in_it_is_what_the_shape_alone_would_become(
+    model: Callable[[], bytes], shapes: Shapes, is_usual: bool
+) -> None:
+    content, rng = model(), np.random.default_rng(1)
+    interpreter = Interpreter(model_content=content)
+    filled = 0
+    for _ in range(14):
+        chosen = shapes(rng)
+        results = run(interpreter, chosen)
+        alone = Interpreter(model_content=content)
+        wanted = run(alone, chosen)
+        assert [one.tobytes() for one in results] == [one.tobytes() for one in wanted]
+        assert [one.shape for one in results] == [one.shape for one in wanted]
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert not fresh.is_filled
+        assert kernel.program is not None
+        assert fresh.program is not None
+        if kernel.is_filled:
+            filled += 1
+            assert kernel._is_unusual is not is_usual
+            if is_usual:
+                assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+        # What there is to say of commands is about those that run.
+        assert kernel.built is not None
+        assert len(kernel.built.steps) == len(kernel.program.plan.commands)
+    assert filled >= 6
+    templates = kernel_of(interpreter)._templates
+    assert templates is not None
+    assert not templates.failure
+
+
+def test_a_known_shape_is_neither_made_nor_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreter = Interpreter(model_content=products())
+    made = []
+    make = JitKernel._make
+    monkeypatch.setattr(JitKernel, "_make", lambda *arguments: made.append(1) or make(*arguments))
+    for rows in (5, 6, 7, 8, 9, 5, 8, 9, 6):
+        run(interpreter, [[1, rows, 24]])
+    assert len(made) == 5
+    assert kernel_of(interpreter).is_filled is False  # the sixth row, planned before there was a template
+
+
+def test_templates_wait_until_shapes_have_changed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    begin = Template.__init__
+    monkeypatch.setattr(Template, "__init__", lambda *arguments: made.append(1) or begin(*arguments))
+    interpreter = Interpreter(model_content=products())
+    for number, rows in enumerate(range(20, 20 + FEWEST_SEEN + 3), 1):
+        run(interpreter, [[1, rows, 24]])
+        assert not made or number >= FEWEST_SEEN
+    assert len(made) == 1
+
+
+def test_who_needs_a_size_ends_it() -> None:
+    """CUMSUM of constants as long as the input: what depends on nothing but sizes may be rounded otherwise."""
+    net = Net()
+    x = net.tensor((4,))
+    length = net.size(x, 0)
+    numbers = net.then("RANGE", [net.scalar(0), length, net.scalar(1)], 1, RangeOptions(), INT)
+    waves = net.then("SIN", [net.then("CAST", [numbers], 1, CastOptions(), FLOAT)], 1)
+    net.io([x], [net.then("ADD", [x, waves], 1)])
+    interpreter = Interpreter(model_content=net.model())
+    for size in (3, 4, 5, 6, 7, 8):
+        results = run(interpreter, [[size]])
+        wanted = run(Interpreter(model_content=net.model()), [[size]])
+        assert results[0].tobytes() == wanted[0].tobytes()
+        assert not kernel_of(interpreter).is_filled
+    templates = kernel_of(interpreter)._templates
+    assert templates is not None
+    assert "real numbers depend on nothing but sizes" in templates.failure
+
+
+def test_errors_are_those_of_the_nodes() -> None:
+    interpreter, alone = Interpreter(model_content=positions()), Interpreter(model_content=positions())
+    for length in (3, 4, 5, 6, 7):
+        run(interpreter, [[1, length]])
+    assert kernel_of(interpreter).is_filled
+    messages = []
+    for one in (interpreter, alone):
+        one.resize_tensor_input(0, [1, 7])
+        one.allocate_tensors()
+        one.set_tensor(0, np.full((1, 7), 99, np.int32))
+        with pytest.raises(InvokeError) as error:
+            one.invoke()
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+    for one in (interpreter, alone):
+        one.resize_tensor_input(0, [1, 100])
+        with pytest.raises(PrepareError) as refusal:
+            one.allocate_tensors()
+        messages.append(str(refusal.value))
+    assert messages[2] == messages[3]
+    assert run(interpreter, [[1, 9]])[0].tobytes() == run(alone, [[1, 9]])[0].tobytes()
