@@ -37,8 +37,8 @@ def resolver(library: Library, extension: Extension | None) -> MicroOpResolver |
 
 
 class Chips:
-    """What a model of ``model_bytes`` takes on any chip. ``measured`` is its report with TFLite Micro's own kernels, or
-    with CMSIS-NN's for ``extension``."""
+    """What a model of ``model_bytes`` takes on any chip. ``measured`` is its report for pointers of 4 bytes, with the
+    kernels of the library, CMSIS-NN's for ``extension``."""
 
     def __init__(
         self, model: Model, model_bytes: int, measured: MicroReport, library: Library, extension: Extension | None
@@ -47,15 +47,14 @@ class Chips:
         self.model_bytes = model_bytes
         self.library = library
         self._measured = {(library, extension if library is Library.CMSIS_NN else None): measured}
-        self._pointer_size = measured.pointer_size
 
     def measured(self, library: Library, extension: Extension | None, model: Model | None = None) -> MicroReport:
         """The report of a firmware. Raises what `measure` raises."""
         key = library, extension if library is Library.CMSIS_NN else None
         if model is not None:
-            return measure(model, pointer_size=self._pointer_size, resolver=resolver(*key))
+            return measure(model, resolver=resolver(*key))
         if key not in self._measured:
-            self._measured[key] = measure(self.model, pointer_size=self._pointer_size, resolver=resolver(*key))
+            self._measured[key] = measure(self.model, resolver=resolver(*key))
         return self._measured[key]
 
     def flash_bytes(self, library: Library) -> int:

@@ -112,7 +112,8 @@ def command(
     own = resolver(library, extension)
     measured = measure(stored, pointer_size=int(pointer_size), resolver=own)
     report = describe(stored, model, measured, arena_size, own)
-    chips = Chips(stored, Path(model).stat().st_size, measured, library, extension)
+    on_chips = measured if measured.pointer_size == 4 else measure(stored, resolver=own)
+    chips = Chips(stored, Path(model).stat().st_size, on_chips, library, extension)
     report.update(chips.to_json())
     verdicts = chips.verdicts(BOARDS if chosen is None else [chosen])
     report["boards"] = [verdict_json(verdict) for verdict in verdicts]
