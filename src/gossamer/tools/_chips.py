@@ -205,10 +205,11 @@ def board_row(verdict: Verdict) -> tuple[str, ...]:
     """A verdict as a row of a table: board, processor, RAM, flash, verdict."""
     board = verdict.board
     ram = (f"{board.piece / 1024:,.0f} of " if board.piece else "") + _kilobytes(board.ram)
-    return board.name, board.processor, ram, _kilobytes(board.flash), _words(verdict)
+    return board.name, board.processor, ram, _kilobytes(board.flash), verdict_words(verdict)
 
 
-def _words(verdict: Verdict) -> str:
+def verdict_words(verdict: Verdict) -> str:
+    """What shares of a board a model takes, or what is missing and would make it fit."""
     board, needs = verdict.board, verdict.needs
     if verdict.fits:
         shares = [

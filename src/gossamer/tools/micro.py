@@ -15,7 +15,7 @@ from gossamer.micro import Category, MicroInterpreter, MicroReport, PlannedBuffe
 from gossamer.micro.adders import adder, cpp_resolver
 from gossamer.micro.allocation_info import Scope
 from gossamer.micro.arena import ALIGNMENT
-from gossamer.micro.boards import BOARDS, Board, find_board
+from gossamer.micro.boards import BOARDS, Board, Verdict, find_board
 from gossamer.micro.c_array import c_array, identifier
 from gossamer.micro.code_size import Library
 from gossamer.micro.kernels import find_kernel
@@ -28,7 +28,7 @@ from gossamer.model import Model, read_model
 from gossamer.model.writer import replaced, write_model
 from gossamer.planner.chart import span, steps
 from gossamer.schema.tables import Operator, Tensor
-from gossamer.tools._chips import CPUS, UNLIMITED, Chips, board_row, lines, resolver, verdict_json
+from gossamer.tools._chips import CPUS, UNLIMITED, Chips, board_row, lines, resolver, verdict_json, verdict_words
 from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, plural, table, write_json
 from gossamer.tools._memory_picture import Drawn, memory_picture, writer_colors
 
@@ -134,7 +134,7 @@ def command(
     if as_json:
         write_json(report)
     else:
-        _print(report, measured, [board_row(verdict) for verdict in verdicts])
+        _print(report, measured, verdicts)
     if report.get("fits") is False or (chosen is not None and not verdicts[0].fits):
         ctx.exit(1)
 
@@ -276,13 +276,15 @@ def _name(buffer: PlannedBuffer) -> str:
     return buffer.name or f"tensor {buffer.tensor}"
 
 
-def _print(report: dict[str, Any], measured: MicroReport, boards: Sequence[tuple[str, ...]]) -> None:
+def _print(report: dict[str, Any], measured: MicroReport, verdicts: Sequence[Verdict]) -> None:
     out = console()
-    for name, value in _lines(report):
+    for name, value in _lines(report, verdicts):
         out.print(f"{name:<16}{value}", markup=False)
     out.print(table(("tail", ">bytes"), list(_tail(report))))
     out.print(table((f"alive at {report['peak']['operator']}", ">bytes"), list(_peak(report))))
-    out.print(table(("board", "processor", ">RAM", ">flash", "without stack, drivers and heap"), boards))
+    if len(verdicts) > 1:
+        columns = ("board", "processor", ">RAM", ">flash", "without stack, drivers and heap")
+        out.print(table(columns, map(board_row, verdicts)))
     out.print("in the firmware", markup=False)
     for line in report["registration"]:
         out.print(f"  {line}", markup=False)
@@ -320,8 +322,10 @@ def _short(scope: Scope) -> str:
     return scope.operator[: _NAME - len(subgraph)] + subgraph
 
 
-def _lines(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _lines(report: dict[str, Any], verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
     yield "model", report["model"]
+    if len(verdicts) == 1:
+        yield "board", f"{verdicts[0].board.name}: {verdict_words(verdicts[0])}"
     smallest, used, head = report["minimum_arena_bytes"], report["arena_used_bytes"], report["head_bytes"]
     if "fits" in report:
         size, spare = report["arena_size"], report["spare_bytes"]

@@ -2,9 +2,9 @@
 
 Sources: tensorflow/lite/micro/kernels/cmsis_nn for the order of what Prepare takes, the functions of CMSIS-NN that tell
 the size of a buffer for its bytes. They depend on what the processor has: `Extension`. Compiled with GCC; Arm's own
-compiler has other buffers for pointwise convolutions and for depthwise ones of one channel. ADD, MAXIMUM, MINIMUM, MUL, PAD, PADV2 and TRANSPOSE take what
-TFLite Micro's own kernels take, and so do all that CMSIS-NN does not have. These kernels are for measuring: they
-compute what TFLite Micro's own do.
+compiler has other buffers for pointwise convolutions and for depthwise ones of one channel. ADD, MAXIMUM, MINIMUM, MUL,
+PAD, PADV2 and TRANSPOSE take what TFLite Micro's own kernels take, and so do all that CMSIS-NN does not have. These
+kernels are for measuring: they compute what TFLite Micro's own do.
 """
 
 from __future__ import annotations
@@ -213,6 +213,7 @@ def _prepare_transpose_conv(target: Target, ctx: MicroPrepareContext) -> None:
             ctx.scratch(4 * output.shape[3] * width * max(filter_.shape[1], strides[0]))
         ctx.scratch(prod(filter_.shape) if taken_reversed else 0)
     elif x.type == INT16:
+        ctx.require(ctx.optional(3), "needs a bias with int16 inputs: without one CMSIS-NN's kernel crashes")
         ctx.scratch(8 * prod(output.shape))
     if x.type != FLOAT32:
         ctx.temp_input(2)
