@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from gossamer.micro import measure
 from gossamer.micro.boards import BOARDS
@@ -26,7 +27,7 @@ Place = Callable[[str, bytes], Path]
 
 CHAIN = """\
 model           {path}
-board           your board: 9,520 bytes of flash too many
+board           your board lacks 9,520 bytes of flash
 does not fit    900 bytes, 60 are missing
 smallest arena  960 bytes, 128 of them only while memory is planned
 used            832 bytes: 256 of head, 576 of tail
@@ -225,6 +226,15 @@ def test_flash_and_multiply_adds(gossamer: Run, place: Place) -> None:
     assert "multiply-adds   1,920: FULLY_CONNECTED 100 %; each subgraph once" in once
 
 
+def test_narrow_terminals(gossamer: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.tools.micro.console", lambda: Console(width=80, highlight=False))
+    lines = gossamer("micro", place("chain.tflite", chain())).out.splitlines()
+    start = lines.index("boards, without stack, drivers and heap") + 1
+    assert [line[2:22].rstrip() for line in lines[start : start + len(BOARDS)]] == [board.name for board in BOARDS]
+    assert lines[start].rstrip() == "  STM32F103 Blue Pill  fits: 5 % of RAM, 40 % of flash"
+    assert max(map(len, lines)) <= 80
+
+
 def test_cmsis_nn(gossamer: Run, place: Place) -> None:
     path = place("chain.tflite", chain())
     own = gossamer("micro", path, "--json").json
@@ -262,14 +272,14 @@ def test_a_board(gossamer: Run, place: Place) -> None:
     [
         (("--ram", "960"), "fits: 100 % of RAM"),
         (("--flash", "64K"), "fits: 40 % of flash"),
-        (("--ram", "256"), "704 bytes of RAM too many"),
-        (("--ram", "800"), "160 bytes of RAM too many; about right as int8 (gossamer quantize)"),
-        (("--flash", "25000"), "904 bytes of flash too many; about right as int8 (gossamer quantize)"),
+        (("--ram", "256"), "lacks 704 bytes of RAM"),
+        (("--ram", "800"), "lacks 160 bytes of RAM; should fit as int8 (gossamer quantize)"),
+        (("--flash", "25000"), "lacks 904 bytes of flash; should fit as int8 (gossamer quantize)"),
     ],
 )
 def test_what_would_make_it_fit(gossamer: Run, place: Place, limits: tuple[str, str], words: str) -> None:
     result = gossamer("micro", place("chain.tflite", chain()), *limits)
-    assert result.out.splitlines()[1] == f"board           your board: {words}"
+    assert result.out.splitlines()[1] == f"board           your board {words}"
     assert result.code == (0 if words.startswith("fits") else 1)
 
 

@@ -223,9 +223,9 @@ def verdict_words(verdict: Verdict) -> str:
         for count, what in ((verdict.missing_ram, "RAM"), (verdict.missing_flash, "flash"))
         if count
     ]
-    words = f"{' and '.join(missing)} too many"
+    words = f"lacks {' and '.join(missing)}"
     if verdict.remedy is not None:
-        words += f"; {'about right' if verdict.remedy.estimated else 'fits'} {verdict.remedy.how}"
+        words += f"; {'should fit' if verdict.remedy.estimated else 'fits'} {verdict.remedy.how}"
     return words
 
 

@@ -33,6 +33,7 @@ from gossamer.tools._command import Failure, Tool, console, existing_file, json_
 from gossamer.tools._memory_picture import Drawn, memory_picture, writer_colors
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
 _HELP = """Show the arena that TFLite Micro needs for MODEL, byte for byte, without a device.
@@ -283,8 +284,7 @@ def _print(report: dict[str, Any], measured: MicroReport, verdicts: Sequence[Ver
     out.print(table(("tail", ">bytes"), list(_tail(report))))
     out.print(table((f"alive at {report['peak']['operator']}", ">bytes"), list(_peak(report))))
     if len(verdicts) > 1:
-        columns = ("board", "processor", ">RAM", ">flash", "without stack, drivers and heap")
-        out.print(table(columns, map(board_row, verdicts)))
+        _print_boards(out, verdicts)
     out.print("in the firmware", markup=False)
     for line in report["registration"]:
         out.print(f"  {line}", markup=False)
@@ -293,6 +293,20 @@ def _print(report: dict[str, Any], measured: MicroReport, verdicts: Sequence[Ver
     out.print(f"head over time, {width} from left to right, and the bytes alive", markup=False)
     for line in _chart(measured, out.width):
         out.print(line)
+
+
+def _print_boards(out: Console, verdicts: Sequence[Verdict]) -> None:
+    """A table, or where the terminal is too narrow for it, a line for each board."""
+    columns = ("board", "processor", ">RAM", ">flash", "without stack, drivers and heap")
+    rows = [board_row(verdict) for verdict in verdicts]
+    # Between two columns there are three blanks.
+    if sum(max(map(len, cells)) + 3 for cells in zip(columns, *rows, strict=True)) < out.width:
+        out.print(table(columns, rows))
+        return
+    out.print(f"{columns[0]}s, {columns[-1]}", markup=False)
+    for row in rows:
+        out.print(f"  {row[0]:<20} {row[-1]}", markup=False)
+    out.print()
 
 
 def _chart(measured: MicroReport, width: int) -> Iterator[Text]:
@@ -325,7 +339,7 @@ def _short(scope: Scope) -> str:
 def _lines(report: dict[str, Any], verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
     yield "model", report["model"]
     if len(verdicts) == 1:
-        yield "board", f"{verdicts[0].board.name}: {verdict_words(verdicts[0])}"
+        yield "board", f"{verdicts[0].board.name} {verdict_words(verdicts[0])}"
     smallest, used, head = report["minimum_arena_bytes"], report["arena_used_bytes"], report["head_bytes"]
     if "fits" in report:
         size, spare = report["arena_size"], report["spare_bytes"]
