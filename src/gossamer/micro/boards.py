@@ -1,7 +1,8 @@
 """Boards that are common where models run on microcontrollers, and whether a model fits them.
 
-Memory is what the makers' data sheets and manuals said in November 2026. The arena must lie in one piece of RAM, and
-the largest one is smaller than all of it on some. Nothing is deducted for stack, drivers and what else a firmware has.
+Memory is that of the makers' data sheets and manuals, as known in November 2026. The arena must lie in one piece of
+RAM, and the largest one is smaller than all of it on some: an ESP32 has 160 KB for what is allocated when it is linked,
+an ESP32-S3 about 333 KB. Nothing is deducted for stack, drivers and what else a firmware has.
 """
 
 from __future__ import annotations

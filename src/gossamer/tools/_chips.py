@@ -46,6 +46,7 @@ class Chips:
         self.model = model
         self.model_bytes = model_bytes
         self.library = library
+        self._changes: dict[tuple[Library, Extension | None], list[Needs]] = {}
         self._measured = {(library, extension if library is Library.CMSIS_NN else None): measured}
 
     def measured(self, library: Library, extension: Extension | None, model: Model | None = None) -> MicroReport:
@@ -122,7 +123,10 @@ class Chips:
         needs = self._needs(library, board.extension)
         if needs.fits(board):
             return Verdict(board, needs, None)
-        return judge(board, needs, list(self._changed(library, board.extension)))
+        key = library, board.extension
+        if key not in self._changes:
+            self._changes[key] = list(self._changed(*key))
+        return judge(board, needs, self._changes[key])
 
     def _needs(self, library: Library, extension: Extension | None, how: str = "", model: Model | None = None) -> Needs:
         report = self.measured(library, extension, model)
