@@ -14,6 +14,7 @@ from gossamer.micro import measure
 from gossamer.micro.boards import BOARDS
 from gossamer.micro.kernels.cmsis_nn import Extension
 from gossamer.model import read_model
+from gossamer.model.writer import write_model
 from gossamer.schema import FullyConnectedOptions, QuantizationParameters, TensorType
 from tests.conftest import ROOT
 from tests.micro.compressed import compressed
@@ -199,6 +200,19 @@ def test_bad_models(gossamer: Run, place: Place) -> None:
     make.io([x], [z])
     path = place("m.tflite", make.model())
     assert gossamer("micro", path).err == f"Error: {path}: TFLite Micro does not have GELU, Mine.\n"
+
+
+def test_a_tensor_that_is_not_there(gossamer: Run, place: Place) -> None:
+    make = ModelMaker()
+    x, y = (make.tensor((1, 4), name=name) for name in "xy")
+    make.op("LOGISTIC", [x], [y])
+    make.io([x], [y])
+    model = read_model(make.model())
+    (subgraph,) = model.subgraphs
+    damaged = subgraph.replace(operators=(subgraph.operators[0].replace(inputs=np.array([9], np.int32)),))
+    result = gossamer("micro", place("m.tflite", write_model(model.replace(subgraphs=(damaged,)))))
+    assert (result.code, result.out) == (1, "")
+    assert "9" in result.err
 
 
 def test_help_shows_an_example(gossamer: Run) -> None:

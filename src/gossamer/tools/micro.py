@@ -238,7 +238,7 @@ def _is_refused(operator: Operator, tensors: Sequence[Tensor], kernel: MicroKern
     if kernel is None or not kernel.types or UINT8 in kernel.types or len(operator.inputs) <= kernel.typed:
         return False
     index = operator.inputs[kernel.typed]
-    return index >= 0 and tensors[index].type == UINT8
+    return 0 <= index < len(tensors) and tensors[index].type == UINT8
 
 
 def _fits(model: Model, measured: MicroReport, size: int, kernels: MicroOpResolver | None) -> bool:
