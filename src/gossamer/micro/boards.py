@@ -1,7 +1,8 @@
 """Boards that are common where models run on microcontrollers, and whether a model fits them.
 
-Memory is what the makers' data sheets and manuals said in November 2026. The arena must lie in one piece of RAM, and
-the largest one is smaller than all of it on some. Nothing is deducted for stack, drivers and what else a firmware has.
+Memory is that of the makers' data sheets and manuals, as known in November 2026. The arena must lie in one piece of
+RAM, and the largest one is smaller than all of it on some: an ESP32 has 160 KB for what is allocated when it is linked,
+an ESP32-S3 about 333 KB. Nothing is deducted for stack, drivers and what else a firmware has.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ BOARDS = (
     Board("STM32F746G-DISCO", "Cortex-M7, 216 MHz", 320 * _KB, _MB, _DSP),
     Board("SparkFun Edge", "Cortex-M4, 48 MHz", 384 * _KB, _MB, _DSP),
     Board("nRF5340 DK", "Cortex-M33, 128 MHz", 512 * _KB, _MB, _DSP),
-    Board("ESP32", "Xtensa LX6, 240 MHz", 520 * _KB, 4 * _MB, piece=160 * _KB),
     Board("ESP32-S3", "Xtensa LX7, 240 MHz", 512 * _KB, 8 * _MB, piece=333 * _KB),
+    Board("ESP32", "Xtensa LX6, 240 MHz", 520 * _KB, 4 * _MB, piece=160 * _KB),
     Board("Raspberry Pi Pico 2", "Cortex-M33, 150 MHz", 520 * _KB, 4 * _MB, _DSP),
     Board("NUCLEO-L4R5ZI", "Cortex-M4, 120 MHz", 640 * _KB, 2 * _MB, _DSP),
     Board("NUCLEO-H743ZI2", "Cortex-M7, 480 MHz", _MB, 2 * _MB, _DSP, piece=512 * _KB),
@@ -57,7 +58,7 @@ BOARDS = (
     Board("Grove Vision AI V2", "Cortex-M55, 400 MHz", 2432 * _KB, 16 * _MB, _MVE, piece=2 * _MB),
     Board("Alif Ensemble E7", "Cortex-M55, 400 MHz", 13824 * _KB, 5632 * _KB, _MVE, piece=4 * _MB),
 )
-"""By the RAM that an arena can have, small ones first."""
+"""By RAM, small ones first."""
 
 
 def find_board(name: str) -> Board:

@@ -37,8 +37,8 @@ def resolver(library: Library, extension: Extension | None) -> MicroOpResolver |
 
 
 class Chips:
-    """What a model of ``model_bytes`` takes on any chip. ``measured`` is its report with TFLite Micro's own kernels, or
-    with CMSIS-NN's for ``extension``."""
+    """What a model of ``model_bytes`` takes on any chip. ``measured`` is its report for pointers of 4 bytes, with the
+    kernels of the library, CMSIS-NN's for ``extension``."""
 
     def __init__(
         self, model: Model, model_bytes: int, measured: MicroReport, library: Library, extension: Extension | None
@@ -46,16 +46,16 @@ class Chips:
         self.model = model
         self.model_bytes = model_bytes
         self.library = library
+        self._changes: dict[tuple[Library, Extension | None], list[Needs]] = {}
         self._measured = {(library, extension if library is Library.CMSIS_NN else None): measured}
-        self._pointer_size = measured.pointer_size
 
     def measured(self, library: Library, extension: Extension | None, model: Model | None = None) -> MicroReport:
         """The report of a firmware. Raises what `measure` raises."""
         key = library, extension if library is Library.CMSIS_NN else None
         if model is not None:
-            return measure(model, pointer_size=self._pointer_size, resolver=resolver(*key))
+            return measure(model, resolver=resolver(*key))
         if key not in self._measured:
-            self._measured[key] = measure(self.model, pointer_size=self._pointer_size, resolver=resolver(*key))
+            self._measured[key] = measure(self.model, resolver=resolver(*key))
         return self._measured[key]
 
     def flash_bytes(self, library: Library) -> int:
@@ -123,7 +123,10 @@ class Chips:
         needs = self._needs(library, board.extension)
         if needs.fits(board):
             return Verdict(board, needs, None)
-        return judge(board, needs, list(self._changed(library, board.extension)))
+        key = library, board.extension
+        if key not in self._changes:
+            self._changes[key] = list(self._changed(*key))
+        return judge(board, needs, self._changes[key])
 
     def _needs(self, library: Library, extension: Extension | None, how: str = "", model: Model | None = None) -> Needs:
         report = self.measured(library, extension, model)
@@ -206,10 +209,11 @@ def board_row(verdict: Verdict) -> tuple[str, ...]:
     """A verdict as a row of a table: board, processor, RAM, flash, verdict."""
     board = verdict.board
     ram = (f"{board.piece / 1024:,.0f} of " if board.piece else "") + _kilobytes(board.ram)
-    return board.name, board.processor, ram, _kilobytes(board.flash), _words(verdict)
+    return board.name, board.processor, ram, _kilobytes(board.flash), verdict_words(verdict)
 
 
-def _words(verdict: Verdict) -> str:
+def verdict_words(verdict: Verdict) -> str:
+    """What shares of a board a model takes, or what is missing and would make it fit."""
     board, needs = verdict.board, verdict.needs
     if verdict.fits:
         shares = [
@@ -223,9 +227,9 @@ def _words(verdict: Verdict) -> str:
         for count, what in ((verdict.missing_ram, "RAM"), (verdict.missing_flash, "flash"))
         if count
     ]
-    words = f"{' and '.join(missing)} too many"
+    words = f"lacks {' and '.join(missing)}"
     if verdict.remedy is not None:
-        words += f"; {'about right' if verdict.remedy.estimated else 'fits'} {verdict.remedy.how}"
+        words += f"; {'should fit' if verdict.remedy.estimated else 'fits'} {verdict.remedy.how}"
     return words
 
 

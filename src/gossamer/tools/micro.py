@@ -15,7 +15,7 @@ from gossamer.micro import Category, MicroInterpreter, MicroReport, PlannedBuffe
 from gossamer.micro.adders import adder, cpp_resolver
 from gossamer.micro.allocation_info import Scope
 from gossamer.micro.arena import ALIGNMENT
-from gossamer.micro.boards import BOARDS, Board, find_board
+from gossamer.micro.boards import BOARDS, Board, Verdict, find_board
 from gossamer.micro.c_array import c_array, identifier
 from gossamer.micro.code_size import Library
 from gossamer.micro.kernels import find_kernel
@@ -28,11 +28,12 @@ from gossamer.model import Model, read_model
 from gossamer.model.writer import replaced, write_model
 from gossamer.planner.chart import span, steps
 from gossamer.schema.tables import Operator, Tensor
-from gossamer.tools._chips import CPUS, UNLIMITED, Chips, board_row, lines, resolver, verdict_json
+from gossamer.tools._chips import CPUS, UNLIMITED, Chips, board_row, lines, resolver, verdict_json, verdict_words
 from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, plural, table, write_json
 from gossamer.tools._memory_picture import Drawn, memory_picture, writer_colors
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
 _HELP = """Show the arena that TFLite Micro needs for MODEL, byte for byte, without a device.
@@ -112,7 +113,8 @@ def command(
     own = resolver(library, extension)
     measured = measure(stored, pointer_size=int(pointer_size), resolver=own)
     report = describe(stored, model, measured, arena_size, own)
-    chips = Chips(stored, Path(model).stat().st_size, measured, library, extension)
+    on_chips = measured if measured.pointer_size == 4 else measure(stored, resolver=own)
+    chips = Chips(stored, Path(model).stat().st_size, on_chips, library, extension)
     report.update(chips.to_json())
     verdicts = chips.verdicts(BOARDS if chosen is None else [chosen])
     report["boards"] = [verdict_json(verdict) for verdict in verdicts]
@@ -133,7 +135,7 @@ def command(
     if as_json:
         write_json(report)
     else:
-        _print(report, measured, [board_row(verdict) for verdict in verdicts])
+        _print(report, measured, verdicts)
     if report.get("fits") is False or (chosen is not None and not verdicts[0].fits):
         ctx.exit(1)
 
@@ -236,7 +238,7 @@ def _is_refused(operator: Operator, tensors: Sequence[Tensor], kernel: MicroKern
     if kernel is None or not kernel.types or UINT8 in kernel.types or len(operator.inputs) <= kernel.typed:
         return False
     index = operator.inputs[kernel.typed]
-    return index >= 0 and tensors[index].type == UINT8
+    return 0 <= index < len(tensors) and tensors[index].type == UINT8
 
 
 def _fits(model: Model, measured: MicroReport, size: int, kernels: MicroOpResolver | None) -> bool:
@@ -275,13 +277,14 @@ def _name(buffer: PlannedBuffer) -> str:
     return buffer.name or f"tensor {buffer.tensor}"
 
 
-def _print(report: dict[str, Any], measured: MicroReport, boards: Sequence[tuple[str, ...]]) -> None:
+def _print(report: dict[str, Any], measured: MicroReport, verdicts: Sequence[Verdict]) -> None:
     out = console()
-    for name, value in _lines(report):
+    for name, value in _lines(report, verdicts):
         out.print(f"{name:<16}{value}", markup=False)
     out.print(table(("tail", ">bytes"), list(_tail(report))))
     out.print(table((f"alive at {report['peak']['operator']}", ">bytes"), list(_peak(report))))
-    out.print(table(("board", "processor", ">RAM", ">flash", "without stack, drivers and heap"), boards))
+    if len(verdicts) > 1:
+        _print_boards(out, verdicts)
     out.print("in the firmware", markup=False)
     for line in report["registration"]:
         out.print(f"  {line}", markup=False)
@@ -290,6 +293,20 @@ def _print(report: dict[str, Any], measured: MicroReport, boards: Sequence[tuple
     out.print(f"head over time, {width} from left to right, and the bytes alive", markup=False)
     for line in _chart(measured, out.width):
         out.print(line)
+
+
+def _print_boards(out: Console, verdicts: Sequence[Verdict]) -> None:
+    """A table, or where the terminal is too narrow for it, a line for each board."""
+    columns = ("board", "processor", ">RAM", ">flash", "without stack, drivers and heap")
+    rows = [board_row(verdict) for verdict in verdicts]
+    # Between two columns there are three blanks.
+    if sum(max(map(len, cells)) + 3 for cells in zip(columns, *rows, strict=True)) < out.width:
+        out.print(table(columns, rows))
+        return
+    out.print(f"{columns[0]}s, {columns[-1]}", markup=False)
+    for row in rows:
+        out.print(f"  {row[0]:<20} {row[-1]}", markup=False)
+    out.print()
 
 
 def _chart(measured: MicroReport, width: int) -> Iterator[Text]:
@@ -319,8 +336,10 @@ def _short(scope: Scope) -> str:
     return scope.operator[: _NAME - len(subgraph)] + subgraph
 
 
-def _lines(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _lines(report: dict[str, Any], verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
     yield "model", report["model"]
+    if len(verdicts) == 1:
+        yield "board", f"{verdicts[0].board.name} {verdict_words(verdicts[0])}"
     smallest, used, head = report["minimum_arena_bytes"], report["arena_used_bytes"], report["head_bytes"]
     if "fits" in report:
         size, spare = report["arena_size"], report["spare_bytes"]

@@ -2,9 +2,9 @@
 
 Sources: tensorflow/lite/micro/kernels/cmsis_nn for the order of what Prepare takes, the functions of CMSIS-NN that tell
 the size of a buffer for its bytes. They depend on what the processor has: `Extension`. Compiled with GCC; Arm's own
-compiler takes a buffer more for pointwise convolutions. ADD, MAXIMUM, MINIMUM, MUL, PAD, PADV2 and TRANSPOSE take what
-TFLite Micro's own kernels take, and so do all that CMSIS-NN does not have. These kernels are for measuring: they
-compute what TFLite Micro's own do.
+compiler has other buffers for pointwise convolutions and for depthwise ones of one channel. ADD, MAXIMUM, MINIMUM, MUL,
+PAD, PADV2 and TRANSPOSE take what TFLite Micro's own kernels take, and so do all that CMSIS-NN does not have. These
+kernels are for measuring: they compute what TFLite Micro's own do.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Target(NamedTuple):
 
 
 _CHANNELS_AT_ONCE = 124
-_MOST_CHANNELS_TO_CONVERT = 8
+_MOST_CHANNELS_TO_CONVERT = 1
 """A depthwise convolution of one channel with more outputs becomes an ordinary one, with vector instructions."""
 _REVERSED_ABOVE = 16
 """Channels above which a transposed convolution becomes an ordinary one."""
@@ -213,6 +213,7 @@ def _prepare_transpose_conv(target: Target, ctx: MicroPrepareContext) -> None:
             ctx.scratch(4 * output.shape[3] * width * max(filter_.shape[1], strides[0]))
         ctx.scratch(prod(filter_.shape) if taken_reversed else 0)
     elif x.type == INT16:
+        ctx.require(ctx.optional(3), "needs a bias with int16 inputs: without one CMSIS-NN's kernel crashes")
         ctx.scratch(8 * prod(output.shape))
     if x.type != FLOAT32:
         ctx.temp_input(2)
@@ -226,6 +227,8 @@ def _prepare_transpose_conv(target: Target, ctx: MicroPrepareContext) -> None:
 
 def _prepare_matmul(target: Target, ctx: MicroPrepareContext) -> None:
     check_matmul(ctx)
+    rank = max(len(ctx.input(0).shape), len(ctx.input(1).shape))
+    ctx.require(rank <= 4, f"CMSIS-NN multiplies tensors of at most 4 dimensions, got {rank}")
     inputs_and_output(ctx)
     if ctx.options.adj_x:
         transposed(ctx, 0)
