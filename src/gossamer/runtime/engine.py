@@ -31,6 +31,7 @@ from gossamer.schema import OperatorCode
 
 if TYPE_CHECKING:
     from gossamer.runtime.coverage import Coverage
+    from gossamer.runtime.recorder import Recorder
 
 _NOT_HERE = "There is no machine code for this CPU, or its features are not told."
 
@@ -56,6 +57,7 @@ class Engine:
         self.settings = settings
         self.cancellation = Cancellation()
         self.taps = Taps()
+        self._recorder: Recorder | None = None
         self.delegates: list[Delegate] = []
         self.plain: dict[int, Tensor] = {}
         self.known: KnownGraph | None = None
@@ -179,6 +181,18 @@ class Engine:
             if graph is not None:
                 graph.unsettle()
 
+    @property
+    def recorder(self) -> Recorder | None:
+        """Who is told what runs, if anybody. Nobody: then nothing asks for it on the way of a model that has run."""
+        return self._recorder
+
+    @recorder.setter
+    def recorder(self, recorder: Recorder | None) -> None:
+        self._recorder = recorder
+        for subgraph in self.subgraphs:
+            subgraph.recorder = recorder
+        self.unsettle()
+
     def cancel(self) -> None:
         """See `Interpreter.cancel`."""
         self.cancellation.cancel(is_running=self.executor.busy)
@@ -275,6 +289,8 @@ class Engine:
             is_default_path=self.settings.has_default_delegate,
             **self.settings.subgraphs,
         )
+        for subgraph in made:
+            subgraph.recorder = self._recorder
         known, self.known, self._made, self.executor = self.known, None, made, made[0]
         if known is not None and known.is_invokable:
             self.apply_default_delegate()

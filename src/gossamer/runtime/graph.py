@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, SupposedNodes
@@ -21,6 +21,9 @@ from gossamer.runtime.node import Call, Node, Shape
 from gossamer.runtime.resources import ResourceMap
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
+
+if TYPE_CHECKING:
+    from gossamer.runtime.recorder import Recorder
 
 Array = NDArray[Any]
 
@@ -182,6 +185,9 @@ class RunningGraph(Graph, ABC):
     """See `gossamer.runtime.node.Scope`."""
     generation: int
     """Changes whenever memory is planned from the start."""
+    recorder: Recorder | None = None
+    """Who is told what runs, if anybody: a delegate that reports its own nodes is not told itself, unless
+    ``profile_delegates`` says so."""
     is_released: bool
     """Whether the operator that called it is done, so that its arena holds nothing any more."""
 
@@ -280,10 +286,6 @@ class RunningGraph(Graph, ABC):
     @abstractmethod
     def supposed(self, members: Sequence[Node], values: Mapping[int, Array], read: Collection[int]) -> SupposedNodes:
         """Copies of nodes, for a delegate that looks at what they read: see `PartitionInvokeContext.suppose`."""
-
-    @abstractmethod
-    def report(self, node: Node) -> None:
-        """Tell a profiler that a node is about to run."""
 
 
 def already_running(index: int, thread: int | None) -> str:

@@ -1,0 +1,407 @@
+"""`profile`: what an interpreter does, node by node and kernel by kernel, and how long it takes."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from gossamer.delegates.jit.delegate import JitKernel
+from gossamer.errors import CompileError
+from gossamer.runtime.interpreter import Interpreter
+from gossamer.profiling import trace
+from gossamer.profiling.programs import running
+from gossamer.profiling.roofline import Roofline, measured
+from gossamer.profiling.spans import Span, placed
+from gossamer.profiling.tables import Order, Table, as_html, as_rich, table_of
+from gossamer.records import record
+
+if TYPE_CHECKING:
+    from gossamer.codegen.report import Command
+    from gossamer.programs.program import CommandTime, Program
+    from gossamer.runtime.graph import RunningGraph
+    from gossamer.runtime.node import Node
+
+
+class _Rates:
+    """Of work in a time."""
+
+    us: float
+    flops: float
+    bytes: float
+
+    @property
+    def flops_per_s(self) -> float:
+        """Floating-point operations per second; NaN without time."""
+        return 1e6 * self.flops / self.us if self.us else math.nan
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bytes read and written per second; NaN without time."""
+        return 1e6 * self.bytes / self.us if self.us else math.nan
+
+    @property
+    def intensity(self) -> float:
+        """Floating-point operations per byte; NaN without bytes."""
+        return self.flops / self.bytes if self.bytes else math.nan
+
+
+@record(frozen=True)
+class KernelTime(_Rates):
+    """A command of a program of machine code: which kernel it runs, with what work, and how long that takes in a call.
+
+    ``kind``: what it does, as in the kernel graph. ``operators``: those that it comes from, with their node numbers, as in ``"CONV_2D 47"``. ``calls``: the kernels
+    that this one calls. ``us``: microseconds in a call, the median of those where the program ran; ``first_us``: in the
+    first; ``runs``: how often in a call, more than once in loops and in programs that run several times. ``flops``,
+    ``read`` and ``written`` (bytes): the work of all these runs, as `gossamer inspect` counts it.
+    """
+
+    subgraph: int
+    program: int
+    command: int
+    kernel: str
+    kind: str
+    calls: tuple[str, ...]
+    operators: tuple[str, ...]
+    shape: tuple[int, ...]
+    us: float
+    first_us: float
+    runs: float
+    flops: float
+    read: float
+    written: float
+
+    @property
+    def bytes(self) -> float:
+        """Bytes read and written."""
+        return self.read + self.written
+
+
+@record(frozen=True)
+class OperatorTime(_Rates):
+    """Operators that are computed as one, and how long they take in a call.
+
+    ``nodes``: their numbers in the subgraph; ``type``: their names, ``"CONV_2D, RELU6"``; ``name``: of the tensors that
+    the last of them writes. ``runs_by``: a delegate, or ``"reference"`` for the reference kernel. ``us``: microseconds
+    in a call, the median, without what other operators take that it calls; ``first_us`` and ``start_us``: how long in
+    the first call, and how long after its begin. ``runs``: how often in a call; 0 for a node that needs no time, as its
+    work is done by others or beforehand. ``flops``, ``read``, ``written``: as in `KernelTime`; 0 where not counted.
+    """
+
+    subgraph: int
+    nodes: tuple[int, ...]
+    type: str
+    name: str
+    runs_by: str
+    us: float
+    first_us: float
+    start_us: float
+    runs: float
+    flops: float = 0.0
+    read: float = 0.0
+    written: float = 0.0
+
+    @property
+    def bytes(self) -> float:
+        """Bytes read and written."""
+        return self.read + self.written
+
+
+class Profile:
+    """What calls of an interpreter do, and how long that takes. See `profile`.
+
+    It may be entered again: the calls add up. An interpreter has one profile at a time.
+    """
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        if not isinstance(interpreter, Interpreter):
+            raise TypeError(f"profile takes a gossamer.Interpreter, got {type(interpreter).__name__}")
+        self.calls: list[Span] = []
+        """Each call that was seen, with what happened in it."""
+        self.failure: str | None = None
+        """Why programs are not looked into, if so: no archive has the kernel for it, and there is no compiler."""
+        self._interpreter = interpreter
+        self._open: list[Span] = []
+        self._observed: dict[JitKernel, None] = {}
+        self._roofline: list[Roofline | None] = []
+        self._described: dict[Program, list[Command]] = {}
+        self._members: dict[int, tuple[int, ...]] = {}
+        self._gathered: tuple[int, list[OperatorTime], list[KernelTime]] = (0, [], [])
+
+    def __enter__(self) -> Profile:
+        """Begin. Raises `RuntimeError` if the interpreter has a profile already."""
+        engine = self._interpreter._engine
+        if engine.recorder is not None:
+            raise RuntimeError("this interpreter is being profiled already")
+        self._open.clear()
+        engine.recorder = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End: nothing is left in the way of the next call."""
+        self._interpreter._engine.recorder = None
+        for kernel in self._observed:
+            kernel.observe(None)
+        self._observed.clear()
+
+    def __repr__(self) -> str:
+        """``<Profile of 50 calls: 1.234 ms each, 65 operators, 70 kernels>``."""
+        if not self.calls:
+            return "<Profile of no call>"
+        count = f"{len(self.calls)} call{'s' * (len(self.calls) != 1)}"
+        kinds = f"{len(self.operators)} operators, {len(self.kernels)} kernels"
+        return f"<Profile of {count}: {self.invoke_us / 1e3:.3f} ms each, {kinds}>"
+
+    # What an interpreter tells.
+
+    def begin(self, graph: RunningGraph, node: Node | None) -> None:
+        """See `gossamer.runtime.recorder.Recorder`."""
+        span = Span(graph.index, node)
+        if node is not None and node.delegate is not None:
+            self._observe(graph.index, span)
+        (self._open[-1].children if self._open else self.calls).append(span)
+        self._open.append(span)
+        span.begin = time.perf_counter_ns()
+
+    def end(self) -> None:
+        """See `gossamer.runtime.recorder.Recorder`."""
+        now = time.perf_counter_ns()
+        self._open.pop().end = now
+
+    def _observe(self, subgraph: int, span: Span) -> None:
+        for part in self._interpreter._subgraphs[subgraph].delegation.partitions:
+            if part.node is span.node and isinstance(part.kernel, JitKernel):
+                span.kernel = part.kernel
+                if part.kernel not in self._observed and self.failure is None:
+                    try:
+                        part.kernel.observe(self._took)
+                    except CompileError as error:
+                        self.failure = str(error)
+                    else:
+                        self._observed[part.kernel] = None
+
+    def _took(self, times: list[CommandTime]) -> None:
+        span = self._open[-1]
+        if span.kernel is not None:
+            span.took(times, span.kernel.program, time.perf_counter_ns())
+
+    # What comes of it.
+
+    @property
+    def invoke_us(self) -> float:
+        """Microseconds that a call takes, the clock being read in it: the median. NaN without a call."""
+        return median(call.ns for call in self.calls) / 1e3 if self.calls else math.nan
+
+    @property
+    def outside_us(self) -> float:
+        """What of it no operator takes: Python's way to them, and reading the clock."""
+        return self.invoke_us - math.fsum(operator.us for operator in self.operators)
+
+    @property
+    def operators(self) -> list[OperatorTime]:
+        """Every node of the calls, in the order in which they ran; nodes that are computed as one, as one."""
+        return self._all()[1]
+
+    @property
+    def kernels(self) -> list[KernelTime]:
+        """Every command of the programs of machine code that ran, in their order."""
+        return self._all()[2]
+
+    @property
+    def roofline(self) -> Roofline | None:
+        """What this machine attains with as many threads, measured when it is asked for; ``None`` without programs, or
+        where it cannot be measured."""
+        if not self._roofline:
+            kernel = next((span.kernel for span in self._spans() if span.kernel is not None), None)
+            threads = self._interpreter._engine.settings.num_threads
+            self._roofline.append(None if kernel is None else measured(kernel.target, threads))
+        return self._roofline[0]
+
+    def table(self, by: Order = "order") -> Table:
+        """Operators in the ``order`` in which they ran, by ``time``, or in sums for each ``type``; or every ``kernel``,
+        the longest first, with its place under the roofline. Raises `ValueError` for another word."""
+        return table_of(self, by)
+
+    def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write all calls as a trace, in JSON, for Perfetto (https://ui.perfetto.dev) or chrome://tracing.
+
+        Events lie in one another: a call, its nodes and partitions, the kernels of these. The clock in a program says
+        how long each command took, not when it began: commands stand one after the other, those of a loop as one.
+        """
+        trace.write(self, path)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    def __rich__(self) -> Any:
+        """For consoles of rich."""
+        return as_rich(self)
+
+    def commands_of(self, span: Span) -> list[Command]:
+        """The commands of the program that ran there; none if it has another one now, for other shapes."""
+        kernel, program = span.kernel, span.program
+        if kernel is None or program is None or kernel.program is not program or kernel.built is None:
+            return []
+        if program not in self._described:
+            from gossamer.codegen.report import commands_of
+
+            self._described[program] = commands_of(kernel.built)
+        return self._described[program]
+
+    def members_of(self, span: Span) -> tuple[int, ...]:
+        """The nodes that run there: itself, or those of a partition."""
+        if span.node is None:
+            return ()
+        if id(span.node) not in self._members:
+            parts = self._interpreter._subgraphs[span.subgraph].delegation.partitions
+            self._members |= {id(part.node): part.node_numbers for part in parts}
+        return self._members.setdefault(id(span.node), (span.node.index,))
+
+    def names_of(self, subgraph: int, nodes: Sequence[int]) -> tuple[list[str], str]:
+        """The operators of nodes, and the names of the tensors that the last one writes."""
+        model = self._interpreter.model
+        stored = model.subgraphs[subgraph]
+        known = [stored.operators[node] for node in nodes if node < len(stored.operators)]
+        names = [stored.tensors[index].name for index in known[-1].outputs if index >= 0] if known else []
+        return [model.operator_name(operator) for operator in known], ";".join(names)
+
+    def _spans(self) -> Iterator[Span]:
+        waiting = [*reversed(self.calls)]
+        while waiting:
+            span = waiting.pop()
+            yield span
+            waiting += reversed(span.children)
+
+    def _all(self) -> tuple[int, list[OperatorTime], list[KernelTime]]:
+        if self._gathered[0] != len(self.calls):
+            self._gathered = (len(self.calls), *self._gather())
+        return self._gathered
+
+    def _gather(self) -> tuple[list[OperatorTime], list[KernelTime]]:
+        # By what ran: a node, or operators of a program (those of a command, or one that has none); and a command.
+        operators: dict[Any, _Sum] = {}
+        commands: dict[tuple[Program, int], _Sum] = {}
+        for number, call in enumerate(self.calls):
+            for span in _within(call):
+                described, program = self.commands_of(span), span.program
+                if not described or program is None:
+                    one = operators.setdefault(id(span.node), _Sum(span, self.members_of(span)))
+                    one.add(number, span.own_ns, 1, span.begin - call.begin)
+                    continue
+                runs = zip(described, span.times, placed(span), strict=True)
+                for at, (command, took, begin) in enumerate(runs):
+                    taken = number, took.ns, took.runs, begin - call.begin
+                    commands.setdefault((program, at), _Sum(span, (), command)).add(*taken)
+                    nodes = tuple([int(text.rpartition(" ")[2]) for text in command.operators])
+                    key = program, command.operators or command.kind
+                    operators.setdefault(key, _Sum(span, nodes, command)).add(*taken)
+                if (program, ()) not in operators:
+                    operators[program, ()] = _Sum(span, ())  # the mark that nodes without a command are listed
+                    made = {text for command in described for text in command.operators}
+                    for node in self.members_of(span):
+                        (name,), _ = self.names_of(span.subgraph, [node])
+                        if f"{name} {node}" not in made:
+                            operators[program, node] = _Sum(span, (node,))
+        numbers = {part.kernel: part.number for part in running(self._interpreter)}
+        kernels = {key: _kernel(one, key[1], numbers) for key, one in commands.items()}
+        parts: dict[Any, list[KernelTime]] = {}
+        for (program, _), kernel in kernels.items():
+            parts.setdefault((program, kernel.operators or kernel.kind), []).append(kernel)
+        listed = [self._operator(one, parts.get(key, ())) for key, one in operators.items() if one.nodes or one.by_call]
+        return listed, list(kernels.values())
+
+    def _operator(self, one: _Sum, kernels: Sequence[KernelTime]) -> OperatorTime:
+        node, subgraph = one.span.node, one.span.subgraph
+        assert node is not None
+        types, name = self.names_of(subgraph, one.nodes)
+        runs = one.runs
+        if one.command is not None:
+            said = [text.rpartition(" ")[0] for text in one.command.operators]
+            name = name if said == types else ""  # of a subgraph that has become a part of the program
+            types, runs = said or [one.command.kind], max(kernel.runs for kernel in kernels)
+        return OperatorTime(
+            subgraph,
+            one.nodes,
+            ", ".join(types) or node.op.name,
+            name,
+            "reference" if node.delegate is None else node.delegate.name,
+            *(one.us, one.first_us, one.start_us, runs),
+            *(math.fsum(values) for values in zip(*((k.flops, k.read, k.written) for k in kernels), strict=True)),
+        )
+
+
+class _Sum:
+    """What nodes, or a command, took in each call: nanoseconds and runs. ``command``: one of those that compute them."""
+
+    def __init__(self, span: Span, nodes: tuple[int, ...], command: Command | None = None) -> None:
+        self.span, self.nodes, self.command = span, nodes, command
+        self.by_call: dict[int, list[int]] = {}
+        self.start_us = 0.0
+
+    def add(self, call: int, ns: int, runs: int, start: int) -> None:
+        """Something of it ran in a call, so long after the begin of that."""
+        if not self.by_call:
+            self.start_us = start / 1e3
+        taken = self.by_call.setdefault(call, [0, 0])
+        taken[0] += ns
+        taken[1] += runs
+
+    @property
+    def us(self) -> float:
+        """The median of the calls."""
+        return median(ns for ns, _ in self.by_call.values()) / 1e3 if self.by_call else 0.0
+
+    @property
+    def first_us(self) -> float:
+        """In the first call."""
+        return next((ns for ns, _ in self.by_call.values()), 0) / 1e3
+
+    @property
+    def runs(self) -> float:
+        """In a call."""
+        return median(runs for _, runs in self.by_call.values()) if self.by_call else 0
+
+
+def _kernel(one: _Sum, at: int, numbers: Mapping[JitKernel, int]) -> KernelTime:
+    command, kernel = one.command, one.span.kernel
+    assert command is not None and kernel is not None
+    return KernelTime(
+        one.span.subgraph,
+        numbers.get(kernel, 0),
+        at,
+        command.kernel or "jump",
+        command.kind,
+        command.calls,
+        command.operators,
+        command.shape,
+        *(one.us, one.first_us, one.runs),
+        *(one.runs * value for value in command.work),
+    )
+
+
+def _within(call: Span) -> Iterator[Span]:
+    """The nodes of a call, in their order."""
+    for span in call.children:
+        if span.node is not None:
+            yield span
+        yield from _within(span)
+
+
+def profile(interpreter: Interpreter) -> Profile:
+    """What an interpreter does in a ``with`` statement, node by node and kernel by kernel, with the time of each.
+
+    Programs of machine code are run with the clock read after each command, on exactly ``num_threads`` threads. After
+    the ``with`` statement nothing of that is left: a call takes the same way as before. A notebook shows a profile as
+    tables. Raises `TypeError` for what is no interpreter, and `RuntimeError` for one that is being profiled.
+
+    >>> interpreter = gossamer.Interpreter("digits.tflite")
+    >>> interpreter.allocate_tensors()
+    >>> with gossamer.profile(interpreter) as p:
+    ...     interpreter.invoke()
+    >>> sorted({operator.type for operator in p.operators if operator.us})[:2]
+    ['AVERAGE_POOL_2D', 'CONV_2D']
+    """
+    return Profile(interpreter)
