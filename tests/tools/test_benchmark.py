@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from gossamer import Interpreter
+from gossamer.inputs.random_values import random_input
 from gossamer.schema import TensorType
 from gossamer.tools import _session
-from gossamer.tools.benchmark import Limits, Timings, measure, random_input
+from gossamer.tools.benchmark import Limits, Timings, measure
 from tests.inputs.ports import port
 from tests.tools import models
 from tests.tools.conftest import Outcome

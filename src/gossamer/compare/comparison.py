@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer.arrays import NDArray
 from gossamer.compare.difference import Difference, Form, Tolerance
-from gossamer.compare.matching import Match, Matching, matching
+from gossamer.compare.matching import NUMBER, Match, Matching, matching
 from gossamer.compare.paths import Runner, Values, checked_path, runner
 from gossamer.compare.samples import Feed
 from gossamer.dtypes import type_name
@@ -75,7 +75,7 @@ class Result:
 
 @record
 class Comparison:
-    """What `gossamer.diff` finds. ``results``: of the operators of ``b``, in the order of execution, of ``runs`` samples.
+    """What `gossamer.diff` finds. ``results``: of the operators of ``b``, in the order of execution, in ``runs`` runs.
 
     ``unmatched``: names of results of ``b`` that nothing in ``a`` stands for, or that one of the paths does not tell;
     ``skipped``: operators whose own graphs are not looked into (IF, WHILE ...), as ``WHILE (node 3)``. ``outputs``: the
@@ -221,6 +221,8 @@ class _Running:
     ) -> None:
         self.a, self.b, self.found, self.feed, self.runners, self.tolerance = a, b, found, feed, runners, tolerance
         self.forms = [Form(one) for one in a.subgraphs[0].tensors], [Form(one) for one in b.subgraphs[0].tensors]
+        types = [[form.type for form in forms] for forms in self.forms]
+        self.is_alike = types[0] == types[1] and all(match.how == NUMBER for match in found.matches)
         self.differences: dict[int, Difference] = {}
         self.alone: dict[int, Difference] = {}
         self.runs = 0
@@ -258,8 +260,11 @@ class _Running:
                 self._severed, self.alone_missing = None, str(error)
                 self.alone.clear()
         self.runs += 1
-        if self.sample is None and any(map(self.tolerance.is_exceeded, self.differences.values())):
+        if self.sample is None and any(self._judged(index)[0] for index in self.differences):
             self.sample = sample
+
+    def _judged(self, index: int) -> tuple[bool, bool]:
+        return self.tolerance.judged(self.differences[index], self.alone.get(index), is_alike=self.is_alike)
 
     def _as_b(self, index: int, first: Values, second: Values) -> Array:
         """What a tensor of ``b`` is by the values of ``a``; what that does not tell is as ``b`` has it."""
@@ -283,16 +288,7 @@ class _Running:
             if match.b not in self.differences:
                 continue
             whole, alone = self.differences[match.b], self.alone.get(match.b)
-            results.append(
-                Result(
-                    subgraph.tensors[match.b].name,
-                    match,
-                    whole,
-                    alone,
-                    self.tolerance.is_exceeded(whole),
-                    alone is not None and self.tolerance.is_exceeded(alone),
-                )
-            )
+            results.append(Result(subgraph.tensors[match.b].name, match, whole, alone, *self._judged(match.b)))
         names = [
             subgraph.tensors[index].name
             for operator in subgraph.operators

@@ -24,7 +24,11 @@ RELATIVE = 1e-4
 """What floats may differ by unless told otherwise, beside the largest magnitude in the tensor."""
 
 SQNR = 10.0
-"""Decibels that a tensor of other numbers, as float against int8, has at least unless told otherwise."""
+"""Decibels that a tensor in another form, as int8 instead of float, has at least unless told otherwise."""
+
+ROUNDING = 1.0
+"""Steps between two integers that such a tensor may always be away: values that are small beside the step have no
+decibels to speak of."""
 
 
 class Form:
@@ -80,9 +84,9 @@ class Difference:
     """How far the values ``b`` of a tensor are from its values ``a``, of all elements of all runs.
 
     ``errors``: of the real numbers (`gossamer.quantize.debugger.measures.Errors`); ``count`` of the elements, of which
-    ``equal`` are the same: as stored where both are stored in one form, else as real numbers; NaN is NaN. ``steps``: the
-    largest difference in steps between two integers, ``None`` where neither has such. ``strange``: how many elements
-    are NaN or infinite in one and something else in the other. ``misfit``: why they cannot be compared, if so.
+    ``equal`` are the same: as stored where both are stored in one form, else as real numbers; NaN is NaN. ``steps``:
+    the largest difference in steps between two integers, ``None`` where neither has such. ``strange``: how many
+    elements are NaN or infinite in one and something else in the other. ``misfit``: why they cannot be compared, if so.
     """
 
     def __init__(self, a: Form, b: Form) -> None:
@@ -127,6 +131,11 @@ class Difference:
     def is_exact(self) -> bool:
         """Whether all elements are equal."""
         return not self.misfit and self.equal == self.count
+
+    @property
+    def is_incomparable(self) -> bool:
+        """Whether no figures tell what they differ by: other shapes, other strings, NaN or infinities elsewhere."""
+        return bool(self.misfit or self.strange) or (not self.is_exact and not self.errors.count)
 
     @property
     def steps(self) -> float | None:
@@ -185,37 +194,52 @@ def _alike(x: Array, y: Array) -> NDArray[np.bool_]:
 
 @record(frozen=True)
 class Tolerance:
-    """What two tensors may differ by. What is given counts for every tensor that it says something of; a tensor of
-    which nothing given says anything is judged by the default of its kind.
+    """What two tensors may differ by. What is given counts for every tensor that it says something of, as the whole
+    models compute it; a tensor of which nothing given says anything is judged by default.
 
-    ``relative``: the largest difference beside the largest magnitude of ``a`` (floats: 1e-4). ``lsb``: the largest
-    difference in steps between two integers (integers of one form: 0). ``sqnr``: decibels at least (other pairs: 10).
-    NaN and infinities must be at the same places, strings equal.
+    ``relative``: the largest difference beside the largest magnitude of ``a``. ``lsb``: the largest difference in steps
+    between two integers. ``sqnr``: decibels at least. By default, in models of one graph with the same types, integers
+    must be equal and floats within `RELATIVE`. Elsewhere, and where one quantization is another, an operator must be
+    right alone, given what ``a`` computes: within `SQNR` or one step. NaN and infinities must be at the same places,
+    strings equal.
     """
 
     relative: float | None = None
     lsb: float | None = None
     sqnr: float | None = None
 
-    def is_exceeded(self, difference: Difference) -> bool:
-        """Whether the difference is more than that."""
-        if difference.misfit or difference.strange:
+    def judged(self, whole: Difference, alone: Difference | None, *, is_alike: bool) -> tuple[bool, bool]:
+        """Whether a tensor differs by more than that, in the whole model and alone; ``is_alike``: whether the models
+        have one graph and the same types."""
+        is_given = self.relative is not None or self.sqnr is not None
+        if is_given or (self.lsb is not None and whole.steps is not None):
+            is_exceeded = self._is_exceeded
+        elif is_alike and whole.a == whole.b:
+            is_exceeded = _is_unequal
+        else:
+            wrong_alone = alone is not None and _is_wrong(alone)
+            return wrong_alone if alone is not None else _is_wrong(whole), wrong_alone
+        return is_exceeded(whole), alone is not None and is_exceeded(alone)
+
+    def _is_exceeded(self, difference: Difference) -> bool:
+        if difference.is_incomparable:
             return True
-        if difference.is_exact:
-            return False
-        if not difference.errors.count:
-            return True  # strings
-        relative, lsb, sqnr = self.relative, self.lsb, self.sqnr
-        steps = difference.steps
-        if relative is None and sqnr is None and (lsb is None or steps is None):
-            if difference.a != difference.b:
-                sqnr = SQNR
-            elif difference.a.is_quantized or not difference.a.is_real:
-                lsb, steps = 0.0, math.inf
-            else:
-                relative = RELATIVE
+        errors, steps = difference.errors, difference.steps
         return (
-            (relative is not None and difference.errors.largest > relative * difference.largest_reference)
-            or (lsb is not None and steps is not None and steps > lsb)
-            or (sqnr is not None and difference.errors.sqnr < sqnr)
+            (self.relative is not None and errors.largest > self.relative * difference.largest_reference)
+            or (self.lsb is not None and steps is not None and steps > self.lsb)
+            or (self.sqnr is not None and errors.sqnr < self.sqnr)
         )
+
+
+def _is_unequal(difference: Difference) -> bool:
+    if difference.is_incomparable or difference.a.dtype.kind in "iub":
+        return not difference.is_exact
+    return difference.errors.largest > RELATIVE * difference.largest_reference
+
+
+def _is_wrong(difference: Difference) -> bool:
+    if difference.is_incomparable:
+        return True
+    steps = difference.steps
+    return difference.errors.sqnr < SQNR and (steps is None or steps > ROUNDING)

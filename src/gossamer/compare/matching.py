@@ -66,8 +66,8 @@ def matching(a: Model, b: Model) -> Matching:
     matches = []
     for node, name, index in _results(b):
         if index in partners:
-            one, other = first.tensors[partners[index]].name, second.tensors[index].name
-            matches.append(Match(node, name, partners[index], index, _how(one, other)))
+            how = _how(first.tensors[partners[index]].name, second.tensors[index].name)
+            matches.append(Match(node, name, partners[index], index, how))
     inputs = [first.inputs.index(partners[index]) for index in second.inputs]
     return Matching(matches, partners, inputs)
 

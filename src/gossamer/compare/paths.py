@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
@@ -99,7 +101,9 @@ class _Micro:
     """A `MicroInterpreter` that preserves all tensors."""
 
     def __init__(self, model: Model) -> None:
-        self._interpreter = MicroInterpreter(model, preserve_all_tensors=True)
+        measured = MicroInterpreter(model, preserve_all_tensors=True)
+        measured.allocate_tensors()
+        self._interpreter = MicroInterpreter(model, arena=measured.minimum_arena_bytes, preserve_all_tensors=True)
         self._interpreter.allocate_tensors()
         self._model = model
 
@@ -119,8 +123,6 @@ class _Peer:
     """An interpreter of another runtime that preserves all tensors; those that it cannot tell are left out."""
 
     def __init__(self, path: str, peer: Peer, model: Model) -> None:
-        import warnings
-
         interpreters, resolvers = import_module(peer.module), import_module(peer.resolvers).OpResolverType
         resolver = resolvers.BUILTIN_REF if path.endswith(PLAIN) else resolvers.AUTO
         with warnings.catch_warnings():
@@ -143,10 +145,8 @@ class _Peer:
         except (ValueError, RuntimeError) as error:
             raise GossamerError(f"{self._path} does not run the model: {error}") from error
         for index in _written(self._model):
-            try:
+            with suppress(ValueError):  # its delegate has no memory for what it fuses away
                 values[index] = self._driven.interpreter.get_tensor(index)
-            except ValueError:
-                continue  # its delegate has no memory for what it fuses away
         return values
 
 

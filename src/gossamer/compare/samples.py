@@ -44,9 +44,9 @@ class Feed:
         """Samples without any given: in the real range of the integers, where one of the models has such for the input;
         else as TFLite's benchmark_model has them."""
         for run in range(runs):
-            yield [self._random(port, [seed, run]) for port in self._ports]
+            yield [self._random(port, (seed, run)) for port in self._ports]
 
-    def _random(self, port: Port, seed: Sequence[int]) -> Array:
+    def _random(self, port: Port, seed: tuple[int, int]) -> Array:
         shape = tuple([1 if n < 0 else n for n in port.signature])
         form = self._bounds.get(port.position)
         if form is None or not self._a[port.position].is_real:

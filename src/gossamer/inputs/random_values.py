@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ Array = NDArray[Any]
 
 
 def random_input(
-    port: Port, shape: tuple[int, ...], bounds: tuple[float, float] | None = None, seed: int | None = None
+    port: Port, shape: tuple[int, ...], bounds: tuple[float, float] | None = None, seed: Sequence[int] = ()
 ) -> Array:
     """Values for an input, in the ranges of TFLite's benchmark_model unless there are ``bounds``: floats from -0.5 to
     0.5, uint8 0 to 254, int8 -127 to 127, other integers 0 to 99; always the same for one ``seed``."""
-    source = np.random.default_rng(port.position if seed is None else [seed, port.position])
+    source = np.random.default_rng([*seed, port.position])
     if port.is_text:
         values = np.empty(shape, object)
         values[...] = b"gossamer"

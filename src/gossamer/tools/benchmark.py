@@ -15,6 +15,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.errors import did_you_mean
 from gossamer.inputs.port import Port
+from gossamer.inputs.random_values import random_input
 from gossamer.records import field, record, replace
 from gossamer.tools import _inputs
 from gossamer.tools._command import (
@@ -478,24 +479,6 @@ def _ranges(ports: Sequence[Port], text: str) -> dict[int, tuple[int, int]]:
             raise click.BadParameter(f"{item!r} exceeds {port.type_name}, {info.min} to {info.max}.", param_hint=option)
         result[port.position] = bounds[0], bounds[1]
     return result
-
-
-def random_input(port: Port, shape: tuple[int, ...], bounds: tuple[int, int] | None = None) -> Array:
-    """Values for an input, in the ranges of benchmark_model, always the same."""
-    source = np.random.default_rng(port.position)
-    if port.is_text:
-        values = np.empty(shape, object)
-        values[...] = b"gossamer"
-        return values
-    kind, size = port.dtype.kind, port.dtype.itemsize
-    if kind == "b":
-        return source.integers(0, 2, shape).astype(bool)
-    if kind in "iu":
-        low, high = bounds or ({"i": (-127, 127), "u": (0, 254)}[kind] if size == 1 else (0, 99))
-        return source.integers(low, high, shape, dtype=port.dtype, endpoint=True)
-    if kind == "c":
-        return (source.uniform(-0.5, 0.5, shape) + 1j * source.uniform(-0.5, 0.5, shape)).astype(port.dtype)
-    return source.uniform(-0.5, 0.5, shape).astype(port.dtype)
 
 
 def _from_file(path: str, port: Port, shape: tuple[int, ...]) -> Array:
