@@ -71,7 +71,7 @@ def command(
 ) -> None:
     """See ``_HELP``, which click shows."""
     stored = read_model(existing_file(model, "model"))
-    _require_operators(stored, model)
+    require_operators(stored, model)
     measured = measure(stored, pointer_size=int(pointer_size))
     report = describe(stored, model, measured, arena_size)
     if picture is not None:
@@ -121,7 +121,8 @@ def describe(model: Model, path: str, measured: MicroReport, arena_size: int | N
     return report
 
 
-def _require_operators(model: Model, path: str) -> None:
+def require_operators(model: Model, path: str) -> None:
+    """Raise `Failure` for a model with operators that TFLite Micro does not have, or that are not measured here."""
     missing = [name for name in needed_ops(model) if name not in all_ops()]
     unknown = [name for name in missing if adder(name) is None]
     if unknown:

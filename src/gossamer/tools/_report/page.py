@@ -1,0 +1,38 @@
+"""A report as one HTML page that needs nothing else: its data, what shows them, and the library that draws."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from gossamer.tools._command import Failure, finite
+
+_HERE = Path(__file__).parent
+
+
+def page(data: dict[str, Any]) -> str:
+    """The page. Raises `Failure` if the library is not installed."""
+    title = Path(data["summary"]["model"]).name
+    return Template(_text("page.html")).substitute(
+        title=title.replace("&", "&amp;").replace("<", "&lt;"),
+        style=_text("page.css"),
+        # "<" would end the script, or begin a comment, in a name; "\u003c" is the same in JSON.
+        data=json.dumps(finite(data), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+        library=_library(),
+        program=_text("page.js"),
+    )
+
+
+def _text(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _library() -> str:
+    """BokehJS, as the package of Python carries it."""
+    try:
+        from bokeh.resources import Resources
+    except ImportError:
+        raise Failure("the page is drawn with Bokeh: install gossamer[report]; --json needs nothing.") from None
+    return "\n".join(Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw)
