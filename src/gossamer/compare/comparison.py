@@ -194,6 +194,7 @@ def diff(
     feed = Feed(first, second, found.inputs)
     runners = runner(paths[0], first), runner(paths[1], second)
     running = _Running(first, second, found, feed, runners, Tolerance(tolerance, lsb, sqnr))
+    running.may_round &= paths[0] != paths[1]
     if alone:
         running.sever(paths[1])
     samples = feed.random(runs, seed) if inputs is None else feed.given(inputs)
@@ -222,6 +223,7 @@ class _Running:
         self.a, self.b, self.found, self.feed, self.runners, self.tolerance = a, b, found, feed, runners, tolerance
         self.forms = [Form(one) for one in a.subgraphs[0].tensors], [Form(one) for one in b.subgraphs[0].tensors]
         types = [[form.type for form in forms] for forms in self.forms]
+        self.may_round = any(form.is_quantized for form in self.forms[0])
         self.is_alike = types[0] == types[1] and all(match.how == NUMBER for match in found.matches)
         self.differences: dict[int, Difference] = {}
         self.alone: dict[int, Difference] = {}
@@ -264,7 +266,9 @@ class _Running:
             self.sample = sample
 
     def _judged(self, index: int) -> tuple[bool, bool]:
-        return self.tolerance.judged(self.differences[index], self.alone.get(index), is_alike=self.is_alike)
+        return self.tolerance.judged(
+            self.differences[index], self.alone.get(index), is_alike=self.is_alike, may_round=self.may_round
+        )
 
     def _as_b(self, index: int, first: Values, second: Values) -> Array:
         """What a tensor of ``b`` is by the values of ``a``; what that does not tell is as ``b`` has it."""

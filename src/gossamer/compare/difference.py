@@ -199,27 +199,31 @@ class Tolerance:
 
     ``relative``: the largest difference beside the largest magnitude of ``a``. ``lsb``: the largest difference in steps
     between two integers. ``sqnr``: decibels at least. By default, in models of one graph with the same types, integers
-    must be equal and floats within `RELATIVE`. Elsewhere, and where one quantization is another, an operator must be
-    right alone, given what ``a`` computes: within `SQNR` or one step. NaN and infinities must be at the same places,
-    strings equal.
+    must be equal and floats within `RELATIVE`; if they are quantized and run on two paths, which may round differently,
+    that is asked of each operator alone, and integers may be one step off. In other models, and where the quantization
+    is another, it is asked of each operator alone that it is within `SQNR` or one step. NaN and infinities must be at
+    the same places, strings equal.
     """
 
     relative: float | None = None
     lsb: float | None = None
     sqnr: float | None = None
 
-    def judged(self, whole: Difference, alone: Difference | None, *, is_alike: bool) -> tuple[bool, bool]:
+    def judged(
+        self, whole: Difference, alone: Difference | None, *, is_alike: bool, may_round: bool
+    ) -> tuple[bool, bool]:
         """Whether a tensor differs by more than that, in the whole model and alone; ``is_alike``: whether the models
-        have one graph and the same types."""
+        have one graph and the same types; ``may_round``: whether they are quantized and run on two paths."""
         is_given = self.relative is not None or self.sqnr is not None
         if is_given or (self.lsb is not None and whole.steps is not None):
             is_exceeded = self._is_exceeded
         elif is_alike and whole.a == whole.b:
-            is_exceeded = _is_unequal
+            is_exceeded = _is_more_than_rounded if may_round else _is_unequal
         else:
-            wrong_alone = alone is not None and _is_wrong(alone)
-            return wrong_alone if alone is not None else _is_wrong(whole), wrong_alone
-        return is_exceeded(whole), alone is not None and is_exceeded(alone)
+            is_exceeded = _is_wrong
+        by_itself = alone is not None and is_exceeded(alone)
+        counts_alone = alone is not None and is_exceeded in (_is_more_than_rounded, _is_wrong)
+        return by_itself if counts_alone else is_exceeded(whole), by_itself
 
     def _is_exceeded(self, difference: Difference) -> bool:
         if difference.is_incomparable:
@@ -236,6 +240,11 @@ def _is_unequal(difference: Difference) -> bool:
     if difference.is_incomparable or difference.a.dtype.kind in "iub":
         return not difference.is_exact
     return difference.errors.largest > RELATIVE * difference.largest_reference
+
+
+def _is_more_than_rounded(difference: Difference) -> bool:
+    steps = difference.steps if difference.a.is_quantized else None
+    return _is_unequal(difference) and (difference.is_incomparable or steps is None or steps > ROUNDING)
 
 
 def _is_wrong(difference: Difference) -> bool:

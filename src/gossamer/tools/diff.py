@@ -36,12 +36,15 @@ reference,default and two models on default. The paths are {", ".join(PATHS)}.
 
 Tensors are matched by number if both models have the same operators on the same tensors, else by what is done to what
 and by names, up to suffixes; quantized ones are dequantized. Each operator of B also runs alone, on what A computes:
-in the columns "alone" is what it does wrong itself. The worst operators come first.
+in the column "alone" is what it does wrong itself. The worst operators come first.
 
-Integers of one quantization must be equal (--lsb 0), floats to 1e-4 of the largest magnitude in the tensor
-(--tolerance 1e-4), and others, as float and int8, within 10 dB (--sqnr 10). What is given counts for every tensor that
-it says something of. The exit code is 0 if all are within that, and 1 if not: then the table is on standard output, and
-where a model or an input is bad there is only a line on standard error.
+By default, models of one graph with the same types must have equal integers, and floats equal to 1e-4 of the largest
+in the tensor; paths may round differently, so on two of them that is asked of each operator of a quantized model alone,
+and integers may be one step off. In other pairs, as float and int8, each operator alone must have 10 dB, or be one step
+off at most. --tolerance, --lsb and --sqnr judge whole models instead, every tensor that they say something of.
+
+The exit code is 0 if all tensors are within that, and 1 if not: then the table is on standard output, and where a model
+or an input is bad there is only a line on standard error.
 
 Inputs are random, or --data: a folder, or an .npz, .npy, .csv or .parquet file, as gossamer quantize takes them.
 """
