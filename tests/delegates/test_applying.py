@@ -17,6 +17,8 @@ from gossamer.model import read_model
 from gossamer.model.control_dependencies import CONTROL_DEPENDENCIES, encode
 from gossamer.model.metadata import with_metadata
 from gossamer.model.writer import write_model
+from gossamer.runtime.graph import RunningGraph
+from gossamer.runtime.node import Node
 from gossamer.schema import CallOnceOptions, IfOptions, TensorType, WhileOptions
 from tests.delegates.graphs import FLOAT, Interpreter, chain, sine_model, sine_of
 from tests.runtime.graphs import ModelMaker

@@ -11,103 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.errors import CompileError
-from gossamer.runtime.interpreter import Interpreter
-from gossamer.profiling import trace
 from gossamer.profiling.programs import running
 from gossamer.profiling.roofline import Roofline, measured
 from gossamer.profiling.spans import Span, placed
 from gossamer.profiling.tables import Order, Table, as_html, as_rich, table_of
-from gossamer.records import record
+from gossamer.profiling.times import KernelTime, OperatorTime
+from gossamer.profiling.trace import Event, write
+from gossamer.runtime.interpreter import Interpreter
 
 if TYPE_CHECKING:
     from gossamer.codegen.report import Command
     from gossamer.programs.program import CommandTime, Program
     from gossamer.runtime.graph import RunningGraph
     from gossamer.runtime.node import Node
-
-
-class _Rates:
-    """Of work in a time."""
-
-    us: float
-    flops: float
-    bytes: float
-
-    @property
-    def flops_per_s(self) -> float:
-        """Floating-point operations per second; NaN without time."""
-        return 1e6 * self.flops / self.us if self.us else math.nan
-
-    @property
-    def bytes_per_s(self) -> float:
-        """Bytes read and written per second; NaN without time."""
-        return 1e6 * self.bytes / self.us if self.us else math.nan
-
-    @property
-    def intensity(self) -> float:
-        """Floating-point operations per byte; NaN without bytes."""
-        return self.flops / self.bytes if self.bytes else math.nan
-
-
-@record(frozen=True)
-class KernelTime(_Rates):
-    """A command of a program of machine code: which kernel it runs, with what work, and how long that takes in a call.
-
-    ``kind``: what it does, as in the kernel graph. ``operators``: those that it comes from, with their node numbers, as in ``"CONV_2D 47"``. ``calls``: the kernels
-    that this one calls. ``us``: microseconds in a call, the median of those where the program ran; ``first_us``: in the
-    first; ``runs``: how often in a call, more than once in loops and in programs that run several times. ``flops``,
-    ``read`` and ``written`` (bytes): the work of all these runs, as `gossamer inspect` counts it.
-    """
-
-    subgraph: int
-    program: int
-    command: int
-    kernel: str
-    kind: str
-    calls: tuple[str, ...]
-    operators: tuple[str, ...]
-    shape: tuple[int, ...]
-    us: float
-    first_us: float
-    runs: float
-    flops: float
-    read: float
-    written: float
-
-    @property
-    def bytes(self) -> float:
-        """Bytes read and written."""
-        return self.read + self.written
-
-
-@record(frozen=True)
-class OperatorTime(_Rates):
-    """Operators that are computed as one, and how long they take in a call.
-
-    ``nodes``: their numbers in the subgraph; ``type``: their names, ``"CONV_2D, RELU6"``; ``name``: of the tensors that
-    the last of them writes. ``runs_by``: a delegate, or ``"reference"`` for the reference kernel. ``us``: microseconds
-    in a call, the median, without what other operators take that it calls; ``first_us`` and ``start_us``: how long in
-    the first call, and how long after its begin. ``runs``: how often in a call; 0 for a node that needs no time, as its
-    work is done by others or beforehand. ``flops``, ``read``, ``written``: as in `KernelTime`; 0 where not counted.
-    """
-
-    subgraph: int
-    nodes: tuple[int, ...]
-    type: str
-    name: str
-    runs_by: str
-    us: float
-    first_us: float
-    start_us: float
-    runs: float
-    flops: float = 0.0
-    read: float = 0.0
-    written: float = 0.0
-
-    @property
-    def bytes(self) -> float:
-        """Bytes read and written."""
-        return self.read + self.written
 
 
 class Profile:
@@ -138,6 +54,8 @@ class Profile:
             raise RuntimeError("this interpreter is being profiled already")
         self._open.clear()
         engine.recorder = self
+        for part in running(self._interpreter):
+            self._observe(part.kernel)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -158,30 +76,35 @@ class Profile:
     # What an interpreter tells.
 
     def begin(self, graph: RunningGraph, node: Node | None) -> None:
-        """See `gossamer.runtime.recorder.Recorder`."""
+        """See `gossamer.runtime.graph.Recorder`."""
         span = Span(graph.index, node)
         if node is not None and node.delegate is not None:
-            self._observe(graph.index, span)
+            span.kernel = self._kernel_of(span)
+            if span.kernel is not None:
+                self._observe(span.kernel)  # one that is new, for other shapes
         (self._open[-1].children if self._open else self.calls).append(span)
         self._open.append(span)
         span.begin = time.perf_counter_ns()
 
     def end(self) -> None:
-        """See `gossamer.runtime.recorder.Recorder`."""
+        """See `gossamer.runtime.graph.Recorder`."""
         now = time.perf_counter_ns()
         self._open.pop().end = now
 
-    def _observe(self, subgraph: int, span: Span) -> None:
-        for part in self._interpreter._subgraphs[subgraph].delegation.partitions:
+    def _kernel_of(self, span: Span) -> JitKernel | None:
+        for part in self._interpreter._subgraphs[span.subgraph].delegation.partitions:
             if part.node is span.node and isinstance(part.kernel, JitKernel):
-                span.kernel = part.kernel
-                if part.kernel not in self._observed and self.failure is None:
-                    try:
-                        part.kernel.observe(self._took)
-                    except CompileError as error:
-                        self.failure = str(error)
-                    else:
-                        self._observed[part.kernel] = None
+                return part.kernel
+        return None
+
+    def _observe(self, kernel: JitKernel) -> None:
+        if kernel not in self._observed and self.failure is None:
+            try:
+                kernel.observe(self._took)
+            except CompileError as error:
+                self.failure = str(error)
+            else:
+                self._observed[kernel] = None
 
     def _took(self, times: list[CommandTime]) -> None:
         span = self._open[-1]
@@ -231,7 +154,7 @@ class Profile:
         Events lie in one another: a call, its nodes and partitions, the kernels of these. The clock in a program says
         how long each command took, not when it began: commands stand one after the other, those of a loop as one.
         """
-        trace.write(self, path)
+        write([self._event(call) for call in self.calls], path)
 
     def _repr_html_(self) -> str:
         return as_html(self)
@@ -240,7 +163,29 @@ class Profile:
         """For consoles of rich."""
         return as_rich(self)
 
-    def commands_of(self, span: Span) -> list[Command]:
+    def _event(self, span: Span) -> Event:
+        nodes, inner = self._members_of(span), []
+        # What clocks round must not end behind the span.
+        for command, took, begin in zip(*self._commands(span), strict=True):
+            args = {"operators": command.operators, "calls": command.calls, "shape": command.shape, "runs": took.runs}
+            ns = max(0, min(took.ns, span.end - begin))
+            inner.append(Event(command.kernel or "jump", "kernel", begin, ns, {**args, **command.work._asdict()}))
+        inner += [self._event(child) for child in span.children]
+        if span.node is None:
+            return Event(f"invoke subgraph {span.subgraph}", "invoke", span.begin, span.ns, {}, inner)
+        types, name = self._names_of(span.subgraph, nodes)
+        args = {"subgraph": span.subgraph, "nodes": nodes, "operators": types, "outputs": name}
+        title = f"{span.node.op.name} {span.node.index}"
+        if span.node.delegate is not None:
+            title = f"{span.node.delegate.name}: {len(nodes)} node{'s' * (len(nodes) != 1)}"
+        return Event(title, "node", span.begin, span.ns, args, inner)
+
+    def _commands(self, span: Span) -> tuple[list[Command], Sequence[CommandTime], list[int]]:
+        """The commands of a program, what each took, and when they began."""
+        described = self._commands_of(span)
+        return described, span.times if described else (), placed(span) if described else []
+
+    def _commands_of(self, span: Span) -> list[Command]:
         """The commands of the program that ran there; none if it has another one now, for other shapes."""
         kernel, program = span.kernel, span.program
         if kernel is None or program is None or kernel.program is not program or kernel.built is None:
@@ -251,7 +196,7 @@ class Profile:
             self._described[program] = commands_of(kernel.built)
         return self._described[program]
 
-    def members_of(self, span: Span) -> tuple[int, ...]:
+    def _members_of(self, span: Span) -> tuple[int, ...]:
         """The nodes that run there: itself, or those of a partition."""
         if span.node is None:
             return ()
@@ -260,7 +205,7 @@ class Profile:
             self._members |= {id(part.node): part.node_numbers for part in parts}
         return self._members.setdefault(id(span.node), (span.node.index,))
 
-    def names_of(self, subgraph: int, nodes: Sequence[int]) -> tuple[list[str], str]:
+    def _names_of(self, subgraph: int, nodes: Sequence[int]) -> tuple[list[str], str]:
         """The operators of nodes, and the names of the tensors that the last one writes."""
         model = self._interpreter.model
         stored = model.subgraphs[subgraph]
@@ -286,13 +231,12 @@ class Profile:
         commands: dict[tuple[Program, int], _Sum] = {}
         for number, call in enumerate(self.calls):
             for span in _within(call):
-                described, program = self.commands_of(span), span.program
+                (described, times, begins), program = self._commands(span), span.program
                 if not described or program is None:
-                    one = operators.setdefault(id(span.node), _Sum(span, self.members_of(span)))
+                    one = operators.setdefault(id(span.node), _Sum(span, self._members_of(span)))
                     one.add(number, span.own_ns, 1, span.begin - call.begin)
                     continue
-                runs = zip(described, span.times, placed(span), strict=True)
-                for at, (command, took, begin) in enumerate(runs):
+                for at, (command, took, begin) in enumerate(zip(described, times, begins, strict=True)):
                     taken = number, took.ns, took.runs, begin - call.begin
                     commands.setdefault((program, at), _Sum(span, (), command)).add(*taken)
                     nodes = tuple([int(text.rpartition(" ")[2]) for text in command.operators])
@@ -301,8 +245,8 @@ class Profile:
                 if (program, ()) not in operators:
                     operators[program, ()] = _Sum(span, ())  # the mark that nodes without a command are listed
                     made = {text for command in described for text in command.operators}
-                    for node in self.members_of(span):
-                        (name,), _ = self.names_of(span.subgraph, [node])
+                    for node in self._members_of(span):
+                        (name,), _ = self._names_of(span.subgraph, [node])
                         if f"{name} {node}" not in made:
                             operators[program, node] = _Sum(span, (node,))
         numbers = {part.kernel: part.number for part in running(self._interpreter)}
@@ -316,7 +260,7 @@ class Profile:
     def _operator(self, one: _Sum, kernels: Sequence[KernelTime]) -> OperatorTime:
         node, subgraph = one.span.node, one.span.subgraph
         assert node is not None
-        types, name = self.names_of(subgraph, one.nodes)
+        types, name = self._names_of(subgraph, one.nodes)
         runs = one.runs
         if one.command is not None:
             said = [text.rpartition(" ")[0] for text in one.command.operators]

@@ -40,8 +40,10 @@ class Span:
     @property
     def own_ns(self) -> int:
         """How long without the nodes that run in it."""
-        return self.ns - sum(child.ns for child in self.children if child.node is not None) - sum(
-            child.ns - child.own_ns for child in self.children if child.node is None
+        return (
+            self.ns
+            - sum(child.ns for child in self.children if child.node is not None)
+            - sum(child.ns - child.own_ns for child in self.children if child.node is None)
         )
 
 

@@ -7,11 +7,10 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-if TYPE_CHECKING:
-    from gossamer.profiling.profile import KernelTime, OperatorTime, Profile
-    from gossamer.profiling.roofline import Roofline
+from gossamer.profiling.roofline import Roofline
+from gossamer.profiling.times import KernelTime, OperatorTime
 
 Order = Literal["order", "time", "type", "kernel"]
 
@@ -21,6 +20,22 @@ TOP = 10
 _OPERATORS = ("operators", ">nodes", ">us", ">share", ">sum", ">runs", "by", "output")
 _TYPES = ("operators", ">count", ">us", ">share", ">sum", ">runs")
 _KERNELS = ("kernel", "operators", ">us", ">share", ">GFLOP/s", ">GB/s", ">FLOP/byte", ">of roofline")
+
+
+class Profiled(Protocol):
+    """What tables are made of: a `Profile`."""
+
+    @property
+    def invoke_us(self) -> float: ...
+
+    @property
+    def operators(self) -> list[OperatorTime]: ...
+
+    @property
+    def kernels(self) -> list[KernelTime]: ...
+
+    @property
+    def roofline(self) -> Roofline | None: ...
 
 
 class Table(NamedTuple):
@@ -72,21 +87,20 @@ class Table(NamedTuple):
         return made
 
 
-def table_of(profile: Profile, by: Order) -> Table:
+def table_of(profile: Profiled, by: Order) -> Table:
     """See `Profile.table`."""
     if by not in get_args(Order):
         raise ValueError(f"a table is by {', '.join(map(repr, get_args(Order)))}, got {by!r}")
     if by == "kernel":
         return _kernels(profile)
     whole, sum = profile.invoke_us, 0.0
+    rows: list[tuple[str, ...]] = []
     if by == "type":
-        rows = []
         for name, count, us, runs, _ in sums_by_type(profile.operators):
             sum += us
             rows.append((name, str(count), f"{us:,.1f}", f"{us / whole:.1%}", f"{sum / whole:.1%}", f"{runs:,.0f}"))
         return Table(f"By type, of {whole:,.1f} us", _TYPES, rows)
     listed = by_time(profile.operators) if by == "time" else profile.operators
-    rows = []
     for one in listed:
         sum += one.us
         share = (f"{one.us:,.1f}", f"{one.us / whole:.1%}", f"{sum / whole:.1%}")
@@ -95,7 +109,7 @@ def table_of(profile: Profile, by: Order) -> Table:
     return Table(f"{title}, of {whole:,.1f} us", _OPERATORS, rows)
 
 
-def _kernels(profile: Profile) -> Table:
+def _kernels(profile: Profiled) -> Table:
     roofline, whole = profile.roofline, profile.invoke_us
     rows = [
         (", ".join((one.kernel, *one.calls)), ", ".join(one.operators), f"{one.us:,.1f}", f"{one.us / whole:.1%}")
@@ -126,19 +140,21 @@ def roofline_line(roofline: Roofline | None) -> str:
     return f"Kernels by time; roofline: {roofline.flops / 1e9:.1f} GFLOP/s, {roofline.bytes / 1e9:.1f} GB/s"
 
 
-def as_html(profile: Profile) -> str:
+def as_html(profile: Profiled) -> str:
     """See `Profile`: for notebooks."""
-    tables = [profile.table("time")] + ([profile.table("kernel")] if profile.kernels else [])
-    return f"<p>{escape(repr(profile))}</p>" + "".join(table._repr_html_() for table in tables)
+    return f"<p>{escape(repr(profile))}</p>" + "".join(table._repr_html_() for table in _shown(profile))
 
 
-def as_rich(profile: Profile) -> Any:
+def as_rich(profile: Profiled) -> Any:
     """See `Profile`: for consoles of rich."""
     from rich.console import Group
     from rich.text import Text
 
-    tables = [profile.table("time")] + ([profile.table("kernel")] if profile.kernels else [])
-    return Group(Text(repr(profile)), *tables)
+    return Group(Text(repr(profile)), *_shown(profile))
+
+
+def _shown(profile: Profiled) -> list[Table]:
+    return [table_of(profile, "time"), *([table_of(profile, "kernel")] if profile.kernels else [])]
 
 
 def by_time(operators: Iterable[OperatorTime]) -> list[OperatorTime]:
@@ -205,7 +221,7 @@ def _of_types(operators: Sequence[OperatorTime]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def benchmark_text(profile: Profile) -> str:
+def benchmark_text(profile: Profiled) -> str:
     """The tables of benchmark_model: by run order, by computation time, and a summary by type.
 
     Shares are of the operators together. ``mem KB`` is what an operator writes; of a reference kernel it is 0.
@@ -236,7 +252,7 @@ def benchmark_text(profile: Profile) -> str:
     return "\n".join(lines)
 
 
-def benchmark_csv(profile: Profile) -> str:
+def benchmark_csv(profile: Profiled) -> str:
     """What `benchmark_text` says of operators in their order, and of types, as CSV with a line of names over each."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")

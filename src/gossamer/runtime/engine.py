@@ -17,6 +17,7 @@ from gossamer.log import logger
 from gossamer.model import read_model
 from gossamer.model.model import Model
 from gossamer.model.reader import ModelFile
+from gossamer.phases import phase
 from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.builder import build_subgraphs
 from gossamer.runtime.cancellation import Cancellation
@@ -31,7 +32,7 @@ from gossamer.schema import OperatorCode
 
 if TYPE_CHECKING:
     from gossamer.runtime.coverage import Coverage
-    from gossamer.runtime.recorder import Recorder
+    from gossamer.runtime.graph import Recorder
 
 _NOT_HERE = "There is no machine code for this CPU, or its features are not told."
 
@@ -127,6 +128,7 @@ class Engine:
         if tensor.shape and not tensor.is_constant and not tensor.has_objects:
             self.plain[index] = tensor
 
+    @phase("prepare")
     def allocate_tensors(self) -> None:
         """See `Interpreter.allocate_tensors`."""
         if self.known is not None:
@@ -197,6 +199,7 @@ class Engine:
         """See `Interpreter.cancel`."""
         self.cancellation.cancel(is_running=self.executor.busy)
 
+    @phase("delegates")
     def apply(self, delegate: Delegate) -> bool:
         """See `Interpreter.modify_graph_with_delegate`."""
         self._release_at_the_end(self.subgraphs)
@@ -210,6 +213,7 @@ class Engine:
         self.delegates.append(delegate)
         return all(applied)
 
+    @phase("delegates")
     def apply_default_delegate(self) -> None:
         """Let the default delegate take what it claims, unless it has, or none is wanted."""
         # As late as TFLite does it: after those that the user applies, when the shapes are those that will run.
@@ -298,6 +302,7 @@ class Engine:
             known.hand_over(made[0])
         return made
 
+    @phase("recall")
     def _recall(self) -> KnownGraph | None:
         """What is known of the file, unless it has been changed."""
         self._default = _default_delegate(self.settings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, SupposedNodes
@@ -21,9 +21,6 @@ from gossamer.runtime.node import Call, Node, Shape
 from gossamer.runtime.resources import ResourceMap
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
-
-if TYPE_CHECKING:
-    from gossamer.runtime.recorder import Recorder
 
 Array = NDArray[Any]
 
@@ -174,6 +171,16 @@ class Graph:
             tensor = Tensor(len(self.tensors), TensorType.FLOAT32, (0,), AllocationType.MEM_NONE)
             self.tensors.append(tensor)
             node.temporaries.append(tensor.index)
+
+
+class Recorder(Protocol):
+    """Who is told what runs: a profiler. What begins later ends earlier."""
+
+    def begin(self, graph: RunningGraph, node: Node | None) -> None:
+        """A node of a subgraph begins, or without a node the subgraph itself."""
+
+    def end(self) -> None:
+        """What began last is over, done or failed."""
 
 
 class RunningGraph(Graph, ABC):

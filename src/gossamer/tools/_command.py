@@ -110,7 +110,12 @@ def existing_file(path: str, what: str, advice: str = "") -> str:
 def write_json(data: Any, indent: int | None = 2) -> None:
     """Print a value as JSON, on one line without ``indent``; what JSON has no number for (NaN, infinities) becomes
     null."""
-    click.echo(json.dumps(finite(data), indent=indent, allow_nan=False))
+    click.echo(as_json_text(data, indent))
+
+
+def as_json_text(data: Any, indent: int | None = 2) -> str:
+    """What `write_json` prints."""
+    return json.dumps(finite(data), indent=indent, allow_nan=False)
 
 
 def finite(value: Any) -> Any:

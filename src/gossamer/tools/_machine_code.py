@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gossamer import Interpreter
 from gossamer.delegates.jit.delegate import JitKernel
-from gossamer.profiling.programs import Running, running
+from gossamer.profiling.programs import running
 from gossamer.programs import team
 from gossamer.tools._command import plural
 

@@ -10,7 +10,7 @@ import click
 
 from gossamer.inputs.random_values import random_input
 from gossamer.inputs.samples import Preparation, samples_from
-from gossamer.tools import _inputs
+from gossamer.tools import _inputs, _profile
 from gossamer.tools._command import (
     Failure,
     Tool,
@@ -21,7 +21,6 @@ from gossamer.tools._command import (
     progress_bar,
     write_json,
 )
-from gossamer.tools._profile import profile
 from gossamer.tools._report.data import describe
 from gossamer.tools._report.page import page
 from gossamer.tools._session import Session
@@ -80,7 +79,7 @@ def command(
             if progress is not None and samples is not None:
                 progress("samples", done, samples.total or done)
 
-        measured = _profile(model, runs, threads) if profiling else None
+        measured = _measure(model, runs, threads) if profiling else None
         report = describe(model, measured, samples, tell)
     if output is not None or not as_json:
         path = Path(output or f"{Path(model).stem}.html")
@@ -93,7 +92,7 @@ def command(
         console().print(f"wrote {path}, {plural(path.stat().st_size, 'byte')}", markup=False)
 
 
-def _profile(path: str, runs: int, threads: int) -> Callable[[], dict[str, Any] | None]:
+def _measure(path: str, runs: int, threads: int) -> Callable[[], dict[str, Any] | None]:
     """Measures the model on random inputs, which are the same every time."""
 
     def measure() -> dict[str, Any] | None:
@@ -108,6 +107,7 @@ def _profile(path: str, runs: int, threads: int) -> Callable[[], dict[str, Any] 
             ]
         )
         session.invoke()
-        return profile(session.interpreter, session.invoke, runs, threads)
+        profile, us = _profile.taken(session.interpreter, session.invoke, runs)
+        return _profile.report(session.interpreter, profile, us)
 
     return measure
