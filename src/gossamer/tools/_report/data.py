@@ -28,8 +28,8 @@ from gossamer.tools._machine_code import describe_partitions, describe_programs
 from gossamer.tools._report import statistics
 from gossamer.tools._report.layers import draw
 
-LETTER, MARGIN, NARROWEST = 7.0, 22.0, 90.0
-"""Pixels of a character in a box of the graph, of the space beside the text, and of the narrowest box."""
+LETTER, SMALL_LETTER, MARGIN, NARROWEST = 8.6, 6.2, 22.0, 90.0
+"""Pixels of a character in the first and in the second line of a box, of the space beside the text, and of the narrowest box."""
 
 MOST_SHOWN = 64
 """Elements of an option that are shown."""
@@ -61,7 +61,7 @@ def describe(
         _add_paths(graph, partitions)
     _add_statistics(model, graphs, plain, samples, progress)
     if measured is not None:
-        _add_times(graphs, measured["programs"])
+        _add_times(graphs, measured)
     work = Counter[str]()
     for program in programs:
         work.update({name: program["total"][name] for name in ("flops", "read", "written")})
@@ -83,7 +83,7 @@ def describe(
         },
         "subgraphs": graphs,
         "arenas": list(_arenas(model, plain)) if plain else [],
-        "profile": None if measured is None else _without_arguments(measured),
+        "profile": None if measured is None else _for_page(measured),
         "versions": _versions(model, path),
         "micro": _micro(model, path),
         "sampled": samples is not None,
@@ -148,7 +148,7 @@ def _name(box: dict[str, Any], operators: Sequence[dict[str, Any]], tensors: Seq
         ((title, index),) = box.items()
     shape = tensors[index] if 0 <= index < len(tensors) else None
     below = "" if shape is None else f"{shape['type']} {'x'.join(map(str, shape['shape'])) or 'scalar'}"
-    width = max(NARROWEST, MARGIN + LETTER * max(len(title), len(below)))
+    width = max(NARROWEST, MARGIN + LETTER * len(title), MARGIN + SMALL_LETTER * len(below))
     box.update(title=title, below=below, width=round(width))
 
 
@@ -205,18 +205,19 @@ def _add_paths(graph: dict[str, Any], partitions: Sequence[dict[str, Any]]) -> N
                 graph["operators"][node].update(delegate=label, why=partition["failure"])
 
 
-def _add_times(graphs: Sequence[dict[str, Any]], programs: Sequence[dict[str, Any]]) -> None:
-    """``us``: microseconds of each operator. Those that became one kernel share its time evenly: ``kernels`` says
-    which, and with how many others."""
-    for program in programs:
+def _add_times(graphs: Sequence[dict[str, Any]], measured: dict[str, Any]) -> None:
+    """``us``: microseconds of each operator. Those that are computed as one share the time evenly; ``shared`` is how
+    many they are, and ``kernels`` which they run, with their times."""
+    for row in measured["operators"]:
+        for node in row["nodes"]:
+            operator = graphs[row["subgraph"]]["operators"][node]
+            operator.update(us=row["us"] / len(row["nodes"]), shared=len(row["nodes"]), kernels=[])
+    for program in measured["programs"]:
         operators = graphs[program["subgraph"]]["operators"]
-        for node in program["nodes"]:
-            operators[node].update(us=0.0, kernels=[])
         for command in program["commands"]:
             nodes = [int(origin.rpartition(" ")[2]) for origin in command["operators"]]
             for node in nodes:
-                operators[node]["us"] += command["us"] / len(nodes)
-                operators[node]["kernels"].append([command["kernel"], command["us"], len(nodes)])
+                operators[node].setdefault("kernels", []).append([command["kernel"], command["us"], len(nodes)])
 
 
 def _add_statistics(
@@ -284,12 +285,12 @@ def _plan(plan: Plan, steps: int) -> dict[str, Any]:
     }
 
 
-def _without_arguments(measured: dict[str, Any]) -> dict[str, Any]:
+def _for_page(measured: dict[str, Any]) -> dict[str, Any]:
     programs = []
     for program in measured["programs"]:
         commands = [{k: v for k, v in c.items() if k != "arguments"} for c in program["commands"]]
         programs.append({**program, "commands": commands})
-    return {**measured, "programs": programs}
+    return {**{k: v for k, v in measured.items() if k != "operators"}, "programs": programs}
 
 
 def _versions(model: Model, path: str) -> dict[str, Any]:

@@ -1,12 +1,20 @@
 "use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+(async () => {
+  const unpacked = (id) => {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
+  const data = JSON.parse(await unpacked("data"));
   const root = document.documentElement;
   const ROW = 76, HIGH = 40, FONT = 12;
-  const COLORS = 10;
+  const COLORS = 10, READABLE = 0.6;
 
   // ---- small words ----------------------------------------------------------------------------------------------
 
+  const put = (node, ...children) => {
+    node.append(...children.flat().filter((child) => child != null && child !== false));
+    return node;
+  };
   /** An element. Text is text: nothing of a model becomes markup. */
   const el = (tag, attributes = {}, ...children) => {
     const node = document.createElement(tag);
@@ -15,8 +23,7 @@
       else if (value === true) node.setAttribute(name, "");
       else if (value !== false && value != null) node.setAttribute(name, value);
     }
-    node.append(...children.flat().filter((child) => child != null && child !== false));
-    return node;
+    return put(node, ...children);
   };
   const color = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
   const whole = (n) => n == null ? "–" : Math.round(n).toLocaleString("en-US");
@@ -49,13 +56,14 @@
     return Math.round(a + (b - a) * share).toString(16).padStart(2, "0");
   }).join("");
 
-  /** A table; a column whose name begins with > is of numbers. */
+  /** A table; a column whose name begins with > is of numbers, with ~ of text that may take several lines. */
+  const CLASSES = { ">": "n", "~": "w" };
   const table = (columns, rows, attributes = () => ({})) => el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, columns.map((name) => el("th", { class: name[0] === ">" && "n", scope: "col" }, name.replace(/^>/, ""))))),
+    el("thead", {}, el("tr", {}, columns.map((name) => el("th", { class: name[0] === ">" && "n", scope: "col" }, name.replace(/^[>~]/, ""))))),
     el("tbody", {}, rows.map((row, i) => el("tr", attributes(i), row.map((cell, column) =>
-      el("td", { class: columns[column][0] === ">" && "n" }, cell == null ? "" : cell)))))));
+      el("td", { class: CLASSES[columns[column][0]] ?? (column && "t") }, cell == null ? "" : cell)))))));
   const pairs = (entries) => el("table", {}, el("tbody", {}, entries.map(([name, value]) =>
-    el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, value == null ? "" : value)))));
+    el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "w" }, value == null ? "" : value)))));
   const cards = (entries) => el("div", { class: "cards" }, entries.filter(([value]) => value != null && value !== "").map(([value, name]) =>
     el("div", { class: "card" }, el("b", {}, value), el("span", {}, name))));
   const links = (act) => ({ class: "link", tabindex: "0", onclick: act, onkeydown: (e) => { if (e.key === "Enter") act(); } });
@@ -74,8 +82,17 @@
 
   // ---- charts ---------------------------------------------------------------------------------------------------
 
-  const { ColumnDataSource, Range1d, PanTool, WheelZoomTool, HoverTool, ResetTool, TapTool } = Bokeh;
-  const source = (columns) => new ColumnDataSource({ data: columns });
+  /** The library, which is read when the first chart needs it: the page answers before that. */
+  let reading = null;
+  const library = () => reading ??= unpacked("library").then((text) => { document.head.append(el("script", {}, text)); });
+  const source = (columns) => new Bokeh.ColumnDataSource({ data: columns });
+  const range = (start, end, bounds = null) => new Bokeh.Range1d({ start, end, bounds });
+  /** Drag to move, the wheel zooms. */
+  const handle = (fig, ...more) => {
+    const { PanTool, WheelZoomTool } = Bokeh, zoom = new WheelZoomTool({ speed: 1 / 400 });
+    fig.add_tools(new PanTool(), zoom, ...more);
+    fig.toolbar.active_scroll = zoom;
+  };
 
   const figure = (options) => {
     const text = color("faint");
@@ -94,7 +111,7 @@
     return fig;
   };
   const show = (fig, place) => { place.replaceChildren(); return Bokeh.Plotting.show(fig, place); };
-  const tips = (renderer, tooltips) => new HoverTool({ renderers: [renderer], tooltips, point_policy: "follow_mouse" });
+  const tips = (shapes, tooltips) => new Bokeh.HoverTool({ renderers: [shapes].flat(), tooltips, point_policy: "follow_mouse" });
 
   // ---- parts ----------------------------------------------------------------------------------------------------
 
@@ -107,7 +124,7 @@
   function summary(place) {
     const s = data.summary, sizes = s.sizes, flops = s.work.flops;
     const memory = s.memory.find((row) => row.arena != null);
-    place.append(
+    put(place,
       cards([
         [bytes(sizes.file), "file"], [whole(s.operator_count), "operators"], [count(s.parameters), "parameters"],
         [flops ? `${count(flops)}FLOP` : null, "work of a run, in programs"], [memory && bytes(memory.arena), "arena, TFLite's plan"],
@@ -116,24 +133,24 @@
         [data.micro.minimum_arena_bytes && bytes(data.micro.minimum_arena_bytes), "arena on a microcontroller"],
       ]),
       s.failure ? el("p", { class: "bad", role: "alert" }, `It cannot be allocated: ${s.failure}`) : null,
-      s.faults.length ? el("p", { class: "bad" }, s.faults.map((f) => `${f.place}: ${f.message}`).join("; ")) : "",
+      s.faults.length ? el("p", { class: "bad" }, s.faults.map((f) => `${f.place}: ${f.message}`).join("; ")) : null,
     );
     const left = el("div"), right = el("div");
     place.append(el("div", { class: "two" }, left, right));
     const g = graphs[0];
     if (g) {
       const ends = [["input", g.inputs], ["output", g.outputs]].flatMap(([what, list]) => list.map((i) => [what, i])).filter(([, i]) => g.tensors[i]);
-      left.append(el("h2", {}, "Inputs and outputs"), table(["", "name", "type", "shape", "quantization"],
+      left.append(el("h2", {}, "Inputs and outputs"), table(["", "~name", "type", "shape", "~quantization"],
         ends.map(([what, i]) => { const t = g.tensors[i]; return [what, t.name, t.type, shape(t), quantization(t.quantization)]; })));
     }
-    if (s.signatures.length) left.append(el("h2", {}, "Signatures"), table(["key", ">subgraph", "inputs", "outputs"],
+    if (s.signatures.length) left.append(el("h2", {}, "Signatures"), table(["key", ">subgraph", "~inputs", "~outputs"],
       s.signatures.map((x) => [x.key, x.subgraph, Object.keys(x.inputs).join(", "), Object.keys(x.outputs).join(", ")])));
     left.append(el("h2", {}, "Operators"), table([">count", "operator", ">version", "kernel"],
       s.operators.map((o) => [o.count, o.name + (o.custom ? " (custom)" : ""), o.version, o.kernel ? "yes" : "none"])));
     right.append(el("h2", {}, "Size"), pairs([
       ...Object.entries(sizes.by_type).map(([type, n]) => [`constants, ${type}`, `${bytes(n)} (${percent(n / sizes.file)})`]),
       ["all else", bytes(sizes.rest)]]));
-    right.append(el("h2", {}, "Largest constants"), table(["tensor", "type", "shape", ">bytes"],
+    right.append(el("h2", {}, "Largest constants"), table(["~tensor", "type", "shape", ">bytes"],
       s.largest_constants.map((c) => [c.name, c.type, c.shape.join("×"), whole(c.bytes)])));
     if (s.programs.length) right.append(el("h2", {}, "Machine code"), table(["program", "target", ">commands", ">kernels", ">memory"],
       s.programs.map((p) => [`${p.subgraph}.${p.program}`, p.target, p.commands, p.kernels, bytes(Object.values(p.memory).reduce((a, b) => a + b, 0))])));
@@ -195,7 +212,7 @@
     function paint() {
       const fill = fills(), on = boxes.map((box, i) => !(view.off.size && box.operator != null && view.off.has(kind(box))) && (!view.words || names[i].includes(view.words)));
       nodes.data = { ...nodes.data, fill, alpha: on.map((yes) => yes ? 1 : 0.15) };
-      boxes.forEach((box, i) => { box.ink = bright(fill[i]) > 150 ? "#16191d" : "#ffffff"; box.on = on[i]; });
+      boxes.forEach((box, i) => { box.ink = bright(fill[i]) > 125 ? "#16191d" : "#ffffff"; box.on = on[i]; });
       cached = null;
       label();
       showLegend();
@@ -262,12 +279,10 @@
 
     function build() {
       const old = fig && { x: [fig.x_range.start, fig.x_range.end], y: [fig.y_range.start, fig.y_range.end], g: fig.of };
-      const zoom = new WheelZoomTool({ speed: 1 / 400 }), pan = new PanTool();
-      fig = figure({ x_axis_type: null, y_axis_type: null, min_border: 0, x_range: new Range1d({ start: 0, end: 1 }), y_range: new Range1d({ start: 0, end: 1 }) });
+      fig = figure({ x_axis_type: null, y_axis_type: null, min_border: 0, x_range: range(0, 1), y_range: range(0, 1) });
       fig.of = view.graph;
       for (const grid of fig.center ?? []) grid.visible = false;
-      fig.add_tools(pan, zoom);
-      fig.toolbar.active_scroll = zoom;
+      handle(fig);
       const routes = g.edges.map(route);
       fig.multi_line({ xs: { field: "xs" }, ys: { field: "ys" }, source: source({ xs: routes.map((r) => r[0]), ys: routes.map((r) => r[1]) }), line_color: color("edge"), line_width: 1.3 });
       lit = source({ xs: [], ys: [], hue: [] });
@@ -321,9 +336,11 @@
       describe();
       canvas.dataset.selected = i ?? "";
       if (i == null || !move) return;
-      const b = boxes[i], x = fig.x_range, y = fig.y_range, m = 30 / scale;
-      const at = Math.max(scale, 0.6), outside = b.x - b.width / 2 < x.start + m || b.x + b.width / 2 > x.end - m || -b.y * ROW - HIGH < y.start + m || -b.y * ROW + HIGH > y.end - m;
-      if (at > scale || outside) look(b.x, -b.y * ROW, at);
+      if (scale < READABLE) { look(boxes[i].x, -boxes[i].y * ROW, READABLE); return; }
+      const x = fig.x_range, y = fig.y_range, aside = boxes[i].width / 2 + 30, above = HIGH + 30, at = -boxes[i].y * ROW;
+      const shift = (from, to, low, high) => low < from ? low - from : high > to ? high - to : 0;
+      const dx = shift(x.start, x.end, boxes[i].x - aside, boxes[i].x + aside), dy = shift(y.start, y.end, at - above, at + above);
+      if (dx || dy) look((x.start + x.end) / 2 + dx, (y.start + y.end) / 2 + dy, scale);
     }
 
     const tensorRow = (index) => {
@@ -334,7 +351,7 @@
         t.statistics?.bars ? el("div", { class: "faint" }, `${short(t.statistics.min)} to ${short(t.statistics.max)}, mean ${short(t.statistics.mean)}`) : ""),
       `${t.type} ${shape(t)}`, bytes(t.bytes)];
     };
-    const tensorTable = (list) => table(["name", "type, shape", ">bytes"], list.map(tensorRow));
+    const tensorTable = (list) => table(["~name", "type, shape", ">bytes"], list.map(tensorRow));
 
     function describe() {
       const box = view.selected == null ? null : boxes[view.selected];
@@ -352,9 +369,9 @@
       const o = g.operators[box.operator];
       details.replaceChildren(el("h2", {}, `${o.name} ${o.index}`), pairs([
         ["version", o.version], ["runs as", o.delegate ?? "reference kernel"], ["because", o.delegate ? null : o.why],
-        ["time", o.us == null ? null : micros(o.us)],
+        ["time", o.us == null ? null : `${micros(o.us)}${o.shared > 1 ? `, its share as one of ${o.shared} computed together` : ""}`],
       ].filter(([, value]) => value != null)));
-      if (o.kernels?.length) details.append(el("h3", {}, "Kernels"), table(["kernel", ">time"], o.kernels.map(([name, us, n]) =>
+      if (o.kernels?.length) details.append(el("h3", {}, "Kernels"), table(["~kernel", ">time"], o.kernels.map(([name, us, n]) =>
         [el("span", {}, name, n > 1 ? el("span", { class: "faint" }, ` for ${n} operators`) : ""), micros(us)])));
       const options = Object.entries(o.options);
       if (options.length) details.append(el("h3", {}, "Options"), pairs(options.map(([name, value]) => [name, plain(value)])));
@@ -428,7 +445,6 @@
 
     /** For other parts: choose the box of an operator, or of what makes a tensor. */
     reach = (graph, test) => {
-      open("graph");
       if (view.graph !== graph) { which.value = graph; load(graph); }
       const i = boxes.findIndex(test);
       if (i >= 0) { select(i); canvas.focus(); }
@@ -442,9 +458,9 @@
     return () => build();
   }
   let reach = null;
-  const toOperator = (graph, position) => { open("graph"); reach(graph, (b) => b.operator === position); };
-  const toTensor = (graph, index) => {
-    open("graph");
+  const toOperator = async (graph, position) => { await open("graph"); reach(graph, (b) => b.operator === position); };
+  const toTensor = async (graph, index) => {
+    await open("graph");
     const position = graphs[graph].operators.findIndex((o) => o.outputs.includes(index));
     reach(graph, position >= 0 ? (b) => b.operator === position : (b) => b.input === index);
   };
@@ -472,24 +488,22 @@
       for (const [, , size, first, last] of rows) { change[first] += size; change[last + 1] -= size; }
       let sum = 0, most = 0, peak = 0;
       for (let i = 0; i <= arena.steps; i++) { sum += change[i]; if (sum > most) { most = sum; peak = i; } }
-      const fig = figure({ x_range: new Range1d({ start: -0.5, end: Math.max(arena.steps, 1) + 0.5, bounds: [-0.5, Math.max(arena.steps, 1) + 0.5] }), y_range: new Range1d({ start: 0, end: plan.bytes * 1.06 || 1, bounds: [0, plan.bytes * 1.06 || 1] }), x_axis_label: "operator", y_axis_label: "bytes" });
-      for (const axis of fig.left ?? []) axis.formatter = new Bokeh.NumeralTickFormatter({ format: "0.0 ib" });
-      fig.quad({ left: [peak], right: [peak + 1], bottom: [0], top: [plan.bytes * 1.06], fill_color: color("mark"), fill_alpha: 0.12, line_color: null });
+      const end = Math.max(arena.steps, 1) + 0.5, top = plan.bytes * 1.06 || 1;
+      const fig = figure({ x_range: range(-0.5, end, [-0.5, end]), y_range: range(0, top, [0, top]), x_axis_label: "operator", y_axis_label: "bytes" });
+      for (const axis of fig.left ?? []) Object.assign(axis, { ticker: new Bokeh.AdaptiveTicker({ base: 1024, mantissas: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], min_interval: 1 }), formatter: new Bokeh.NumeralTickFormatter({ format: "0.[00] ib" }) });
+      fig.quad({ left: [peak], right: [peak + 1], bottom: [0], top: [top], fill_color: color("mark"), fill_alpha: 0.12, line_color: null });
       const columns = source({
         left: rows.map((r) => r[3]), right: rows.map((r) => r[4] + 1), bottom: rows.map((r) => r[1]), top: rows.map((r) => r[1] + r[2]),
         fill: rows.map((r) => hue(r[0])), name: rows.map((r) => named(g, r[0])), size: rows.map((r) => `${whole(r[2])} bytes at ${whole(r[1])}`), life: rows.map((r) => `operators ${r[3]} to ${r[4]}`), maker: rows.map((r) => makers.get(r[0]) ?? ""),
       });
       const boxes = fig.quad({ left: { field: "left" }, right: { field: "right" }, bottom: { field: "bottom" }, top: { field: "top" }, source: columns, fill_color: { field: "fill" }, fill_alpha: 0.85, line_color: color("page"), line_width: rows.length > 400 ? 0.2 : 1 });
-      const end = arena.steps + 0.5;
       fig.line({ x: [-0.5, end], y: [plan.bytes, plan.bytes], line_color: color("mark"), line_width: 2 });
       fig.line({ x: [-0.5, end], y: [plan.lower_bound, plan.lower_bound], line_color: color("mark"), line_dash: "dashed" });
-      const zoom = new WheelZoomTool();
-      fig.add_tools(new PanTool(), zoom, new ResetTool(), tips(boxes, [["tensor", "@name"], ["written by", "@maker"], ["size", "@size"], ["alive", "@life"]]));
-      fig.toolbar.active_scroll = zoom;
+      handle(fig, new Bokeh.ResetTool(), tips(boxes, [["tensor", "@name"], ["written by", "@maker"], ["size", "@size"], ["alive", "@life"]]));
       show(fig, chart);
       const living = rows.filter((r) => r[3] <= peak && peak <= r[4]).sort((a, b) => b[2] - a[2]);
       alive.replaceChildren(el("p", { class: "faint" }, `${bytes(most)} at operator ${peak}${g.operators[peak] ? `, ${g.operators[peak].name}` : ""}`),
-        table(["tensor", "written by", ">bytes", ">from", ">to"], living.slice(0, 30).map((r) => [named(g, r[0]), makers.get(r[0]) ?? "", whole(r[2]), r[3], r[4]]), (i) => links(() => toTensor(arena.subgraph, living[i][0]))));
+        table(["~tensor", "written by", ">bytes", ">from", ">to"], living.slice(0, 30).map((r) => [named(g, r[0]), makers.get(r[0]) ?? "", whole(r[2]), r[3], r[4]]), (i) => links(() => toTensor(arena.subgraph, living[i][0]))));
     }
     draw();
     return draw;
@@ -506,12 +520,12 @@
     const operators = graphs.flatMap((g, i) => g.operators.filter((o) => o.us != null).map((o) => [i, o])).sort((a, b) => b[1].us - a[1].us);
     const types = new Map();
     for (const [, o] of operators) { const t = types.get(o.name) ?? [0, 0]; types.set(o.name, [t[0] + o.us, t[1] + 1]); }
-    place.append(cards([[micros(p.us), `a run, median of ${p.runs}`], [micros(p.outside_us), "of it outside the programs"], [p.peak && `${(p.peak.flops_per_s / 1e9).toFixed(0)} GFLOP/s`, "the machine's peak, measured"], [p.peak && `${(p.peak.bytes_per_s / 1e9).toFixed(0)} GB/s`, "from memory, measured"]]),
-      el("p", { class: "faint" }, "Operators that became one kernel share its time evenly. What is outside the programs: operators on reference kernels, and the way through Python."),
+    place.append(cards([[micros(p.us), `a run, median of ${p.runs}`], [micros(p.outside_us), "of it outside the operators"], [p.peak && `${(p.peak.flops_per_s / 1e9).toFixed(0)} GFLOP/s`, "the machine's peak, measured"], [p.peak && `${(p.peak.bytes_per_s / 1e9).toFixed(0)} GB/s`, "from memory, measured"]]),
+      el("p", { class: "faint" }, "Operators that are computed as one share the time evenly. Outside of them is the way through Python."),
       el("div", { class: "two" },
         el("div", {}, el("h2", {}, "By type"), table(["operator", ">count", ">time", "share"], [...types].sort((a, b) => b[1][0] - a[1][0]).map(([name, [us, n]]) => [name, n, micros(us), share(us / p.us)]))),
-        el("div", {}, el("h2", {}, "Operators, the slowest first"), table([">node", "operator", "result", ">time", "share"], operators.slice(0, 40).map(([i, o]) => [o.index, o.name, named(graphs[i], o.outputs[0]), micros(o.us), share(o.us / p.us)]), (n) => links(() => toOperator(operators[n][0], operators[n][1].index))))),
-      el("h2", {}, "Kernels"), table(["kernels", ">commands", ">time", "share", ">GFLOP/s", ">of peak", ">GB/s"], p.kernels.slice(0, 60).map((k) => [k.kernels.join(", "), k.commands, micros(k.us), share(k.share), ...rates(p.peak, k, "flops_per_s", "bytes_per_s")])));
+        el("div", {}, el("h2", {}, "Operators, the slowest first"), table([">node", "operator", "~result", ">time", "share"], operators.slice(0, 40).map(([i, o]) => [o.index, o.name, named(graphs[i], o.outputs[0]), micros(o.us), share(o.us / p.us)]), (n) => links(() => toOperator(operators[n][0], operators[n][1].index))))),
+      el("h2", {}, "Kernels"), table(["~kernels", ">commands", ">time", "share", ">GFLOP/s", ">of peak", ">GB/s"], p.kernels.slice(0, 60).map((k) => [k.kernels.join(", "), k.commands, micros(k.us), share(k.share), ...rates(p.peak, k, "flops_per_s", "bytes_per_s")])));
     return null;
   }
 
@@ -526,7 +540,7 @@
       const x = commands.map((c) => c.flops / (c.read + c.written)), y = commands.map((c) => c.flops_per_s / 1e9);
       const top = p.peak.flops_per_s / 1e9, slope = p.peak.bytes_per_s / 1e9, knee = top / slope;
       const low = Math.min(0.1, ...x) / 1.5, high = Math.max(knee * 4, ...x) * 1.5;
-      const fig = figure({ x_axis_type: "log", y_axis_type: "log", x_range: new Range1d({ start: low, end: high }), y_range: new Range1d({ start: Math.min(...y, slope * low) / 2, end: Math.max(...y, top) * 2 }), x_axis_label: "operations per byte", y_axis_label: "GFLOP/s (GOP/s)" });
+      const fig = figure({ x_axis_type: "log", y_axis_type: "log", x_range: range(low, high), y_range: range(Math.min(...y, slope * low) / 2, Math.max(...y, top) * 2), x_axis_label: "operations per byte", y_axis_label: "GFLOP/s (GOP/s)" });
       fig.line({ x: [low, knee, high], y: [slope * low, top, top], line_color: color("mark"), line_width: 2 });
       const shown = [];
       kinds.forEach((kind, n) => {
@@ -535,9 +549,7 @@
           x: mine.map((i) => x[i]), y: mine.map((i) => y[i]), size: mine.map((i) => 6 + 60 * Math.sqrt(commands[i].share)), kernel: mine.map((i) => [commands[i].kernel, ...commands[i].calls].join(", ")), of: mine.map((i) => commands[i].operators.join(", ")), time: mine.map((i) => micros(commands[i].us)), rate: mine.map((i) => `${y[i].toFixed(1)} GFLOP/s, ${(commands[i].bytes_per_s / 1e9).toFixed(1)} GB/s`),
         }) }));
       });
-      const zoom = new WheelZoomTool();
-      fig.add_tools(new PanTool(), zoom, new ResetTool(), new HoverTool({ renderers: shown, tooltips: [["kernel", "@kernel"], ["operators", "@of"], ["time", "@time"], ["", "@rate"]] }));
-      fig.toolbar.active_scroll = zoom;
+      handle(fig, new Bokeh.ResetTool(), tips(shown, [["kernel", "@kernel"], ["operators", "@of"], ["time", "@time"], ["rate", "@rate"]]));
       const legend = fig.legend;
       Object.assign(legend, { location: "bottom_right", background_fill_color: color("panel"), label_text_color: color("text"), border_line_color: color("line") });
       show(fig, chart);
@@ -559,7 +571,7 @@
       const asked = words.value.trim().toLowerCase();
       const rows = all.filter((t) => `${t.name} ${t.type} ${t.kind}`.toLowerCase().includes(asked));
       const s = (t, name) => t.statistics?.[name] == null ? "" : short(t.statistics[name]);
-      list.replaceChildren(table([...(graphs.length > 1 ? [">subgraph"] : []), ">tensor", "name", "kind", "type", "shape", ">bytes", "quantization", ">least", ">greatest", ">mean", ">deviation", ">zeros", ">at limits"],
+      list.replaceChildren(table([...(graphs.length > 1 ? [">subgraph"] : []), ">tensor", "~name", "kind", "type", "shape", ">bytes", "~quantization", ">least", ">greatest", ">mean", ">deviation", ">zeros", ">at limits"],
         rows.slice(0, shown).map((t) => [...(graphs.length > 1 ? [t.graph] : []), t.index, t.name, t.kind, t.type, shape(t), whole(t.bytes), quantization(t.quantization), s(t, "min"), s(t, "max"), s(t, "mean"), s(t, "std"), t.statistics?.zeros == null ? "" : percent(t.statistics.zeros), t.statistics?.at_limits == null ? "" : percent(t.statistics.at_limits)]),
         (i) => links(() => choose(rows[i]))),
       rows.length > shown ? el("button", { onclick: () => { shown *= 4; draw(); } }, `Show more of ${rows.length - shown}`) : "");
@@ -573,9 +585,9 @@
       title.replaceChildren(el("b", {}, chosen.name || `tensor ${chosen.index}`), s?.bars ? ` ${whole(s.count)} values${s.not_finite ? `, ${whole(s.not_finite)} of them not finite` : ""} ` : data.sampled || chosen.kind === "constant" ? " has no statistics. " : " is computed: --data SAMPLES shows its values. ",
         el("button", { onclick: () => toTensor(chosen.graph, chosen.index) }, "Show it in the graph"));
       if (!s?.bars) return;
-      const step = (s.max - s.min) / s.bars.length || 1;
-      const fig = figure({ x_axis_label: "value", y_axis_label: "how often", y_range: new Range1d({ start: 0, end: 1.05 * Math.max(...s.bars) }) });
-      const shapes = fig.quad({ left: { field: "left" }, right: { field: "right" }, bottom: 0, top: { field: "top" }, source: source({ left: s.bars.map((_, i) => s.min + i * step), right: s.bars.map((_, i) => s.min + (i + 1) * step), top: s.bars }), fill_color: color("accent"), line_color: color("page") });
+      const [from, to] = s.between, step = (to - from) / s.bars.length || 1;
+      const fig = figure({ x_axis_label: "value", y_axis_label: "how often", y_range: range(0, 1.05 * Math.max(...s.bars)) });
+      const shapes = fig.quad({ left: { field: "left" }, right: { field: "right" }, bottom: 0, top: { field: "top" }, source: source({ left: s.bars.map((_, i) => from + i * step), right: s.bars.map((_, i) => from + (i + 1) * step), top: s.bars }), fill_color: color("accent"), line_color: color("page") });
       fig.add_tools(tips(shapes, [["from", "@left"], ["to", "@right"], ["values", "@top"]]));
       show(fig, chart);
     }
@@ -588,7 +600,7 @@
     const v = data.versions;
     place.append(cards([[v.minimum_release || "unknown", "the first release that has every operator"], [v.min_runtime_version, "what its metadata say"]]),
       el("p", { class: "faint" }, "A release of TensorFlow Lite or LiteRT loads the model if it has each operator in its version. Where an operator needs less than its version, gossamer versions --lower writes the model for older releases."),
-      table([">count", "operator", ">version", "since", ">needs", "since", "why"], v.operators.map((o) => [o.count, o.operator + (o.custom ? " (custom)" : ""), o.version, o.release || (o.custom ? "" : "unknown"), o.needed, o.needed_release, o.reason])));
+      table([">count", "operator", ">version", "since", ">needs", "since", "~why"], v.operators.map((o) => [o.count, o.operator + (o.custom ? " (custom)" : ""), o.version, o.release || (o.custom ? "" : "unknown"), o.needed, o.needed_release, o.reason])));
     return null;
   }
 
@@ -598,7 +610,7 @@
     const saved = Object.entries({ better_plan: "with a better plan, which gossamer micro --write-offline-plan writes", in_place: "if operators wrote over their inputs" }).filter(([k]) => m.savings[k]).map(([k, how]) => [bytes(m.savings[k]), how]);
     place.append(cards([[whole(m.minimum_arena_bytes), "bytes of the smallest arena"], [whole(m.head_bytes), "head: tensors while they are alive"], [whole(m.tail_bytes), "tail: what stays"], [whole(m.lower_bound_bytes), "alive at once at most"], [bytes(data.summary.sizes.file), "flash for the model"]]),
       el("div", { class: "two" },
-        el("div", {}, el("h2", {}, `Alive at ${m.peak.operator}`), table(["tensor", ">bytes"], m.peak.buffers.map((b) => [b.name.split(";")[0], whole(b.bytes)])), saved.length ? el("h2", {}, "Could save") : "", saved.length ? pairs(saved) : ""),
+        el("div", {}, el("h2", {}, `Alive at ${m.peak.operator}`), table(["~tensor", ">bytes"], m.peak.buffers.map((b) => [b.name.split(";")[0], whole(b.bytes)])), saved.length ? el("h2", {}, "Could save") : "", saved.length ? pairs(saved) : ""),
         el("div", {}, el("h2", {}, "Tail"), table(["what", ">bytes", ">count"], Object.entries(m.categories).filter(([, c]) => c.used).map(([name, c]) => [name.replaceAll("_", " "), whole(c.used), c.count])), el("h2", {}, "In the firmware"), el("pre", {}, m.registration.join("\n")))));
     return null;
   }
@@ -610,7 +622,7 @@
   let current = null;
 
   /** Show a part; it is made when it is first shown. */
-  function open(name) {
+  async function open(name) {
     if (current === name) return;
     current = name;
     const main = document.getElementById("main");
@@ -621,6 +633,8 @@
     }
     for (const [part, place] of Object.entries(places)) place.hidden = part !== name;
     if (!places[name]) {
+      if (name !== "summary") await library();
+      if (current !== name || places[name]) return;
       places[name] = el("section", { role: "tabpanel", id: `part-${name}`, "aria-labelledby": `tab-${name}` });
       main.append(places[name]);
       redraw[name] = PARTS[name][1](places[name]);
@@ -655,11 +669,15 @@
   });
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.altKey || e.metaKey || /^(INPUT|SELECT)$/.test(e.target.tagName)) return;
-    if (e.key === "/") { if (current !== "tensors") open("graph"); document.getElementById(current === "tensors" ? "filter" : "search").focus(); e.preventDefault(); }
+    if (e.key === "/") {
+      e.preventDefault();
+      const part = current === "tensors" ? current : "graph";
+      open(part).then(() => document.getElementById(part === "tensors" ? "filter" : "search").focus());
+    }
     else if (e.key === "t") document.getElementById("theme").click();
     else if (order[e.key - 1]) open(order[e.key - 1]);
   });
   addEventListener("hashchange", () => { const name = location.hash.slice(1); if (PARTS[name]) open(name); });
-  open(PARTS[location.hash.slice(1)] ? location.hash.slice(1) : "summary");
-  requestAnimationFrame(() => setTimeout(() => { root.dataset.ready = performance.now().toFixed(0); }));
+  await open(PARTS[location.hash.slice(1)] ? location.hash.slice(1) : "summary");
+  requestAnimationFrame(() => setTimeout(() => { root.dataset.ready = performance.now().toFixed(0); setTimeout(library, 200); }));
 })();

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from base64 import b64encode
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -18,11 +20,15 @@ def page(data: dict[str, Any]) -> str:
     return Template(_text("page.html")).substitute(
         title=title.replace("&", "&amp;").replace("<", "&lt;"),
         style=_text("page.css"),
-        # "<" would end the script, or begin a comment, in a name; "\u003c" is the same in JSON.
-        data=json.dumps(finite(data), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
-        library=_library(),
+        data=_packed(json.dumps(finite(data), separators=(",", ":"), allow_nan=False)),
+        library=_packed(_library()),
         program=_text("page.js"),
     )
+
+
+def _packed(text: str) -> str:
+    """A third of the bytes, which a browser unpacks in milliseconds; no name in a model can end the script."""
+    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _text(name: str) -> str:

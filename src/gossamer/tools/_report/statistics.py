@@ -53,7 +53,8 @@ class Statistics:
         self._histogram.add(finite)
 
     def plain(self) -> dict[str, Any]:
-        """As plain values: shares are of all values, ``bars`` are counts between ``low`` and ``high``."""
+        """As plain values: shares are of all values, ``bars`` are counts in equal steps
+        ``between`` two numbers."""
         total = self._count + self._bad
         result: dict[str, Any] = {"count": total, "not_finite": self._bad}
         if not self._count:
@@ -64,16 +65,21 @@ class Statistics:
         result |= {"min": low, "max": high, "mean": mean, "std": deviation, "zeros": self._zeros / total}
         if self._limits is not None:
             result["at_limits"] = self._cut / total
-        return {**result, "bars": self._bars(low, high)}
+        return result | self._bars(low, high)
 
-    def _bars(self, low: float, high: float) -> list[int]:
-        if low == high:
-            return [self._count]
+    def _bars(self, low: float, high: float) -> dict[str, Any]:
+        count, between = (BARS, (low, high)) if low < high else (1, (low, high))
+        if self._quantization is not None and self._quantization.scale:
+            # Whole numbers of levels, or some bars would have one more than others.
+            scale = self._quantization.scale
+            levels = round((high - low) / scale) + 1
+            step = -(-levels // BARS)
+            count = -(-levels // step)
+            between = low - scale / 2, low - scale / 2 + count * step * scale
         upto = np.concatenate([[0], np.cumsum(self._histogram.counts)])
-        edges = np.interp(np.linspace(low, high, BARS + 1), self._histogram.edges, upto)
-        edges[0], edges[-1] = 0, upto[-1]
-        bars: list[int] = np.diff(np.rint(edges).astype(np.int64)).tolist()
-        return bars
+        at = np.interp(np.linspace(*between, count + 1), self._histogram.edges, upto)
+        at[0], at[-1] = 0, upto[-1]
+        return {"between": list(between), "bars": np.diff(np.rint(at).astype(np.int64)).tolist()}
 
 
 def constants(model: Model, interpreter: Interpreter) -> Found:
