@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -229,59 +229,65 @@ class Profile:
         # By what ran: a node, or operators of a program (those of a command, or one that has none); and a command.
         operators: dict[Any, _Sum] = {}
         commands: dict[tuple[Program, int], _Sum] = {}
-        for number, call in enumerate(self.calls):
-            for span in _within(call):
-                (described, times, begins), program = self._commands(span), span.program
-                if not described or program is None:
-                    one = operators.setdefault(id(span.node), _Sum(span, self._members_of(span)))
-                    one.add(number, span.own_ns, 1, span.begin - call.begin)
-                    continue
-                for at, (command, took, begin) in enumerate(zip(described, times, begins, strict=True)):
-                    taken = number, took.ns, took.runs, begin - call.begin
-                    commands.setdefault((program, at), _Sum(span, (), command)).add(*taken)
-                    nodes = tuple([int(text.rpartition(" ")[2]) for text in command.operators])
-                    key = program, command.operators or command.kind
-                    operators.setdefault(key, _Sum(span, nodes, command)).add(*taken)
-                if (program, ()) not in operators:
-                    operators[program, ()] = _Sum(span, ())  # the mark that nodes without a command are listed
-                    made = {text for command in described for text in command.operators}
-                    for node in self._members_of(span):
-                        (name,), _ = self._names_of(span.subgraph, [node])
-                        if f"{name} {node}" not in made:
-                            operators[program, node] = _Sum(span, (node,))
+        seen: set[Program] = set()
         numbers = {part.kernel: part.number for part in running(self._interpreter)}
-        kernels = {key: _kernel(one, key[1], numbers) for key, one in commands.items()}
+        for call_number, call in enumerate(self.calls):
+            for span, node in _within(call):
+                members, by = self._members_of(span), "reference" if node.delegate is None else node.delegate.name
+                (described, times, begins), program = self._commands(span), span.program
+                if not described or program is None or span.kernel is None:
+                    types, name = self._names_of(span.subgraph, members)
+                    one = operators.setdefault(
+                        id(node), _Sum(span.subgraph, members, types or [node.op.name], name, by)
+                    )
+                    one.add(call_number, span.own_ns, 1, span.begin - call.begin)
+                    continue
+                number = numbers.get(span.kernel, 0)
+                for at, (command, took, begin) in enumerate(zip(described, times, begins, strict=True)):
+                    taken = call_number, took.ns, took.runs, begin - call.begin
+                    if (program, at) not in commands:
+                        nodes, types, name = self._of_command(span, command)
+                        key = program, command.operators or command.kind
+                        operators.setdefault(key, _Sum(span.subgraph, nodes, types, name, by))
+                        commands[program, at] = _Sum(span.subgraph, nodes, types, name, by, command, number)
+                    commands[program, at].add(*taken)
+                    operators[program, command.operators or command.kind].add(*taken)
+                made = {text for command in described for text in command.operators}
+                for node_number in members if program not in seen else ():
+                    types, name = self._names_of(span.subgraph, [node_number])
+                    if f"{types[0]} {node_number}" not in made:
+                        operators[program, node_number] = _Sum(span.subgraph, (node_number,), types, name, by)
+                seen.add(program)
+        kernels = {key: one.kernel_time(key[1]) for key, one in commands.items()}
         parts: dict[Any, list[KernelTime]] = {}
         for (program, _), kernel in kernels.items():
             parts.setdefault((program, kernel.operators or kernel.kind), []).append(kernel)
-        listed = [self._operator(one, parts.get(key, ())) for key, one in operators.items() if one.nodes or one.by_call]
-        return listed, list(kernels.values())
+        return [one.operator_time(parts.get(key, ())) for key, one in operators.items()], list(kernels.values())
 
-    def _operator(self, one: _Sum, kernels: Sequence[KernelTime]) -> OperatorTime:
-        node, subgraph = one.span.node, one.span.subgraph
-        assert node is not None
-        types, name = self._names_of(subgraph, one.nodes)
-        runs = one.runs
-        if one.command is not None:
-            said = [text.rpartition(" ")[0] for text in one.command.operators]
-            name = name if said == types else ""  # of a subgraph that has become a part of the program
-            types, runs = said or [one.command.kind], max(kernel.runs for kernel in kernels)
-        return OperatorTime(
-            subgraph,
-            one.nodes,
-            ", ".join(types) or node.op.name,
-            name,
-            "reference" if node.delegate is None else node.delegate.name,
-            *(one.us, one.first_us, one.start_us, runs),
-            *(math.fsum(values) for values in zip(*((k.flops, k.read, k.written) for k in kernels), strict=True)),
-        )
+    def _of_command(self, span: Span, command: Command) -> tuple[tuple[int, ...], list[str], str]:
+        """Of its operators: the node numbers, the types, and the names of what they write."""
+        said = [text.rpartition(" ") for text in command.operators]
+        nodes, types = tuple([int(number) for _, _, number in said]), [type for type, _, _ in said]
+        known, name = self._names_of(span.subgraph, nodes)
+        # Others are of a subgraph that has become a part of the program.
+        return nodes, types or [command.kind], name if known == types else ""
 
 
 class _Sum:
-    """What nodes, or a command, took in each call: nanoseconds and runs. ``command``: one of those that compute them."""
+    """What operators, or one ``command`` of theirs, took in each call: nanoseconds and runs."""
 
-    def __init__(self, span: Span, nodes: tuple[int, ...], command: Command | None = None) -> None:
-        self.span, self.nodes, self.command = span, nodes, command
+    def __init__(
+        self,
+        subgraph: int,
+        nodes: tuple[int, ...],
+        types: Sequence[str],
+        name: str,
+        by: str,
+        command: Command | None = None,
+        program: int = 0,
+    ) -> None:
+        self.subgraph, self.nodes, self.types, self.name, self.by = subgraph, nodes, types, name, by
+        self.command, self.program = command, program
         self.by_call: dict[int, list[int]] = {}
         self.start_us = 0.0
 
@@ -293,44 +299,40 @@ class _Sum:
         taken[0] += ns
         taken[1] += runs
 
+    def operator_time(self, kernels: Sequence[KernelTime]) -> OperatorTime:
+        """``kernels``: what computes the operators, if programs do."""
+        runs = max([kernel.runs for kernel in kernels], default=self._runs)
+        work = [math.fsum(getattr(kernel, name) for kernel in kernels) for name in ("flops", "read", "written")]
+        times = self._us, self._first_us, self.start_us, runs
+        return OperatorTime(self.subgraph, self.nodes, ", ".join(self.types), self.name, self.by, *times, *work)
+
+    def kernel_time(self, at: int) -> KernelTime:
+        """Of its command, which has this number."""
+        if self.command is None:
+            raise ValueError("this is no command")
+        one = self.command
+        what = one.kernel or "jump", one.kind, one.calls, one.operators, one.shape
+        work = [self._runs * value for value in one.work]
+        return KernelTime(self.subgraph, self.program, at, *what, self._us, self._first_us, self._runs, *work)
+
     @property
-    def us(self) -> float:
-        """The median of the calls."""
+    def _us(self) -> float:
         return median(ns for ns, _ in self.by_call.values()) / 1e3 if self.by_call else 0.0
 
     @property
-    def first_us(self) -> float:
-        """In the first call."""
+    def _first_us(self) -> float:
         return next((ns for ns, _ in self.by_call.values()), 0) / 1e3
 
     @property
-    def runs(self) -> float:
-        """In a call."""
+    def _runs(self) -> float:
         return median(runs for _, runs in self.by_call.values()) if self.by_call else 0
 
 
-def _kernel(one: _Sum, at: int, numbers: Mapping[JitKernel, int]) -> KernelTime:
-    command, kernel = one.command, one.span.kernel
-    assert command is not None and kernel is not None
-    return KernelTime(
-        one.span.subgraph,
-        numbers.get(kernel, 0),
-        at,
-        command.kernel or "jump",
-        command.kind,
-        command.calls,
-        command.operators,
-        command.shape,
-        *(one.us, one.first_us, one.runs),
-        *(one.runs * value for value in command.work),
-    )
-
-
-def _within(call: Span) -> Iterator[Span]:
+def _within(call: Span) -> Iterator[tuple[Span, Node]]:
     """The nodes of a call, in their order."""
     for span in call.children:
         if span.node is not None:
-            yield span
+            yield span, span.node
         yield from _within(span)
 
 

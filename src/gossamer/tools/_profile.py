@@ -17,7 +17,7 @@ _RATES = ("flops_per_s", "bytes_per_s")
 
 
 def taken(interpreter: Interpreter, call: Callable[[], object], runs: int) -> tuple[Profile, float]:
-    """A profile of so many calls, and the median microseconds of as many without one, which take turns with them."""
+    """A profile of so many calls, and the median microseconds of a run in as many without one, which take turns."""
     profile, plain = Profile(interpreter), []
     for _ in range(runs):
         start = time.perf_counter_ns()
@@ -25,7 +25,7 @@ def taken(interpreter: Interpreter, call: Callable[[], object], runs: int) -> tu
         plain.append(time.perf_counter_ns() - start)
         with profile:
             call()
-    return profile, median(plain) / 1e3
+    return profile, median(plain) / 1e3 * runs / max(1, len(profile.calls))
 
 
 def profile(interpreter: Interpreter, call: Callable[[], object], runs: int) -> dict[str, Any]:
