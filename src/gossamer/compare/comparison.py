@@ -55,6 +55,12 @@ class Result:
         """Its name."""
         return self.match.operator
 
+    @property
+    def is_quantized_otherwise(self) -> bool:
+        """Whether both are integers of one type, each with one scale, and scale or zero point is another."""
+        a, b = self.difference.a, self.difference.b
+        return a.type == b.type and a.scale > 0 and b.scale > 0 and a != b
+
     def to_json(self) -> dict[str, Any]:
         """All figures, as plain values."""
         difference = self.difference

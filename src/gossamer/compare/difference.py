@@ -23,7 +23,7 @@ Array = NDArray[Any]
 RELATIVE = 1e-4
 """What floats may differ by unless told otherwise, beside the largest magnitude in the tensor."""
 
-SQNR = 10.0
+SQNR = 15.0
 """Decibels that a tensor in another form, as int8 instead of float, has at least unless told otherwise."""
 
 ROUNDING = 1.0
@@ -200,9 +200,9 @@ class Tolerance:
     ``relative``: the largest difference beside the largest magnitude of ``a``. ``lsb``: the largest difference in steps
     between two integers. ``sqnr``: decibels at least. By default, in models of one graph with the same types, integers
     must be equal and floats within `RELATIVE`; if they are quantized and run on two paths, which may round differently,
-    that is asked of each operator alone, and integers may be one step off. In other models, and where the quantization
-    is another, it is asked of each operator alone that it is within `SQNR` or one step. NaN and infinities must be at
-    the same places, strings equal.
+    that is asked of each operator alone, and integers may be one step off; so where a zero point is another. In other
+    models, and where a scale is another, it is asked of each operator alone that it is within `SQNR` or one step. NaN
+    and infinities must be at the same places, strings equal.
     """
 
     relative: float | None = None
@@ -217,8 +217,10 @@ class Tolerance:
         is_given = self.relative is not None or self.sqnr is not None
         if is_given or (self.lsb is not None and whole.steps is not None):
             is_exceeded = self._is_exceeded
-        elif is_alike and whole.a == whole.b:
-            is_exceeded = _is_more_than_rounded if may_round else _is_unequal
+        elif is_alike and whole.a == whole.b and not may_round:
+            is_exceeded = _is_unequal
+        elif is_alike and (whole.a == whole.b or whole.a.scale == whole.b.scale > 0):
+            is_exceeded = _is_more_than_rounded
         else:
             is_exceeded = _is_wrong
         by_itself = alone is not None and is_exceeded(alone)

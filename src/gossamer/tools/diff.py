@@ -10,6 +10,8 @@ from pathlib import Path
 import click
 
 from gossamer.compare import PATHS, Comparison, Reproduction, Result, diff
+from gossamer.compare.difference import Form
+from gossamer.inputs.port import affine
 from gossamer.inputs.samples import Preparation, samples_from
 from gossamer.model.reader import read_model
 from gossamer.tools import _inputs
@@ -40,7 +42,7 @@ in the column "alone" is what it does wrong itself. The worst operators come fir
 
 By default, models of one graph with the same types must have equal integers, and floats equal to 1e-4 of the largest
 in the tensor; paths may round differently, so on two of them that is asked of each operator of a quantized model alone,
-and integers may be one step off. In other pairs, as float and int8, each operator alone must have 10 dB, or be one step
+and integers may be one step off. In other pairs, as float and int8, each operator alone must have 15 dB, or be one step
 off at most. --tolerance, --lsb and --sqnr judge whole models instead, every tensor that they say something of.
 
 The exit code is 0 if all tensors are within that, and 1 if not: then the table is on standard output, and where a model
@@ -156,9 +158,10 @@ def _print(found: Comparison, a: str, b: str, results: Iterable[Result]) -> None
     matched = ", ".join(f"{count} by {how}" for how, count in ways.items())
     count = sum(result.differs for result in found.results)
     exact = sum(result.difference.is_exact for result in found.results)
+    others = sum(result.is_quantized_otherwise for result in found.results)
     out.print(
         f"{plural(len(found.results), 'tensor')} in {plural(found.runs, 'run')}: {exact} exact, {count} beyond the "
-        f"tolerance; matched {matched}",
+        f"tolerance{f', {others} with another scale or zero point' * bool(others)}; matched {matched}",
         markup=False,
     )
     if found.unmatched:
@@ -169,7 +172,7 @@ def _print(found: Comparison, a: str, b: str, results: Iterable[Result]) -> None
         out.print(f"operators could not run alone: {found.alone_missing}", markup=False)
     first = found.first
     if first is not None:
-        out.print(f"first divergence: {first.operator}, node {first.node}, {first.name!r}", markup=False)
+        out.print(f"first divergence: {first.operator}, node {first.node}, {_brief(first.name)}", markup=False)
     rows = [_row(result, result is first) for result in results]
     if rows:
         names = (">node", "operator", "result", ">alone", ">SQNR", ">RMSE/scale", ">cosine", ">LSB", ">equal", "")
@@ -179,11 +182,13 @@ def _print(found: Comparison, a: str, b: str, results: Iterable[Result]) -> None
 def _row(result: Result, is_first: bool) -> tuple[object, ...]:
     difference = result.difference
     note = difference.misfit or (f"{difference.strange} NaN or infinite" if difference.strange else "")
+    if result.is_quantized_otherwise:
+        note = f"{_affine(difference.a)} against {_affine(difference.b)}"
     told = "first divergence" if is_first else "differs" if result.differs else ""
     return (
         result.node,
         result.operator,
-        result.name,
+        _brief(result.name),
         "-" if result.alone is None else decibels(result.alone.sqnr),
         decibels(difference.sqnr),
         _figure(difference.rmse_by_scale, ".2f"),
@@ -192,6 +197,16 @@ def _row(result: Result, is_first: bool) -> tuple[object, ...]:
         f"{difference.equal:,} / {difference.count:,}",
         ", ".join(filter(None, (told, note))),
     )
+
+
+def _brief(name: str) -> str:
+    """A name; of one that has those of all operators that were fused into one, the first."""
+    first, semicolon, _ = name.partition(";")
+    return f"{first};..." if semicolon else first
+
+
+def _affine(form: Form) -> str:
+    return affine(form.scale, form.quantization.zero_point)
 
 
 def _figure(value: float | None, form: str) -> str:
