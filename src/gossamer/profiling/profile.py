@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.errors import CompileError
@@ -237,26 +238,24 @@ class Profile:
                 (described, times, begins), program = self._commands(span), span.program
                 if not described or program is None or span.kernel is None:
                     types, name = self._names_of(span.subgraph, members)
-                    one = operators.setdefault(
-                        id(node), _Sum(span.subgraph, members, types or [node.op.name], name, by)
-                    )
+                    what = _What(span.subgraph, members, types or [node.op.name], name)
+                    one = operators.setdefault(id(node), _Sum(what, by))
                     one.add(call_number, span.own_ns, 1, span.begin - call.begin)
                     continue
                 number = numbers.get(span.kernel, 0)
                 for at, (command, took, begin) in enumerate(zip(described, times, begins, strict=True)):
                     taken = call_number, took.ns, took.runs, begin - call.begin
                     if (program, at) not in commands:
-                        nodes, types, name = self._of_command(span, command)
-                        key = program, command.operators or command.kind
-                        operators.setdefault(key, _Sum(span.subgraph, nodes, types, name, by))
-                        commands[program, at] = _Sum(span.subgraph, nodes, types, name, by, command, number)
+                        what = self._of_command(span, command)
+                        operators.setdefault((program, command.operators or command.kind), _Sum(what, by))
+                        commands[program, at] = _Sum(what, by, command, span.subgraph, number)
                     commands[program, at].add(*taken)
                     operators[program, command.operators or command.kind].add(*taken)
                 made = {text for command in described for text in command.operators}
                 for node_number in members if program not in seen else ():
                     types, name = self._names_of(span.subgraph, [node_number])
                     if f"{types[0]} {node_number}" not in made:
-                        operators[program, node_number] = _Sum(span.subgraph, (node_number,), types, name, by)
+                        operators[program, node_number] = _Sum(_What(span.subgraph, (node_number,), types, name), by)
                 seen.add(program)
         kernels = {key: one.kernel_time(key[1]) for key, one in commands.items()}
         parts: dict[Any, list[KernelTime]] = {}
@@ -264,30 +263,38 @@ class Profile:
             parts.setdefault((program, kernel.operators or kernel.kind), []).append(kernel)
         return [one.operator_time(parts.get(key, ())) for key, one in operators.items()], list(kernels.values())
 
-    def _of_command(self, span: Span, command: Command) -> tuple[tuple[int, ...], list[str], str]:
-        """Of its operators: the node numbers, the types, and the names of what they write."""
-        said = [text.rpartition(" ") for text in command.operators]
-        nodes, types = tuple([int(number) for _, _, number in said]), [type for type, _, _ in said]
-        known, name = self._names_of(span.subgraph, nodes)
-        # Others are of a subgraph that has become a part of the program.
-        return nodes, types or [command.kind], name if known == types else ""
+    def _of_command(self, span: Span, command: Command) -> _What:
+        """What its operators are."""
+        said = [_ORIGIN.fullmatch(text) for text in command.operators]
+        found = [(match[1], int(match[2]), int(match[3] or span.subgraph)) for match in said if match is not None]
+        if not found:
+            return _What(span.subgraph, (), (command.kind,), "")
+        types, nodes, subgraphs = zip(*found, strict=True)
+        _, name = self._names_of(subgraphs[-1], nodes[-1:])
+        return _What(subgraphs[-1], nodes, types, name)
+
+
+_ORIGIN = re.compile(r"(.+?) (\d+)(?: of subgraph (\d+))?")
+"""How commands name an operator: ``ADD 3``, ``ADD 3 of subgraph 1``."""
+
+
+class _What(NamedTuple):
+    """Operators: the subgraph of the last one, node numbers, types, and the names of what the last one writes."""
+
+    subgraph: int
+    nodes: tuple[int, ...]
+    types: Sequence[str]
+    name: str
 
 
 class _Sum:
-    """What operators, or one ``command`` of theirs, took in each call: nanoseconds and runs."""
+    """What operators, or one ``command`` of theirs in a program of a subgraph, took in each call: nanoseconds, runs."""
 
     def __init__(
-        self,
-        subgraph: int,
-        nodes: tuple[int, ...],
-        types: Sequence[str],
-        name: str,
-        by: str,
-        command: Command | None = None,
-        program: int = 0,
+        self, what: _What, by: str, command: Command | None = None, subgraph: int = 0, program: int = 0
     ) -> None:
-        self.subgraph, self.nodes, self.types, self.name, self.by = subgraph, nodes, types, name, by
-        self.command, self.program = command, program
+        self.what, self.by = what, by
+        self.command, self.subgraph, self.program = command, subgraph, program
         self.by_call: dict[int, list[int]] = {}
         self.start_us = 0.0
 
@@ -304,7 +311,8 @@ class _Sum:
         runs = max([kernel.runs for kernel in kernels], default=self._runs)
         work = [math.fsum(getattr(kernel, name) for kernel in kernels) for name in ("flops", "read", "written")]
         times = self._us, self._first_us, self.start_us, runs
-        return OperatorTime(self.subgraph, self.nodes, ", ".join(self.types), self.name, self.by, *times, *work)
+        what = self.what
+        return OperatorTime(what.subgraph, what.nodes, ", ".join(what.types), what.name, self.by, *times, *work)
 
     def kernel_time(self, at: int) -> KernelTime:
         """Of its command, which has this number."""
