@@ -22,7 +22,7 @@ from gossamer.tools._command import (
     write_json,
 )
 from gossamer.tools._report.data import describe
-from gossamer.tools._report.page import page
+from gossamer.tools._report.page import library, page
 from gossamer.tools._session import Session
 
 _HELP = """Write a report on MODEL: one HTML page that needs no network and no server.
@@ -72,6 +72,10 @@ def command(
 ) -> None:
     """See ``_HELP``, which click shows."""
     existing_file(model, "model")
+    path = Path(output or f"{Path(model).stem}.html") if output is not None or not as_json else None
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        raise Failure(f"{path}: the report is a page of HTML; give it a name that ends in .html.")
+    drawing = library() if path is not None else ""  # or all that is measured would be lost
     samples = None if data is None else samples_from(data, model, count=count, preparation=preparation)
     with progress_bar(silent=as_json) as progress:
 
@@ -81,14 +85,11 @@ def command(
 
         measured = _measure(model, runs, threads) if profiling else None
         report = describe(model, measured, samples, tell)
-    if output is not None or not as_json:
-        path = Path(output or f"{Path(model).stem}.html")
-        if path.suffix.lower() not in (".html", ".htm"):
-            raise Failure(f"{path}: the report is a page of HTML; give it a name that ends in .html.")
-        path.write_text(page(report), encoding="utf-8")
+    if path is not None:
+        path.write_text(page(report, drawing), encoding="utf-8")
     if as_json:
         write_json(report, indent=None)
-    else:
+    elif path is not None:
         console().print(f"wrote {path}, {plural(path.stat().st_size, 'byte')}", markup=False)
 
 

@@ -27,7 +27,7 @@
   };
   const color = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
   const whole = (n) => n == null ? "–" : Math.round(n).toLocaleString("en-US");
-  const short = (n) => n == null ? "–" : Number(n.toPrecision(4)).toString();
+  const short = (n) => n == null ? "–" : n && Math.abs(n) < 1e-3 ? n.toExponential(2) : Number(n.toPrecision(4)).toString();
   const scaled = (n, unit, step, names) => {
     let power = 0;
     while (Math.abs(n) >= step && power < names.length - 1) { n /= step; power++; }
@@ -241,6 +241,7 @@
       canvas.dataset.scale = at.toFixed(3);
       cached = { at, x0: x.start - wide / 2, x1: x.end + wide / 2, y0: y.start - high / 2, y1: y.end + high / 2 };
       const size = FONT * at, seen = size < 5 ? [] : boxes.filter((b) => b.x > cached.x0 && b.x < cached.x1 && -b.y * ROW > cached.y0 && -b.y * ROW < cached.y1);
+      canvas.dataset.texts = seen.length;
       texts.glyph.text_font_size = { value: `${size.toFixed(2)}px` };
       texts.below.glyph.text_font_size = { value: `${(0.83 * size).toFixed(2)}px` };
       texts.data.data = {
@@ -389,24 +390,28 @@
       paint();
       return found;
     }
+    const clear = () => { search.value = ""; find(); canvas.focus(); };
     search.addEventListener("input", find);
     search.addEventListener("keydown", (e) => {
       if (e.key === "Enter") { const found = find(); if (found.length) { select(found[0]); canvas.focus(); results.hidden = true; } }
       if (e.key === "ArrowDown") results.querySelector("button")?.focus();
-      if (e.key === "Escape") { search.value = ""; find(); canvas.focus(); }
+      if (e.key === "Escape") clear();
       e.stopPropagation();
     });
     results.addEventListener("keydown", (e) => {
       if (e.key === "ArrowDown") e.target.nextElementSibling?.focus();
       if (e.key === "ArrowUp") (e.target.previousElementSibling ?? search).focus();
-      if (e.key === "Escape") { search.value = ""; find(); canvas.focus(); }
+      if (e.key === "Escape") clear();
     });
 
     const within = (i, step) => {
       const row = boxes.map((b, n) => n).filter((n) => boxes[n].y === boxes[i].y).sort((a, b) => boxes[a].x - boxes[b].x);
       return row[row.indexOf(i) + step];
     };
-    const nearest = (list, i) => [...list].sort((a, b) => Math.abs(boxes[a].x - boxes[i].x) - Math.abs(boxes[b].x - boxes[i].x))[0];
+    const nearest = (list, i) => {
+      const far = (n) => 1e6 * Math.abs(boxes[n].y - boxes[i].y) + Math.abs(boxes[n].x - boxes[i].x);
+      return [...list].sort((a, b) => far(a) - far(b))[0];
+    };
     canvas.addEventListener("keydown", (e) => {
       if (e.ctrlKey || e.altKey || e.metaKey) return;
       const i = view.selected;
@@ -416,7 +421,7 @@
         Tab: () => i == null ? undefined : i + (e.shiftKey ? -1 : 1),
       }[e.key]?.();
       if (to != null && boxes[to]) select(to);
-      else if (e.key === "Escape") select(null);
+      else if (e.key === "Escape") view.words ? clear() : select(null);
       else if (e.key === "Enter") details.focus();
       else if (e.key === "+" || e.key === "=") zoomBy(1.3);
       else if (e.key === "-") zoomBy(1 / 1.3);
@@ -474,7 +479,7 @@
     const which = el("select", { "aria-label": "Subgraph" }, data.arenas.map((a, i) => el("option", { value: i }, `subgraph ${a.subgraph}`)));
     which.addEventListener("change", () => { arena = data.arenas[which.value]; plan = arena.plans[0]; draw(); });
     place.append(el("h2", {}, "The arena over time"),
-      el("p", { class: "faint" }, "Operators run from left to right; a box is a tensor, from the first operator that needs it to the last, at its place in memory. The line is the size of the arena; the dashed one what is alive at once at most: no planner can do with less."),
+      el("p", { class: "faint" }, "Operators run from left to right; a box is a tensor, from the first operator that needs it to the last, at its place in memory. The red line is the size of the arena, the dashed one the most bytes that are alive at once, at the operator that is marked: no planner can do with less."),
       data.arenas.length > 1 ? which : "", choices, chart, el("h2", {}, "Alive at the peak"), alive);
     function draw() {
       const g = graphs[arena.subgraph];
@@ -497,6 +502,7 @@
         fill: rows.map((r) => hue(r[0])), name: rows.map((r) => named(g, r[0])), size: rows.map((r) => `${whole(r[2])} bytes at ${whole(r[1])}`), life: rows.map((r) => `operators ${r[3]} to ${r[4]}`), maker: rows.map((r) => makers.get(r[0]) ?? ""),
       });
       const boxes = fig.quad({ left: { field: "left" }, right: { field: "right" }, bottom: { field: "bottom" }, top: { field: "top" }, source: columns, fill_color: { field: "fill" }, fill_alpha: 0.85, line_color: color("page"), line_width: rows.length > 400 ? 0.2 : 1 });
+      fig.line({ x: [peak + 0.5, peak + 0.5], y: [0, top], line_color: color("mark"), line_alpha: 0.6 });
       fig.line({ x: [-0.5, end], y: [plan.bytes, plan.bytes], line_color: color("mark"), line_width: 2 });
       fig.line({ x: [-0.5, end], y: [plan.lower_bound, plan.lower_bound], line_color: color("mark"), line_dash: "dashed" });
       handle(fig, new Bokeh.ResetTool(), tips(boxes, [["tensor", "@name"], ["written by", "@maker"], ["size", "@size"], ["alive", "@life"]]));

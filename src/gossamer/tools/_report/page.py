@@ -14,14 +14,14 @@ from gossamer.tools._command import Failure, finite
 _HERE = Path(__file__).parent
 
 
-def page(data: dict[str, Any]) -> str:
-    """The page. Raises `Failure` if the library is not installed."""
+def page(data: dict[str, Any], library: str) -> str:
+    """The page of these data, drawn by what `library` gives."""
     title = Path(data["summary"]["model"]).name
     return Template(_text("page.html")).substitute(
         title=title.replace("&", "&amp;").replace("<", "&lt;"),
         style=_text("page.css"),
         data=_packed(json.dumps(finite(data), separators=(",", ":"), allow_nan=False)),
-        library=_packed(_library()),
+        library=_packed(library),
         program=_text("page.js"),
     )
 
@@ -35,8 +35,8 @@ def _text(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def _library() -> str:
-    """BokehJS, as the package of Python carries it."""
+def library() -> str:
+    """BokehJS, as the package of Python carries it. Raises `Failure` if that is not installed."""
     try:
         from bokeh.resources import Resources
     except ImportError:
