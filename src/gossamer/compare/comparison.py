@@ -1,82 +1,38 @@
-"""Two models, or one on two paths, tensor by tensor on the same inputs."""
+"""Two models, or one on two paths, tensor by tensor on the same inputs; what differs is shrunk to the smallest part of
+them that shows it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gossamer.arrays import NDArray
-from gossamer.compare.difference import Difference, Form, Tolerance
-from gossamer.compare.matching import NUMBER, Match, Matching, matching
-from gossamer.compare.paths import Runner, Values, checked_path, runner
+from gossamer.compare.difference import Tolerance
+from gossamer.compare.matching import matching
+from gossamer.compare.paths import Values, checked_path, runner
+from gossamer.compare.running import Result, Running
 from gossamer.compare.samples import Feed
-from gossamer.dtypes import type_name
-from gossamer.edit.references import called
+from gossamer.edit.cut import cut
+from gossamer.edit.references import called, constant_data, given, taken
 from gossamer.errors import GossamerError, InputError
 from gossamer.model.model import Model
 from gossamer.model.reader import read_model
-from gossamer.quantize.debugger.severed import severed
+from gossamer.model.writer import write_model
 from gossamer.records import record
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from gossamer.compare.shrink import Reproduction
-
 Array = NDArray[Any]
 Progress = Callable[[str, int, int], object]
 """Told what is being done, how much of it is done, and how much there is."""
 
-
-@record
-class Result:
-    """How far one result of an operator of ``b`` is from its partner in ``a``.
-
-    ``name``: of the tensor in ``b``. ``difference``: when both models run whole. ``alone``: when the operator of ``b``
-    is given the values of ``a``, so that what was wrong before it does not count; ``None`` where that is not known.
-    ``differs`` and ``differs_alone``: whether that is more than the tolerance.
-    """
-
-    name: str
-    match: Match
-    difference: Difference
-    alone: Difference | None
-    differs: bool
-    differs_alone: bool
-
-    @property
-    def node(self) -> int:
-        """The number of the operator in the main graph of ``b``."""
-        return self.match.node
-
-    @property
-    def operator(self) -> str:
-        """Its name."""
-        return self.match.operator
-
-    @property
-    def is_quantized_otherwise(self) -> bool:
-        """Whether both are integers of one type, each with one scale, and scale or zero point is another."""
-        a, b = self.difference.a, self.difference.b
-        return a.type == b.type and a.scale > 0 and b.scale > 0 and a != b
-
-    def to_json(self) -> dict[str, Any]:
-        """All figures, as plain values."""
-        difference = self.difference
-        return {
-            "node": self.node,
-            "operator": self.operator,
-            "name": self.name,
-            "tensor_a": self.match.a,
-            "tensor_b": self.match.b,
-            "matched_by": self.match.how,
-            "type_a": type_name(difference.a.type),
-            "type_b": type_name(difference.b.type),
-            "differs": self.differs,
-            **difference.to_json(),
-            "alone": None if self.alone is None else {"differs": self.differs_alone, **self.alone.to_json()},
-        }
+_NO_NAMES = {"file", "allow_pickle"}
+"""Arguments of `numpy.savez`, which no array can have for a name there."""
 
 
 @record
@@ -122,11 +78,14 @@ class Comparison:
         return sorted([one for one in self.results if not one.difference.is_exact], key=_rank)[:count]
 
     def shrink(self, progress: Progress | None = None) -> Reproduction | None:
-        """The smallest part of the models that still shows the difference, with the inputs that show it; ``None`` if
-        nothing differs, or no part shows it. See `gossamer.compare.shrink.shrink`."""
-        from gossamer.compare.shrink import shrink
+        """The smallest part of the models that still differs by more than the tolerance, given what ``a`` computes;
+        ``None`` if nothing differs, or no part does.
 
-        return shrink(self, progress)
+        First each operator is tried that differs alone, in the order of execution, and the first one that differs at
+        all. If that alone shows nothing, the operators that make its inputs are taken in, step by step, and then left
+        out again, one after another, as long as the rest differs.
+        """
+        return _shrunk(self, progress)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain values."""
@@ -154,6 +113,46 @@ class Comparison:
 def _rank(result: Result) -> tuple[bool, bool, float, float]:
     alone = result.difference if result.alone is None else result.alone
     return not result.differs_alone, not result.differs, alone.sqnr, result.difference.sqnr
+
+
+@record
+class Reproduction:
+    """A part of both models that shows a difference, and what it is given.
+
+    ``nodes``: the operators of ``b``'s main graph that are in it, ``operators`` their names; ``inputs``: arrays of the
+    part of ``a``, as ``a`` has them in its place; ``comparison``: of the parts, with these inputs.
+    """
+
+    a: Model
+    b: Model
+    nodes: Sequence[int]
+    operators: Sequence[str]
+    inputs: Sequence[Array]
+    comparison: Comparison
+
+    def save(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Writes ``NAME.tflite``, or ``NAME.a.tflite`` and ``NAME.b.tflite`` of two models, and ``NAME.npz`` with the
+        inputs: what `gossamer diff` takes. Returns the paths. Raises `ValueError` for inputs of a type that NumPy's
+        files do not have: strings, bfloat16, float8."""
+        for value in self.inputs:
+            if value.dtype.kind in "OV":
+                raise ValueError(f"the part has an input of type {value.dtype.name}, which .npz files cannot hold")
+        place = Path(path)
+        models = {place: self.a}
+        if not self.comparison.is_one_model:
+            models = {place.with_suffix(f".{side}.tflite"): part for side, part in (("a", self.a), ("b", self.b))}
+        for file, model in models.items():
+            file.write_bytes(write_model(model))
+        subgraph = self.a.subgraphs[0]
+        names = [subgraph.tensors[index].name for index in subgraph.inputs]
+        is_named = len(set(names)) == len(names) and all(names) and not _NO_NAMES.intersection(names)
+        data = place.with_suffix(".npz")
+        with data.open("wb") as stream:
+            if is_named:
+                np.savez(stream, **dict(zip(names, self.inputs, strict=True)))  # type: ignore[arg-type]  # see _NO_NAMES
+            else:
+                np.savez(stream, *self.inputs)
+        return [*models, data]
 
 
 def diff(
@@ -199,7 +198,7 @@ def diff(
     found = matching(first, second)
     feed = Feed(first, second, found.inputs)
     runners = runner(paths[0], first), runner(paths[1], second)
-    running = _Running(first, second, found, feed, runners, Tolerance(tolerance, lsb, sqnr))
+    running = Running(first, second, found, feed, runners, Tolerance(tolerance, lsb, sqnr))
     running.may_round &= paths[0] != paths[1]
     if alone:
         running.sever(paths[1])
@@ -211,115 +210,113 @@ def diff(
             progress("runs", running.runs, total or running.runs)
     if not running.runs:
         raise InputError("there are no samples")
-    return running.comparison(paths)
+    operators = second.subgraphs[0].operators
+    skipped = [f"{second.operator_name(one)} (node {node})" for node, one in enumerate(operators) if called(one)]
+    return Comparison(
+        first,
+        second,
+        paths,
+        running.tolerance,
+        running.results(),
+        running.runs,
+        running.unmatched(),
+        skipped,
+        second.subgraphs[0].outputs,
+        running.alone_missing,
+        running.sample,
+    )
 
 
-class _Running:
-    """Both models, and what is gathered of their tensors."""
+def _shrunk(comparison: Comparison, progress: Progress | None = None) -> Reproduction | None:
+    if comparison.sample is None:
+        return None
+    parts = _Parts(comparison)
+    tell = progress or (lambda what, done, total: None)
+    alone = list(dict.fromkeys([one.node for one in comparison.results if one.differs_alone]))
+    first = next(one.node for one in comparison.results if one.differs)
+    for done, node in enumerate(dict.fromkeys([*alone, first])):
+        tell("operators tried", done, len(alone) + 1)
+        found = parts.tried(node, {node})
+        if found is not None:
+            return found
+    within = {first}
+    while found is None:
+        more = parts.makers(first, within)
+        if more <= within:
+            return None
+        within |= more
+        tell("operators together", len(within), first + 1)
+        found = parts.tried(first, within)
+    for done, node in enumerate(sorted(within - {first})):
+        tell("operators left out", done, len(within))
+        smaller = parts.tried(first, within - {node})
+        if smaller is not None:
+            within, found = within - {node}, smaller
+    return found
 
-    def __init__(
-        self,
-        a: Model,
-        b: Model,
-        found: Matching,
-        feed: Feed,
-        runners: tuple[Runner, Runner],
-        tolerance: Tolerance,
-    ) -> None:
-        self.a, self.b, self.found, self.feed, self.runners, self.tolerance = a, b, found, feed, runners, tolerance
-        self.forms = [Form(one) for one in a.subgraphs[0].tensors], [Form(one) for one in b.subgraphs[0].tensors]
-        types = [[form.type for form in forms] for forms in self.forms]
-        self.may_round = any(form.is_quantized for form in self.forms[0])
-        self.is_alike = types[0] == types[1] and all(match.how == NUMBER for match in found.matches)
-        self.differences: dict[int, Difference] = {}
-        self.alone: dict[int, Difference] = {}
-        self.runs = 0
-        self.sample: list[Array] | None = None
-        self.alone_missing = ""
-        self._severed: Runner | None = None
-        self._given: list[int] = []
 
-    def sever(self, path: str) -> None:
-        """Make what runs the operators of ``b`` one by one. It may not be possible: then it is said why."""
-        wanted = [match.b for match in self.found.matches if self._is_severable(match)]
-        subgraph, places = severed(self.b.subgraphs[0], wanted, [match.b for match in self.found.matches])
-        self._given = list(places)
-        model = self.b.replace(subgraphs=(subgraph, *self.b.subgraphs[1:]), signature_defs=())
+class _Parts:
+    """Parts of both models that end with one operator of ``b``."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self._model = comparison.b
+        self._operators = comparison.b.subgraphs[0].operators
+        self._partners = matching(comparison.a, comparison.b).partners
+        sample = comparison.sample or ()
+        self._values: Values = runner(comparison.paths[0], comparison.a).run(sample)
+        self._makers = {tensor: node for node, operator in enumerate(self._operators) for tensor in given(operator)}
+
+    def makers(self, node: int, within: Iterable[int]) -> set[int]:
+        """The operators that make what a part takes."""
+        return {self._makers[tensor] for tensor in self._ends(node, set(within))[1] if tensor in self._makers}
+
+    def _ends(self, node: int, within: set[int]) -> tuple[set[int], list[int]]:
+        """The operators of ``within`` that an operator needs, itself among them, and the tensors that they take from
+        outside, in the order of their numbers."""
+        needed, outside, waiting = {node}, set(), [node]
+        while waiting:
+            for tensor in taken(self._operators[waiting.pop()]):
+                maker = self._makers.get(tensor)
+                if maker is None or maker not in within:
+                    stored = self._model.subgraphs[0].tensors[tensor]
+                    if maker is not None or not (stored.is_variable or constant_data(self._model, stored)):
+                        outside.add(tensor)
+                elif maker not in needed:
+                    needed.add(maker)
+                    waiting.append(maker)
+        return needed, sorted(outside)
+
+    def tried(self, node: int, within: set[int]) -> Reproduction | None:
+        """The part if it differs; ``None`` if it does not, or there is no such part of one of the models."""
+        needed, takes = self._ends(node, within)
+        gives = list(dict.fromkeys(given(self._operators[node])))
+        partners = [self._partners.get(tensor) for tensor in takes]
+        ends = [self._partners.get(tensor) for tensor in gives]
+        if not takes or None in ends or not all(one in self._values for one in partners):
+            return None
+        if len(set(partners)) < len(partners):
+            return None
         try:
-            self._severed = runner(path, model)
-        except GossamerError as error:
-            self.alone_missing = str(error)
-
-    def _is_severable(self, match: Match) -> bool:
-        """Whether a tensor follows from real numbers, so that it can be given: shapes must stay what they are."""
-        stored = self.b.subgraphs[0].tensors[match.b]
-        return self.forms[0][match.a].is_real and self.forms[1][match.b].is_real and not stored.is_variable
-
-    def add(self, sample: list[Array]) -> None:
-        """Run one sample."""
-        inputs = self.feed.of_b(sample)
-        first, second = self.runners[0].run(sample), self.runners[1].run(inputs)
-        self._measure(self.differences, first, second)
-        if self._severed is not None:
-            try:
-                values = self._severed.run([*inputs, *[self._as_b(index, first, second) for index in self._given]])
-                self._measure(self.alone, first, values)
-            except (GossamerError, KeyError) as error:
-                self._severed, self.alone_missing = None, str(error)
-                self.alone.clear()
-        self.runs += 1
-        if self.sample is None and any(self._judged(index)[0] for index in self.differences):
-            self.sample = sample
-
-    def _judged(self, index: int) -> tuple[bool, bool]:
-        return self.tolerance.judged(
-            self.differences[index], self.alone.get(index), is_alike=self.is_alike, may_round=self.may_round
-        )
-
-    def _as_b(self, index: int, first: Values, second: Values) -> Array:
-        """What a tensor of ``b`` is by the values of ``a``; what that does not tell is as ``b`` has it."""
-        partner = self.found.partners[index]
-        if partner not in first:
-            return second[index]
-        return self.forms[0][partner].converted(first[partner], self.forms[1][index])
-
-    def _measure(self, into: dict[int, Difference], first: Values, second: Values) -> None:
-        for match in self.found.matches:
-            if match.a in first and match.b in second:
-                if match.b not in into:
-                    into[match.b] = Difference(self.forms[0][match.a], self.forms[1][match.b])
-                into[match.b].add(first[match.a], second[match.b])
-
-    def comparison(self, paths: tuple[str, str]) -> Comparison:
-        """What was found."""
-        subgraph = self.b.subgraphs[0]
-        results = []
-        for match in self.found.matches:
-            if match.b not in self.differences:
-                continue
-            whole, alone = self.differences[match.b], self.alone.get(match.b)
-            results.append(Result(subgraph.tensors[match.b].name, match, whole, alone, *self._judged(match.b)))
-        names = [
-            subgraph.tensors[index].name
-            for operator in subgraph.operators
-            for index in operator.outputs
-            if index >= 0 and index not in self.differences
-        ]
-        skipped = [
-            f"{self.b.operator_name(operator)} (node {node})"
-            for node, operator in enumerate(subgraph.operators)
-            if called(operator)
-        ]
-        return Comparison(
-            self.a,
-            self.b,
-            paths,
-            self.tolerance,
-            results,
-            self.runs,
-            names,
-            skipped,
-            subgraph.outputs,
-            self.alone_missing,
-            self.sample,
-        )
+            b = cut(self._model, takes, gives, remember=False)
+            a = b
+            if not self.comparison.is_one_model:
+                a = cut(self.comparison.a, partners, ends, remember=False)  # type: ignore[arg-type]  # none is None
+            inputs = [self._values[one] for one in partners if one is not None]
+            tolerance = self.comparison.tolerance
+            found = diff(
+                a,
+                b if b is not a or self.comparison.paths[0] == self.comparison.paths[1] else None,
+                [inputs],
+                on=self.comparison.paths,
+                tolerance=tolerance.relative,
+                lsb=tolerance.lsb,
+                sqnr=tolerance.sqnr,
+                alone=False,
+            )
+        except GossamerError:
+            return None  # there is no such part, or it refuses what only the whole model gives it
+        if not found.differs:
+            return None
+        names = [self._model.operator_name(self._operators[one]) for one in sorted(needed)]
+        return Reproduction(a, b, sorted(needed), names, inputs, found)

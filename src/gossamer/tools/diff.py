@@ -155,7 +155,7 @@ def _print(found: Comparison, a: str, b: str, results: Iterable[Result]) -> None
     for side, model, path in (("A", a, found.paths[0]), ("B", b, found.paths[1])):
         out.print(f"{side}  {model}, {path}", markup=False)
     ways = Counter(result.match.how for result in found.results)
-    matched = ", ".join(f"{count} by {how}" for how, count in ways.items())
+    matched = ", ".join(f"{count} by {how}" for how, count in ways.most_common())
     count = sum(result.differs for result in found.results)
     exact = sum(result.difference.is_exact for result in found.results)
     others = sum(result.is_quantized_otherwise for result in found.results)
