@@ -130,7 +130,8 @@ def test_statistics_of_constants(place: Place) -> None:
     assert found["bars"] == [3] * 33 + [1]  # a bar is three levels
     assert "statistics" not in named(tensors, "few")
     assert named(tensors, "wild")["statistics"] == {
-        "count": 17, "not_finite": 16, "min": 1, "max": 1, "mean": 1, "std": 0, "zeros": 0, "between": [1, 1], "bars": [1]
+        "count": 17, "not_finite": 16, "min": 1, "max": 1, "mean": 1, "std": 0, "zeros": 0,
+        "between": [1, 1], "bars": [1],
     }  # fmt: skip
     assert report["summary"]["parameters"] == 100 + 100 + 3 + 17
 
@@ -186,7 +187,7 @@ def test_a_page_has_all_within(place: Place) -> None:
     pytest.importorskip("bokeh", reason="the extra 'report' is not installed")
     data = describe(str(place("m.tflite", chain())))
     html = page(data, library())
-    assert not re.search(r'<(link|img|iframe)\b|<script[^>]*\bsrc=|url\(|@import', html)
+    assert not re.search(r"<(link|img|iframe)\b|<script[^>]*\bsrc=|url\(|@import", html)
     assert "default-src 'none'" in html
     assert json.loads(packed(html, "data"))["subgraphs"][0]["boxes"] == data["subgraphs"][0]["boxes"]
     assert "Bokeh" in packed(html, "library")
@@ -202,7 +203,9 @@ def test_names_are_text(place: Place) -> None:
     assert json.loads(packed(html, "data"))["subgraphs"][0]["tensors"][0]["name"] == evil
 
 
-def test_the_command_writes_a_page(gossamer: Run, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_a_page(
+    gossamer: Run, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("bokeh", reason="the extra 'report' is not installed")
     monkeypatch.chdir(tmp_path)
     path = place("digits.tflite", chain())
@@ -234,9 +237,7 @@ def test_what_cannot_be_done(
     assert not list(tmp_path.glob("*.html"))
 
 
-def test_without_the_library(
-    gossamer: Run, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library(gossamer: Run, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data need none; a page says how to get it, before anything is measured."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "bokeh.resources", None)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from gossamer.tools._report.layers import BEND, GAP, draw
+from gossamer.tools._report.layers import BEND, GAP, GUTTER, TALL, draw, fold
 from tests.conftest import seeds
 
 
@@ -48,7 +48,9 @@ def test_boxes_never_overlap_and_edges_lead_down(seed: int) -> None:
     count = choose.randrange(2, 150)
     widths = [choose.uniform(60, 250) for _ in range(count)]
     edges = [
-        (a, b) for b in range(1, count) for a in {choose.randrange(max(0, b - 12), b) for _ in range(choose.randrange(4))}
+        (a, b)
+        for b in range(1, count)
+        for a in {choose.randrange(max(0, b - 12), b) for _ in range(choose.randrange(4))}
     ]
     drawing = draw(widths, edges)
     assert draw(widths, edges) == drawing
@@ -70,3 +72,27 @@ def test_edges_of_a_hostile_depth_have_no_bends() -> None:
     drawing = draw([100] * count, [*((n, 201) for n in range(200)), *chain, *((n, count - 1) for n in range(200))])
     assert sum(map(len, drawing.bends.values())) < 200_000
     assert len(drawing.places) == count
+
+
+def test_a_tall_drawing_is_folded_into_columns() -> None:
+    """A chain of 400 with an edge around every tenth: columns beside each other, and edges between them."""
+    count = 400
+    edges = [(n, n + 1) for n in range(count - 1)] + [(n, n + 3) for n in range(0, count - 3, 10)]
+    drawing = draw([100] * count, edges)
+    folded = fold(drawing, [100] * count, edges)
+    rows = max(y for _, y in folded.places) + 1
+    assert count > TALL
+    assert 20 < rows < count / 2
+    assert [y for _, y in folded.places] == [n % rows for n in range(count)]
+    columns = [[x for x, _ in folded.places[at : at + rows]] for at in range(0, count, rows)]
+    assert all(max(one) + 100 + GUTTER <= min(other) + 1e-6 for one, other in pairwise(columns))
+    inside, across = (0, 1), (rows - 1, rows)
+    assert inside not in folded.bends
+    (gutter, below), (same, above) = folded.bends[across]
+    assert (gutter, below, above) == (same, rows - 0.4, -0.6)
+    assert max(columns[0]) + 50 < gutter < min(columns[1]) - 50
+
+
+def test_a_low_drawing_is_one_column() -> None:
+    drawing = draw([100] * 3, [(0, 1), (1, 2), (0, 2)])
+    assert fold(drawing, [100] * 3, [(0, 1), (1, 2), (0, 2)]) is drawing

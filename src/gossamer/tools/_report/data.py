@@ -26,10 +26,10 @@ from gossamer.tools import inspect, micro, versions
 from gossamer.tools._command import Failure
 from gossamer.tools._machine_code import describe_partitions, describe_programs
 from gossamer.tools._report import statistics
-from gossamer.tools._report.layers import draw
+from gossamer.tools._report.layers import LAYER, draw, fold
 
 LETTER, SMALL_LETTER, MARGIN, NARROWEST = 8.6, 6.2, 22.0, 90.0
-"""Pixels of a character in the first and in the second line of a box, of the space beside the text, and of the narrowest box."""
+"""Pixels of a character in the first and in the second line of a box, of the space beside them, of the least box."""
 
 MOST_SHOWN = 64
 """Elements of an option that are shown."""
@@ -87,6 +87,7 @@ def describe(
         "versions": _versions(model, path),
         "micro": _micro(model, path),
         "sampled": samples is not None,
+        "row_height": LAYER,
     }  # fmt: skip
 
 
@@ -113,7 +114,7 @@ def _parameters(model: Model) -> int:
 
 def _add_drawing(graph: dict[str, Any]) -> None:
     """Boxes for inputs, operators and outputs, in this order, and the edges between them: ``[from, to, tensor,
-    bends]``. A box has its text, its width in pixels, and its place: pixels to the right, layers downwards."""
+    bends]``. A box has its text, its width in pixels, its place (pixels to the right, rows downwards) and its layer."""
     tensors, operators = graph["tensors"], graph["operators"]
     boxes = [{"input": index} for index in graph["inputs"]]
     maker: dict[int, int] = {index: number for number, index in enumerate(graph["inputs"])}
@@ -133,11 +134,13 @@ def _add_drawing(graph: dict[str, Any]) -> None:
         boxes.append({"output": index})
     for box in boxes:
         _name(box, operators, tensors)
-    drawing = draw([box["width"] for box in boxes], list(edges))
-    for box, (x, y) in zip(boxes, drawing.places, strict=True):
-        box.update(x=x, y=y)
+    widths = [box["width"] for box in boxes]
+    drawing = draw(widths, list(edges))
+    folded = fold(drawing, widths, edges)
+    for box, (x, y), (_, layer) in zip(boxes, folded.places, drawing.places, strict=True):
+        box.update(x=x, y=y, layer=layer)
     graph["boxes"] = boxes
-    graph["edges"] = [[*edge, index, drawing.bends.get(edge, [])] for edge, index in edges.items()]
+    graph["edges"] = [[*edge, index, folded.bends.get(edge, [])] for edge, index in edges.items()]
 
 
 def _name(box: dict[str, Any], operators: Sequence[dict[str, Any]], tensors: Sequence[dict[str, Any]]) -> None:

@@ -7,11 +7,16 @@ neighbours, then move its vertices as near to these means as their widths allow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-GAP, BEND = 24.0, 12.0
-"""Free pixels between two boxes, and the width that a bend takes."""
+GAP, BEND, GUTTER, LAYER = 24.0, 12.0, 60.0, 76.0
+"""Pixels between two boxes, for a bend, between two columns, and from one layer to the next."""
+
+TALL, SHEET = 160, 1.6
+"""Layers up to which a drawing is one column, and how much wider than high the sheet of others is, about."""
 
 _SORTS, _MOVES = 6, 8
 _MOST_BENDS = 20_000
@@ -23,7 +28,7 @@ class Drawing(NamedTuple):
     have any, what they pass through, from above."""
 
     places: list[tuple[float, int]]
-    bends: dict[tuple[int, int], list[tuple[float, int]]]
+    bends: dict[tuple[int, int], list[tuple[float, float]]]
 
 
 def draw(widths: Sequence[float], edges: Sequence[tuple[int, int]]) -> Drawing:
@@ -59,7 +64,9 @@ def draw(widths: Sequence[float], edges: Sequence[tuple[int, int]]) -> Drawing:
         rows[layers[vertex]].append(vertex)
     x = _placed(rows, wide, before, after)
     places = [(round(x[vertex], 1), layers[vertex]) for vertex in range(len(wide))]
-    bends = {(a, b): [places[n] for n in chains[a][1 : layers[b] - layers[a]]] for a, b in bent}
+    bends: dict[tuple[int, int], list[tuple[float, float]]] = {
+        (a, b): [places[n] for n in chains[a][1 : layers[b] - layers[a]]] for a, b in bent
+    }
     return Drawing(places[:count], bends)
 
 
@@ -139,3 +146,37 @@ def _move(row: Sequence[int], wide: Sequence[float], wishes: Mapping[int, float]
         for _ in range(size):
             number = next(numbers)
             x[row[number]] = wish + offsets[number]
+
+
+def fold(drawing: Drawing, widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Drawing:
+    """A drawing of many layers in columns, read like those of a newspaper; what leads from one to the next passes
+    between them."""
+    ends = [(x - width / 2, x + width / 2, y) for (x, y), width in zip(drawing.places, widths, strict=True)]
+    ends += [(x - BEND / 2, x + BEND / 2, int(y)) for bends in drawing.bends.values() for x, y in bends]
+    layers = max((y for *_, y in ends), default=-1) + 1
+    if layers <= TALL:
+        return drawing
+    wide = max(right for _, right, _ in ends) - min(left for left, _, _ in ends) + GUTTER
+    rows = math.ceil(math.sqrt(layers * min(wide, layers * LAYER) / (SHEET * LAYER)))
+    extents: list[tuple[float, float]] = [(math.inf, -math.inf)] * (-(-layers // rows))
+    for left, right, y in ends:
+        low, high = extents[y // rows]
+        extents[y // rows] = min(low, left), max(high, right)
+    starts = list(accumulate((high - low + GUTTER for low, high in extents), initial=0.0))
+
+    def place(x: float, y: float) -> tuple[float, int]:
+        column, row = divmod(int(y), rows)
+        return round(starts[column] + x - extents[column][0], 1), row
+
+    bends: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for first, last in edges:
+        path: list[tuple[float, float]] = []
+        between = drawing.bends.get((first, last), ())
+        for (x, y), (_, below) in pairwise([drawing.places[first], *between, drawing.places[last]]):
+            path.append(place(x, y))
+            if y // rows != below // rows:
+                gutter = round(starts[int(below) // rows] - GUTTER / 2, 1)
+                path += [(gutter, rows - 0.4), (gutter, -0.6)]
+        if path[1:]:
+            bends[first, last] = path[1:]
+    return Drawing([place(*at) for at in drawing.places], bends)

@@ -6,7 +6,7 @@
   };
   const data = JSON.parse(await unpacked("data"));
   const root = document.documentElement;
-  const ROW = 76, HIGH = 40, FONT = 12;
+  const ROW = data.row_height, HIGH = 40, FONT = 12;
   const COLORS = 10, READABLE = 0.6;
 
   // ---- small words ----------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@
   const count = (n) => n < 1000 ? `${n}` : scaled(n, "", 1000, ["", "k", "M", "G", "T"]).trim();
   const micros = (us) => us == null ? "–" : us >= 1000 ? `${(us / 1000).toPrecision(4)} ms` : `${us.toPrecision(3)} µs`;
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
-  const shape = (t) => t.shape_signature.length ? t.shape_signature.map((n) => n < 0 ? "?" : n).join("×") : "scalar";
+  const shape = (t) => t.shape_signature.length ? t.shape_signature.map((n) => n < 0 ? "?" : n).join("x") : "scalar";
   const quantization = (q) => {
     if (!q) return "";
     if (!q.scales) return `${q.details}`;
@@ -151,7 +151,7 @@
       ...Object.entries(sizes.by_type).map(([type, n]) => [`constants, ${type}`, `${bytes(n)} (${percent(n / sizes.file)})`]),
       ["all else", bytes(sizes.rest)]]));
     right.append(el("h2", {}, "Largest constants"), table(["~tensor", "type", "shape", ">bytes"],
-      s.largest_constants.map((c) => [c.name, c.type, c.shape.join("×"), whole(c.bytes)])));
+      s.largest_constants.map((c) => [c.name, c.type, c.shape.join("x"), whole(c.bytes)])));
     if (s.programs.length) right.append(el("h2", {}, "Machine code"), table(["program", "target", ">commands", ">kernels", ">memory"],
       s.programs.map((p) => [`${p.subgraph}.${p.program}`, p.target, p.commands, p.kernels, bytes(Object.values(p.memory).reduce((a, b) => a + b, 0))])));
     const meta = s.metadata, said = ["name", "description", "version", "author", "license", "error"].filter((k) => meta[k]).map((k) => [k, meta[k]]);
@@ -405,11 +405,11 @@
     });
 
     const within = (i, step) => {
-      const row = boxes.map((b, n) => n).filter((n) => boxes[n].y === boxes[i].y).sort((a, b) => boxes[a].x - boxes[b].x);
+      const row = boxes.map((b, n) => n).filter((n) => boxes[n].layer === boxes[i].layer).sort((a, b) => boxes[a].x - boxes[b].x);
       return row[row.indexOf(i) + step];
     };
     const nearest = (list, i) => {
-      const far = (n) => 1e6 * Math.abs(boxes[n].y - boxes[i].y) + Math.abs(boxes[n].x - boxes[i].x);
+      const far = (n) => 1e6 * Math.abs(boxes[n].layer - boxes[i].layer) + Math.abs(boxes[n].x - boxes[i].x);
       return [...list].sort((a, b) => far(a) - far(b))[0];
     };
     canvas.addEventListener("keydown", (e) => {

@@ -1,4 +1,4 @@
-"""What the values of tensors are: extremes, mean, deviation and a histogram, of real numbers where they are quantized."""
+"""What the values of tensors are: extremes, mean, deviation, a histogram; real numbers where they are quantized."""
 
 from __future__ import annotations
 
