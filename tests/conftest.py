@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-OPTIONAL = ("peer", "slow", "release", "corpus", "emulator")
+OPTIONAL = ("peer", "slow", "release", "corpus", "browser", "emulator")
 
 MANY = (
     "tests/codegen/kernels/",

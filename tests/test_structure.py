@@ -18,8 +18,8 @@ SRC = Path(gossamer.__file__).parent
 TESTS = Path(__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 
-EVERYWHERE = ("arrays", "disk_cache", "log", "records", "release")
-"""What stands in for slow modules of Python and NumPy, what is kept between processes, and the version."""
+EVERYWHERE = ("arrays", "disk_cache", "log", "phases", "records", "release")
+"""What stands in for slow modules of Python and NumPy, what is kept between processes, times, and the version."""
 
 # A package may import itself and these. "schema" stands under everything.
 ALLOWED = {
@@ -39,6 +39,21 @@ ALLOWED = {
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine", "sizes"},
     "convert": {"quantize", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "edit": {"convert", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
+    "compare": {
+        "edit",
+        "quantize",
+        "convert",
+        "inputs",
+        "micro",
+        "runtime",
+        "resolver",
+        "ops",
+        "model",
+        "quantization",
+        "schema",
+        "dtypes",
+        "errors",
+    },
     "inputs": {"runtime", "ops", "model", "schema", "errors"},
     "quantize": {
         "inputs",
@@ -86,6 +101,7 @@ ALLOWED = {
         "config",
         "sizes",
     },
+    "profiling": {"runtime", "delegates", "codegen", "programs", "targets", "errors"},
     "interpreter": {"runtime", "resolver", "delegates"},
     "hardware_accelerator": set(),
     "options": {"hardware_accelerator"},
@@ -240,9 +256,11 @@ def test_public_names() -> None:
         "UnsupportedOpError",
         "__version__",
         "custom_op",
+        "diff",
         "edit",
         "flex_op",
         "load_delegate",
+        "profile",
     }
     assert all(hasattr(gossamer, name) for name in gossamer.__all__)
 

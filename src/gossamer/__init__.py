@@ -33,6 +33,7 @@ from gossamer.runtime.signature import SignatureRunner
 
 if TYPE_CHECKING:
     from gossamer import edit
+    from gossamer.compare.comparison import diff
     from gossamer.convert.tflite_converter import (
         OpsSet,
         Optimize,
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
     )
     from gossamer.edit.builder import Builder
     from gossamer.flex.user import flex_op
+    from gossamer.profiling.profile import profile
     from gossamer.quantize.debugger import QuantizationDebugger, QuantizationDebugOptions
 
 _LATE = {
     "gossamer": ("edit",),
+    "gossamer.compare.comparison": ("diff",),
     "gossamer.convert.tflite_converter": (
         "OpsSet",
         "Optimize",
@@ -55,6 +58,7 @@ _LATE = {
     ),
     "gossamer.edit.builder": ("Builder",),
     "gossamer.flex.user": ("flex_op",),
+    "gossamer.profiling.profile": ("profile",),
     "gossamer.quantize.debugger": ("QuantizationDebugOptions", "QuantizationDebugger"),
 }
 """What is imported when it is asked for, by module; of the package itself, its modules."""
@@ -91,9 +95,11 @@ __all__ = [
     "UnsupportedOpError",
     "__version__",
     "custom_op",
+    "diff",
     "edit",
     "flex_op",
     "load_delegate",
+    "profile",
 ]
 
 

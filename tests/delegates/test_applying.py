@@ -17,6 +17,8 @@ from gossamer.model import read_model
 from gossamer.model.control_dependencies import CONTROL_DEPENDENCIES, encode
 from gossamer.model.metadata import with_metadata
 from gossamer.model.writer import write_model
+from gossamer.runtime.graph import RunningGraph
+from gossamer.runtime.node import Node
 from gossamer.schema import CallOnceOptions, IfOptions, TensorType, WhileOptions
 from tests.delegates.graphs import FLOAT, Interpreter, chain, sine_model, sine_of
 from tests.runtime.graphs import ModelMaker
@@ -554,14 +556,31 @@ def test_control_dependencies_of_the_file_are_kept() -> None:
         Interpreter(model_content=independent([(1, 7)]), experimental_delegates=[NullDelegate("SIN")])
 
 
+class Names:
+    """A recorder of the names of nodes."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.depth = 0
+
+    def begin(self, graph: RunningGraph, node: Node | None) -> None:
+        self.depth += 1
+        if node is not None:
+            self.names.append(node.op.name)
+
+    def end(self) -> None:
+        self.depth -= 1
+
+
 def test_profilers_see_kernels_or_what_they_run() -> None:
     def seen(flags: int, **arguments: bool) -> list[str]:
         interpreter = Interpreter(
             model_content=sine_model(), experimental_delegates=[NullDelegate("SIN", flags=flags)], **arguments
         )
-        nodes: list[str] = []
-        interpreter._subgraphs[0].invoke(lambda node: nodes.append(node.op.name))
-        return nodes
+        interpreter._engine.recorder = recorder = Names()
+        interpreter._subgraphs[0].invoke()
+        assert recorder.depth == 0
+        return recorder.names
 
     profiling = DelegateFlags.PER_OPERATOR_PROFILING
     assert seen(0) == ["DELEGATE", "ADD", "MUL", "DELEGATE", "ADD"]

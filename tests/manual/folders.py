@@ -12,6 +12,7 @@ import pytest
 import gossamer
 from gossamer.inputs.wav import read_wav
 from gossamer.quantize import quantize
+from tests.compare import networks
 from tests.conftest import ROOT
 from tests.manual import scene
 from tests.programs.kernels import target_here
@@ -94,3 +95,12 @@ def debug_quantization(folder: Path) -> None:
     np.savez(folder / "pictures.npz", picture=debugged.pictures(64, seed=2))
     dark = [[picture[None]] for picture in debugged.pictures(64, 0.6, seed=3)]
     (folder / "net_int8.tflite").write_bytes(quantize(folder / "net.tflite", "int8", dark))
+
+
+def diff(folder: Path) -> None:
+    """A network like MobileNet, its quantized form, and that with the weights of one layer in another order."""
+    target_here()
+    (folder / "net.tflite").write_bytes(networks.network())
+    (folder / "net_int8.tflite").write_bytes(networks.quantized_network())
+    (folder / "broken_int8.tflite").write_bytes(networks.shuffled(networks.quantized_network(), "block_2/project"))
+    np.savez(folder / "pictures.npz", picture=networks.pictures(8, seed=1))

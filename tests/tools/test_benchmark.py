@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 
-from gossamer import Interpreter
+from gossamer import Interpreter, OpResolverType
+from gossamer.inputs.random_values import random_input
+from gossamer.phases import NAMES
 from gossamer.schema import TensorType
 from gossamer.tools import _session
-from gossamer.tools.benchmark import Limits, Timings, measure, random_input
+from gossamer.tools._benchmark_flags import IGNORED, REFUSED
+from gossamer.tools.benchmark import Limits, Timings, command, measure
+from tests.conftest import ROOT
 from tests.inputs.ports import port
+from tests.programs.kernels import target_here
 from tests.tools import models
 from tests.tools.conftest import Outcome
 
@@ -100,6 +109,7 @@ def test_figures_as_json(gossamer: Run, place: Place) -> None:
         "signature",
         "model_bytes",
         "init_us",
+        "phases_us",
         "first_inference_us",
         "warmup",
         "inference",
@@ -109,6 +119,9 @@ def test_figures_as_json(gossamer: Run, place: Place) -> None:
     ]
     assert (report["model"], report["signature"], report["model_bytes"]) == (str(path), None, path.stat().st_size)
     assert list(report["init_us"]) == ["load", "allocate", "total"]
+    assert list(report["phases_us"]) == list(NAMES)
+    assert {"file", "model", "subgraphs", "delegates", "prepare"} <= {n for n, us in report["phases_us"].items() if us}
+    assert sum(report["phases_us"].values()) <= report["init_us"]["total"]
     assert (report["warmup"]["count"], report["inference"]["count"]) == (1, 3)
     assert report["throughput_per_s"] == pytest.approx(1e6 / report["inference"]["avg_us"])
     assert list(report["memory"]) == ["init_bytes", "overall_bytes", "peak_bytes"]
@@ -182,7 +195,8 @@ def test_allow_fp16_allows_reduced_precision(gossamer: Run, place: Place, monkey
         ([], "Give one model, as MODEL or as --graph=MODEL."),
         (["m.tflite", "--graph=m.tflite"], "Give one model, as MODEL or as --graph=MODEL."),
         (["m.tflite", "--use_gpu=true"], "--use_gpu of benchmark_model is not here: there is no GPU delegate."),
-        (["m.tflite", "--op_profiling_output_mode=csv"], "is not here: use --enable_op_profiling --json."),
+        (["m.tflite", "--op_profiling_output_mode=proto"], "'proto' is not one of 'stdout', 'csv'."),
+        (["m.tflite", "--report=figures.txt"], "'figures.txt' must end with .json or .csv."),
         (["m.tflite", "--num_thread=1"], "--num_threads"),
         (["m.tflite", "--num_threads=0"], "0 threads cannot run anything; -1 leaves the number to the runtime."),
         (["m.tflite", "--num_runs=x"], "'x' is not a valid integer"),
@@ -192,6 +206,149 @@ def test_flags_that_are_refused(gossamer: Run, arguments: list[str], message: st
     result = gossamer("benchmark", *arguments)
     assert (result.code, result.out) == (2, "")
     assert message in result.err
+
+
+def test_every_flag_of_benchmark_model_is_taken_ignored_or_refused(gossamer: Run, place: Place) -> None:
+    options = {name.removeprefix("--") for one in command.params for name in one.opts if name.startswith("--")}
+    assert not options & IGNORED.keys()
+    assert not options & REFUSED.keys()
+    assert not IGNORED.keys() & REFUSED.keys()
+    path = place("m.tflite", models.addition())
+    for flag, reason in REFUSED.items():
+        result = gossamer("benchmark", path, f"--{flag}=true")
+        assert (result.code, result.out) == (2, "")
+        assert f"--{flag} of benchmark_model is not here: {reason}" in " ".join(result.err.split())
+    unasked = [f"--{flag}=false" for flag in REFUSED]
+    out = gossamer("benchmark", path, "--dry_run", *[f"--{flag}=1" for flag in IGNORED], *unasked).out
+    for flag, reason in IGNORED.items():
+        assert f"--{flag} changes nothing: {reason}\n" in out
+    assert not any(flag in out for flag in REFUSED)
+
+
+def test_the_page_lists_all_flags(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "benchmark.md"
+    said = page.read_text()
+    found = FLAGS.sub(lambda match: match[1] + flag_table() + match[3], said)
+    if request.config.getoption("--update-goldens"):
+        page.write_text(found)
+    else:
+        assert found == said
+
+
+FLAGS = re.compile(r"^(<!-- flags -->\n)(.*?)(^<!-- end of flags -->)", re.DOTALL | re.MULTILINE)
+
+OURS = {"--trace", "--report", "--reference", "--json"}
+"""Options that benchmark_model does not have."""
+
+
+def flag_table() -> str:
+    rows = {
+        option.opts[0]: (option.help or "") + (" Not of benchmark_model." if option.opts[0] in OURS else "")
+        for option in command.params
+        if isinstance(option, click.Option)
+    }
+    rows |= {f"--{flag}": f"*changes nothing:* {reason}" for flag, reason in IGNORED.items()}
+    rows |= {f"--{flag}": f"*refused:* {reason}" for flag, reason in REFUSED.items()}
+    lines = [f"| `{flag}` | {text} |" for flag, text in sorted(rows.items(), key=lambda row: row[0])]
+    return "\n".join(["", "| flag | |", "|---|---|", *lines, "", ""])
+
+
+def test_names_and_all_options(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.addition())
+    out = gossamer("benchmark", path, "--dry_run", "--benchmark_name=nightly").out
+    assert out.startswith("Benchmark name: [nightly]\n")
+    assert "num_runs: " not in out
+    assert "num_runs: [50]\n" in gossamer("benchmark", path, "--dry_run", "--verbose").out
+    assert gossamer("benchmark", path, "--dry_run", "--benchmark_name=nightly", "--json").json["benchmark_name"] == (
+        "nightly"
+    )
+
+
+def test_the_line_on_the_peak(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.addition())
+    line = "Overall peak memory footprint (MB): "
+    assert line in gossamer("benchmark", path, "--dry_run", "--report_peak_memory_footprint=true").out
+    assert line not in gossamer("benchmark", path, "--dry_run").out
+
+
+def test_full_delegation_can_be_required(gossamer: Run, place: Place) -> None:
+    target_here()
+    path = place("c.tflite", models.convolution())
+    result = gossamer("benchmark", path, "--dry_run", "--require_full_delegation")
+    assert (result.code, result.out) == (1, "")
+    assert "--require_full_delegation: " in result.err
+    assert "aeq.hadamard_rotation" in result.err
+    path = place("m.tflite", models.addition())
+    assert gossamer("benchmark", path, "--dry_run", "--require_full_delegation").code == 0
+
+
+def test_settings_of_the_interpreter(gossamer: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, Any]] = []
+
+    class Watched(Interpreter):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            seen.append(options)
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr(_session, "Interpreter", Watched)
+    path = place("m.tflite", models.addition())
+    for flags in ([], ["--disable_delegate_clustering"], ["--use_xnnpack=false"], ["--use_xnnpack=true"]):
+        assert gossamer("benchmark", path, "--dry_run", *flags).code == 0
+    assert [one["experimental_disable_delegate_clustering"] for one in seen] == [False, True, False, False]
+    automatic, none = OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    resolvers = [one["experimental_op_resolver_type"] for one in seen]
+    assert resolvers == [automatic, automatic, none, automatic]
+
+
+def test_outputs_are_written(gossamer: Run, place: Place, tmp_path: Path) -> None:
+    path, there = place("m.tflite", models.addition()), tmp_path / "out.bin"
+    place("a.bin", np.array([1, 2], np.float32).tobytes())
+    files = f"--input_layer_value_files=a:{tmp_path / 'a.bin'},b:{tmp_path / 'a.bin'}"
+    for signature in ([], ["--signature_to_run_for=add"]):
+        names = files if not signature else files.replace("a:", "left:").replace("b:", "right:")
+        assert gossamer("benchmark", path, *SHORT, names, *signature, f"--output_filepath={there}").code == 0
+        assert np.frombuffer(there.read_bytes(), np.float32).tolist() == [2, 4]
+        there.unlink()
+
+
+def test_signatures_are_listed(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.addition())
+    assert gossamer("benchmark", path, "--list_signatures").out == "add: left, right -> total\n"
+    report = gossamer("benchmark", path, "--list_signatures=true", "--json").json
+    assert report == {"signatures": {"add": {"inputs": ["left", "right"], "outputs": ["total"]}}}
+    path = place("e.tflite", models.echo((1,)))
+    assert gossamer("benchmark", path, "--list_signatures").out == "The model has no signatures.\n"
+
+
+def test_tensors_are_shown(gossamer: Run, place: Place) -> None:
+    path = place("m.tflite", models.addition())
+    widths = ("--tensor_name_display_length=2", "--tensor_type_display_length=5", "--alloc_type_display_length=5")
+    for flag, when in (("--print_preinvoke_state", "before the first"), ("--print_postinvoke_state", "after the last")):
+        out = gossamer("benchmark", path, *SHORT, flag, *widths).out
+        assert f"Tensors of subgraph 0 {when} run:\n    0 a  FLOAT ARENA            8 1x2\n" in out
+        assert "    2 su FLOAT ARENA            8 1x2\n" in out
+
+
+def test_figures_in_a_file(gossamer: Run, place: Place, tmp_path: Path) -> None:
+    path = place("m.tflite", models.addition())
+    there = tmp_path / "figures.json"
+    assert gossamer("benchmark", path, *SHORT, f"--report={there}").code == 0
+    assert json.loads(there.read_text())["inference"]["count"] == 3
+    there = tmp_path / "figures.csv"
+    assert gossamer("benchmark", path, *SHORT, f"--report={there}").code == 0
+    rows = dict(csv.reader(there.read_text().splitlines()))
+    assert (rows["figure"], rows["model"], rows["inference.count"]) == ("value", str(path), "3")
+    assert float(rows["phases_us.model"]) > 0
+
+
+def test_the_phases_for_people(gossamer: Run, place: Place) -> None:
+    out = gossamer("benchmark", place("m.tflite", models.addition()), *SHORT).out
+    after = out[out.index("From the file to the result") :]
+    names = [line.strip().split("  ")[0] for line in after.splitlines()]
+    known = [*NAMES, "first run", "steady state"]
+    shown = [name for name in names if name in known]
+    assert shown == [name for name in known if name in shown]
+    assert {"model", "prepare", "first run", "steady state"} <= set(shown)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,20 @@ from tests.tools import models
 from tests.tools.conftest import Outcome
 
 Run = Callable[..., Outcome]
-TOOLS = ["benchmark", "cache", "convert", "debug", "edit", "inspect", "micro", "quantize", "run", "versions"]
+TOOLS = [
+    "benchmark",
+    "cache",
+    "convert",
+    "debug",
+    "diff",
+    "edit",
+    "inspect",
+    "micro",
+    "quantize",
+    "report",
+    "run",
+    "versions",
+]
 OF_MODELS = [name for name in TOOLS if name not in ("cache", "edit")]
 
 

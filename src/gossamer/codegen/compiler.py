@@ -16,6 +16,7 @@ from typing import Any
 from gossamer.codegen.blob import extract
 from gossamer.codegen.spec import KernelSpec
 from gossamer.errors import CompileError
+from gossamer.phases import phase
 from gossamer.programs import host
 from gossamer.programs.kernel_file import Blob
 from gossamer.programs.team import worker_threads
@@ -67,6 +68,7 @@ def assembly(spec: KernelSpec, target: Target) -> str:
         return str(machine.emit_assembly(module))
 
 
+@phase("compile")
 def compile_kernels(specs: Iterable[KernelSpec], target: Target, processes: int | None = None) -> dict[str, Blob]:
     """The machine code of kernels by name, compiled in up to ``processes`` processes (default: one for each CPU)."""
     kernels = list({spec.name: spec for spec in specs}.values())

@@ -27,6 +27,7 @@ from gossamer import disk_cache
 from gossamer.config import user_directory
 from gossamer.errors import ModelError
 from gossamer.model.model import Model
+from gossamer.phases import phase
 from gossamer.schema.fields import Field, Scalar, Table, boolean, i32, i64, u8, u16, u32
 from gossamer.schema.tables import FILE_IDENTIFIER
 
@@ -117,6 +118,7 @@ class _Reading:
         return _Damage(f"{what} at byte {at} ends outside the file ({self.limit} bytes)", at)
 
 
+@phase("model")
 def read_model(source: str | os.PathLike[str] | Buffer | ModelFile, path: str | None = None) -> Model:
     """Reads a model from a file, which is mapped, or from bytes, which are referenced; neither is copied.
 
@@ -143,6 +145,7 @@ def read_model(source: str | os.PathLike[str] | Buffer | ModelFile, path: str | 
     return model
 
 
+@phase("file")
 def map_model(path: str) -> ModelFile:
     """Maps a model file. Raises `ModelError` for one that cannot be opened, or is empty."""
     try:

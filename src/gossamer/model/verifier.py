@@ -17,6 +17,7 @@ from gossamer.arrays import NDArray
 from gossamer.dtypes import NO_ARENA, byte_size
 from gossamer.errors import ModelError
 from gossamer.model.model import NO_OFFSET, Model, code_name, required_bytes, resolved_code
+from gossamer.phases import phase
 from gossamer.schema.enums import BuiltinOperator, DimensionType, TensorType
 from gossamer.schema.options import (
     BuiltinOptions,
@@ -72,6 +73,7 @@ class Fault(NamedTuple):
         return f"{self.place}: {self.message}"
 
 
+@phase("model")
 def verify_model(model: Model, *, lenient: bool = False) -> tuple[Fault, ...]:
     """Checks what a model says, its structure being sound. Returns the faults that do not keep TFLite from building it.
 

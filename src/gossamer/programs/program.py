@@ -17,6 +17,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.errors import CompileError, InvokeError
+from gossamer.phases import phase
 from gossamer.programs import host
 from gossamer.programs.entry import IS_POSSIBLE, entry
 from gossamer.programs.team import CALL_SIZE, JUMP, Call, Jump, Walker, run_together, walker_at
@@ -186,6 +187,7 @@ class ProgramBuilder:
         """Let a jump that has no target go to the next command."""
         self._words[self._commands[jump][1] // 8 + list(JUMP).index("target")] = len(self._commands)
 
+    @phase("pack")
     def pack(
         self, kernel: str, block: Address, *, barrier: bool = False, reads: tuple[Address, int] | None = None
     ) -> None:

@@ -11,6 +11,7 @@ from gossamer.model.model import Model, resolved_code
 from gossamer.model.structure import Dependencies, structure
 from gossamer.ops import find_op
 from gossamer.ops.op_def import OpDef
+from gossamer.phases import phase
 from gossamer.planner.planner import AllocationType
 from gossamer.resolver import BuiltinOpResolver, OpResolver
 from gossamer.runtime.arenas import SharedArena, call_depths
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gossamer.model.verifier import Fault
 
 
+@phase("subgraphs")
 def build_subgraphs(
     model: Model,
     resolver: OpResolver,
@@ -108,6 +110,7 @@ def _uncalled(model: Model, entries: set[int]) -> tuple[int, ...]:
     )
 
 
+@phase("resolver")
 def _resolve(model: Model, resolver: OpResolver) -> list[tuple[OpDef, int]]:
     ops = []
     for stored in model.operator_codes:

@@ -17,6 +17,7 @@ from gossamer.log import logger
 from gossamer.model import read_model
 from gossamer.model.model import Model
 from gossamer.model.reader import ModelFile
+from gossamer.phases import phase
 from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.builder import build_subgraphs
 from gossamer.runtime.cancellation import Cancellation
@@ -31,6 +32,7 @@ from gossamer.schema import OperatorCode
 
 if TYPE_CHECKING:
     from gossamer.runtime.coverage import Coverage
+    from gossamer.runtime.graph import Recorder
 
 _NOT_HERE = "There is no machine code for this CPU, or its features are not told."
 
@@ -56,6 +58,7 @@ class Engine:
         self.settings = settings
         self.cancellation = Cancellation()
         self.taps = Taps()
+        self._recorder: Recorder | None = None
         self.delegates: list[Delegate] = []
         self.plain: dict[int, Tensor] = {}
         self.known: KnownGraph | None = None
@@ -125,6 +128,7 @@ class Engine:
         if tensor.shape and not tensor.is_constant and not tensor.has_objects:
             self.plain[index] = tensor
 
+    @phase("prepare")
     def allocate_tensors(self) -> None:
         """See `Interpreter.allocate_tensors`."""
         if self.known is not None:
@@ -179,10 +183,23 @@ class Engine:
             if graph is not None:
                 graph.unsettle()
 
+    @property
+    def recorder(self) -> Recorder | None:
+        """Who is told what runs, if anybody. Nobody: then nothing asks for it on the way of a model that has run."""
+        return self._recorder
+
+    @recorder.setter
+    def recorder(self, recorder: Recorder | None) -> None:
+        self._recorder = recorder
+        for subgraph in self.subgraphs:
+            subgraph.recorder = recorder
+        self.unsettle()
+
     def cancel(self) -> None:
         """See `Interpreter.cancel`."""
         self.cancellation.cancel(is_running=self.executor.busy)
 
+    @phase("delegates")
     def apply(self, delegate: Delegate) -> bool:
         """See `Interpreter.modify_graph_with_delegate`."""
         self._release_at_the_end(self.subgraphs)
@@ -196,6 +213,7 @@ class Engine:
         self.delegates.append(delegate)
         return all(applied)
 
+    @phase("delegates")
     def apply_default_delegate(self) -> None:
         """Let the default delegate take what it claims, unless it has, or none is wanted."""
         # As late as TFLite does it: after those that the user applies, when the shapes are those that will run.
@@ -275,6 +293,8 @@ class Engine:
             is_default_path=self.settings.has_default_delegate,
             **self.settings.subgraphs,
         )
+        for subgraph in made:
+            subgraph.recorder = self._recorder
         known, self.known, self._made, self.executor = self.known, None, made, made[0]
         if known is not None and known.is_invokable:
             self.apply_default_delegate()
@@ -282,6 +302,7 @@ class Engine:
             known.hand_over(made[0])
         return made
 
+    @phase("recall")
     def _recall(self) -> KnownGraph | None:
         """What is known of the file, unless it has been changed."""
         self._default = _default_delegate(self.settings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from threading import get_ident
-from typing import Any
+from typing import Any, Protocol
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, ResizedNodes, SupposedNodes
@@ -173,6 +173,16 @@ class Graph:
             node.temporaries.append(tensor.index)
 
 
+class Recorder(Protocol):
+    """Who is told what runs: a profiler. What begins later ends earlier."""
+
+    def begin(self, graph: RunningGraph, node: Node | None) -> None:
+        """A node of a subgraph begins, or without a node the subgraph itself."""
+
+    def end(self) -> None:
+        """What began last is over, done or failed."""
+
+
 class RunningGraph(Graph, ABC):
     """A graph that is prepared, planned and run, and the scope of its nodes."""
 
@@ -182,6 +192,9 @@ class RunningGraph(Graph, ABC):
     """See `gossamer.runtime.node.Scope`."""
     generation: int
     """Changes whenever memory is planned from the start."""
+    recorder: Recorder | None = None
+    """Who is told what runs, if anybody: a delegate that reports its own nodes is not told itself, unless
+    ``profile_delegates`` says so."""
     is_released: bool
     """Whether the operator that called it is done, so that its arena holds nothing any more."""
 
@@ -284,10 +297,6 @@ class RunningGraph(Graph, ABC):
     @abstractmethod
     def copies(self, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]) -> ResizedNodes:
         """Copies of nodes, prepared for other shapes of what they read: see `Partition.copies`."""
-
-    @abstractmethod
-    def report(self, node: Node) -> None:
-        """Tell a profiler that a node is about to run."""
 
 
 def already_running(index: int, thread: int | None) -> str:

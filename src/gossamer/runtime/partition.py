@@ -299,18 +299,22 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if member.index in self._to_prepare or now != member.shapes:
             prepare_node(self, member)
             self._to_prepare.discard(member.index)
-        if self._reports_nodes:
-            self._subgraph.report(member)
+        recorder = self._subgraph.recorder if self._reports_nodes else None
         ctx = self._contexts.get(member.index)
         if ctx is None or ctx.generation != member.generation:
             ctx = self._contexts[member.index] = NodeInvokeContext(self, member)
         self.resized = False
         self._in_place.difference_update(member.outputs)
+        if recorder is not None:
+            recorder.begin(self._subgraph, member)
         try:
             ctx.run()
         except BaseException:
             self._to_prepare.update(self._members)  # some outputs may have new shapes
             raise
+        finally:
+            if recorder is not None:
+                recorder.end()
         if self.resized:
             # Nodes after this one must look at the new shape.
             self._to_prepare.update(self._members)

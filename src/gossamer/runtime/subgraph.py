@@ -105,7 +105,6 @@ class Subgraph(RunningGraph):
         self.busy = False
         self.thread: int | None = None
         self._profile_delegates = profile_delegates
-        self._before_node: Callable[[Node], None] | None = None
         self._observation: Observation | None = None
         self._contexts: dict[int, NodeInvokeContext] = {}
         self._arenas: dict[AllocationType, NDArray[np.uint8]] = {}
@@ -430,12 +429,8 @@ class Subgraph(RunningGraph):
         """Bytes of what `room` has given."""
         return sum(room.nbytes for room in self._rooms.values())
 
-    def invoke(self, before_node: Callable[[Node], None] | None = None) -> None:
-        """Run every node in order. Raises `InvokeError`, among them `CancelledError` if `Cancellation` wants it.
-
-        ``before_node`` is called before each node runs: for profilers. A delegate that reports its own nodes is not
-        reported itself, unless ``profile_delegates`` says so.
-        """
+    def invoke(self) -> None:
+        """See `RunningGraph.invoke`."""
         if self.faults:
             raise InvokeError("Invoke called on model that is not consistent.\n" + "\n".join(self.faults))
         if self.state is State.UNINVOKABLE:
@@ -446,12 +441,16 @@ class Subgraph(RunningGraph):
             # Called by an operator whose options do not say so.
             self._leave_shared_arena()
         self.busy, self.thread = True, get_ident()
-        self._before_node = before_node
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.begin(self, None)
         try:
             self._attempt(self._run_once)
         finally:
+            if recorder is not None:
+                recorder.end()
             self.busy, self.thread = False, None
-            self._before_node = self._observation = None
+            self._observation = None
 
     def _attempt(self, run: Callable[[], None]) -> None:
         is_over = False
@@ -475,7 +474,7 @@ class Subgraph(RunningGraph):
         if self.taps.is_active:
             self._observation = self.taps.observation(self, self.delegation.partitions)
             self._observation.begin()
-        if self._steps is not None and isinstance(self.sole, Whole | None) and self._before_node is None:
+        if self._steps is not None and isinstance(self.sole, Whole | None) and self.recorder is None:
             self._run_again(self._steps)
         else:
             self._run_all()
@@ -486,7 +485,7 @@ class Subgraph(RunningGraph):
                 if position == self._next_to_prepare:
                     self._prepare_within()
                 self._run(position, self.nodes[self.execution_plan[position]])
-        if self._steps is None and not self.index and not self.taps.is_active:
+        if self._steps is None and not self.index and not self.taps.is_active and self.recorder is None:
             self._settle()
 
     def _run_again(self, steps: list[tuple[int, Repeatable | None]]) -> None:
@@ -538,11 +537,6 @@ class Subgraph(RunningGraph):
         outputs = [self.tensors[index] for index in node.outputs if index >= 0]
         return node.delegate is None and bool(outputs) and all(tensor.is_constant for tensor in outputs)
 
-    def report(self, node: Node) -> None:
-        """See `RunningGraph.report`."""
-        if self._before_node is not None:
-            self._before_node(node)
-
     def _run(self, position: int, node: Node) -> None:
         ctx = self._contexts.get(node.index)
         if ctx is None or ctx.generation != node.generation:
@@ -554,20 +548,26 @@ class Subgraph(RunningGraph):
             shape_only = operand == 1 and node.op.code == BuiltinOperator.RESHAPE
             if not tensor.has_data and not (shape_only and len(tensor.shape) != 1):
                 raise InvokeError(f'Input tensor {tensor.index} lacks data ("{tensor.name}", node {node.index})')
-        if self._before_node is not None and (
-            self._profile_delegates or node.delegate is None or not node.delegate.flags & _REPORTS_ITSELF
-        ):
-            self._before_node(node)
         if self.cancellation.pending:
             self.cancellation.poll(f"before {node.op.name} (node {node.index}) of subgraph {self.index}")
         if self._observation is not None:
             self._observation.before(node)
         self.resized = False
-        ctx.run()
+        if self.recorder is not None and self._is_reported(node):
+            self.recorder.begin(self, node)
+            try:
+                ctx.run()
+            finally:
+                self.recorder.end()
+        else:
+            ctx.run()
         if self._observation is not None:
             self._observation.after(node)
         if self.resized:
             self._look_again(position)
+
+    def _is_reported(self, node: Node) -> bool:
+        return self._profile_delegates or node.delegate is None or not node.delegate.flags & _REPORTS_ITSELF
 
     def _doubt_shapes(self) -> None:
         """Have the operators behind the first shape that is left to a value prepared again: it may be another one."""

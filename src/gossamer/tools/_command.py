@@ -110,14 +110,20 @@ def existing_file(path: str, what: str, advice: str = "") -> str:
 def write_json(data: Any, indent: int | None = 2) -> None:
     """Print a value as JSON, on one line without ``indent``; what JSON has no number for (NaN, infinities) becomes
     null."""
-    click.echo(json.dumps(_finite(data), indent=indent, allow_nan=False))
+    click.echo(as_json_text(data, indent))
 
 
-def _finite(value: Any) -> Any:
+def as_json_text(data: Any, indent: int | None = 2) -> str:
+    """What `write_json` prints."""
+    return json.dumps(finite(data), indent=indent, allow_nan=False)
+
+
+def finite(value: Any) -> Any:
+    """The value with ``None`` for numbers that JSON has none for, and keys of dictionaries as text."""
     if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gossamer import Interpreter
 from gossamer.delegates.jit.delegate import JitKernel
+from gossamer.profiling.programs import running
 from gossamer.programs import team
 from gossamer.tools._command import plural
 
@@ -30,24 +31,6 @@ JUMP = "jump"
 PROGRAM_COLUMNS = (">program", "nodes", "operators", ">commands", ">kernels")
 REFUSAL_COLUMNS = (">count", "left to the reference kernel", "because", "nodes")
 COMMAND_COLUMNS = (">command", "kernel, and those that it calls", "operators", "result")
-
-
-class Running(NamedTuple):
-    """A partition of the default delegate: its subgraph, its number there, its nodes, and what runs it."""
-
-    subgraph: int
-    number: int
-    nodes: tuple[int, ...]
-    kernel: JitKernel
-
-
-def running(interpreter: Interpreter) -> Iterator[Running]:
-    """The partitions of the default delegate in an allocated interpreter, whether they have a program or not."""
-    for subgraph in range(interpreter.num_subgraphs()):
-        subsets = [subset for claims in interpreter.delegate_claims(subgraph) for subset in claims.partitions]
-        for number, (subset, kernel) in enumerate(zip(subsets, interpreter.delegate_kernels(subgraph), strict=True)):
-            if isinstance(kernel, JitKernel):
-                yield Running(subgraph, number, subset.nodes, kernel)
 
 
 def describe_partitions(interpreter: Interpreter, target: Target | None = None) -> list[dict[str, Any]]:

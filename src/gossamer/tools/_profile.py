@@ -1,97 +1,102 @@
-"""Time for each kernel of a model's programs, taken inside them, beside what this machine can do at most."""
+"""The profile of a command: calls with and without the clock, as plain values and in tables."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gossamer import Interpreter
-from gossamer.errors import CompileError
-from gossamer.tools._machine_code import (
-    COMMAND_COLUMNS,
-    Rows,
-    Running,
-    Table,
-    describe_programs,
-    numbered_commands,
-    running,
-)
+from gossamer.profiling import KernelTime, Profile, Roofline
+from gossamer.tools._machine_code import COMMAND_COLUMNS, Rows, Table, describe_programs, numbered_commands
 
-if TYPE_CHECKING:
-    from gossamer.programs.program import CommandTime
-
-_COUNTED = ("flops", "read", "written")
-_FIGURES = (">us", ">share", ">GFLOP/s", ">of peak", ">GB/s", ">of memory")
+_FIGURES = (">us", ">share", ">GFLOP/s", ">of peak", ">GB/s", ">of memory", ">of roofline")
+_RATES = ("flops_per_s", "bytes_per_s")
 
 
-def profile(interpreter: Interpreter, call: Callable[[], object], runs: int, num_threads: int) -> dict[str, Any] | None:
-    """Time every command of the programs that a call runs: the median of some runs. ``None`` without any program.
-
-    ``us`` and ``runs``, how often a command ran, are per call, also for programs that run several times in one. Every
-    other call runs without the clock: what
-    it takes longer than the commands is outside the programs, operators on reference kernels and the way through
-    Python. Shares are of commands and outside together.
-    """
-    programs = {(program["subgraph"], program["program"]): program for program in describe_programs(interpreter)}
-    found = [part for part in running(interpreter) if (part.subgraph, part.number) in programs]
-    if not found:
-        return None
-    taken: list[list[list[CommandTime]]] = [[] for _ in found]
-    calls, inside = [], []
+def taken(interpreter: Interpreter, call: Callable[[], object], runs: int) -> tuple[Profile, float]:
+    """A profile of so many calls, and the median microseconds of a run in as many without one, which take turns."""
+    profile, plain = Profile(interpreter), []
     for _ in range(runs):
         start = time.perf_counter_ns()
         call()
-        calls.append(time.perf_counter_ns() - start)
-        inside.append(_observed(call, found, taken))
-    outside = max(0.0, (median(calls) - median(inside)) / 1e3)
-    whole = outside
-    for part, times in zip(found, taken, strict=True):
-        per_call = len(times) / runs
-        for number, command in enumerate(programs[part.subgraph, part.number]["commands"]):
-            command["us"] = median(run[number].ns for run in times) * per_call / 1e3 if times else 0.0
-            command["runs"] = median(run[number].runs for run in times) * per_call if times else 0
-            command["flops_per_s"], command["bytes_per_s"] = _rates(command, command["runs"])
-            whole += command["us"]
-    for program in programs.values():
-        for command in program["commands"]:
-            command["share"] = command["us"] / whole
+        plain.append(time.perf_counter_ns() - start)
+        with profile:
+            call()
+    return profile, median(plain) / 1e3 * runs / max(1, len(profile.calls))
+
+
+def profile(interpreter: Interpreter, call: Callable[[], object], runs: int) -> dict[str, Any]:
+    """The `report` on so many calls."""
+    return report(interpreter, *taken(interpreter, call, runs))
+
+
+def report(interpreter: Interpreter, profile: Profile, plain_us: float) -> dict[str, Any]:
+    """As plain values: operators, the commands of the programs, and the sums over their kernels.
+
+    What a call without the clock takes longer than all operators is outside of them: the way through Python. Shares are
+    of operators and outside together.
+    """
+    inside = math.fsum(operator.us for operator in profile.operators)
+    outside = max(0.0, plain_us - inside)
+    whole, roofline = inside + outside, profile.roofline
+    timed = {(kernel.subgraph, kernel.program, kernel.command): kernel for kernel in profile.kernels}
+    programs = describe_programs(interpreter)
+    for program in programs:
+        for number, command in enumerate(program["commands"]):
+            kernel = timed.get((program["subgraph"], program["program"], number))
+            command["runs"] = kernel.runs if kernel else 0
+            command |= _rates([kernel] if kernel else [], whole, roofline)
     return {
-        "runs": runs,
+        "runs": len(profile.calls),
         "us": whole,
+        "invoke_us": plain_us,
+        "profiled_us": profile.invoke_us,
         "outside_us": outside,
-        "peak": _peak(found[0].kernel.target, num_threads),
-        "programs": list(programs.values()),
-        "kernels": _by_kernel(programs.values(), whole),
+        "peak": roofline and {"flops_per_s": roofline.flops, "bytes_per_s": roofline.bytes},
+        "failure": profile.failure,
+        "operators": [vars(operator) | {"share": operator.us / whole} for operator in profile.operators],
+        "programs": programs,
+        "kernels": _by_kernel(profile.kernels, whole, roofline),
     }
 
 
-def _observed(call: Callable[[], object], found: Sequence[Running], taken: list[list[list[CommandTime]]]) -> int:
-    """Call once, keep the times of every program that runs, and return their sum in nanoseconds."""
-    before = [len(times) for times in taken]
-    for part, times in zip(found, taken, strict=True):
-        part.kernel.observe(times.append)
-    try:
-        call()
-    finally:
-        for part in found:
-            part.kernel.observe(None)
-    return sum(
-        command.ns for times, known in zip(taken, before, strict=True) for run in times[known:] for command in run
-    )
+def _rates(kernels: Iterable[KernelTime], whole: float, roofline: Roofline | None) -> dict[str, float]:
+    listed = list(kernels)
+    us, flops, moved = (math.fsum(getattr(one, name) for one in listed) for name in ("us", "flops", "bytes"))
+    least = math.fsum(roofline.share(k) * k.us for k in listed if k.us and (k.flops or k.bytes)) if roofline else 0
+    return {
+        "us": us,
+        "share": us / whole,
+        "flops_per_s": 1e6 * flops / us if us else math.nan,
+        "bytes_per_s": 1e6 * moved / us if us else math.nan,
+        "of_roofline": least / us if us and least else math.nan,
+    }
 
 
-def profile_tables(report: dict[str, Any]) -> list[tuple[str, Table]]:
-    """Titles and tables: the commands in their order, and the kernels by their time."""
+def _by_kernel(kernels: Iterable[KernelTime], whole: float, roofline: Roofline | None) -> list[dict[str, Any]]:
+    """Sums over the commands that have the same kernel and call the same ones, the longest first."""
+    groups: dict[tuple[str, ...], list[KernelTime]] = {}
+    for kernel in kernels:
+        groups.setdefault((kernel.kernel, *kernel.calls), []).append(kernel)
+    sums = []
+    for names, group in groups.items():
+        work = {name: math.fsum(getattr(one, name) for one in group) for name in ("flops", "read", "written")}
+        sums.append({"kernels": list(names), "commands": len(group), **work, **_rates(group, whole, roofline)})
+    return sorted(sums, key=lambda kernel: -float(kernel["us"]))
+
+
+def kernel_tables(report: dict[str, Any]) -> list[tuple[str, Table]]:
+    """Titles and tables: the commands of the programs in their order, and the kernels by their time."""
     peak, programs = report["peak"], report["programs"]
     rows: Rows = [
         (cells[0] + _times(command["runs"]), *cells[1:], *_cells(command, peak))
         for cells, command in numbered_commands(programs)
     ]
-    outside = report["outside_us"]
-    rows.append(("", "outside the programs", "", "", f"{outside:,.1f}", f"{outside / report['us']:.1%}", *[""] * 4))
+    outside = report["us"] - math.fsum(command["us"] for program in programs for command in program["commands"])
+    rows.append(("", "outside the programs", "", "", f"{outside:,.1f}", f"{outside / report['us']:.1%}", *[""] * 5))
     kernels: Rows = [
         (kernel["commands"], ", ".join(kernel["kernels"]), *_cells(kernel, peak)) for kernel in report["kernels"]
     ]
@@ -117,48 +122,13 @@ def peak_line(peak: dict[str, float] | None) -> str:
     )
 
 
-def _rates(work: dict[str, Any], calls: float = 1) -> tuple[float, float]:
-    seconds = work["us"] / 1e6
-    if not seconds:
-        return math.nan, math.nan
-    return calls * work["flops"] / seconds, calls * (work["read"] + work["written"]) / seconds
-
-
-def _peak(target: Any, num_threads: int) -> dict[str, float] | None:
-    from gossamer.codegen.peak import measure_peak
-
-    try:
-        peak = measure_peak(target, num_threads)
-    except CompileError:
-        return None
-    return {"flops_per_s": peak.flops, "bytes_per_s": peak.bytes}
-
-
-def _by_kernel(programs: Any, whole: float) -> list[dict[str, Any]]:
-    """Sums over the commands that have the same kernel and call the same ones, the longest first."""
-    sums: dict[tuple[str, ...], dict[str, Any]] = {}
-    for program in programs:
-        for command in program["commands"]:
-            names = (command["kernel"], *command["calls"])
-            known = sums.setdefault(
-                names, {"kernels": list(names), "commands": 0, "us": 0, **dict.fromkeys(_COUNTED, 0)}
-            )
-            known["commands"] += 1
-            known["us"] += command["us"]
-            for name in _COUNTED:
-                known[name] += command[name] * command["runs"]
-    for kernel in sums.values():
-        kernel["share"] = kernel["us"] / whole
-        kernel["flops_per_s"], kernel["bytes_per_s"] = _rates(kernel)
-    return sorted(sums.values(), key=lambda kernel: -float(kernel["us"]))
-
-
 def _cells(work: dict[str, Any], peak: dict[str, float] | None) -> Sequence[str]:
     cells = [f"{work['us']:,.1f}", f"{work['share']:.1%}"]
-    for name in ("flops_per_s", "bytes_per_s"):
+    for name in _RATES:
         rate = work[name]
         if math.isnan(rate) or not rate:
             cells += ["", ""]
         else:
             cells += [f"{rate / 1e9:,.1f}", f"{rate / peak[name]:.0%}" if peak else ""]
-    return cells
+    share = work["of_roofline"]
+    return [*cells, "" if math.isnan(share) else f"{share:.0%}"]

@@ -31,7 +31,8 @@ class Seconds:
 class Session:
     """An interpreter of one model, called by its first subgraph or by one of its signatures.
 
-    ``load``: seconds until that was there. ``took``: what the last `call` has taken.
+    ``settings``: further arguments of `Interpreter`. ``load``: seconds until that was there. ``took``: what the last
+    `call` has taken.
 
     Raises `Failure` for a file or a signature that does not exist, and what `Interpreter` raises.
     """
@@ -43,6 +44,7 @@ class Session:
         threads: int | None = None,
         reference: bool = False,
         allow_reduced_precision: bool = False,
+        **settings: Any,
     ) -> None:
         resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if reference else OpResolverType.AUTO
         self.path = existing_file(path, "model")
@@ -54,6 +56,7 @@ class Session:
             num_threads=threads,
             experimental_op_resolver_type=resolver,
             allow_reduced_precision=allow_reduced_precision,
+            **settings,
         )
         self.load = time.perf_counter() - started
         self.model = self.interpreter.model

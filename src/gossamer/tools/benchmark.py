@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,11 +17,16 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.errors import did_you_mean
 from gossamer.inputs.port import Port
+from gossamer.inputs.random_values import random_input
+from gossamer.phases import NAMES, Phases
+from gossamer.profiling.tables import benchmark_csv, benchmark_text
 from gossamer.records import field, record, replace
 from gossamer.tools import _inputs
+from gossamer.tools._benchmark_flags import IGNORED, REFUSED
 from gossamer.tools._command import (
     Failure,
     Tool,
+    as_json_text,
     console,
     existing_file,
     json_option,
@@ -28,7 +35,6 @@ from gossamer.tools._command import (
     write_json,
 )
 from gossamer.tools._peak_memory import peak_bytes
-from gossamer.tools._profile import peak_line, profile, profile_tables
 from gossamer.tools._session import Session
 
 Array = NDArray[Any]
@@ -41,53 +47,27 @@ Inputs are random, the same on every call: floats from -0.5 to 0.5, uint8 0 to 2
 to 99. They are set once, outside the time that is measured; with --signature_to_run_for setting inputs and copying
 outputs is in it.
 
---enable_op_profiling (or --profile) runs the model --num_runs times more, with the clock read inside the programs of
-machine code after each command, and shows the time of each kernel, its GFLOP/s and GB/s, and their shares of what this
-machine reaches with kernels made for that.
+--enable_op_profiling (or --profile) runs the model --num_runs times more, with the clock read around each operator and
+inside the programs of machine code, and shows benchmark_model's tables of operators, then the time of each kernel, its
+GFLOP/s and GB/s, and their shares of what this machine reaches with kernels made for that, and of its roofline.
+
+Other flags of benchmark_model are taken and change nothing, or are refused with a reason: docs/benchmark.md has them.
 """
-
-_NOT_HERE = {
-    "allow_dynamic_profiling_buffer_increase": "there is no such buffer.",
-    "benchmark_name": "give your own names to what --json prints.",
-    "disable_delegate_clustering": "it is an argument of Interpreter.",
-    "enable_builtin_cast_constant_cache": "there is no such cache.",
-    "export_model_runtime_info": "use gossamer inspect --json.",
-    "external_delegate_path": "native delegates cannot be loaded.",
-    "list_signatures": "use gossamer inspect.",
-    "max_profiling_buffer_entries": "there is no such buffer.",
-    "memory_footprint_check_interval_ms": "the peak is that of the operating system, nothing is polled.",
-    "op_profiling_output_file": "use --enable_op_profiling --json.",
-    "op_profiling_output_mode": "use --enable_op_profiling --json.",
-    "optimize_memory_for_large_tensors": "large tensors are planned like all others.",
-    "output_filepath": "use gossamer run --save.",
-    "output_prefix": "give your own names to what --json prints.",
-    "print_postinvoke_state": "use gossamer inspect --tensors.",
-    "print_preinvoke_state": "use gossamer inspect --tensors.",
-    "profiling_output_csv_file": "use --enable_op_profiling --json.",
-    "release_dynamic_tensors": "dynamic tensors are released as soon as nothing needs them.",
-    "report_peak_memory_footprint": "the peak is always reported.",
-    "require_full_delegation": "use gossamer inspect --partitions.",
-    "result_file_path": "use --json.",
-    "use_caching": "there is no Ruy here.",
-    "use_gpu": "there is no GPU delegate.",
-    "use_hexagon": "there is no Hexagon delegate.",
-    "use_nnapi": "there is no NNAPI here.",
-    "use_xnnpack": "there is no XNNPACK here; --reference runs the reference kernels.",
-    "verbose": "the values that count are always shown.",
-}
-"""Flags of benchmark_model that this tool refuses, and why."""
-
 
 _SELDOM = 0.2
 """Seconds between two pictures of the progress."""
 
 
+_IGNORED_HERE = "gossamer.ignored"
+"""Where a context keeps the flags that were given and change nothing."""
+
+
 class _Benchmark(Tool):
-    """Says what became of the flags of benchmark_model that are not here, and takes ``--flag=true`` for flags."""
+    """Takes flags as benchmark_model does, ``--flag=true``, and all of its flags: see `_benchmark_flags`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does. Raises `click.UsageError` with the reason for a flag that is not here."""
-        flags = {
+        """Parse as click does. Raises `click.UsageError` with the reason for a flag that is refused."""
+        switches = {
             name
             for option in self.params
             if isinstance(option, click.Option) and option.is_flag
@@ -96,17 +76,16 @@ class _Benchmark(Tool):
         plain = []
         for arg in args:
             name, _, value = arg.partition("=")
-            if name in flags and value.lower() in ("true", "1"):
+            is_false, flag = value.lower() in ("false", "0"), name.removeprefix("--")
+            if name in switches and value.lower() in ("true", "1"):
                 plain.append(name)
-            elif name not in flags or value.lower() not in ("false", "0"):
+            elif flag in IGNORED and arg.startswith("--"):
+                ctx.meta.setdefault(_IGNORED_HERE, {})[flag] = IGNORED[flag]
+            elif flag in REFUSED and arg.startswith("--") and not is_false:
+                raise click.UsageError(f"{name} of benchmark_model is not here: {REFUSED[flag]}", ctx)
+            elif not (is_false and (name in switches or flag in REFUSED)):
                 plain.append(arg)
-        try:
-            return super().parse_args(ctx, plain)
-        except click.NoSuchOption as error:
-            reason = _NOT_HERE.get(error.option_name.lstrip("-"))
-            if reason is None:
-                raise
-            raise click.UsageError(f"{error.option_name} of benchmark_model is not here: {reason}", ctx) from None
+        return super().parse_args(ctx, plain)
 
 
 @click.command(
@@ -146,9 +125,37 @@ class _Benchmark(Tool):
 )
 @click.option("--signature_to_run_for", default=None, metavar="KEY", help="Measure this signature.")
 @click.option("--dry_run", is_flag=True, help="Load and allocate only.")
+@click.option("--list_signatures", is_flag=True, help="Show the signatures, and nothing else.")
 @click.option(
-    "--enable_op_profiling", "--profile", "profiling", is_flag=True, help="Show the time of each kernel, too."
+    "--enable_op_profiling", "--profile", "profiling", is_flag=True, help="Show the time of each operator and kernel."
 )
+@click.option(
+    "--op_profiling_output_mode",
+    type=click.Choice(["stdout", "csv"]),
+    default="stdout",
+    show_default=True,
+    help="How to give the times of operators.",
+)
+@click.option(
+    "--op_profiling_output_file", metavar="FILE", default="", help="Write them there, not to standard output."
+)
+@click.option("--profiling_output_csv_file", metavar="FILE", default="", help="The same, always as CSV.")
+@click.option("--trace", metavar="FILE", default="", help="Write a trace of the profiled runs, for ui.perfetto.dev.")
+@click.option("--report", metavar="FILE", default="", help="Write all figures to a file: .json, or .csv.")
+@click.option("--benchmark_name", default="", metavar="NAME", help="Say this name with the figures.")
+@click.option("--verbose", is_flag=True, help="Show all options, not only those that are given.")
+@click.option("--report_peak_memory_footprint", is_flag=True, help="Show benchmark_model's line on the peak, too.")
+@click.option("--require_full_delegation", is_flag=True, help="Fail if an operator has no machine code.")
+@click.option("--disable_delegate_clustering", is_flag=True, help="Have delegates keep the order of the nodes.")
+@click.option("--use_xnnpack", type=bool, default=True, help="false: run the reference kernels only.")
+@click.option(
+    "--output_filepath", metavar="FILE", default="", help="Write the bytes of all outputs, one after the other."
+)
+@click.option("--print_preinvoke_state", is_flag=True, help="Show all tensors before the first run.")
+@click.option("--print_postinvoke_state", is_flag=True, help="Show all tensors after the last run.")
+@click.option("--tensor_name_display_length", type=click.IntRange(1), default=25, help="Characters of names there.")
+@click.option("--tensor_type_display_length", type=click.IntRange(1), default=15, help="Characters of types there.")
+@click.option("--alloc_type_display_length", type=click.IntRange(1), default=18, help="Characters of allocation types.")
 @click.option(
     "--allow_fp16",
     is_flag=True,
@@ -156,7 +163,9 @@ class _Benchmark(Tool):
 )
 @click.option("--reference", is_flag=True, help="Use the reference kernels only.")
 @json_option
+@click.pass_context
 def command(
+    ctx: click.Context,
     model: str | None,
     graph: str | None,
     num_threads: int,
@@ -173,7 +182,25 @@ def command(
     input_layer_value_files: str,
     signature_to_run_for: str | None,
     dry_run: bool,
+    list_signatures: bool,
     profiling: bool,
+    op_profiling_output_mode: str,
+    op_profiling_output_file: str,
+    profiling_output_csv_file: str,
+    trace: str,
+    report: str,
+    benchmark_name: str,
+    verbose: bool,
+    report_peak_memory_footprint: bool,
+    require_full_delegation: bool,
+    disable_delegate_clustering: bool,
+    use_xnnpack: bool,
+    output_filepath: str,
+    print_preinvoke_state: bool,
+    print_postinvoke_state: bool,
+    tensor_name_display_length: int,
+    tensor_type_display_length: int,
+    alloc_type_display_length: int,
     allow_fp16: bool,
     reference: bool,
     as_json: bool,
@@ -186,35 +213,61 @@ def command(
         raise click.BadParameter(
             "0 threads cannot run anything; -1 leaves the number to the runtime.", param_hint="--num_threads"
         )
+    if report and not report.endswith((".json", ".csv")):
+        raise click.BadParameter(f"{report!r} must end with .json or .csv.", param_hint="--report")
+    show = _Lines(silent=as_json)
     size = os.path.getsize(existing_file(path, "model"))
-    at_start = peak_bytes()
-    loaded_at = time.perf_counter()
-    threads = num_threads if num_threads > 0 else None
-    session = Session(path, signature_to_run_for, threads, reference, allow_fp16)
-    load = time.perf_counter() - loaded_at
-    inputs = _input_arrays(
-        session.inputs, input_layer, input_layer_shape, input_layer_value_range, input_layer_value_files
-    )
-    allocated_at = time.perf_counter()
-    session.prepare([values.shape for values in inputs])
-    allocate = time.perf_counter() - allocated_at
+    at_start, threads = peak_bytes(), num_threads if num_threads > 0 else None
+    with Phases() as phases:
+        loaded_at = time.perf_counter()
+        session = Session(
+            path,
+            signature_to_run_for,
+            threads,
+            reference or not use_xnnpack,
+            allow_fp16,
+            experimental_disable_delegate_clustering=disable_delegate_clustering,
+        )
+        load = time.perf_counter() - loaded_at
+        if list_signatures:
+            _list_signatures(session, as_json)
+            return
+        inputs = _input_arrays(
+            session.inputs, input_layer, input_layer_shape, input_layer_value_range, input_layer_value_files
+        )
+        allocated_at = time.perf_counter()
+        session.prepare([values.shape for values in inputs])
+        allocate = time.perf_counter() - allocated_at
     after_init = peak_bytes()
-    report: dict[str, Any] = {
+    coverage = session.interpreter._engine.coverage()
+    if require_full_delegation and coverage.left:
+        raise Failure(f"--require_full_delegation: {coverage.sentences()}")
+    figures: dict[str, Any] = {
+        **({"benchmark_name": benchmark_name} if benchmark_name else {}),
         "model": path,
         "signature": signature_to_run_for,
         "model_bytes": size,
         "init_us": {"load": 1e6 * load, "allocate": 1e6 * allocate, "total": 1e6 * (load + allocate)},
+        "phases_us": {name: 1e6 * seconds for name, seconds in phases.seconds.items()},
     }
-    show = _Lines(silent=as_json)
+    if benchmark_name:
+        show(f"Benchmark name: [{benchmark_name}]")
     show(f"Graph: [{path}]")
     if num_threads > 0:
         show(f"Num threads: [{num_threads}]")
     if allow_fp16:
         show("Allow fp16: [1]")
+    for name, value in ctx.params.items() if verbose else ():
+        show(f"{name}: [{'' if value is None else value}]")
+    for name, reason in ctx.meta.get(_IGNORED_HERE, {}).items():
+        show(f"--{name} changes nothing: {reason}")
     show(f"The input model file size (MB): {size / 1e6:g}")
     show(f"Initialized session in {1e3 * (load + allocate):g}ms.")
+    widths = tensor_name_display_length, tensor_type_display_length, alloc_type_display_length
     if not dry_run:
         call = _prepared_call(session, inputs)
+        if print_preinvoke_state:
+            _show_state("before the first run", session, widths, show)
         warmup = Timings()
         if warmup_runs or warmup_min_secs:
             limits = Limits(warmup_runs, warmup_min_secs, max_secs, run_delay, run_frequency)
@@ -222,35 +275,113 @@ def command(
         limits = Limits(num_runs, min_secs, max_secs, run_delay, run_frequency)
         main = _phase("Measuring", call, limits, show)
         first = (warmup.microseconds or main.microseconds)[0]
-        report |= {"first_inference_us": first, "warmup": warmup.data(), "inference": main.data()}
-        report["throughput_per_s"] = 1e6 / main.average
+        figures |= {"first_inference_us": first, "warmup": warmup.data(), "inference": main.data()}
+        figures["throughput_per_s"] = 1e6 / main.average
         show(
             f"Inference timings in us: Init: {1e6 * (load + allocate):.0f}, First inference: {first:.0f}, "
             f"Warmup (avg): {warmup.average:g}, Inference (avg): {main.average:g}"
         )
-    report["memory"] = _memory(at_start, after_init, peak_bytes(), show)
-    coverage = session.interpreter._engine.coverage()
-    report["coverage"] = coverage.plain()
-    if profiling and not dry_run:
-        report["profile"] = profile(session.interpreter, call, num_runs, max(1, num_threads))
+    figures["memory"] = _memory(at_start, after_init, peak_bytes(), show)
+    if report_peak_memory_footprint and figures["memory"]["peak_bytes"] is not None:
+        show(f"Overall peak memory footprint (MB): {figures['memory']['peak_bytes'] / 2**20:g}")
+    figures["coverage"] = coverage.plain()
+    taken = None
+    csv_file = profiling_output_csv_file or (op_profiling_output_file if op_profiling_output_mode == "csv" else "")
+    if (profiling or trace or csv_file) and not dry_run:
+        from gossamer.tools import _profile
+
+        taken, plain_us = _profile.taken(session.interpreter, call, num_runs)
+        figures["profile"] = _profile.report(session.interpreter, taken, plain_us)
+        if trace:
+            taken.to_chrome_trace(trace)
+    if print_postinvoke_state:
+        _show_state("after the last run", session, widths, show)
+    if output_filepath and not dry_run:
+        _write_outputs(output_filepath, session, inputs)
+    if report:
+        _write_report(report, figures)
+    if taken is not None and csv_file:
+        Path(csv_file).write_text(benchmark_csv(taken), encoding="utf-8")
+    elif taken is not None and op_profiling_output_file:
+        Path(op_profiling_output_file).write_text(benchmark_text(taken), encoding="utf-8")
     if as_json:
-        write_json(report)
+        write_json(figures)
         return
-    console().print(_table(report))
+    if taken is not None and op_profiling_output_mode == "csv" and not csv_file:
+        show(benchmark_csv(taken))
+    console().print(_table(figures), _phase_table(figures))
     if coverage.left:
         console().print(coverage.sentences(), markup=False)
-    if "profile" in report:
-        _print_profile(report["profile"])
+    if taken is not None and profiling and op_profiling_output_mode == "stdout":
+        if not (op_profiling_output_file or profiling_output_csv_file):
+            show(benchmark_text(taken))
+        _print_kernels(figures["profile"])
 
 
-def _print_profile(report: dict[str, Any] | None) -> None:
+def _print_kernels(profile: dict[str, Any]) -> None:
+    from gossamer.tools._profile import kernel_tables, peak_line
+
     out = console()
-    if report is None:
-        out.print("no program of machine code runs: there is nothing to profile", markup=False)
+    if not profile["programs"]:
+        out.print("no program of machine code runs", markup=False)
         return
-    for title, (columns, rows) in profile_tables(report):
+    if profile["failure"] is not None:
+        out.print(f"programs are not looked into: {profile['failure']}", markup=False)
+        return
+    for title, (columns, rows) in kernel_tables(profile):
         out.print(table(columns, rows, title))
-    out.print(peak_line(report["peak"]), markup=False)
+    out.print(peak_line(profile["peak"]), markup=False)
+
+
+def _list_signatures(session: Session, as_json: bool) -> None:
+    found = session.interpreter.get_signature_list()
+    if as_json:
+        write_json({"signatures": found})
+        return
+    for key, ends in found.items():
+        click.echo(f"{key}: {', '.join(ends['inputs'])} -> {', '.join(ends['outputs'])}")
+    if not found:
+        click.echo("The model has no signatures.")
+
+
+def _show_state(when: str, session: Session, widths: Sequence[int], show: _Lines) -> None:
+    """Every tensor of the subgraph that runs: its name, type, kind of memory, bytes and shape."""
+    show(f"Tensors of subgraph {session.subgraph} {when}:")
+    name_width, type_width, kind_width = widths
+    for tensor in session.interpreter._subgraphs[session.subgraph].tensors:
+        name, type, kind = tensor.name[:name_width], tensor.type.name[:type_width], tensor.allocation_type.name
+        shape = "x".join(map(str, tensor.shape)) or "1"
+        show(
+            f"{tensor.index:5} {name:{name_width}} {type:{type_width}} {kind[:kind_width]:{kind_width}} "
+            f"{tensor.bytes:12} {shape}"
+        )
+
+
+def _write_outputs(path: str, session: Session, inputs: Sequence[Array]) -> None:
+    outputs = session.get_outputs() if session.signature is None else session.call(inputs)
+    for port, value in zip(session.outputs, outputs, strict=True):
+        if value.dtype == object:
+            raise Failure(f"--output_filepath: output {port.describe()} is text, which has no fixed form in bytes.")
+    Path(path).write_bytes(b"".join(np.ascontiguousarray(value).tobytes() for value in outputs))
+
+
+def _write_report(path: str, figures: dict[str, Any]) -> None:
+    if path.endswith(".json"):
+        Path(path).write_text(as_json_text(figures) + "\n", encoding="utf-8")
+        return
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["figure", "value"])
+        writer.writerows(_flat({name: value for name, value in figures.items() if name != "profile"}))
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """``inference.avg_us`` and its value; lists in one cell."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, "" if value is None else value
 
 
 class _Lines:
@@ -480,24 +611,6 @@ def _ranges(ports: Sequence[Port], text: str) -> dict[int, tuple[int, int]]:
     return result
 
 
-def random_input(port: Port, shape: tuple[int, ...], bounds: tuple[int, int] | None = None) -> Array:
-    """Values for an input, in the ranges of benchmark_model, always the same."""
-    source = np.random.default_rng(port.position)
-    if port.is_text:
-        values = np.empty(shape, object)
-        values[...] = b"gossamer"
-        return values
-    kind, size = port.dtype.kind, port.dtype.itemsize
-    if kind == "b":
-        return source.integers(0, 2, shape).astype(bool)
-    if kind in "iu":
-        low, high = bounds or ({"i": (-127, 127), "u": (0, 254)}[kind] if size == 1 else (0, 99))
-        return source.integers(low, high, shape, dtype=port.dtype, endpoint=True)
-    if kind == "c":
-        return (source.uniform(-0.5, 0.5, shape) + 1j * source.uniform(-0.5, 0.5, shape)).astype(port.dtype)
-    return source.uniform(-0.5, 0.5, shape).astype(port.dtype)
-
-
 def _from_file(path: str, port: Port, shape: tuple[int, ...]) -> Array:
     existing_file(path, "input")
     if path.lower().endswith(_inputs.FILE_SUFFIXES) or port.is_text:
@@ -510,6 +623,18 @@ def _from_file(path: str, port: Port, shape: tuple[int, ...]) -> Array:
         )
     values: Array = np.fromfile(path, port.dtype).reshape(shape)
     return values
+
+
+def _phase_table(report: dict[str, Any]) -> Any:
+    """The phases that took time, in their order."""
+    rows = [
+        (name, f"{taken / 1e3:.3f}", NAMES[name]) for name, taken in report["phases_us"].items() if round(taken) > 0
+    ]
+    for name, key, what in (("first run", "first_inference_us", "the first call"), ("steady state", "", "the others")):
+        if "inference" in report:
+            taken = report[key] if key else report["inference"]["p50_us"]
+            rows.append((name, f"{taken / 1e3:.3f}", what if key else f"{what}, their median"))
+    return table(["phase", ">ms", ""], rows, "From the file to the result")
 
 
 def _table(report: dict[str, Any]) -> Any:

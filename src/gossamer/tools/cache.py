@@ -142,7 +142,8 @@ def warm(ctx: click.Context, models: tuple[str, ...], as_json: bool) -> None:
 def _warm(model: str) -> dict[str, Any]:
     from gossamer import Interpreter
     from gossamer.delegates.jit.delegate import JitKernel
-    from gossamer.tools._machine_code import node_ranges, running
+    from gossamer.profiling.programs import running
+    from gossamer.tools._machine_code import node_ranges
 
     def known() -> set[str]:
         return {name for facts, file in _archives() if file and facts["state"] == "in use" for name, _ in file}

@@ -108,7 +108,7 @@ def command(
     library = Library(kernels)
     chosen = _chosen_board(board, ram, flash, cpu)
     extension = _extension(library, chosen, cpu)
-    _require_operators(stored, model)
+    require_operators(stored, model)
     _require_types(stored, model)
     own = resolver(library, extension)
     measured = measure(stored, pointer_size=int(pointer_size), resolver=own)
@@ -208,7 +208,8 @@ def describe(
     return report
 
 
-def _require_operators(model: Model, path: str) -> None:
+def require_operators(model: Model, path: str) -> None:
+    """Raise `Failure` for a model with operators that TFLite Micro does not have, or that are not measured here."""
     missing = [name for name in needed_ops(model) if name not in all_ops()]
     unknown = [name for name in missing if adder(name) is None]
     if unknown:

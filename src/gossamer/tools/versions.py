@@ -32,6 +32,7 @@ application, not with a release, and do not count.
 
 
 _COLUMNS = (">count", "operator", ">version", "since", ">needs", "since", "why")
+_ALIKE = ("operator", "custom", "version", "release", "needed", "needed_release", "reason")
 
 
 def _release(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -146,7 +147,7 @@ def _print(report: dict[str, Any]) -> None:
             changes = [f"{c['operator']} {c['from']} to {c['to']}" for c in shown["changes"]]
             out.print(f"{'changes':<14}{', '.join(changes) or 'none: no version was higher than needed'}", markup=False)
         else:
-            out.print(table(_COLUMNS, _grouped(shown["operators"])))
+            out.print(table(_COLUMNS, _cells(shown["operators"])))
     if "for" not in report:
         return
     stops, release = report["for"]["stops"], report["for"]["release"]
@@ -155,7 +156,7 @@ def _print(report: dict[str, Any]) -> None:
         return
     noun = plural(len(stops), "operator")
     out.print(f"{'for':<14}{noun} {'stops' if len(stops) == 1 else 'stop'} release {release}", markup=False)
-    out.print(table(_COLUMNS, _grouped(stops)))
+    out.print(table(_COLUMNS, _cells(stops)))
     spared = sum(
         1 for row in stops if row["needed_release"] and release_key(row["needed_release"]) <= release_key(release)
     )
@@ -173,13 +174,25 @@ def _who_brings(custom_code: str) -> str:
     return "TensorFlow's: a Flex delegate" if custom_code.startswith("Flex") else "comes with the application"
 
 
-def _grouped(rows: list[dict[str, Any]]) -> list[tuple[object, ...]]:
-    """Equal rows as one with their number, in the order of their first."""
+def grouped(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Equal rows as one with their ``count``, in the order of their first."""
     counts: dict[tuple[object, ...], int] = {}
     for row in rows:
-        name = row["operator"] + (" (custom)" if row["custom"] else "")
-        needed = "" if row["needed"] is None else row["needed"]
-        reason = _who_brings(row["operator"]) if row["custom"] else row["reason"]
-        key = (name, row["version"], row["release"] or "unknown", needed, row["needed_release"], reason)
+        key = tuple(row[name] for name in _ALIKE)
         counts[key] = counts.get(key, 0) + (row["index"] is not None)
-    return [(count, *key) for key, count in counts.items()]
+    return [{"count": count, **dict(zip(_ALIKE, key, strict=True))} for key, count in counts.items()]
+
+
+def _cells(rows: list[dict[str, Any]]) -> list[tuple[object, ...]]:
+    return [
+        (
+            row["count"],
+            row["operator"] + (" (custom)" if row["custom"] else ""),
+            row["version"],
+            row["release"] or "unknown",
+            "" if row["needed"] is None else row["needed"],
+            row["needed_release"],
+            _who_brings(row["operator"]) if row["custom"] else row["reason"],
+        )
+        for row in grouped(rows)
+    ]

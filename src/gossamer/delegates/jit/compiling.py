@@ -14,6 +14,7 @@ from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import boundary, item_bytes
 from gossamer.codegen.library import ensure, enter, walker
 from gossamer.errors import CompileError
+from gossamer.phases import phase
 from gossamer.programs.library import can_compile, kernel_library, not_compiled
 from gossamer.targets import Target
 from gossamer.views import State
@@ -72,6 +73,7 @@ def emitted_of(drawn: Drawn, source: memoryview | None, target: Target) -> Made 
     return built, _boundaries(drawn.graph)
 
 
+@phase("plan")
 def compiled_of(graph: KernelGraph, source: memoryview | None, target: Target) -> Made:
     """The same with every kernel in the library. Raises `CompileError`."""
     if can_compile(target):
@@ -101,6 +103,7 @@ def in_library(target: Target) -> AtHand:
     return lambda name: library.find(name) is not None
 
 
+@phase("plan")
 def made_of(graph: KernelGraph, source: memoryview | None, target: Target, at_hand: AtHand) -> Made:
     """What can be made of the graph of a partition, which stays as it is, of the kernels at hand, and of nothing else.
 

@@ -156,8 +156,8 @@ def _alike(node: Node, free: Sequence[Node], found: _Found) -> Node | None:
         return None
     candidates = [other for other in free if other.op == node.op and _key(other, None) == key]
     if len(candidates) > 1:
-        names = [_plain(value.name) for value in (node.output, *_said(node.output))]
-        likeness = [_plain(other.output.name) in names for other in candidates]
+        names = [plain_name(value.name) for value in (node.output, *_said(node.output))]
+        likeness = [plain_name(other.output.name) in names for other in candidates]
         if any(likeness):
             candidates = [other for other, same in zip(candidates, likeness, strict=True) if same]
     return min(candidates, key=lambda other: _distance(node, other), default=None)
@@ -187,7 +187,7 @@ def _named(node: Node, free: Sequence[Node]) -> Node | None:
     if not node.outputs:
         return None
     names = [value.name for value in (node.output, *_said(node.output)) if value.name]
-    for same in (lambda name: name, _plain):
+    for same in (lambda name: name, plain_name):
         wanted = {same(name) for name in names}
         candidates = [
             other
@@ -207,7 +207,8 @@ def _said(value: Value) -> Iterator[Value]:
             yield from _said(node.output)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name without what converters add to make it unique."""
     return re.sub(r"(_int)?[_\d]*$", "", name)
 
 

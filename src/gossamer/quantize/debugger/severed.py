@@ -38,7 +38,7 @@ class Severed:
         self._numbers: dict[int, int] = {}
         subgraphs, signatures = list(model.subgraphs), []
         for number in wanted:
-            subgraph, place = _cut(model.subgraphs[number], cuts.get(number, ()), wanted[number])
+            subgraph, place = severed(model.subgraphs[number], cuts.get(number, ()), wanted[number])
             self._places[number], self._numbers[number] = place, len(subgraphs)
             signatures.append(_signature(number, len(subgraphs), subgraph))
             subgraphs.append(subgraph)
@@ -60,7 +60,7 @@ class Severed:
         return {int(name): value for name, value in self._runners[number].run(inputs).items()}
 
 
-def _cut(
+def severed(
     subgraph: tables.SubGraph, cuts: Collection[int], wanted: Collection[int]
 ) -> tuple[tables.SubGraph, dict[int, int]]:
     """The subgraph with a new input for each tensor that is cut and computed, and the numbers of these inputs."""
