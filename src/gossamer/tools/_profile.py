@@ -55,7 +55,12 @@ def report(interpreter: Interpreter, profile: Profile, plain_us: float) -> dict[
         "invoke_us": plain_us,
         "profiled_us": profile.invoke_us,
         "outside_us": outside,
-        "peak": roofline and {"flops_per_s": roofline.flops, "bytes_per_s": roofline.bytes},
+        "peak": roofline
+        and {
+            "flops_per_s": roofline.flops,
+            "bytes_per_s": roofline.bytes,
+            "byte_flops_per_s": roofline.byte_flops,
+        },
         "failure": profile.failure,
         "operators": [vars(operator) | {"share": operator.us / whole} for operator in profile.operators],
         "programs": programs,
@@ -117,7 +122,8 @@ def peak_line(peak: dict[str, float] | None) -> str:
     if peak is None:
         return "peaks were not measured: no archive has the kernels for that, and there is no compiler"
     return (
-        f"peak: {peak['flops_per_s'] / 1e9:.1f} GFLOP/s of multiply-adds; memory: {peak['bytes_per_s'] / 1e9:.1f} GB/s "
+        f"peak: {peak['flops_per_s'] / 1e9:.1f} GFLOP/s of multiply-adds, "
+        f"{peak['byte_flops_per_s'] / 1e9:.1f} of products of bytes; memory: {peak['bytes_per_s'] / 1e9:.1f} GB/s "
         "are read from it, and more from caches; both measured now"
     )
 
