@@ -129,6 +129,7 @@ def test_nothing_to_shrink(gossamer: Run, files: tuple[Path, Path, Path], tmp_pa
         (["--data", "data.npz", "--seed", "1"], "--runs and --seed are for random inputs"),
         (["--samples", "3"], "--samples is for --data"),
         (["--shrink", "small.npz"], "must end with .tflite"),
+        (["--shrink", "no_folder/small.tflite"], "there is no folder 'no_folder'"),
     ],
 )
 def test_what_the_command_line_cannot_be(

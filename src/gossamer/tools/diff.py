@@ -104,6 +104,8 @@ def command(
         raise click.UsageError("--samples is for --data; random inputs take --runs.")
     if out is not None and not out.endswith(".tflite"):
         raise click.BadParameter(f"{out!r} must end with .tflite.", param_hint="--shrink")
+    if out is not None and not Path(out).parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(Path(out).parent)!r}.", param_hint="--shrink")
     first = read_model(existing_file(a, "model"))
     second = None if b is None else read_model(existing_file(b, "model", "Paths are named with --on." * (b in PATHS)))
     samples = None if data is None else samples_from(data, first, count=count, preparation=preparation)
@@ -168,7 +170,8 @@ def _print(found: Comparison, a: str, b: str, results: Iterable[Result]) -> None
     others = sum(result.is_quantized_otherwise for result in found.results)
     out.print(
         f"{plural(len(found.results), 'tensor')} in {plural(found.runs, 'run')}: {exact} exact, {count} beyond the "
-        f"tolerance{f', {others} with another scale or zero point' * bool(others)}; matched {matched}",
+        f"tolerance{f', {others} with another scale or zero point' * bool(others)}"
+        f"{f'; matched {matched}' * bool(matched)}",
         markup=False,
     )
     if found.unmatched:
