@@ -74,6 +74,32 @@ def test_options_and_what_runs_an_operator(place: Place) -> None:
     json.dumps(graph, allow_nan=False)
 
 
+def test_operators_whose_shapes_are_known_late(place: Place) -> None:
+    """The delegate comes a second time, when there is a node that stands for what it took first."""
+    make = ModelMaker()
+    x, shape = make.tensor((6,), name="x"), make.tensor((2,), TensorType.INT32, name="shape")
+    a, b, y = (
+        make.tensor((6,)),
+        make.tensor((1, 1), shape_signature=(-1, -1)),
+        make.tensor((1, 1), shape_signature=(-1, -1)),
+    )
+    make.op("NEG", [x], [a])
+    make.op("RESHAPE", [a, shape], [b])
+    make.op("NEG", [b], [y])
+    make.io([x, shape], [y])
+    (graph,) = describe(str(place("m.tflite", make.model())))["subgraphs"]
+    assert [operator["delegate"] for operator in graph["operators"]] == ["jit 0", "jit late 0", "jit late 0"]
+
+
+def test_custom_options_that_are_no_flexbuffer(place: Place) -> None:
+    make = ModelMaker()
+    x, y = make.tensor((2,), name="x"), make.tensor((2,), name="y")
+    make.op("Mine", [x], [y], custom=True, custom_options=b"\1\2\0")
+    make.io([x], [y])
+    (graph,) = describe(str(place("m.tflite", make.model())))["subgraphs"]
+    assert graph["operators"][0]["options"] == {"custom_options": "3 bytes"}
+
+
 def test_long_options_are_cut(place: Place) -> None:
     make = ModelMaker()
     x, y = make.tensor((200,), name="x"), make.tensor((200,), name="y")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gossamer import GossamerError, Interpreter, OpResolverType, __version__
-from gossamer.errors import ModelError
 from gossamer.micro import measure
 from gossamer.model import Model, read_model
 from gossamer.planner.greedy import GreedyMemoryPlanner
@@ -170,7 +169,7 @@ def _options(model: Model, operator: Operator) -> dict[str, Any]:
         return {}
     try:
         known = flexbuffers.loads(custom)
-    except ModelError:
+    except ValueError:
         known = None
     return _plain(known) if isinstance(known, Mapping) else {"custom_options": f"{len(custom)} bytes"}
 
