@@ -18,9 +18,10 @@ import pytest
 from gossamer import ConvertError
 from gossamer.inputs.samples import samples_from
 from gossamer.schema import AddOptions, TensorType
-from gossamer.tools._report.data import MOST_SHOWN, describe
+from gossamer.tools._report.data import EXPANDED, MOST_SHOWN, describe
 from gossamer.tools._report.page import library, page
 from gossamer.tools._report.statistics import BARS
+from tests.flex.models import FlexMaker
 from tests.runtime.graphs import ModelMaker
 from tests.runtime.test_control_flow import nested
 from tests.tools import models
@@ -98,6 +99,16 @@ def test_custom_options_that_are_no_flexbuffer(place: Place) -> None:
     make.io([x], [y])
     (graph,) = describe(str(place("m.tflite", make.model())))["subgraphs"]
     assert graph["operators"][0]["options"] == {"custom_options": "3 bytes"}
+
+
+def test_operators_that_run_as_several_others(place: Place) -> None:
+    """Softplus of TensorFlow runs as builtin operators, whose numbers are not those of the file."""
+    make = FlexMaker()
+    x = make.tensor((2, 3), name="x", has_rank=True)
+    make.io([x], make.flex("Softplus", [x], [(2, 3)]))
+    (graph,) = describe(str(place("m.tflite", make.model())))["subgraphs"]
+    ((name, delegate, why),) = [(row["name"], row["delegate"], row["why"]) for row in graph["operators"]]
+    assert (name, delegate, why) == ("FlexSoftplus", None, EXPANDED)
 
 
 def test_long_options_are_cut(place: Place) -> None:
