@@ -38,7 +38,7 @@ from gossamer.codegen.kernels.normalize import LocalResponse, Normalize
 from gossamer.codegen.kernels.outputs import Dequantized, Requantized, Rescaled, Sums
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, widths
-from gossamer.codegen.kernels.peak import MultiplyAdd, Read
+from gossamer.codegen.kernels.peak import MultiplyAdd, MultiplyAddBytes, Read
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.kernels.push import Push
 from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, QuantizedPack
@@ -223,6 +223,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield QuantizedGemm(isa, 3, 2, "i8", Dequantized(RESIDUAL), ragged=True)
     yield HybridDepthwiseRow(isa, 4, 0, (3, 3, 1))
     yield MultiplyAdd(isa)
+    yield MultiplyAddBytes(isa)
     yield Read(isa)
     if target.tiles:
         yield from _of_tiles(isa)

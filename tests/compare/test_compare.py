@@ -18,7 +18,7 @@ from gossamer.compare.paths import runner
 from gossamer.errors import ConvertError, InputError
 from gossamer.model.reader import read_model
 from gossamer.model.writer import write_model
-from gossamer.schema import AddOptions, QuantizationParameters, Tensor, TensorType
+from gossamer.schema import AddOptions, GatherOptions, QuantizationParameters, Tensor, TensorType, VarHandleOptions
 from tests.compare.networks import (
     misplaced,
     network,
@@ -284,3 +284,44 @@ def test_graphs_that_operators_call_are_named() -> None:
     found = gossamer.diff(model, on=("reference", "default"))
     assert [one.split(" ")[0] for one in found.skipped] == ["WHILE"]
     assert not found.differs
+
+
+def half_constant() -> bytes:
+    """y = x + dequantized(float16 constant)."""
+    make = ModelMaker()
+    half = make.constant([1, 2, 3, 4], np.float16, TensorType.FLOAT16, name="half")
+    x, whole, y = (make.tensor((4,), name=name) for name in ("x", "whole", "y"))
+    make.op("DEQUANTIZE", [half], [whole], version=3)
+    make.op("ADD", [x, whole], [y], AddOptions())
+    make.io([x], [y])
+    return make.model()
+
+
+@pytest.mark.skipif(find_spec("ai_edge_litert") is None, reason="ai-edge-litert is not installed")
+def test_what_a_peer_folds_away_is_not_compared() -> None:
+    found = gossamer.diff(half_constant(), on=("litert", "default"))
+    assert not found.differs
+    assert [one.name for one in found.results] == ["y"]
+    assert found.unmatched == ["whole"]
+
+
+def test_what_an_interpreter_keeps_is_no_value() -> None:
+    make = ModelMaker()
+    x, y = make.tensor((2,), name="x"), make.tensor((2,), name="y")
+    handle = make.tensor((), TensorType.RESOURCE, name="handle")
+    make.op("VAR_HANDLE", [], [handle], VarHandleOptions(container="", shared_name="v"))
+    make.op("ASSIGN_VARIABLE", [handle, x], [])
+    make.op("READ_VARIABLE", [handle], [y])
+    make.io([x], [y])
+    found = gossamer.diff(make.model(), on=("reference", "default"), runs=2)
+    assert [one.name for one in found.results] == ["y"]
+    assert (found.differs, found.unmatched) == (False, [])
+
+
+def test_random_indices_that_do_not_fit_say_so() -> None:
+    make = ModelMaker()
+    x, at, y = make.tensor((2,), name="x"), make.tensor((1,), TensorType.INT32, name="at"), make.tensor((1,), name="y")
+    make.op("GATHER", [x, at], [y], GatherOptions())
+    make.io([x, at], [y])
+    with pytest.raises(gossamer.InvokeError, match="out of range"):
+        gossamer.diff(make.model(), on=("reference", "default"))

@@ -18,6 +18,7 @@ from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.errors import CompileError
 from gossamer.profiling import KernelTime, Profile, Roofline
 from gossamer.programs.program import Program
+from gossamer.records import replace
 from gossamer.schema import AddOptions, ReshapeOptions, TensorType, WhileOptions
 from tests.programs.kernels import target_here
 from tests.runtime.graphs import ModelMaker
@@ -28,7 +29,7 @@ from tests.tools import models
 def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine of 8 GFLOP/s that reads 4 GB/s."""
     target_here()
-    monkeypatch.setattr(peak, "measure_peak", lambda target, num_threads: Peak(8e9, 4e9))
+    monkeypatch.setattr(peak, "measure_peak", lambda target, num_threads: Peak(8e9, 4e9, 32e9))
 
 
 def allocated(model: bytes, **settings: Any) -> Interpreter:
@@ -257,7 +258,7 @@ def kernel(us: float, flops: float, moved: float) -> KernelTime:
 
 
 def test_roofline() -> None:
-    roofline = Roofline(8e9, 4e9)
+    roofline = Roofline(8e9, 4e9, 32e9)
     assert [roofline.attainable(intensity) for intensity in (0.5, 2, 4)] == [2e9, 8e9, 8e9]
     assert kernel(2.0, 8000, 1000).intensity == 8
     assert roofline.share(kernel(2.0, 8000, 1000)) == 0.5  # 4 of 8 GFLOP/s
@@ -265,7 +266,11 @@ def test_roofline() -> None:
     assert roofline.share(kernel(1.0, 0, 4000)) == 1  # a copy
     assert math.isnan(roofline.share(kernel(0.0, 1, 1)))
     assert math.isnan(roofline.share(kernel(1.0, 0, 0)))
+    assert roofline.attainable(16, multiplies_bytes=True) == 32e9
     one = kernel(2.0, 8000, 1000)
+    bytes = replace(one, calls=("i8_gemm_14x2__avx512vnni",))
+    assert (one.multiplies_bytes, bytes.multiplies_bytes) == (False, True)
+    assert roofline.share(bytes) == 0.125
     assert (one.flops_per_s, one.bytes_per_s) == (4e9, 0.5e9)
 
 
@@ -273,14 +278,14 @@ def test_tables() -> None:
     interpreter = allocated(models.convolution())
     with gossamer.profile(interpreter) as p:
         interpreter.invoke()
-    assert p.roofline == Roofline(8e9, 4e9)
+    assert p.roofline == Roofline(8e9, 4e9, 32e9)
     order = p.table()
     assert [row[0] for row in order.rows] == ["CONV_2D", "aeq.hadamard_rotation", "ADD"]
     times = [one.us for one in sorted(p.operators, key=lambda one: -one.us)]
     assert [row[2] for row in p.table("time").rows] == [f"{us:,.1f}" for us in times]
     assert {row[0] for row in p.table("type").rows} == {row[0] for row in order.rows}
     kernels = p.table("kernel")
-    assert kernels.title == "Kernels by time; roofline: 8.0 GFLOP/s, 4.0 GB/s"
+    assert kernels.title == "Kernels by time; roofline: 8.0 GFLOP/s (32.0 of bytes), 4.0 GB/s"
     assert len(kernels.rows) == len(p.kernels)
     for table in (order, p.table("type"), kernels):
         assert len(str(table).splitlines()) == 2 + len(table.rows)

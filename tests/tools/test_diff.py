@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gossamer.schema import GatherOptions, TensorType
 from gossamer.tools._command import Failure
 from gossamer.tools.diff import DIFFERS
 from tests.compare.networks import misplaced, network, node_named, pictures, quantized_network, shuffled
+from tests.runtime.graphs import ModelMaker
 from tests.tools.conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -127,6 +129,7 @@ def test_nothing_to_shrink(gossamer: Run, files: tuple[Path, Path, Path], tmp_pa
         (["--data", "data.npz", "--seed", "1"], "--runs and --seed are for random inputs"),
         (["--samples", "3"], "--samples is for --data"),
         (["--shrink", "small.npz"], "must end with .tflite"),
+        (["--shrink", "no_folder/small.tflite"], "there is no folder 'no_folder'"),
     ],
 )
 def test_what_the_command_line_cannot_be(
@@ -141,3 +144,13 @@ def test_files_that_are_not_there(gossamer: Run, files: tuple[Path, Path, Path])
     result = gossamer("diff", files[0], "reference")
     assert result.code == Failure.exit_code
     assert result.err == "Error: model 'reference' does not exist. Paths are named with --on.\n"
+
+
+def test_random_inputs_that_do_not_fit_are_said_to_be_random(gossamer: Run, place: Place) -> None:
+    make = ModelMaker()
+    x, at, y = make.tensor((2,), name="x"), make.tensor((1,), TensorType.INT32, name="at"), make.tensor((1,), name="y")
+    make.op("GATHER", [x, at], [y], GatherOptions())
+    make.io([x, at], [y])
+    result = gossamer("diff", place("gather.tflite", make.model()))
+    assert (result.code, result.out) == (Failure.exit_code, "")
+    assert result.err.endswith("The inputs are random: give real ones with --data SAMPLES.\n")

@@ -31,7 +31,7 @@ SHORT = ("--num_runs=3", "--min_secs=0", "--warmup_runs=1", "--warmup_min_secs=0
 def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine of 8 GFLOP/s that reads 4 GB/s."""
     target_here()
-    monkeypatch.setattr(peak, "measure_peak", lambda target, num_threads: Peak(8e9, 4e9))
+    monkeypatch.setattr(peak, "measure_peak", lambda target, num_threads: Peak(8e9, 4e9, 32e9))
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_time_of_every_command(clock: None) -> None:
     report = profile(interpreter, interpreter.invoke, 5)
     convolution, addition = report["programs"]
     (add,) = addition["commands"]
-    assert (report["runs"], report["peak"]) == (5, {"flops_per_s": 8e9, "bytes_per_s": 4e9})
+    assert (report["runs"], report["peak"]) == (5, {"flops_per_s": 8e9, "bytes_per_s": 4e9, "byte_flops_per_s": 32e9})
     assert [c["us"] for c in convolution["commands"]] == [float(n + 1) for n in range(len(convolution["commands"]))]
     assert (add["us"], add["operators"]) == (1.0, ["ADD 2"])
     assert add["flops_per_s"] == pytest.approx(128e6)
@@ -124,7 +124,9 @@ def test_tables(clock: None) -> None:
     assert rows[-1][1] == "outside the programs"
     assert all(len(row) == len(columns) for row in rows)
     assert (1, add["kernel"], "1.0", share, "0.1", "2%", "1.5", "38%", "38%") in kernels
-    assert peak_line(report["peak"]).startswith("peak: 8.0 GFLOP/s of multiply-adds; memory: 4.0 GB/s ")
+    assert peak_line(report["peak"]).startswith(
+        "peak: 8.0 GFLOP/s of multiply-adds, 32.0 of products of bytes; memory: 4.0 GB/s "
+    )
 
 
 def test_without_peaks_there_are_no_shares_of_them(clock: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,10 @@ import pytest
 from gossamer import ConvertError
 from gossamer.inputs.samples import samples_from
 from gossamer.schema import AddOptions, TensorType
-from gossamer.tools._report.data import MOST_SHOWN, describe
+from gossamer.tools._report.data import EXPANDED, MOST_SHOWN, describe
 from gossamer.tools._report.page import library, page
 from gossamer.tools._report.statistics import BARS
+from tests.flex.models import FlexMaker
 from tests.runtime.graphs import ModelMaker
 from tests.runtime.test_control_flow import nested
 from tests.tools import models
@@ -72,6 +73,42 @@ def test_options_and_what_runs_an_operator(place: Place) -> None:
     assert convolution["delegate"] is not None
     assert addition["delegate"] is not None
     json.dumps(graph, allow_nan=False)
+
+
+def test_operators_whose_shapes_are_known_late(place: Place) -> None:
+    """The delegate comes a second time, when there is a node that stands for what it took first."""
+    make = ModelMaker()
+    x, shape = make.tensor((6,), name="x"), make.tensor((2,), TensorType.INT32, name="shape")
+    a, b, y = (
+        make.tensor((6,)),
+        make.tensor((1, 1), shape_signature=(-1, -1)),
+        make.tensor((1, 1), shape_signature=(-1, -1)),
+    )
+    make.op("NEG", [x], [a])
+    make.op("RESHAPE", [a, shape], [b])
+    make.op("NEG", [b], [y])
+    make.io([x, shape], [y])
+    (graph,) = describe(str(place("m.tflite", make.model())))["subgraphs"]
+    assert [operator["delegate"] for operator in graph["operators"]] == ["jit 0", "jit late 0", "jit late 0"]
+
+
+def test_custom_options_that_are_no_flexbuffer(place: Place) -> None:
+    make = ModelMaker()
+    x, y = make.tensor((2,), name="x"), make.tensor((2,), name="y")
+    make.op("Mine", [x], [y], custom=True, custom_options=b"\1\2\0")
+    make.io([x], [y])
+    (graph,) = describe(str(place("m.tflite", make.model())))["subgraphs"]
+    assert graph["operators"][0]["options"] == {"custom_options": "3 bytes"}
+
+
+def test_operators_that_run_as_several_others(place: Place) -> None:
+    """Softplus of TensorFlow runs as builtin operators, whose numbers are not those of the file."""
+    make = FlexMaker()
+    x = make.tensor((2, 3), name="x", has_rank=True)
+    make.io([x], make.flex("Softplus", [x], [(2, 3)]))
+    (graph,) = describe(str(place("m.tflite", make.model())))["subgraphs"]
+    ((name, delegate, why),) = [(row["name"], row["delegate"], row["why"]) for row in graph["operators"]]
+    assert (name, delegate, why) == ("FlexSoftplus", None, EXPANDED)
 
 
 def test_long_options_are_cut(place: Place) -> None:

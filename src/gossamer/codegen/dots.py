@@ -56,6 +56,11 @@ def is_paired(target: Target) -> bool:
     return not target.dot
 
 
+def depth(target: Target) -> int:
+    """Products of bytes that one instruction, or what stands for it, adds to each sum."""
+    return 4 if target.dot else 2
+
+
 def multiplies_pairs(target: Target) -> bool:
     """Whether products of bytes are those of pairs of 16 bits (`products_of_pairs`)."""
     return not target.dot and not _is_arm(target)
@@ -114,7 +119,7 @@ class Dots:
         self.target = f.target
         self.type = type
         self.by_sign = by_sign
-        self.depth = 4 if f.target.dot or by_sign else 2
+        self.depth = 4 if by_sign else depth(f.target)
         self.flips = flips(f.target, type)
         self.widens = multiplies_pairs(f.target) and not by_sign
         self.words = vector("i32", f.lanes)

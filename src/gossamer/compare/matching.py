@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from gossamer.edit.cut import HANDLES
+from gossamer.edit.references import given
 from gossamer.errors import ConvertError
 from gossamer.model.model import Model
 from gossamer.quantize.debugger.pairs import pairs, plain_name, root
@@ -46,7 +48,7 @@ def matching(a: Model, b: Model) -> Matching:
     Raises `ConvertError` if inputs or outputs differ in number, or nothing is found.
     """
     if is_same_structure(a, b):
-        matches = [Match(node, name, index, index, NUMBER) for node, name, index in _results(b)]
+        matches = [Match(node, name, index, index, NUMBER) for node, name, index in results(b)]
         partners = {index: index for index in range(len(b.subgraphs[0].tensors))}
         return Matching(matches, partners, list(range(len(b.subgraphs[0].inputs))))
     first, second = a.subgraphs[0], b.subgraphs[0]
@@ -64,7 +66,7 @@ def matching(a: Model, b: Model) -> Matching:
         if key is not None and key[0] == 0 and value.data is None:
             partners[index] = key[1]
     matches = []
-    for node, name, index in _results(b):
+    for node, name, index in results(b):
         if index in partners:
             how = _how(first.tensors[partners[index]].name, second.tensors[index].name)
             matches.append(Match(node, name, partners[index], index, how))
@@ -83,10 +85,13 @@ def _structure(model: Model) -> tuple[object, ...]:
     return tuple(subgraph.inputs), tuple(subgraph.outputs), operators
 
 
-def _results(model: Model) -> Iterator[tuple[int, str, int]]:
-    for node, operator in enumerate(model.subgraphs[0].operators):
-        for index in operator.outputs:
-            if index >= 0:
+def results(model: Model) -> Iterator[tuple[int, str, int]]:
+    """The results of the operators of the main graph, in the order of execution: node, operator and tensor. What only
+    names something that an interpreter keeps is none."""
+    subgraph = model.subgraphs[0]
+    for node, operator in enumerate(subgraph.operators):
+        for index in given(operator):
+            if subgraph.tensors[index].type not in HANDLES:
                 yield node, model.operator_name(operator), index
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,7 +11,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.errors import GossamerError, UnsupportedOpError, did_you_mean
+from gossamer.compare.matching import results
+from gossamer.edit.references import constant_data, given, taken
+from gossamer.errors import InvokeError, UnsupportedOpError, did_you_mean
 from gossamer.micro.interpreter import MicroInterpreter
 from gossamer.model.model import Model
 from gossamer.model.writer import write_model
@@ -74,12 +75,6 @@ def runner(path: str, model: Model) -> Runner:
     return _Own(model, OpResolverType.AUTO if path == "default" else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
 
 
-def _written(model: Model) -> Iterator[int]:
-    """The tensors that operators of the main graph write."""
-    for operator in model.subgraphs[0].operators:
-        yield from [index for index in operator.outputs if index >= 0]
-
-
 class _Own:
     """An `Interpreter` with a tap."""
 
@@ -112,7 +107,7 @@ class _Micro:
             self._interpreter.input(position).store(value)
         self._interpreter.invoke()
         values = dict(zip(self._model.subgraphs[0].inputs, inputs, strict=True))
-        for index in _written(self._model):
+        for _, _, index in results(self._model):
             tensor = self._interpreter.tensor(index)
             if tensor.data is not None:
                 values[index] = np.array(tensor.array())
@@ -120,34 +115,47 @@ class _Micro:
 
 
 class _Peer:
-    """An interpreter of another runtime that preserves all tensors; those that it cannot tell are left out."""
+    """An interpreter of another runtime. It is given a model whose results are all outputs: of others, its delegates
+    leave what they fuse unwritten. What follows from constants alone is left out."""
 
     def __init__(self, path: str, peer: Peer, model: Model) -> None:
+        subgraph = model.subgraphs[0]
+        folded = _folded(model)
+        self._told = [index for _, _, index in results(model) if index not in folded]
+        outputs = tuple(dict.fromkeys([*subgraph.outputs, *self._told]))
+        open_model = model.replace(subgraphs=(subgraph.replace(outputs=outputs), *model.subgraphs[1:]))
         interpreters, resolvers = import_module(peer.module), import_module(peer.resolvers).OpResolverType
         resolver = resolvers.BUILTIN_REF if path.endswith(PLAIN) else resolvers.AUTO
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that preserving all tensors is for debugging
-            try:
-                interpreter = interpreters.Interpreter(
-                    model_content=write_model(model),
-                    experimental_op_resolver_type=resolver,
-                    experimental_preserve_all_tensors=True,
-                )
-            except (ValueError, RuntimeError) as error:
-                raise UnsupportedOpError(f"{path} does not take the model: {error}") from error
+        try:
+            interpreter = interpreters.Interpreter(
+                model_content=write_model(open_model), experimental_op_resolver_type=resolver
+            )
+        except (ValueError, RuntimeError) as error:
+            raise UnsupportedOpError(f"{path} does not take the model: {error}") from error
         self._path = path
-        self._model = model
         self._driven = _Driven(interpreter, model)
 
     def run(self, inputs: Sequence[Array]) -> Values:
         try:
             values = self._driven.run(inputs)
         except (ValueError, RuntimeError) as error:
-            raise GossamerError(f"{self._path} does not run the model: {error}") from error
-        for index in _written(self._model):
-            with suppress(ValueError):  # its delegate has no memory for what it fuses away
+            raise InvokeError(f"{self._path} does not run the model: {error}") from error
+        for index in self._told:
+            with suppress(ValueError):
                 values[index] = self._driven.interpreter.get_tensor(index)
         return values
+
+
+def _folded(model: Model) -> set[int]:
+    """The tensors that follow from constants alone: delegates compute them once, and do not write them."""
+    tensors = model.subgraphs[0].tensors
+    known = {index for index, tensor in enumerate(tensors) if not tensor.is_variable and constant_data(model, tensor)}
+    found: set[int] = set()
+    for operator in model.subgraphs[0].operators:
+        inputs = set(taken(operator))
+        if inputs and inputs <= known | found:
+            found.update(given(operator))
+    return found
 
 
 class _Driven:

@@ -6,11 +6,10 @@ from typing import Any
 
 from gossamer.arrays import NDArray
 from gossamer.compare.difference import Difference, Form, Tolerance
-from gossamer.compare.matching import NUMBER, Match, Matching
+from gossamer.compare.matching import NUMBER, Match, Matching, results
 from gossamer.compare.paths import Runner, Values, runner
 from gossamer.compare.samples import Feed
 from gossamer.dtypes import type_name
-from gossamer.edit.references import given
 from gossamer.errors import GossamerError
 from gossamer.model.model import Model
 from gossamer.quantize.debugger.severed import severed
@@ -162,6 +161,5 @@ class Running:
 
     def unmatched(self) -> list[str]:
         """The names of results of ``b`` that were not compared."""
-        subgraph = self.b.subgraphs[0]
-        made = [index for operator in subgraph.operators for index in given(operator)]
-        return [subgraph.tensors[index].name for index in made if index not in self.differences]
+        tensors = self.b.subgraphs[0].tensors
+        return [tensors[index].name for _, _, index in results(self.b) if index not in self.differences]

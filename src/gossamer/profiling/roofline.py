@@ -23,16 +23,21 @@ class Measured(Protocol):
     @property
     def bytes(self) -> float: ...
 
+    @property
+    def multiplies_bytes(self) -> bool: ...
+
 
 class Roofline(NamedTuple):
-    """Floating-point operations, and bytes read from memory, per second: the most that kernels made for that reach."""
+    """Floating-point operations, bytes read from memory, and operations of products of bytes, per second: the most that
+    kernels made for that reach."""
 
     flops: float
     bytes: float
+    byte_flops: float
 
-    def attainable(self, intensity: float) -> float:
-        """Operations per second at so many operations per byte: ``min(flops, intensity * bytes)``."""
-        return min(self.flops, intensity * self.bytes)
+    def attainable(self, intensity: float, *, multiplies_bytes: bool = False) -> float:
+        """Operations per second at so many operations per byte: ``min(peak, intensity * bytes)``."""
+        return min(self.byte_flops if multiplies_bytes else self.flops, intensity * self.bytes)
 
     def share(self, work: Measured) -> float:
         """What work reaches of what is attainable at its intensity; NaN without work or time.
@@ -40,7 +45,8 @@ class Roofline(NamedTuple):
         That is the time which the roofline allows, divided by the time that it took: so work of moving bytes alone has
         one, too. More than 1 where bytes come from caches, or an algorithm multiplies less than is counted.
         """
-        least = max(work.flops / self.flops, work.bytes / self.bytes)
+        peak = self.byte_flops if work.multiplies_bytes else self.flops
+        least = max(work.flops / peak, work.bytes / self.bytes)
         return 1e6 * least / work.us if work.us and least else math.nan
 
 

@@ -137,7 +137,10 @@ def roofline_line(roofline: Roofline | None) -> str:
     """What the machine attains, in words."""
     if roofline is None:
         return "Kernels by time"
-    return f"Kernels by time; roofline: {roofline.flops / 1e9:.1f} GFLOP/s, {roofline.bytes / 1e9:.1f} GB/s"
+    return (
+        f"Kernels by time; roofline: {roofline.flops / 1e9:.1f} GFLOP/s "
+        f"({roofline.byte_flops / 1e9:.1f} of bytes), {roofline.bytes / 1e9:.1f} GB/s"
+    )
 
 
 def as_html(profile: Profiled) -> str:

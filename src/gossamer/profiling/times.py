@@ -62,6 +62,12 @@ class KernelTime(_Rates):
     read: float
     written: float
 
+    @property
+    def multiplies_bytes(self) -> bool:
+        """Whether it computes with products of bytes, which have a peak of their own: the name of a kernel begins with
+        the type that it computes with."""
+        return any(name.split("_")[0] in ("i8", "u8") for name in (self.kernel, *self.calls))
+
 
 @record(frozen=True)
 class OperatorTime(_Rates):

@@ -65,7 +65,9 @@ def _describe_claims(interpreter: Interpreter, subgraph: int, claims: Claims, ta
         "operators": len(names),
         "partitions": partitions,
         "refusals": [
-            {"node": node, "operator": names[node], "reason": reason} for node, reason in claims.refusals.items()
+            {"node": node, "operator": names[node], "reason": reason}
+            for node, reason in claims.refusals.items()
+            if node < len(names)  # those behind stand for what another delegate took before
         ],
     }
 

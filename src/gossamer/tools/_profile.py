@@ -13,7 +13,6 @@ from gossamer.profiling import KernelTime, Profile, Roofline
 from gossamer.tools._machine_code import COMMAND_COLUMNS, Rows, Table, describe_programs, numbered_commands
 
 _FIGURES = (">us", ">share", ">GFLOP/s", ">of peak", ">GB/s", ">of memory", ">of roofline")
-_RATES = ("flops_per_s", "bytes_per_s")
 
 
 def taken(interpreter: Interpreter, call: Callable[[], object], runs: int) -> tuple[Profile, float]:
@@ -55,7 +54,12 @@ def report(interpreter: Interpreter, profile: Profile, plain_us: float) -> dict[
         "invoke_us": plain_us,
         "profiled_us": profile.invoke_us,
         "outside_us": outside,
-        "peak": roofline and {"flops_per_s": roofline.flops, "bytes_per_s": roofline.bytes},
+        "peak": roofline
+        and {
+            "flops_per_s": roofline.flops,
+            "bytes_per_s": roofline.bytes,
+            "byte_flops_per_s": roofline.byte_flops,
+        },
         "failure": profile.failure,
         "operators": [vars(operator) | {"share": operator.us / whole} for operator in profile.operators],
         "programs": programs,
@@ -63,7 +67,7 @@ def report(interpreter: Interpreter, profile: Profile, plain_us: float) -> dict[
     }
 
 
-def _rates(kernels: Iterable[KernelTime], whole: float, roofline: Roofline | None) -> dict[str, float]:
+def _rates(kernels: Iterable[KernelTime], whole: float, roofline: Roofline | None) -> dict[str, Any]:
     listed = list(kernels)
     us, flops, moved = (math.fsum(getattr(one, name) for one in listed) for name in ("us", "flops", "bytes"))
     least = math.fsum(roofline.share(k) * k.us for k in listed if k.us and (k.flops or k.bytes)) if roofline else 0
@@ -72,6 +76,7 @@ def _rates(kernels: Iterable[KernelTime], whole: float, roofline: Roofline | Non
         "share": us / whole,
         "flops_per_s": 1e6 * flops / us if us else math.nan,
         "bytes_per_s": 1e6 * moved / us if us else math.nan,
+        "multiplies_bytes": any(one.multiplies_bytes for one in listed),
         "of_roofline": least / us if us and least else math.nan,
     }
 
@@ -117,18 +122,20 @@ def peak_line(peak: dict[str, float] | None) -> str:
     if peak is None:
         return "peaks were not measured: no archive has the kernels for that, and there is no compiler"
     return (
-        f"peak: {peak['flops_per_s'] / 1e9:.1f} GFLOP/s of multiply-adds; memory: {peak['bytes_per_s'] / 1e9:.1f} GB/s "
+        f"peak: {peak['flops_per_s'] / 1e9:.1f} GFLOP/s of multiply-adds, "
+        f"{peak['byte_flops_per_s'] / 1e9:.1f} of products of bytes; memory: {peak['bytes_per_s'] / 1e9:.1f} GB/s "
         "are read from it, and more from caches; both measured now"
     )
 
 
 def _cells(work: dict[str, Any], peak: dict[str, float] | None) -> Sequence[str]:
     cells = [f"{work['us']:,.1f}", f"{work['share']:.1%}"]
-    for name in _RATES:
+    most = "byte_flops_per_s" if work["multiplies_bytes"] else "flops_per_s"
+    for name, limit in (("flops_per_s", most), ("bytes_per_s", "bytes_per_s")):
         rate = work[name]
         if math.isnan(rate) or not rate:
             cells += ["", ""]
         else:
-            cells += [f"{rate / 1e9:,.1f}", f"{rate / peak[name]:.0%}" if peak else ""]
+            cells += [f"{rate / 1e9:,.1f}", f"{rate / peak[limit]:.0%}" if peak else ""]
     share = work["of_roofline"]
     return [*cells, "" if math.isnan(share) else f"{share:.0%}"]

@@ -11,11 +11,13 @@ import click
 
 from gossamer.compare import PATHS, Comparison, Reproduction, Result, diff
 from gossamer.compare.difference import Form
+from gossamer.errors import InvokeError
 from gossamer.inputs.port import affine
 from gossamer.inputs.samples import Preparation, samples_from
 from gossamer.model.reader import read_model
 from gossamer.tools import _inputs
 from gossamer.tools._command import (
+    Failure,
     Tool,
     console,
     existing_file,
@@ -102,22 +104,29 @@ def command(
         raise click.UsageError("--samples is for --data; random inputs take --runs.")
     if out is not None and not out.endswith(".tflite"):
         raise click.BadParameter(f"{out!r} must end with .tflite.", param_hint="--shrink")
+    if out is not None and not Path(out).parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(Path(out).parent)!r}.", param_hint="--shrink")
     first = read_model(existing_file(a, "model"))
     second = None if b is None else read_model(existing_file(b, "model", "Paths are named with --on." * (b in PATHS)))
     samples = None if data is None else samples_from(data, first, count=count, preparation=preparation)
     with progress_bar(silent=as_json) as progress:
-        found = diff(
-            first,
-            second,
-            samples,
-            on=paths,
-            runs=runs or 1,
-            seed=seed or 0,
-            tolerance=tolerance,
-            lsb=lsb,
-            sqnr=sqnr,
-            progress=progress,
-        )
+        try:
+            found = diff(
+                first,
+                second,
+                samples,
+                on=paths,
+                runs=runs or 1,
+                seed=seed or 0,
+                tolerance=tolerance,
+                lsb=lsb,
+                sqnr=sqnr,
+                progress=progress,
+            )
+        except InvokeError as error:
+            if data is not None:
+                raise
+            raise Failure(f"{error}\nThe inputs are random: give real ones with --data SAMPLES.") from error
         part = found.shrink(progress) if out is not None else None
     files = [] if part is None or out is None else part.save(out)
     if as_json:
@@ -161,7 +170,8 @@ def _print(found: Comparison, a: str, b: str, results: Iterable[Result]) -> None
     others = sum(result.is_quantized_otherwise for result in found.results)
     out.print(
         f"{plural(len(found.results), 'tensor')} in {plural(found.runs, 'run')}: {exact} exact, {count} beyond the "
-        f"tolerance{f', {others} with another scale or zero point' * bool(others)}; matched {matched}",
+        f"tolerance{f', {others} with another scale or zero point' * bool(others)}"
+        f"{f'; matched {matched}' * bool(matched)}",
         markup=False,
     )
     if found.unmatched:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from gossamer.codegen import peak
-from gossamer.codegen.kernels.peak import CHAINS, READS, MultiplyAdd, Read
+from gossamer.codegen.dots import depth, flips, multiplies_pairs
+from gossamer.codegen.kernels.peak import CHAINS, READS, MultiplyAdd, MultiplyAddBytes, Read
 from gossamer.targets import Target
-from tests.codegen.kernels.harness import block, filled, guarded, on_every_target, run
+from tests.codegen.kernels.harness import block, filled, guarded, on_every_extension, on_every_target, run
 from tests.programs.kernels import target_here
 
 
@@ -24,6 +25,24 @@ def test_multiply_add(target: Target, turns: int) -> None:
     assert np.isnan(y[:, lanes:]).all()
 
 
+@on_every_extension
+@pytest.mark.parametrize("turns", [0, 1, 100, 300])
+def test_multiply_add_of_bytes(target: Target, turns: int) -> None:
+    threads, lanes, steps = 3, target.lanes(), depth(target)
+    y = np.full((threads, 16), -1, np.int32)
+    spec = MultiplyAddBytes(target.name)
+    run(spec, block(spec.arguments, y=y, turns=turns), threads)
+    # A turn's activations are the bytes of its number, low ones first, or pairs of 16 bits.
+    chains, numbers = np.arange(CHAINS), np.arange(turns, dtype=np.int32)
+    type = np.dtype(np.int16 if multiplies_pairs(target) else np.int8)
+    values = numbers.view(type).reshape(turns, 4 // type.itemsize)[:, :steps]
+    if flips(target, "i8"):
+        values = values.astype(np.int64) + 128
+    total = int(values.sum(dtype=np.int64)) * int((chains + 1).sum()) + int(chains.sum())
+    assert (y[:, :lanes] == total).all()
+    assert (y[:, lanes:] == -1).all()
+
+
 @on_every_target
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_read_takes_every_element_once(target: Target, threads: int) -> None:
@@ -36,9 +55,10 @@ def test_read_takes_every_element_once(target: Target, threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_both_rates_are_measured(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+def test_all_rates_are_measured(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     monkeypatch.setattr(peak, "READ", 1 << 20)
     monkeypatch.setattr(peak, "TURNS", 1 << 10)
     found = peak.measure_peak(target_here(), threads)
     assert found.flops > 0
     assert found.bytes > 0
+    assert found.byte_flops > 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from gossamer.codegen.ir import Module
+from gossamer.codegen.dots import Dots
+from gossamer.codegen.ir import Module, vector
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.records import record
 from gossamer.targets import Target
@@ -37,6 +38,34 @@ class MultiplyAdd(KernelSpec):
         total = turns.results[0]
         for value in turns.results[1:]:
             total = total + value
+        f.store(total, f.offset(a.y, f.parameters[1] * 64))
+        return module.text()
+
+
+@record(frozen=True)
+class MultiplyAddBytes(KernelSpec):
+    """The same of dot products of bytes, as `gossamer.codegen.dots` adds them up. Each thread has 64 bytes of y."""
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*y turns")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("i8", "peak", "dot")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        a = f.arguments(self.arguments)
+        dots = Dots(f, "i8")
+        word = "i32" if dots.depth == 4 or dots.widens else "i16"
+        # Neither activations nor products are the same from one turn, or from one chain, to the next.
+        weights = [f.constant(dots.ones().type, chain + 1) for chain in range(CHAINS)]
+        with f.loop(0, a.turns, carry=[f.constant(dots.words, chain) for chain in range(CHAINS)]) as turns:
+            x = dots.activation(f.emit(vector(word, 1), f"trunc {turns.index} to {word}"))
+            turns.hand_on([dots.add(value, x, w) for value, w in zip(turns.values, weights, strict=True)])
+        total = turns.results[0]
+        for value in turns.results[1:]:
+            total = f.wrapping("add", total, value)
         f.store(total, f.offset(a.y, f.parameters[1] * 64))
         return module.text()
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gossamer import GossamerError, Interpreter, OpResolverType, __version__
-from gossamer.errors import ModelError
 from gossamer.micro import measure
 from gossamer.model import Model, read_model
 from gossamer.planner.greedy import GreedyMemoryPlanner
@@ -30,6 +29,8 @@ from gossamer.tools._report.layers import LAYER, draw, fold
 
 LETTER, SMALL_LETTER, MARGIN, NARROWEST = 8.6, 6.2, 22.0, 90.0
 """Pixels of a character in the first and in the second line of a box, of the space beside them, of the least box."""
+
+EXPANDED = "operators of this subgraph run as several others, which have numbers of their own"
 
 MOST_SHOWN = 64
 """Elements of an option that are shown."""
@@ -170,7 +171,7 @@ def _options(model: Model, operator: Operator) -> dict[str, Any]:
         return {}
     try:
         known = flexbuffers.loads(custom)
-    except ModelError:
+    except ValueError:
         known = None
     return _plain(known) if isinstance(known, Mapping) else {"custom_options": f"{len(custom)} bytes"}
 
@@ -199,6 +200,10 @@ def _add_paths(graph: dict[str, Any], partitions: Sequence[dict[str, Any]]) -> N
     for claims in partitions:
         if claims["subgraph"] != graph["index"]:
             continue
+        if claims["operators"] != len(graph["operators"]):
+            for operator in graph["operators"]:
+                operator["why"] = EXPANDED
+            return
         for refusal in claims["refusals"]:
             graph["operators"][refusal["node"]]["why"] = refusal["reason"]
         for number, partition in enumerate(claims["partitions"]):
@@ -211,15 +216,16 @@ def _add_paths(graph: dict[str, Any], partitions: Sequence[dict[str, Any]]) -> N
 def _add_times(graphs: Sequence[dict[str, Any]], measured: dict[str, Any]) -> None:
     """``us``: microseconds of each operator. Those that are computed as one share the time evenly; ``shared`` is how
     many they are, and ``kernels`` which they run, with their times."""
+    numbered = [all(operator["why"] != EXPANDED for operator in graph["operators"]) for graph in graphs]
     for row in measured["operators"]:
-        for node in row["nodes"]:
+        for node in row["nodes"] if numbered[row["subgraph"]] else ():
             operator = graphs[row["subgraph"]]["operators"][node]
             operator.update(us=row["us"] / len(row["nodes"]), shared=len(row["nodes"]), kernels=[])
     for program in measured["programs"]:
         operators = graphs[program["subgraph"]]["operators"]
         for command in program["commands"]:
             nodes = [int(origin.rpartition(" ")[2]) for origin in command["operators"]]
-            for node in nodes:
+            for node in nodes if numbered[program["subgraph"]] else ():
                 operators[node].setdefault("kernels", []).append([command["kernel"], command["us"], len(nodes)])
 
 

@@ -156,12 +156,9 @@ def fold(drawing: Drawing, widths: Sequence[float], edges: Iterable[tuple[int, i
     layers = max((y for *_, y in ends), default=-1) + 1
     if layers <= TALL:
         return drawing
-    wide = max(right for _, right, _ in ends) - min(left for left, _, _ in ends) + GUTTER
+    wide = max(high - low for low, high in _extents(ends, 1)) + GUTTER
     rows = math.ceil(math.sqrt(layers * min(wide, layers * LAYER) / (SHEET * LAYER)))
-    extents: list[tuple[float, float]] = [(math.inf, -math.inf)] * (-(-layers // rows))
-    for left, right, y in ends:
-        low, high = extents[y // rows]
-        extents[y // rows] = min(low, left), max(high, right)
+    extents = _extents(ends, rows)
     starts = list(accumulate((high - low + GUTTER for low, high in extents), initial=0.0))
 
     def place(x: float, y: float) -> tuple[float, int]:
@@ -180,3 +177,12 @@ def fold(drawing: Drawing, widths: Sequence[float], edges: Iterable[tuple[int, i
         if path[1:]:
             bends[first, last] = path[1:]
     return Drawing([place(*at) for at in drawing.places], bends)
+
+
+def _extents(ends: Sequence[tuple[float, float, int]], rows: int) -> list[tuple[float, float]]:
+    """From where to where columns of so many layers reach, before they are moved."""
+    extents = [(math.inf, -math.inf)] * (max(y for *_, y in ends) // rows + 1)
+    for left, right, y in ends:
+        low, high = extents[y // rows]
+        extents[y // rows] = min(low, left), max(high, right)
+    return extents
