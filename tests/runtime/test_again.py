@@ -27,6 +27,22 @@ class Counting:
         return self.again()
 
 
+class Recording:
+    """Is told what runs, and keeps the nodes."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.open = 0
+
+    def begin(self, graph: Any, node: Any) -> None:
+        self.open += 1
+        if node is not None:
+            self.nodes.append(node)
+
+    def end(self) -> None:
+        self.open -= 1
+
+
 @pytest.fixture
 def interpreter() -> Interpreter:
     made = Interpreter(model_content=adder())
@@ -206,10 +222,11 @@ def test_profilers_see_nodes_that_take_the_short_way() -> None:
     interpreter = allocated(accumulator())
     for _ in range(3):
         interpreter.invoke()
-    seen: list[Any] = []
     graph = interpreter._subgraphs[0]
-    graph.invoke(seen.append)
-    assert seen == graph.planned_nodes
+    interpreter._engine.recorder = seen = Recording()
+    interpreter.invoke()
+    assert seen.nodes == graph.planned_nodes
+    assert seen.open == 0
 
 
 def in_words() -> tuple[Interpreter, int, int, int]:
@@ -353,16 +370,17 @@ def test_nodes_behind_a_computed_shape_are_prepared_when_it_changes(
     make.io([dims, value], [y, filled])
     interpreter = allocated(make.model(), experimental_op_resolver_type=resolver)
     generations: dict[int, set[tuple[int, ...]]] = {}
-    profiled = False
+    graph, engine, seen = interpreter._subgraphs[0], interpreter._engine, Recording()
     for size in (3, 3, 3, 5, 5, 0, 0, 5, 3, 3):
         interpreter.set_tensor(dims, np.array([size], np.int32))
-        profiled = not profiled
+        engine.recorder = seen if engine.recorder is None else None
         for number in (1, 2):
             interpreter.set_tensor(value, np.float32(number))
-            interpreter._subgraphs[0].invoke(print) if profiled else interpreter.invoke()
+            interpreter.invoke()
             assert np.array_equal(interpreter.get_tensor(y), np.full(size, 2 * number, np.float32))
             assert np.array_equal(interpreter.get_tensor(filled), np.full(size, number, np.float32))
         prepared = tuple(node.generation for node in interpreter._subgraphs[0].planned_nodes[1:])
         generations.setdefault(size, set()).add(prepared)
     # Once for each time that the size is another one than before.
-    assert {size: len(seen) for size, seen in generations.items()} == {3: 2, 5: 2, 0: 1}
+    assert {size: len(times) for size, times in generations.items()} == {3: 2, 5: 2, 0: 1}
+    assert len(seen.nodes) == 5 * 2 * len(graph.planned_nodes)

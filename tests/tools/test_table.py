@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from gossamer.micro.boards import BOARDS
 from gossamer.tools import _command
 from gossamer.tools._command import table
 from tests.tools import models
@@ -82,7 +83,16 @@ def test_no_number_is_cut(
     narrow = gossamer(*command)
     assert (wide.code, narrow.code) == (0, 0)
     assert max(map(len, narrow.out.splitlines())) <= width
-    assert not numbers(wide.out) - numbers(narrow.out)
+    assert not numbers(without_boards(wide.out)) - numbers(without_boards(narrow.out))
+
+
+def without_boards(text: str) -> str:
+    """What ``micro`` says but for the sizes of boards: where the table is too wide there is a line for each board."""
+    kept = []
+    for line in text.splitlines():
+        board = next((one.name for one in BOARDS if line.strip().startswith(one.name)), None)
+        kept.append(line if board is None else line[line.index(board) + len(board) :].rpartition(" fits")[2])
+    return "\n".join(kept)
 
 
 def numbers(text: str) -> Counter[str]:
