@@ -156,7 +156,7 @@ def test_other_files_need_soundfile(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (window,) = read_sound("standard input", port(2), Options(), path.read_bytes())
     assert window.values.tolist() == [0.25, -0.5]
     path.write_bytes(b"noise")
-    with pytest.raises(InputError, match=r"a\.flac: not a sound that can be read"):
+    with pytest.raises(InputError, match=r"a\.flac: not a sound that can be read \(Format not recognised\)\."):
         read_sound(str(path), port(2), Options())
     monkeypatch.setitem(sys.modules, "soundfile", None)
     with pytest.raises(InputError, match=r"need soundfile: install gossamer\[audio\]"):

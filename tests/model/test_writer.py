@@ -186,6 +186,13 @@ def test_a_file_is_written_completely_or_not_at_all(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "m.tflite"
+    with pytest.raises(FileNotFoundError) as error:
+        add_model().save(path)
+    assert error.value.filename == str(path)
+
+
 def test_a_mapped_file_can_be_replaced(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     write_model(add_model(), path)

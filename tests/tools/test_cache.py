@@ -110,6 +110,26 @@ def test_what_is_there_is_shown(gossamer: Run, user: Path, tmp_path: Path) -> No
     assert lines[-3:] == ["k1", "k2", "k3"]
 
 
+def test_what_ships_for_an_extension_is_used_with_what_it_extends(
+    gossamer: Run, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extension = all_targets()["avx512vnni"]
+    monkeypatch.setattr(host, "cpu_features", lambda: extension.requires)
+    for member in extension.family():
+        fill(tmp_path / "shipped", member, None, member.name)
+        fill(user, member, None, f"mine_{member.name}")
+    report = gossamer("cache", "show", "--json", "--kernels").json
+    assert report["target"] == "avx512vnni"
+    states = {(one["place"], one["target"]): one["state"] for one in report["archives"]}
+    assert states == {
+        ("shipped", "avx512"): "in use",
+        ("shipped", "avx512vnni"): "in use",
+        ("user", "avx512"): "for another CPU",
+        ("user", "avx512vnni"): "in use",
+    }
+    assert report["kernels"] == ["avx512", "avx512vnni", "mine_avx512vnni"]
+
+
 def test_a_place_that_cannot_be_used_is_a_problem(gossamer: Run, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     user.parent.mkdir()
     user.touch()

@@ -43,6 +43,7 @@ def test_the_tools_are_the_files_of_the_folder(gossamer: Run) -> None:
     assert result.code == 0
     for name in TOOLS:
         assert f"\n  {name} " in result.out
+        assert module._summary(name).endswith(".")  # a sentence, and not the half of one
     assert "Exit codes: 0 done; 1 the model or an input is bad; 2 the command line is" in result.out
 
 
@@ -127,6 +128,20 @@ def test_a_bug_has_an_exit_code_of_its_own(monkeypatch: pytest.MonkeyPatch, caps
         module.main()
     assert caught.value.code == 70
     assert "nobody foresaw this" in capsys.readouterr().err
+
+
+def test_every_file_that_is_written_has_a_folder_or_nothing_begins(gossamer: Run, tmp_path: Path) -> None:
+    missing = str(tmp_path / "nowhere" / "out.npz")
+    for tool, option in (
+        *(("convert", "-o"), ("quantize", "-o"), ("versions", "--lower"), ("run", "--save")),
+        *(("micro", "--picture"), ("micro", "--write-offline-plan"), ("micro", "--c-array")),
+        *(("debug", "--picture"), ("debug", "--csv"), ("debug", "--debug-model")),
+    ):
+        result = gossamer(tool, "no.tflite", option, missing)
+        assert (result.code, result.out) == (2, ""), tool
+        assert f"{missing}: there is no folder '{tmp_path / 'nowhere'}'." in " ".join(result.err.split())
+    result = gossamer("edit", "cut", "no.tflite", "-o", tmp_path)
+    assert (result.code, f"{tmp_path}: it is a folder, not a file." in result.err) == (2, True)
 
 
 def test_explain() -> None:

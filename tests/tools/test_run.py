@@ -397,6 +397,8 @@ def test_usage_errors_have_exit_code_2(gossamer: Run, place: Place, tmp_path: Pa
         ([red, "--draw", "{name}.png"], "several inputs would be drawn to red.png; add {number}."),
         (["--json", "--jsonl"], "--json and --jsonl are two forms of one answer; give one of them."),
         (["-", "-"], "Standard input (-) is one file, and is given twice."),
+        (["--save", "nowhere/x.npz"], "Invalid value for '--save': nowhere/x.npz: there is no folder 'nowhere'."),
+        (["--draw", "nowhere/x.png"], "--draw nowhere/x.png: there is no folder 'nowhere'."),
         ([red, "--save", "x.npy"], "--save x.npy: a .npy file holds one array, there are 2 runs; use .npz."),
     ):
         result = gossamer("run", model, red, *arguments)

@@ -186,7 +186,8 @@ def _other_samples(path: str, content: bytes) -> tuple[NDArray[np.float64], int]
     try:
         values, rate = soundfile.read(io.BytesIO(content), dtype="float64", always_2d=True)
     except soundfile.SoundFileError as error:
-        raise InputError(f"{path}: not a sound that can be read ({error}).") from None
+        reason = str(getattr(error, "error_string", error))  # its text also names the stream, which nobody has
+        raise InputError(f"{path}: not a sound that can be read ({reason.rstrip('.')}).") from None
     if not len(values):
         raise InputError(f"{path}: the file holds no samples.")
     return values, int(rate)

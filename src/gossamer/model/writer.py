@@ -91,7 +91,9 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with open(part, "w+b") as file:
             yield file
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename == part:
+            error.filename = os.fspath(path)  # nobody has asked for the other name
         if os.path.exists(part):
             os.unlink(part)
         raise

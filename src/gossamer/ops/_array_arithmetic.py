@@ -183,25 +183,29 @@ class Arithmetic:
             raise UntraceableError("a product of no elements")
         return self.graph.matmul(x, y)
 
-    def einsum(self, labels: Sequence[str], out: str, x: View, y: View) -> View:
-        """``np.einsum`` of two operands, none of which has a label twice."""
-        left, right = labels
-        if any(len({*one}) < len(one) for one in (left, right, out)):
+    def einsum(self, labels: Sequence[str], out: str, *views: View) -> View:
+        """``np.einsum`` of one or two operands, none of which has a label twice."""
+        if any(len({*one}) < len(one) for one in (*labels, out)):
             raise UntraceableError("einsum with a label twice in one operand")
         sizes: dict[str, int] = {}
-        for label, size in [*zip(left, x.shape, strict=True), *zip(right, y.shape, strict=True)]:
-            if sizes.setdefault(label, size) != size:
-                raise ValueError(f"einsum: {label!r} has two sizes")
+        for own, view in zip(labels, views, strict=True):
+            for label, size in zip(own, view.shape, strict=True):
+                if sizes.setdefault(label, size) != size:
+                    raise UntraceableError("einsum with two sizes of one label")
         if not {*out} <= sizes.keys():
             raise ValueError(f"einsum: {out!r} has labels that no operand has")
-        for position, (own, other) in enumerate(((left, right), (right, left))):
-            alone = [axis for axis, label in enumerate(own) if label not in other and label not in out]
-            if alone:
-                kept = "".join(label for label in own if label in other or label in out)
-                view = self.reduce("sum", (x, y)[position], alone)
-                view = self.reshape(view, [sizes[label] for label in kept])
-                x, y = (view, y) if position == 0 else (x, view)
-                left, right = (kept, right) if position == 0 else (left, kept)
+        names, parts = [], []
+        for position, (own, view) in enumerate(zip(labels, views, strict=True)):
+            wanted = {*out}.union(*labels[:position], *labels[position + 1 :])
+            alone = [axis for axis, label in enumerate(own) if label not in wanted]
+            kept = [label for label in own if label in wanted]
+            names.append(kept)
+            parts.append(
+                self.reshape(self.reduce("sum", view, alone), [sizes[label] for label in kept]) if alone else view
+            )
+        if len(views) == 1:
+            return self.permute(parts[0], [names[0].index(label) for label in out])
+        (left, right), (x, y) = names, parts
         both = [label for label in left if label in right and label in out]
         summed = [label for label in left if label in right and label not in out]
         rows, columns = [one for one in left if one not in right], [one for one in right if one not in left]
@@ -216,9 +220,9 @@ class Arithmetic:
             self.reshape(first, [*lead, sized(rows), sized(summed)]),
             self.reshape(second, [*lead, sized(summed), sized(columns)]),
         )
-        names = [*both, *rows, *columns]
-        product = self.reshape(product, [sizes[name] for name in names])
-        return self.permute(product, [names.index(name) for name in out])
+        order = [*both, *rows, *columns]
+        product = self.reshape(product, [sizes[name] for name in order])
+        return self.permute(product, [order.index(name) for name in out])
 
     # Data to other places
 

@@ -17,6 +17,7 @@ import inspect
 import linecache
 import os
 import random
+import string
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -41,6 +42,7 @@ MOST_SHOWN = 60
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 _NUMPY = os.path.dirname(np.__file__)
+_DIGITS = string.digits[::-1]
 
 
 def lower_traced(
@@ -743,14 +745,22 @@ def _tensordot(trace: _Trace, a: Any, b: Any, axes: Any = 2) -> TracedArray:
 
 def _einsum(trace: _Trace, subscripts: Any, *operands: Any, **kwargs: Any) -> TracedArray:
     _only(out=(kwargs.get("out"), None))
-    if not isinstance(subscripts, str) or len(operands) != 2 or "." in subscripts:
-        raise UntraceableError("einsum of other than two operands, or with '...'")
+    if not isinstance(subscripts, str) or len(operands) > 2:
+        raise UntraceableError("einsum of more than two operands, or without a text")
     given, arrow, out = subscripts.replace(" ", "").partition("->")
     labels = given.split(",")
+    arrays = _together(trace, operands)
+    if len(labels) != len(arrays):
+        raise ValueError(f"einsum: {subscripts!r} is not for {len(arrays)} operands")
     if not arrow:
-        out = "".join(sorted(one for one in {*given} - {","} if given.count(one) == 1))
-    x, y = _together(trace, operands)
-    return trace.array(trace.arithmetic.einsum(labels, out, x._view, y._view))
+        out = "..." * ("." in given) + "".join(sorted(one for one in {*given} - {*",."} if given.count(one) == 1))
+    # What '...' stands for has labels, too, counted from the last dimension: digits, which are no labels of NumPy's.
+    hidden = [one.ndim - len(own) + 3 if "..." in own else 0 for own, one in zip(labels, arrays, strict=True)]
+    labels = [own.replace("...", _DIGITS[len(_DIGITS) - n :]) for own, n in zip(labels, hidden, strict=True)]
+    if max(hidden) and "..." not in out:
+        raise ValueError("einsum: the result has no '...', and an operand has")
+    out = out.replace("...", _DIGITS[len(_DIGITS) - max(hidden) :])
+    return trace.array(trace.arithmetic.einsum(labels, out, *(one._view for one in arrays)))
 
 
 def _outer(trace: _Trace, a: Any, b: Any, out: Any = None) -> Any:

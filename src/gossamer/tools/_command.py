@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -105,6 +106,28 @@ def existing_file(path: str, what: str, advice: str = "") -> str:
         near = get_close_matches(place.name, [entry.name for entry in place.parent.iterdir()], 1)
         reason = f"does not exist; did you mean {str(place.parent / near[0])!r}?" if near else "does not exist."
     raise Failure(f"{what} {path!r} {reason} {advice}".rstrip())
+
+
+def output_file(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Callback of an option that names a file to write, or several. Raises `click.BadParameter` for a place where it
+    cannot be, before anything is computed for it."""
+    for path in value if isinstance(value, tuple) else (value,):
+        reason = None if path is None else unwritable(path)
+        if reason is not None:
+            raise click.BadParameter(f"{path}: {reason}.")
+    return value
+
+
+def unwritable(path: str) -> str | None:
+    """Why a file cannot be written to a path, as far as that can be seen."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder!r}"
+    if os.path.isdir(path):
+        return "it is a folder, not a file"
+    if os.path.exists(path):
+        return None if os.access(path, os.W_OK) else "it cannot be written"
+    return None if os.access(folder, os.W_OK) else f"the folder {folder!r} cannot be written"
 
 
 def write_json(data: Any, indent: int | None = 2) -> None:

@@ -64,7 +64,8 @@ def draw(answer: Answer, picture: Picture | None, path: str) -> None:
         # Level 1 takes a third of the time of the usual level, for a sixth more of bytes; other formats take no notice.
         image.save(path, compress_level=1)
     except (ValueError, OSError) as error:
-        raise Failure(f"--draw {path}: cannot be written ({error}); the name should end in .png.") from None
+        reason = getattr(error, "strerror", None) or error
+        raise Failure(f"--draw {path}: cannot be written ({reason}); the name should end in .png.") from None
 
 
 def _masked(image: Image, answer: Segmentation, picture: Picture) -> Image:

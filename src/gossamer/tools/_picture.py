@@ -149,4 +149,5 @@ def _write_pixels(picture: Picture, path: str) -> None:
     try:
         image.save(path)
     except (ValueError, OSError) as error:
-        raise Failure(f"{path}: cannot be written ({error}); the name should end in .svg or .png.") from None
+        reason = getattr(error, "strerror", None) or error
+        raise Failure(f"{path}: cannot be written ({reason}); the name should end in .svg or .png.") from None

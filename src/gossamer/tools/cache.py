@@ -232,8 +232,14 @@ def clear(as_json: bool) -> None:
 
 def _archives() -> Iterator[tuple[dict[str, Any], KernelFile | None]]:
     """What is to be said of each archive, and the archive itself if it is one."""
-    key = _key_here()
     ours = {archive_key(target, generator_version()) for target in all_targets().values()}
+    target = host_target(host.cpu_features())
+    family = target.family() if target else ()
+    # What ships for an extension of a target has only what that lacks; the user's archive has both.
+    usable = {
+        "shipped": {archive_key(member, generator_version()) for member in family},
+        "user": {_key_here()},
+    }
     for place, directory in (("shipped", SHIPPED), ("user", user_directory())):
         for path in archive_files(directory) if directory else ():
             facts = {"place": place, "path": str(path), "target": "", "version": "", "kernels": 0}
@@ -243,9 +249,15 @@ def _archives() -> Iterator[tuple[dict[str, Any], KernelFile | None]]:
             except (OSError, ValueError) as error:
                 yield {**facts, "problem": explain(error)}, None
                 continue
-            target, *_, version = file.key.splitlines()
-            state = "in use" if file.key == key else "for another CPU" if file.key in ours else "of another version"
-            yield {**facts, "target": target, "version": version, "kernels": len(file), "state": state}, file
+            made_for, *_, version = file.key.splitlines()
+            state = (
+                "in use"
+                if file.key in usable[place]
+                else "for another CPU"
+                if file.key in ours
+                else "of another version"
+            )
+            yield {**facts, "target": made_for, "version": version, "kernels": len(file), "state": state}, file
 
 
 def _plans() -> tuple[Path, ...]:

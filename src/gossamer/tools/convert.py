@@ -22,6 +22,7 @@ from gossamer.tools._command import (
     console,
     existing_file,
     json_option,
+    output_file,
     plural,
     progress_bar,
     table,
@@ -68,7 +69,13 @@ def _ops(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[st
     example="gossamer convert mobilenet.onnx -o mobilenet.tflite --batch 1",
 )
 @click.argument("model")
-@click.option("-o", "--output", metavar="OUT", help="The file to write; by default MODEL with the ending .tflite.")
+@click.option(
+    "-o",
+    "--output",
+    callback=output_file,
+    metavar="OUT",
+    help="The file to write; by default MODEL with the ending .tflite.",
+)
 @click.option("--format", "form", type=click.Choice(list(IMPORTERS)), help="What MODEL is, if its name does not say.")
 @click.option("--shape", "shapes", metavar="NAME=SIZES", multiple=True, callback=_shapes, help="Shape of an input.")
 @click.option("--batch", type=click.IntRange(min=1), help="First size of inputs that leave it open.")

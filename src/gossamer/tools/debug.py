@@ -23,6 +23,7 @@ from gossamer.tools._command import (
     console,
     existing_file,
     json_option,
+    output_file,
     plural,
     progress_bar,
     table,
@@ -56,9 +57,21 @@ SAMPLES are a folder, or an .npz, .npy, .csv or .parquet file, as gossamer quant
 @click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many operators to show.")
 @click.option("--all", "everything", is_flag=True, help="Show every operator, in the order of execution.")
 @click.option("--tensor", metavar="NAME", help="Show one tensor; --picture draws its values beside its integers.")
-@click.option("--picture", metavar="FILE", help="Draw the operators along the network: .svg, or .png with Pillow.")
-@click.option("--csv", "csv_file", metavar="FILE", help="Write all figures of all operators as a table.")
-@click.option("--debug-model", metavar="OUT", help="Write QUANTIZED with the float operators and NumericVerify in it.")
+@click.option(
+    "--picture",
+    callback=output_file,
+    metavar="FILE",
+    help="Draw the operators along the network: .svg, or .png with Pillow.",
+)
+@click.option(
+    "--csv", "csv_file", callback=output_file, metavar="FILE", help="Write all figures of all operators as a table."
+)
+@click.option(
+    "--debug-model",
+    callback=output_file,
+    metavar="OUT",
+    help="Write QUANTIZED with the float operators and NumericVerify in it.",
+)
 @_inputs.preparation_options
 @json_option
 def command(

@@ -15,7 +15,17 @@ from gossamer.edit.options import builtin, stored_options
 from gossamer.edit.strip import PARTS
 from gossamer.errors import EditError
 from gossamer.model import Model, read_model
-from gossamer.tools._command import Failure, Group, Tool, console, existing_file, json_option, plural, write_json
+from gossamer.tools._command import (
+    Failure,
+    Group,
+    Tool,
+    console,
+    existing_file,
+    json_option,
+    output_file,
+    plural,
+    write_json,
+)
 
 _HELP = """Change a model, and write it as another file. What an edit does not name stays what it is: names, order,
 quantization, signatures, metadata. The result is checked before it is written, and a model that an edit leaves as it is
@@ -44,7 +54,7 @@ def command() -> None:
 
 def _output(function: Function) -> Function:
     """Decorator: the options of a command that writes one model."""
-    out = click.option("-o", "--output", required=True, metavar="OUT", help="The file to write.")
+    out = click.option("-o", "--output", callback=output_file, required=True, metavar="OUT", help="The file to write.")
     return out(json_option(function))
 
 
@@ -90,7 +100,15 @@ def cut(
     "--forget", is_flag=True, help="Do not note what they were cut from, which merge uses to put it together."
 )
 @_subgraph
-@click.option("-o", "--output", required=True, multiple=True, metavar="OUT", help="The files to write: give it twice.")
+@click.option(
+    "-o",
+    "--output",
+    callback=output_file,
+    required=True,
+    multiple=True,
+    metavar="OUT",
+    help="The files to write: give it twice.",
+)
 @json_option
 def split(model: str, at: tuple[str, ...], forget: bool, subgraph: str, output: tuple[str, ...], as_json: bool) -> None:
     """Write MODEL in two: all that depends on some tensors, and the rest. Merged they are MODEL again."""

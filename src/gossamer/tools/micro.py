@@ -1,5 +1,7 @@
-"""Say whether a model fits a microcontroller: the arena that TFLite Micro needs, what is in it, and what shrinks it;
-flash, boards, and the model as a C array."""
+"""Say whether a model fits a microcontroller: the arena that TFLite Micro needs, what is in it, and what shrinks it.
+
+Also flash, boards, and the model as a C array.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,17 @@ from gossamer.model.writer import replaced, write_model
 from gossamer.planner.chart import span, steps
 from gossamer.schema.tables import Operator, Tensor
 from gossamer.tools._chips import CPUS, UNLIMITED, Chips, board_row, lines, resolver, verdict_json, verdict_words
-from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, plural, table, write_json
+from gossamer.tools._command import (
+    Failure,
+    Tool,
+    console,
+    existing_file,
+    json_option,
+    output_file,
+    plural,
+    table,
+    write_json,
+)
 from gossamer.tools._memory_picture import Drawn, memory_picture, writer_colors
 
 if TYPE_CHECKING:
@@ -83,9 +95,23 @@ def _bytes(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 @click.option("--cpu", type=click.Choice(list(CPUS)), help="For CMSIS-NN.  [default: the board's, else cortex-m4]")
 @click.option("--arena-size", metavar="BYTES", callback=_bytes, help="The arena of your firmware, as 65536, 64K or 1M.")
 @click.option("--pointer-size", type=click.Choice(["4", "8"]), default="4", show_default=True, help="Of the device.")
-@click.option("--picture", metavar="FILE", help="Draw the head over time: .svg, or .png with Pillow.")
-@click.option("--write-offline-plan", "out", metavar="OUT", help="Write the model with the smallest plan found in it.")
-@click.option("--c-array", "source", metavar="FILE", help="Write the model as a C array: .cc, .cpp, .c or .h.")
+@click.option(
+    "--picture", callback=output_file, metavar="FILE", help="Draw the head over time: .svg, or .png with Pillow."
+)
+@click.option(
+    "--write-offline-plan",
+    "out",
+    callback=output_file,
+    metavar="OUT",
+    help="Write the model with the smallest plan found in it.",
+)
+@click.option(
+    "--c-array",
+    "source",
+    callback=output_file,
+    metavar="FILE",
+    help="Write the model as a C array: .cc, .cpp, .c or .h.",
+)
 @json_option
 @click.pass_context
 def command(

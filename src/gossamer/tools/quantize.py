@@ -32,6 +32,7 @@ from gossamer.tools._command import (
     console,
     existing_file,
     json_option,
+    output_file,
     plural,
     progress_bar,
     table,
@@ -79,7 +80,9 @@ INTEGERS = (TensorType.INT8, TensorType.INT16, TensorType.UINT8, TensorType.INT4
     example="gossamer quantize mobilenet.tflite --mode int8 --calibrate pictures/ --samples 200",
 )
 @click.argument("model")
-@click.option("-o", "--output", metavar="OUT", help="The file to write; by default MODEL_MODE.tflite.")
+@click.option(
+    "-o", "--output", callback=output_file, metavar="OUT", help="The file to write; by default MODEL_MODE.tflite."
+)
 @click.option(
     "--mode",
     type=click.Choice([*list(MODES)[1:], *ROUND_TRIPS]),

@@ -18,7 +18,17 @@ from gossamer.inputs.port import Port
 from gossamer.inputs.samples import Preparation
 from gossamer.tools import _answers, _inputs
 from gossamer.tools._batch import in_order
-from gossamer.tools._command import Failure, Tool, console, json_option, plural, progress_bar, write_json
+from gossamer.tools._command import (
+    Failure,
+    Tool,
+    console,
+    json_option,
+    output_file,
+    plural,
+    progress_bar,
+    unwritable,
+    write_json,
+)
 from gossamer.tools._facts import Facts, read_facts
 from gossamer.tools._labels import read_labels
 from gossamer.tools._outcome import Outcome, Run, run_set
@@ -78,6 +88,7 @@ class _RunTool(Tool):
 def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
     if path is not None and Path(path).suffix not in _inputs.ARRAY_SUFFIXES:
         raise click.BadParameter(f"{path!r} must end in .npz (all outputs) or .npy (the first).")
+    output_file(ctx, parameter, path)
     return path
 
 
@@ -128,7 +139,10 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
     "{name} or {number} in them.",
 )
 @click.option(
-    "--save", callback=_array_file, metavar="OUT.npz", help="Write the outputs as they are: .npz all, .npy the first."
+    "--save",
+    callback=_array_file,
+    metavar="OUT.npz",
+    help="Write the outputs as they are: .npz all, .npy the first.",
 )
 @click.option(
     "--timeout",
@@ -252,6 +266,9 @@ def _drawings(drawing: str | None, sets: Sequence[_inputs.InputSet]) -> list[str
     if len(set(paths)) < len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)
         raise click.UsageError(f"--draw {drawing}: several inputs would be drawn to {twice}; add {{number}}.")
+    for path in paths:
+        if (reason := unwritable(path)) is not None:
+            raise click.UsageError(f"--draw {path}: {reason}.")
     return list(paths)
 
 

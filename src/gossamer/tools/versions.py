@@ -13,7 +13,7 @@ from gossamer.model.model import code_name, resolved_code
 from gossamer.model.writer import write_model
 from gossamer.ops import find_op
 from gossamer.schema import BuiltinOperator
-from gossamer.tools._command import Tool, console, existing_file, json_option, plural, table, write_json
+from gossamer.tools._command import Tool, console, existing_file, json_option, output_file, plural, table, write_json
 from gossamer.versions import (
     lowered_op_versions,
     minimum_runtime_version,
@@ -51,7 +51,9 @@ def _release(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 )
 @click.argument("model")
 @click.option("--for", "release", metavar="RELEASE", callback=_release, help="Say what stops this release, as 2.5.0.")
-@click.option("--lower", metavar="OUT", help="Write the model with the lowest versions that it needs.")
+@click.option(
+    "--lower", callback=output_file, metavar="OUT", help="Write the model with the lowest versions that it needs."
+)
 @json_option
 @click.pass_context
 def command(ctx: click.Context, model: str, release: str | None, lower: str | None, as_json: bool) -> None:
