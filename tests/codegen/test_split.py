@@ -80,6 +80,13 @@ def test_what_was_several_operators_is_these_first() -> None:
     assert len(split(sum)) > 3  # an operator is its functions
 
 
+def test_what_is_written_as_another_type_is_converted_first() -> None:
+    x, y = image(), image()
+    first, second = split(mapped(("toi32", ("add", 0, ("mul", 0, 0))), x, y=y))
+    assert (first.epilogue, first.y.type) == (("add", 0, ("mul", 0, 0)), I32)
+    assert (second.epilogue, second.operands, second.y) == (0, [first.y], y)
+
+
 def test_operands_come_in_order() -> None:
     x, other = image(), image()
     (map,) = split(mapped(("max", 1, 0), x, other, y=image()))

@@ -205,6 +205,15 @@ CASES: dict[str, tuple[Any, ...]] = {
         ),
         *(X, W, V),
     ),
+    "truncated": (
+        lambda x, w: (
+            np.float32(2) * (x @ w * 9).astype(np.int32).astype(np.float32),
+            np.maximum((x @ w).astype(np.int32).astype(np.float32), 0.5),
+            np.tanh((x @ w + x[..., :1]).astype(np.int32).astype(np.float32)),
+            (np.isnan(x).astype(np.float32) + x + 3 * x).astype(np.int32).astype(np.float32),
+        ),
+        *(X, W),
+    ),
     "what_is_known": (
         lambda x: (
             x * (np.ndim(x) + np.size(x, 1) + np.shape(x)[0] + x.itemsize + x.nbytes + np.iscomplexobj(x)),

@@ -47,7 +47,7 @@ class _Parts:
     def operators(self) -> list[Kernel]:
         """Those between conversions of what has been computed; nothing if there are none."""
         whole = self._kernel.epilogue
-        if not isinstance(whole, int) and _is_conversion(whole):
+        if not isinstance(whole, int) and whole[0] == f"to{ELEMENT_OF[self._kernel.y.type]}":
             whole = whole[1]  # which is what writing another type is
         self._joined(whole, None)
         return self._maps if len(self._maps) > 1 else []

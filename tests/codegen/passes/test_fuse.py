@@ -106,6 +106,15 @@ def test_epilogues_are_of_float32(graph: Maps, of: TensorType) -> None:
     assert [kernel.kind for kernel in graph.fused()] == ["contract", "map", "contract", "map"]
 
 
+def test_epilogues_convert_what_they_have_truncated(graph: Maps) -> None:
+    x, y = graph.input(shape=(1, 1, 6, 4)), graph.input(shape=(1, 1, 6, 4))
+    truncated = graph.map(0, graph.map(0, graph.contract(x), type=I32), type=F32)
+    graph.map(("mul", 0, 1), truncated, y, type=F32)
+    (kernel,) = graph.fused()
+    assert kernel.kind == "contract"
+    assert kernel.epilogue == ("mul", ("tof32", ("toi32", 0)), 1)
+
+
 def test_expressions_do_not_grow_without_end(graph: Maps) -> None:
     x = graph.input()
     for _ in range(100):

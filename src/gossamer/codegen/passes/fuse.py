@@ -111,6 +111,8 @@ def _fused(producer: Kernel, kernel: Kernel) -> tuple[list[View], Expression, Vi
     if len(operands) - producer.arity > kind.extras:
         return None
     y, expression = kernel.y.reshape(shape), canonical(substitute(kernel.epilogue, mapping))
+    if kind.epilogue == "floats" and type_of(expression, ["f32"] * (len(operands) - producer.arity + 1)) != "f32":
+        expression = ("tof32", expression)  # maps convert where they write another type, such kernels do not
     if kind.epilogue == "quantized" and len(operands) - producer.arity - len(parameters_of(expression)) > 1:
         return None
     return None if y is None or _functions_in(expression) > LARGEST else (operands, expression, y)
