@@ -215,6 +215,79 @@ def test_random_loops(seed: int) -> None:
     check(model, {0: floats(*shape), 1: 3 * floats(*shape)})
 
 
+@pytest.mark.parametrize("limit", [0, 1, 4])
+@pytest.mark.parametrize(
+    ("begins", "steps", "left"),
+    [
+        ((0, 0), (1, 1), 2),
+        ((2, 2), (-1, -1), 2),
+        ((0, 1), (1, 1), 4),  # no counter is the other, so no state is
+        ((0, 0), (1, 2), 4),  # states would be, if counters were
+    ],
+)
+def test_variables_that_are_the_same_are_one(
+    limit: int, begins: tuple[int, int], steps: tuple[int, int], left: int
+) -> None:
+    """Two counters, a state for each, and the first state under another shape, as lists of one element have it."""
+    kinds: list[Kind] = [COUNTER, COUNTER, COUNTER, ((2, 3), FLOAT), ((2, 3), FLOAT), ((1, 6), FLOAT)]
+    make = ModelMaker()
+    x = make.tensor(*kinds[3])
+    starts = [number(make, begin, INT) for begin in (7, *begins)]
+    starts += [number(make, np.ones(shape)) for shape, _ in kinds[3:]]
+    results = [make.tensor(*kind) for kind in (*kinds, kinds[3])]
+    make.op("WHILE", [*starts, x], results, WhileOptions(cond_subgraph_index=1, body_subgraph_index=2))
+    make.io([x], [op(make, "NEG", [result], kind) for result, kind in zip(results, kinds, strict=False)])
+
+    def condition(make: ModelMaker, v: list[int]) -> list[int]:
+        return [op(make, "LESS", [v[0], number(make, 7 + limit, INT)], ((), BOOL))]
+
+    def turn(make: ModelMaker, v: list[int]) -> list[int]:
+        counts = [plus(make, counter, step) for counter, step in zip(v[:3], (1, *steps), strict=True)]
+        states = []
+        for counter, state in zip(v[1:3], v[3:5], strict=True):
+            factor = op(make, "CAST", [counter], ((), FLOAT))
+            product = op(make, "MUL", [state, factor], kinds[3])
+            states.append(op(make, "SUB", [product, v[6]], kinds[3]))
+        return [*counts, *states, op(make, "RESHAPE", [states[0], number(make, (1, 6), INT)], kinds[5]), v[6]]
+
+    subgraph(make, "condition", [*kinds, kinds[3]], condition)
+    subgraph(make, "body", [*kinds, kinds[3]], turn)
+    model = make.model()
+    check(model, {0: floats(2, 3)})
+    _, kernel = machine_code(model)
+    assert kernel.built is not None
+    (loop,) = [node for node in kernel.built.graph if node.kind == "loop"]
+    assert len(loop.results) == 1 + left
+
+
+@pytest.mark.parametrize("begin", [1.0, 2.0])
+def test_a_state_and_a_copy_of_it_may_begin_apart(begin: float) -> None:
+    """What is left of the copy, when no turn has run, is what it began with."""
+    kind: Kind = ((2, 3), FLOAT)
+    make = ModelMaker()
+    limit = make.tensor(*COUNTER)
+    starts = [zero(make), limit, number(make, np.ones((2, 3))), number(make, np.full((2, 3), begin))]
+    results = [make.tensor(*each) for each in (COUNTER, COUNTER, kind, kind)]
+    make.op("WHILE", starts, results, WhileOptions(cond_subgraph_index=1, body_subgraph_index=2))
+    make.io([limit], [op(make, "NEG", [result], kind) for result in results[2:]])
+
+    def condition(make: ModelMaker, v: list[int]) -> list[int]:
+        return [op(make, "LESS", v[:2], ((), BOOL))]
+
+    def turn(make: ModelMaker, v: list[int]) -> list[int]:
+        state = op(make, "ADD", [v[2], v[2]], kind)
+        return [plus(make, v[0], 1), v[1], state, state]
+
+    subgraph(make, "condition", [COUNTER, COUNTER, kind, kind], condition)
+    subgraph(make, "body", [COUNTER, COUNTER, kind, kind], turn)
+    for turns in (0, 2):
+        check(make.model(), {0: np.int32(turns)})
+    _, kernel = machine_code(make.model())
+    assert kernel.built is not None
+    (loop,) = [node for node in kernel.built.graph if node.kind == "loop"]
+    assert len(loop.results) == (2 if begin == 1 else 3)
+
+
 def test_loops_in_loops() -> None:
     """x[i, j] = y[j, i], one element after the other."""
     kind: Kind = ((3, 4), FLOAT)

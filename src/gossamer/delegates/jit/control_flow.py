@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from math import prod
 
 from gossamer.affine import Affine, Element
-from gossamer.codegen.graph import Kernel, KernelGraph, same
+from gossamer.codegen.graph import Kernel, KernelGraph, same, seen
 from gossamer.delegates.delegate import CalleeInfo, NodeInfo
-from gossamer.delegates.jit import batching
+from gossamer.delegates.jit import batching, twins
 from gossamer.delegates.jit.lowered import Lower, Lowered, Refused
 from gossamer.delegates.jit.numbers import conditions_of, constant_of, numbers_of, truth_of
 from gossamer.errors import PrepareError
@@ -98,7 +98,18 @@ def _repeated(
         if following[at].size != values[at].size:
             raise _Unfit(f"variable {at} of shape {list(values[at].shape)} becomes one of {list(following[at].shape)}")
     batching.run(turn.graph, lowered.graph, variables, following, turn.ranges)
-    _update(variables, [following[at] for at in changing], turn.graph, origin)
+    becoming = [following[at] for at in changing]
+    twin_of = twins.find([operands[at] for at in changing], variables, becoming, turn.graph)
+    instead = {}
+    for variable, number in zip(variables, twin_of, strict=True):
+        if variable is not variables[number]:
+            instead[id(variable.buffer)] = variables[number].buffer
+            for region in (turn, test):
+                region.graph.replace(variable, variables[number])
+    single = [at for at, number in enumerate(twin_of) if number == at]
+    variables, becoming = [variables[at] for at in single], [seen(becoming[at], instead) for at in single]
+    values, flag = [seen(view, instead) for view in values], seen(flag, instead)
+    _update(variables, becoming, turn.graph, origin)
     _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
     return values
 
