@@ -539,15 +539,16 @@
     const p = data.profile;
     if (!p || !p.peak) { place.append(el("p", {}, p ? "The machine's peaks were not measured: no archive has the kernels for that, and there is no compiler." : "Not measured. ", p ? "" : el("code", {}, "gossamer report MODEL --profile"), p ? "" : " measures it.")); return null; }
     const chart = el("div", { class: "chart", id: "roof", style: "height: 560px" });
-    place.append(el("h2", {}, "Roofline"), el("p", { class: "faint" }, "A point is a command of the program: its floating-point (or integer) operations for each byte that it must read or write, and how many it does in a second. The roof is what kernels made for it reach on this machine; points above the slope find their bytes in caches. Integer kernels may do more than the peak of floats. The larger a point, the more of the time it takes."), chart);
+    place.append(el("h2", {}, "Roofline"), el("p", { class: "faint" }, "A point is a command of the program: its floating-point (or integer) operations for each byte that it must read or write, and how many it does in a second. The roof is what kernels made for it reach on this machine; points above the slope find their bytes in caches. The upper roof is that of products of bytes. The larger a point, the more of the time it takes."), chart);
     const commands = p.programs.flatMap((program) => program.commands).filter((c) => c.flops_per_s && c.read + c.written);
     function draw() {
       const kinds = [...new Set(commands.map((c) => c.kind))];
       const x = commands.map((c) => c.flops / (c.read + c.written)), y = commands.map((c) => c.flops_per_s / 1e9);
-      const top = p.peak.flops_per_s / 1e9, slope = p.peak.bytes_per_s / 1e9, knee = top / slope;
-      const low = Math.min(0.1, ...x) / 1.5, high = Math.max(knee * 4, ...x) * 1.5;
+      const slope = p.peak.bytes_per_s / 1e9, tops = [p.peak.flops_per_s / 1e9];
+      if (commands.some((c) => c.multiplies_bytes)) tops.push(p.peak.byte_flops_per_s / 1e9);
+      const top = Math.max(...tops), low = Math.min(0.1, ...x) / 1.5, high = Math.max((top / slope) * 4, ...x) * 1.5;
       const fig = figure({ x_axis_type: "log", y_axis_type: "log", x_range: range(low, high), y_range: range(Math.min(...y, slope * low) / 2, Math.max(...y, top) * 2), x_axis_label: "operations per byte", y_axis_label: "GFLOP/s (GOP/s)" });
-      fig.line({ x: [low, knee, high], y: [slope * low, top, top], line_color: color("mark"), line_width: 2 });
+      for (const roof of tops) fig.line({ x: [low, roof / slope, high], y: [slope * low, roof, roof], line_color: color("mark"), line_width: 2 });
       const shown = [];
       kinds.forEach((kind, n) => {
         const mine = commands.map((c, i) => i).filter((i) => commands[i].kind === kind);
