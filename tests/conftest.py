@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Container, Iterable
 from pathlib import Path
@@ -38,6 +39,10 @@ HANGS = 1800.0
 
 # Kernels are compiled once, and not into the archive of whoever runs the tests.
 os.environ.setdefault("GOSSAMER_CACHE_DIR", str(ROOT / ".pytest_cache" / "kernels"))
+
+# Modules are compiled once, and not again in each of the processes that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # What fails on its way to machine code fails the test, which the reference kernels would pass.
 os.environ.setdefault("GOSSAMER_STRICT", "1")
@@ -87,6 +92,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)  # with nothing old, generations are full after a few tests
 
 
 def seeds(few: int, most: int) -> list[Any]:

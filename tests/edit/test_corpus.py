@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +24,9 @@ from tests.edit.models import Array
 SUITES = ("models", "ops_graph", "ops_zip")
 MOST = 3_000_000
 """Bytes of models that are run."""
+
+LARGE, SIDE = 10_000_000, 64
+"""Elements of an input from which on it is given another shape, and what the sizes of that are at most."""
 
 
 def contents(corpus: Path, every: int) -> Iterator[tuple[str, bytes]]:
@@ -56,10 +60,11 @@ def answers(content: bytes, given: dict[str, Array]) -> dict[str, Array] | None:
     )
     try:
         for detail in interpreter.get_input_details():
-            if detail["name"] not in given:
-                given[detail["name"]] = values(detail["shape"], detail["dtype"])
-            elif tuple(detail["shape"]) != given[detail["name"]].shape:
-                interpreter.resize_tensor_input(detail["index"], given[detail["name"]].shape)
+            name, shape = detail["name"], detail["shape"]
+            if name not in given:
+                given[name] = values(np.minimum(shape, SIDE) if math.prod(shape) > LARGE else shape, detail["dtype"])
+            if tuple(shape) != given[name].shape:
+                interpreter.resize_tensor_input(detail["index"], given[name].shape)
         interpreter.allocate_tensors()
         for detail in interpreter.get_input_details():
             interpreter.set_tensor(detail["index"], given[detail["name"]])
