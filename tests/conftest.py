@@ -92,7 +92,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)  # with nothing old, generations are full after a few tests
+    gc.set_threshold(10_000, 20, 20)  # nothing is old then: whole collections would be due every few tests
 
 
 def seeds(few: int, most: int) -> list[Any]:
