@@ -8,6 +8,7 @@ from importlib import import_module
 from math import gcd
 
 from gossamer.codegen.dots import is_paired
+from gossamer.sizes import computed, settled
 from gossamer.targets import Target
 
 Tile = tuple[int, int]
@@ -117,7 +118,8 @@ def inner_products_tiles(target: Target, columns: int, channels: int, steps: int
 
 def gemm_tiles(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Iterator[Tile]:
     """The tile of `gemm_tile`, then all others: those that waste least first."""
-    yield gemm_tile(target, columns, channels, depth, a_stride)
+    mr, nv = computed(gemm_tile, target, columns, channels, depth, a_stride)
+    yield mr, settled(nv)  # other panels are other commands
     vectors = -(-channels // target.lanes())
     yield from sorted(
         _all_tiles(target, "gemm", columns, vectors),
