@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from operator import eq, ge, gt, index, le, lt, ne
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 Relation = Callable[[Any, Any], bool]
 
@@ -38,7 +40,7 @@ class Sizes:
 
     def __init__(self, values: Sequence[int]) -> None:
         self._variables: list[int] = []
-        self._results: dict[Any, tuple[Size, ...]] = {}
+        self._results: dict[Any, Any] = {}
         self._steps: dict[int, tuple[str, str]] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
         self._decided: dict[str, None] = {}
@@ -111,28 +113,29 @@ class Sizes:
         key = _text(size), _text(divisor) if isinstance(divisor, Size) else str(divisor)
         if key not in self._results:
             made = self._variable(size.value // _value(divisor))
-            self._results[key] = (made,)
+            self._results[key] = made
             self._steps[len(self._variables) - 1] = f"{_text(made)} = ({key[0]}) // ({key[1]})", " ".join(key)
-        return self._results[key][0]
+        return self._results[key]  # type: ignore[no-any-return]  # as above
 
-    def computed(self, function: Callable[..., Sequence[int]], arguments: Sequence[Any]) -> tuple[Size, ...]:
-        """What a function makes of arguments, some of which are open: as many variables as it returns integers."""
+    def computed(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """What a function makes of arguments, some of which are open: variables for the integers that it returns."""
         texts = tuple([_text(one) if isinstance(one, Size) else one for one in arguments])
         key = function, texts
         if key not in self._results:
             values = function(*[_value(one) if isinstance(one, Size) else one for one in arguments])
-            made = tuple([self._variable(value) for value in values])
-            names, parts, needed = "".join(f"{_text(one)}, " for one in made), [], []
+            several = isinstance(values, tuple)
+            made = tuple([self._variable(value) for value in (values if several else (values,))])
+            names, parts, needed = ", ".join(map(_text, made)), [], []
             for one, text in zip(arguments, texts, strict=True):
                 if isinstance(one, Size):
                     parts.append(text)
                     needed.append(text)
                 else:
                     parts.append(self._named(one))
-            line = f"{names}= {self._named(function)}({', '.join(parts)})"
+            line = f"{names} = {self._named(function)}({', '.join(parts)})"
             for number in range(len(self._variables) - len(made), len(self._variables)):
                 self._steps[number] = line, " ".join(needed)
-            self._results[key] = made
+            self._results[key] = made if several else made[0]
         return self._results[key]
 
     def _named(self, thing: Any) -> str:
@@ -303,10 +306,11 @@ def settled(number: Any) -> int:
     return value if number == value else 0  # which it is
 
 
-def computed(function: Callable[..., Sequence[int]], *arguments: Any) -> Sequence[int]:
-    """The integers that a function makes of arguments: variables, if a size among these is open."""
+def computed(function: Callable[..., T], *arguments: Any) -> T:
+    """The integer, or the tuple of integers, that a function makes of arguments: variables, if a size among these is
+    open."""
     size = next((one for one in arguments if isinstance(one, Size)), None)
-    return function(*arguments) if size is None else size.sizes.computed(function, arguments)  # type: ignore[return-value]
+    return function(*arguments) if size is None else size.sizes.computed(function, arguments)  # type: ignore[no-any-return]
 
 
 def told(thing: Any) -> Any:

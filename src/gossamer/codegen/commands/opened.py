@@ -18,7 +18,7 @@ from gossamer.codegen.commands import Build, dense_bytes
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import Layout, Place, pack, spread_out
 from gossamer.codegen.spec import KernelSpec
-from gossamer.programs.program import ARENA, BLOCKS, FAULT, KERNELS, Address, Word
+from gossamer.programs.program import ARENA, BLOCKS, FAULT, KERNELS, SCRATCH, Address, Word
 from gossamer.sizes import Size, Sizes, told
 from gossamer.targets import Target
 from gossamer.views import Buffer, Late, View, Widened
@@ -97,6 +97,12 @@ def _sight(kernel: Kernel, shows: bool) -> _Sight:
     return _Sight(seen, stand_ins, buffers)
 
 
+class _Said(NamedTuple):
+    """A word that depends on the commands before, by its name in the function that is written."""
+
+    name: str
+
+
 class _Telling(Build):
     """Writes down what the commands of one kernel are, with sizes left open."""
 
@@ -137,7 +143,9 @@ class _Telling(Build):
             return f"Address({thing.base}b, {thing.base}o + {self._written(thing.offset)})"
         if thing is None or type(thing) in (int, bool, str, float):
             return repr(thing)
-        if isinstance(thing, tuple):
+        if isinstance(thing, type):
+            return self._name(thing)
+        if isinstance(thing, tuple) and not isinstance(thing, _Said):
             inside = "".join(f"{self._written(part)}, " for part in thing)
             return f"({inside})" if type(thing) is tuple else f"{self._name(type(thing))}({inside})"
         raise TypeError(f"a {type(thing).__name__} with sizes that are open")
@@ -223,6 +231,8 @@ class _Telling(Build):
         return self._told[key]
 
     def _word(self, word: Word) -> str:
+        if isinstance(word, _Said):
+            return word.name
         if not isinstance(word, Address):
             return self._written(int(word) if isinstance(word, bool) else word)
         if word.base in (BLOCKS, KERNELS):
@@ -238,16 +248,31 @@ class _Telling(Build):
         self.lines.append(f"to.command({named}, {block.offset}, {int(bool(barrier))})")
 
     def alike(self, key: Any, make: Callable[[], T]) -> T:
-        return make()
+        start = len(self.lines)
+        made = make()
+        inside = self.lines[start:]
+        names = "".join(f"{line.partition(' = ')[0]}, " for line in inside)
+        if names:
+            a = f"a{start}"
+            self.lines[start:] = [
+                f"{a} = to.alike.get({self._written(key)})",
+                f"if {a} is None:",
+                *(f"    {line}" for line in inside),
+                f"    {a} = to.alike[{self._written(key)}] = ({names})",
+                f"{names} = {a}",
+            ]
+        return made
 
     def scratch(self, bytes: int) -> int:
-        raise TypeError("what threads have for themselves depends on all commands")
+        name = f"s{len(self.lines)}"
+        self.lines.append(f"{name} = to.build.scratch({self._written(bytes)})")
+        return _Said(name)  # type: ignore[return-value]  # a word, whatever it is
 
     def jump(self, *arguments: Any, **settings: Any) -> int:
         raise TypeError("commands jump")
 
 
-_FIXED = (BLOCKS, KERNELS, FAULT)
+_FIXED = (BLOCKS, KERNELS, FAULT, SCRATCH)
 """Bases whose names are the same wherever anything lies."""
 
 
@@ -259,6 +284,8 @@ class _Filling:
         self.builder = build._builder
         self.there: set[int] = set()
         """Offsets of weights that others have packed."""
+        self.alike: dict[Any, Any] = {}
+        """What is made once for all kernels of the same key."""
         self._tables: dict[Any, int] = {}
 
     def begin(self) -> None:
