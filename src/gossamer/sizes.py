@@ -44,6 +44,7 @@ class Sizes:
         self._steps: dict[int, tuple[str, str]] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
         self._decided: dict[str, None] = {}
+        self._all: tuple[int, Callable[..., list[int]]] | None = None
         self.moment = object()
         """It is another one whenever the sizes are."""
         self.open: list[Any] = [self._variable(value) for value in values]
@@ -61,11 +62,17 @@ class Sizes:
         """Have decisions made elsewhere from now on; where nothing can be computed of some sizes, they are 0 there."""
         self._variables[: len(values)] = values
         self.moment = object()
-        for number in sorted(self._steps):
-            try:
-                self._variables[number] = self._compiled(f"s{number}")(*values)
-            except ZeroDivisionError:
-                self._variables[number] = 0
+        count = len(self._variables)
+        if self._all is None or self._all[0] != count:
+            self._all = count, self._compiled(f"[{', '.join([f's{number}' for number in range(count)])}]")
+        try:
+            self._variables[:] = self._all[1](*values)
+        except ZeroDivisionError:
+            for number in self._steps:
+                try:
+                    self._variables[number] = self._compiled(f"s{number}")(*values)
+                except ZeroDivisionError:
+                    self._variables[number] = 0
 
     @contextmanager
     def noting(self) -> Iterator[dict[str, None]]:

@@ -453,14 +453,20 @@ class Build:
         array = buffer.memory
         if array is None:
             raise ValueError(f"a buffer {list(buffer.shape)} that no kernel writes")
-        size = item_bytes(buffer)
-        strides = dense_bytes(buffer)
-        if self._model is not None and array.flags.c_contiguous and array.nbytes:
+        place = self.stored(buffer)
+        if place is not None:
+            return place
+        address = self.constant(np.asarray(buffer.array))
+        return Place(address.base, address.offset, dense_bytes(buffer), array.nbytes)
+
+    def stored(self, buffer: Buffer) -> Place | None:
+        """Where a constant is in the model file; ``None`` if kernels cannot read it there."""
+        array, size = buffer.memory, item_bytes(buffer)
+        if array is not None and self._model is not None and array.flags.c_contiguous and array.nbytes:
             start = array.ctypes.data
             if self._model[0] <= start and start + array.nbytes <= self._model[1] and start % size == 0:
-                return Place(MODEL, start - self._model[0], strides, array.nbytes)
-        address = self.constant(np.asarray(buffer.array))
-        return Place(address.base, address.offset, strides, array.nbytes)
+                return Place(MODEL, start - self._model[0], dense_bytes(buffer), array.nbytes)
+        return None
 
     def _draw_border(self, buffer: Buffer, place: Place) -> None:
         from gossamer.codegen.kernels.move import Border as DrawBorder

@@ -161,11 +161,7 @@ class _Telling(Build):
         return Place(f"p{at}", 0, dense_bytes(buffer), 0)
 
     def aligned(self, view: View) -> Address:
-        at = self._slots[id(view.buffer)]
-        if not view.is_whole:
-            raise TypeError("a part of a constant is aligned")
-        self.place(view.buffer)
-        return Address(self._new("a", f"to.aligned(places[{at}])"))
+        raise TypeError("commands depend on where a constant lies")
 
     def constant(self, value: NDArray[Any]) -> Address:
         return Address(self._new("c", f"to.build.constant({self._name(value.copy())})"))
@@ -293,12 +289,11 @@ class _Filling:
         self._tables.clear()
         self.build._blocks.clear()
 
-    def constant(self, buffer: Buffer) -> Address:
+    def constant(self, buffer: Buffer | tuple[str, int]) -> tuple[str, int]:
+        if isinstance(buffer, tuple):
+            return buffer
         place = self.build.place(buffer)
-        return Address(place.base, place.offset)
-
-    def aligned(self, buffer: Buffer) -> Address:
-        return self.build.aligned(buffer.view())
+        return place.base, place.offset
 
     def weights(self, bytes: int, key: Any) -> Address:
         known = None if key is None else self.build.packed(key)
@@ -379,6 +374,7 @@ class OpenCommands:
         self._target = target
         self._sizes = sizes
         self._lives = [(first, last) for _, first, last in lives]
+        self._model: tuple[int, int] | None = None
         self._bytes = _Numbers(sizes, [layout.places[buffer].bytes for buffer, *_ in lives])
         alike: dict[Any, _Alike] = {}
         inner = {id(buffer): at for at, (buffer, *_) in enumerate(lives)}
@@ -412,20 +408,33 @@ class OpenCommands:
         offsets, layout.arena_bytes = pack([(size, *life) for size, life in zip(bytes, self._lives, strict=True)])
         inner = [(ARENA, offset) for offset in offsets]
         build = Build(self._target, layout, model)
+        self._fix(build, model)
         to = _Filling(build)
         forms: dict[int, Any] = {}
-        instead = {id(one): made for one, made in zip(self.late, late, strict=True)}
+        instead: dict[int, Any] = {id(one): made for one, made in zip(self.late, late, strict=True)}
         for alike, places in self._kernels:
             form = forms.get(id(alike))
             if form is None:
                 form = forms[id(alike)] = alike.form(given)
             to.begin()
-            at = [
-                inner[place] if type(place) is int else instead.get(id(place), place) if instead else place
-                for place in places
-            ]
+            at = [inner[place] if type(place) is int else instead.get(id(place), place) for place in places]
             form[0](to, form[1], at)
         return Emitted(build.planned(), build.specs, build.constants())
+
+
+    def _fix(self, build: Build, model: tuple[int, int] | None) -> None:
+        """Look where constants of the file are, which they are for all shapes."""
+        if model == self._model:
+            return
+        if self._model is not None:
+            raise TypeError("the file is elsewhere")
+        self._model = model
+        late = {*map(id, self.late)}
+        for _, places in self._kernels:
+            for at, one in enumerate(places):
+                if isinstance(one, Buffer) and id(one) not in late and one.memory is not None:
+                    place = build.stored(one)
+                    places[at] = one if place is None else (place.base, place.offset)
 
 
 class _Numbers:

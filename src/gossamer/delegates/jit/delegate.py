@@ -332,6 +332,8 @@ class JitKernel(DelegateKernel):
         self._tensors: list[tuple[TensorInfo, str, int]] = []
         self._bound: list[NDArray[np.uint8] | None] = []
         self._prepared: dict[Any, Prepared] = {}
+        self._kept_at_most = 0
+        """Bytes of these, memory that they share counted for each until there is too much."""
         self._arena = Arena()
         self._planned: deque[tuple[Known, Any]] = deque()
         self._templates: Templates | None = None
@@ -422,8 +424,11 @@ class JitKernel(DelegateKernel):
         if key is not None and self.program is not None and shapes is not None and not self._states:
             how = self.is_known, self.is_filled, self._is_unusual
             self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, how)
-            while len(self._prepared) > 1 and kept_bytes(one.program for one in self._prepared.values()) > MOST_KEPT:
-                del self._prepared[next(iter(self._prepared))]
+            self._kept_at_most += kept_bytes([self.program])
+            while len(self._prepared) > 1 and self._kept_at_most > MOST_KEPT:
+                self._kept_at_most = kept_bytes(one.program for one in self._prepared.values())
+                if self._kept_at_most > MOST_KEPT:
+                    del self._prepared[next(iter(self._prepared))]
 
     def _set_shapes(self, ctx: PartitionPrepareContext, shapes: Iterable[Shape]) -> None:
         for tensor, shape in zip(ctx.outputs, shapes, strict=True):
@@ -611,6 +616,7 @@ class JitKernel(DelegateKernel):
         """See `DelegateKernel.free`."""
         self.program = self._built = self._partition = self.again = None
         self._prepared.clear()
+        self._kept_at_most = 0
 
 
 def key_of(partition: Partition) -> Any:
