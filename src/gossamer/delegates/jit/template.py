@@ -9,6 +9,7 @@ the graph is the same; for these, only numbers are worked out, and commands made
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +89,7 @@ class Template:
         shapes_out = [tensor.shape for tensor in copies.outputs]
         self._is_usual = not copies.leaves_open
         drawn = draw(graph, passes_of(target))
-        self._graph = _Recipe(Filled(drawn, shapes_out, self._is_usual), sizes)
+        self._drawn = Filled(drawn, shapes_out, self._is_usual), sizes
         self.closed = ""
         """Why commands are made for each shape, if they are."""
         self._commands: OpenCommands | None = None
@@ -118,6 +119,11 @@ class Template:
         """The graph for these sizes, and the shapes of the outputs."""
         filled: Filled = self._graph.followed(sizes)
         return filled
+
+    @cached_property
+    def _graph(self) -> _Recipe:
+        """Of the graph, which hardly anybody needs who has its commands."""
+        return _Recipe(*self._drawn)
 
     def opened(self, sizes: Sequence[int], model: tuple[int, int] | None) -> Opened | None:
         """The program for these sizes, whose kernels may have to be compiled; ``None`` where its graph is needed.
