@@ -69,10 +69,14 @@ class Sizes:
             self._variables[:] = self._all[1](*values)
         except ZeroDivisionError:
             for number in self._steps:
-                try:
-                    self._variables[number] = self._compiled(f"s{number}")(*values)
-                except ZeroDivisionError:
-                    self._variables[number] = 0
+                self._variables[number] = self._result(number, values)
+
+    def _result(self, number: int, values: Sequence[int]) -> int:
+        try:
+            value: int = self._compiled(f"s{number}")(*values)
+        except ZeroDivisionError:
+            return 0
+        return value
 
     @contextmanager
     def noting(self) -> Iterator[dict[str, None]]:
@@ -317,7 +321,7 @@ def computed(function: Callable[..., T], *arguments: Any) -> T:
     """The integer, or the tuple of integers, that a function makes of arguments: variables, if a size among these is
     open."""
     size = next((one for one in arguments if isinstance(one, Size)), None)
-    return function(*arguments) if size is None else size.sizes.computed(function, arguments)  # type: ignore[no-any-return]
+    return function(*arguments) if size is None else size.sizes.computed(function, arguments)
 
 
 def told(thing: Any) -> Any:

@@ -81,7 +81,8 @@ def _quantized_cycles(target: Target, mr: int, nv: int, steps: int, half: bool =
 
 def quantized_tiles(target: Target, columns: int, channels: int, steps: int, half: bool = False) -> Iterator[Tile]:
     """The tile of `quantized_tile`, then all others: those that waste least first."""
-    yield quantized_tile(target, columns, channels, steps, half)
+    mr, nv = computed(quantized_tile, target, columns, channels, steps, half)
+    yield mr, settled(nv)
     vectors = -(-channels // target.lanes())
 
     def cost(tile: Tile) -> float:

@@ -19,7 +19,7 @@ from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import Layout, Place, pack, spread_out
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ARENA, BLOCKS, FAULT, KERNELS, SCRATCH, Address, Word
-from gossamer.sizes import Size, Sizes, told
+from gossamer.sizes import Size, Sizes, is_open, told
 from gossamer.targets import Target
 from gossamer.views import Buffer, Late, View, Widened
 
@@ -79,7 +79,7 @@ def _sight(kernel: Kernel, shows: bool) -> _Sight:
                 stand_in(buffer.narrow)
         elif not buffer.is_constant:
             made = Buffer(buffer.shape, buffer.type, buffer.tensor)
-        elif shows and not isinstance(buffer, Late) and buffer.array is not None and buffer.array.dtype != object:
+        elif shows and not isinstance(buffer, Late) and not _has_sizes(buffer):
             made = buffer
         else:
             made = Hidden(buffer.shape, buffer.type)
@@ -95,6 +95,11 @@ def _sight(kernel: Kernel, shows: bool) -> _Sight:
     y, also = view(kernel.y), tuple([view(result) for result in kernel.also])
     seen = Kernel(kernel.kind, operands, y, kernel.settings, kernel.epilogue, kernel.arity, (), (), also)
     return _Sight(seen, stand_ins, buffers)
+
+
+def _has_sizes(buffer: Buffer) -> bool:
+    """Whether elements of a constant may be open."""
+    return type(buffer) is Buffer and buffer.array is not None and buffer.array.dtype == object
 
 
 class _Said(NamedTuple):
@@ -143,7 +148,7 @@ class _Telling(Build):
             return f"Address({thing.base}b, {thing.base}o + {self._written(thing.offset)})"
         if thing is None or type(thing) in (int, bool, str, float):
             return repr(thing)
-        if isinstance(thing, type):
+        if isinstance(thing, type) or (isinstance(thing, KernelSpec) and not is_open(vars(thing).values())):
             return self._name(thing)
         if isinstance(thing, tuple) and not isinstance(thing, _Said):
             inside = "".join(f"{self._written(part)}, " for part in thing)
@@ -188,7 +193,9 @@ class _Telling(Build):
         mine = next((w.base for w in arguments.values() if isinstance(w, Address) and w.base.startswith("w")), None)
         if mine is None:
             raise TypeError("what is packed goes nowhere")
-        self.lines.append(f"if {mine}o not in to.there: to.build.pack({self._spec(spec)}[1], {self._written(reads)}{words})")
+        self.lines.append(
+            f"if {mine}o not in to.there: to.build.pack({self._spec(spec)}[1], {self._written(reads)}{words})"
+        )
 
     def _spec(self, spec: KernelSpec) -> str:
         """An expression for the name of a kernel, and the kernel."""
@@ -329,6 +336,13 @@ class _Form(NamedTuple):
     numbers: Callable[..., list[int]]
     fill: Callable[..., None]
 
+    def suits(self, given: Sequence[int]) -> bool:
+        """Whether it is right for these sizes."""
+        try:
+            return self.holds(*given)
+        except ZeroDivisionError:
+            return False
+
 
 class _Alike:
     """Kernels of the graph that differ in their buffers alone."""
@@ -349,14 +363,10 @@ class _Alike:
 
     def form(self, given: Sequence[int]) -> tuple[Callable[..., None], list[int]]:
         """What fills in these sizes, and the numbers that it needs for that."""
-        for form in self._forms:
-            try:
-                if form.holds(*given):
-                    return form.fill, form.numbers(*given)
-            except ZeroDivisionError:
-                continue
-        self._sizes.move(given)
-        form = self._tell()
+        form = next((form for form in self._forms if form.suits(given)), None)
+        if form is None:
+            self._sizes.move(given)
+            form = self._tell()
         return form.fill, form.numbers(*given)
 
 
@@ -397,7 +407,7 @@ class OpenCommands:
     def _place(self, buffer: Buffer, layout: Layout, inner: Mapping[int, int]) -> Any:
         if not buffer.is_constant:
             return inner.get(id(buffer), Address(layout.places[buffer].base))
-        if isinstance(buffer, Late) or (type(buffer) is Buffer and buffer.array is not None and buffer.array.dtype == object):
+        if isinstance(buffer, Late) or _has_sizes(buffer):
             self.late.append(buffer)
         return buffer
 
@@ -420,7 +430,6 @@ class OpenCommands:
             at = [inner[place] if type(place) is int else instead.get(id(place), place) for place in places]
             form[0](to, form[1], at)
         return Emitted(build.planned(), build.specs, build.constants())
-
 
     def _fix(self, build: Build, model: tuple[int, int] | None) -> None:
         """Look where constants of the file are, which they are for all shapes."""
@@ -461,7 +470,7 @@ def _description(sight: _Sight) -> Any:
         for view in (*kernel.operands, *kernel.results)
     ]
     buffers = [(type(buffer), told(buffer.shape), buffer.type) for buffer in sight.stand_ins]
-    return kernel.kind, kernel.arity, told(kernel.epilogue), _settings(kernel.settings), *views, *buffers
+    return kernel.kind, kernel.arity, _settings(kernel.epilogue), _settings(kernel.settings), *views, *buffers
 
 
 def _settings(thing: Any) -> Any:
@@ -473,6 +482,8 @@ def _settings(thing: Any) -> Any:
     layout = getattr(type(thing), "__record__", None)
     if layout is not None:
         return type(thing), tuple([_settings(getattr(thing, name)) for name in layout.names])
-    if isinstance(thing, (Size, int, float, str, type(None))):
+    if isinstance(thing, float):
+        return repr(thing)  # 0.0 is not -0.0
+    if isinstance(thing, (Size, int, str, type(None))):
         return type(thing), told(thing)
     return id(thing)
