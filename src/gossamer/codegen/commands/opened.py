@@ -7,7 +7,7 @@ is decided on the way tells for which other sizes that is right; for others it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -189,13 +189,26 @@ class _Telling(Build):
         return self._packed.get(told(key))
 
     def pack(self, spec: KernelSpec, /, reads: int = 0, **arguments: Word) -> None:
-        words = "".join(f", {name}={self._written(word)}" for name, word in arguments.items())
         mine = next((w.base for w in arguments.values() if isinstance(w, Address) and w.base.startswith("w")), None)
         if mine is None:
             raise TypeError("what is packed goes nowhere")
-        self.lines.append(
-            f"if {mine}o not in to.there: to.build.pack({self._spec(spec)}[1], {self._written(reads)}{words})"
-        )
+        # Who finds weights packed makes no tables for that.
+        start = next(at for at, line in enumerate(self.lines) if line.startswith(f"{mine}b, "))
+        tables = [line for line in self.lines[start:] if line.startswith("t")]
+        names = {line.partition(" = ")[0] for line in tables}
+        self.lines[start:] = [line for line in self.lines[start:] if line not in tables]
+        self._told = {key: block for key, block in self._told.items() if block.offset not in names}
+        words = "".join(f", {name}={self._packed_word(word, names)}" for name, word in arguments.items())
+        self.lines += [
+            f"if {mine}o not in to.there:",
+            *(f"    {line.replace('to.table(', 'to.packing_table(')}" for line in tables),
+            f"    to.build.pack({self._spec(spec)}[1], {self._written(reads)}{words})",
+        ]
+
+    def _packed_word(self, word: Word, tables: Container[str]) -> str:
+        if isinstance(word, Address) and word.base == BLOCKS and word.offset in tables:
+            return f"Address({BLOCKS!r}, {word.offset})"
+        return self._written(word)
 
     def _spec(self, spec: KernelSpec) -> str:
         """An expression for the name of a kernel, and the kernel."""
@@ -322,6 +335,14 @@ class _Filling:
         if known is None:
             known = self._tables[key] = self.builder.placed(words, at, bases)
         return known
+
+    def packing_table(self, words: tuple[int, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> int:
+        meant: list[Word] = list(words)
+        for place, base in zip(at, bases, strict=True):
+            meant[place] = Address(base, words[place])
+        offset = self.table(words, at, bases)
+        self.build._tables[offset] = tuple(meant)
+        return offset
 
     def command(self, named: tuple[str, KernelSpec], block: int, barrier: int) -> None:
         name, spec = named
