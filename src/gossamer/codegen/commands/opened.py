@@ -197,7 +197,7 @@ class _Telling(Build):
         tables = [line for line in self.lines[start:] if line.startswith("t")]
         names = {line.partition(" = ")[0] for line in tables}
         self.lines[start:] = [line for line in self.lines[start:] if line not in tables]
-        self._told = {key: block for key, block in self._told.items() if block.offset not in names}
+        self._told = {key: block for key, block in self._told.items() if str(block.offset) not in names}
         words = "".join(f", {name}={self._packed_word(word, names)}" for name, word in arguments.items())
         self.lines += [
             f"if {mine}o not in to.there:",
@@ -206,7 +206,7 @@ class _Telling(Build):
         ]
 
     def _packed_word(self, word: Word, tables: Container[str]) -> str:
-        if isinstance(word, Address) and word.base == BLOCKS and word.offset in tables:
+        if isinstance(word, Address) and word.base == BLOCKS and str(word.offset) in tables:
             return f"Address({BLOCKS!r}, {word.offset})"
         return self._written(word)
 
