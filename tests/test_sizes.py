@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.sizes import Later, Size, Sizes, is_open, later, whole
+from gossamer.sizes import Later, Size, Sizes, computed, is_open, later, settled, told, whole
 from gossamer.views import dense_strides
 
 
@@ -126,3 +126,50 @@ def test_helpers() -> None:
     assert repr(size) == "5 (s0)"
     assert is_open([1, size])
     assert not is_open([1, 2])
+
+
+def halves(size: int, other: int) -> tuple[int, int]:
+    return size // 2, max(range(1, other + 1))
+
+
+def test_what_functions_make_of_sizes_are_variables() -> None:
+    sizes = Sizes([5])
+    (size,) = sizes.open
+    low, high = computed(halves, size, 4)
+    assert (low.value, high) == (2, 4)
+    assert computed(halves, size, 4)[0] is low
+    assert settled(high) == 4
+    assert settled(7) == 7
+    assert sizes.numbers([low + 1, computed(abs, low - 9)])(12) == [7, 3]
+    assert sizes.holds()(12)  # whatever the size, 4 is 4
+
+
+def test_sizes_are_settled_where_they_are_as_they_were() -> None:
+    sizes = Sizes([5])
+    (size,) = sizes.open
+    assert settled(size // 2) == 2
+    assert [sizes.holds()(number) for number in (3, 4, 5, 6)] == [False, True, True, False]
+
+
+def test_decisions_are_made_elsewhere_once_sizes_have_moved() -> None:
+    sizes = Sizes([5, 2])
+    first, second = sizes.open
+    rest = first % second
+    with sizes.noting() as noted:
+        assert rest == 1
+    sizes.move([6, 3])
+    assert (first.value, rest.value) == (6, 0)
+    with sizes.noting() as later_noted:
+        assert rest != 1
+    assert sizes.holds(noted)(7, 2)
+    assert not sizes.holds(later_noted)(7, 2)
+    assert sizes.holds()(7, 2)  # nothing was noted there
+    sizes.move([6, 0])  # where there is no rest, which nobody can decide by
+    assert rest.value == 6
+
+
+def test_keys_are_equal_polynomials() -> None:
+    (size,) = Sizes([5]).open
+    assert told((size * 2, "a", (1,))) == told((size + size, "a", (1,)))
+    assert told(size) != told(size + 1)
+    assert told((1, 2)) == (1, 2)

@@ -10,10 +10,14 @@ unnoticed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from operator import eq, ge, gt, index, le, lt, ne
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 Relation = Callable[[Any, Any], bool]
 
@@ -24,6 +28,9 @@ _SYMBOLS: dict[Relation, str] = {eq: "==", ne: "!=", lt: "<", le: "<=", gt: ">",
 
 _CONSTANT: tuple[int, ...] = ()
 
+_NAME = re.compile(r"\bs\d+\b")
+"""Of a variable."""
+
 
 class Sizes:
     """The sizes that are open together, and what has been decided by them.
@@ -32,33 +39,75 @@ class Sizes:
     """
 
     def __init__(self, values: Sequence[int]) -> None:
-        self._variables: list[Size] = []
-        self._quotients: dict[tuple[str, str], Size] = {}
+        self._variables: list[int] = []
+        self._results: dict[Any, Any] = {}
+        self._steps: dict[int, tuple[str, str]] = {}
+        self._functions: dict[str, Callable[..., Any]] = {}
         self._decided: dict[str, None] = {}
+        self._all: tuple[int, Callable[..., list[int]]] | None = None
+        self.moment = object()
+        """It is another one whenever the sizes are."""
         self.open: list[Any] = [self._variable(value) for value in values]
 
     def _variable(self, value: int) -> Size:
-        size = Size(self, value, {(len(self._variables),): 1})
-        self._variables.append(size)
-        return size
+        self._variables.append(value)
+        return Size(self, value, {(len(self._variables) - 1,): 1})
 
     def value(self, terms: Terms) -> int:
         """What a polynomial is where decisions are made."""
         variables = self._variables
-        return sum(factor * prod([variables[number].value for number in product]) for product, factor in terms.items())
+        return sum(factor * prod([variables[number] for number in product]) for product, factor in terms.items())
 
-    def holds(self) -> Callable[..., bool]:
-        """A function of the open sizes that tells whether all is decided as it was."""
-        return self._compiled(" and ".join(self._decided) or "True")
+    def move(self, values: Sequence[int]) -> None:
+        """Have decisions made elsewhere from now on; where nothing can be computed of some sizes, they are 0 there."""
+        self._variables[: len(values)] = values
+        self.moment = object()
+        count = len(self._variables)
+        if self._all is None or self._all[0] != count:
+            self._all = count, self._compiled(f"[{', '.join([f's{number}' for number in range(count)])}]")
+        try:
+            self._variables[:] = self._all[1](*values)
+        except ZeroDivisionError:
+            for number in self._steps:
+                self._variables[number] = self._result(number, values)
+
+    def _result(self, number: int, values: Sequence[int]) -> int:
+        try:
+            value: int = self._compiled(f"s{number}")(*values)
+        except ZeroDivisionError:
+            return 0
+        return value
+
+    @contextmanager
+    def noting(self) -> Iterator[dict[str, None]]:
+        """Have what is decided meanwhile noted apart."""
+        before, self._decided = self._decided, {}
+        try:
+            yield self._decided
+        finally:
+            self._decided = before
+
+    def holds(self, decided: Iterable[str] | None = None) -> Callable[..., bool]:
+        """A function of the open sizes that tells whether all is decided as it was, or as ``decided`` says."""
+        return self._compiled(" and ".join(self._decided if decided is None else decided) or "True")
 
     def numbers(self, sizes: Iterable[Size]) -> Callable[..., list[int]]:
         """A function of the open sizes that tells what these are."""
         return self._compiled(f"[{', '.join(map(_text, sizes))}]")
 
     def _compiled(self, result: str) -> Callable[..., Any]:
+        lines: dict[str, None] = {}
+
+        def need(text: str) -> None:
+            for name in _NAME.findall(text):
+                step = self._steps.get(int(name[1:]))
+                if step is not None and step[0] not in lines:
+                    need(step[1])
+                    lines[step[0]] = None
+
+        need(result)
+        known: dict[str, Any] = dict(self._functions)
         parameters = ", ".join(map(_text, self.open))
-        lines = [f"{_text(size)} = ({a}) // ({b})" for (a, b), size in self._quotients.items()]
-        known: dict[str, Any] = {}
         exec("\n    ".join([f"def function({parameters}):", *lines, f"return {result}"]), known)
         function: Callable[..., Any] = known["function"]
         return function
@@ -73,22 +122,58 @@ class Sizes:
     def quotient(self, size: Size, divisor: Size | int) -> Size:
         """What is rounded down, as a variable."""
         key = _text(size), _text(divisor) if isinstance(divisor, Size) else str(divisor)
-        if key not in self._quotients:
-            self._quotients[key] = self._variable(size.value // _value(divisor))
-        return self._quotients[key]
+        if key not in self._results:
+            made = self._variable(size.value // _value(divisor))
+            self._results[key] = made
+            self._steps[len(self._variables) - 1] = f"{_text(made)} = ({key[0]}) // ({key[1]})", " ".join(key)
+        return self._results[key]  # type: ignore[no-any-return]  # as above
+
+    def computed(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """What a function makes of arguments, some of which are open: variables for the integers that it returns."""
+        texts = tuple([_text(one) if isinstance(one, Size) else one for one in arguments])
+        key = function, texts
+        if key not in self._results:
+            values = function(*[_value(one) if isinstance(one, Size) else one for one in arguments])
+            several = isinstance(values, tuple)
+            made = tuple([self._variable(value) for value in (values if several else (values,))])
+            names, parts, needed = ", ".join(map(_text, made)), [], []
+            for one, text in zip(arguments, texts, strict=True):
+                if isinstance(one, Size):
+                    parts.append(text)
+                    needed.append(text)
+                else:
+                    parts.append(self._named(one))
+            line = f"{names} = {self._named(function)}({', '.join(parts)})"
+            for number in range(len(self._variables) - len(made), len(self._variables)):
+                self._steps[number] = line, " ".join(needed)
+            self._results[key] = made if several else made[0]
+        return self._results[key]
+
+    def _named(self, thing: Any) -> str:
+        name = f"f{len(self._functions)}"
+        self._functions[name] = thing
+        return name
 
 
 class Size:
     """A size that is open. Sums, differences, products and quotients are sizes or, where nothing is open, integers."""
 
-    __slots__ = ("sizes", "terms", "value")
+    __slots__ = ("_moment", "_value", "sizes", "terms")
     __hash__ = None  # type: ignore[assignment]  # it would depend on the number
     __array_ufunc__ = None  # arithmetic with NumPy's numbers is done here
 
     def __init__(self, sizes: Sizes, value: int, terms: Terms) -> None:
         self.sizes = sizes
-        self.value = value
         self.terms = terms
+        self._value = value
+        self._moment = sizes.moment
+
+    @property
+    def value(self) -> int:
+        """What it is where decisions are made."""
+        if self._moment is not self.sizes.moment:
+            self._value, self._moment = self.sizes.value(self.terms), self.sizes.moment
+        return self._value
 
     def __repr__(self) -> str:
         return f"{self.value} ({_text(self)})"
@@ -222,6 +307,28 @@ def _even(terms: Terms, divisor: Terms) -> Terms | None:
             return None
         quotient[tuple(left)] = factor // times
     return quotient
+
+
+def settled(number: Any) -> int:
+    """What a number is: that it is this one is noted."""
+    if not isinstance(number, Size):
+        return int(number)
+    value = number.value
+    return value if number == value else 0  # which it is
+
+
+def computed(function: Callable[..., T], *arguments: Any) -> T:
+    """The integer, or the tuple of integers, that a function makes of arguments: variables, if a size among these is
+    open."""
+    size = next((one for one in arguments if isinstance(one, Size)), None)
+    return function(*arguments) if size is None else size.sizes.computed(function, arguments)
+
+
+def told(thing: Any) -> Any:
+    """What tells a thing of tuples, numbers and text from others, as a key: equal polynomials are equal."""
+    if isinstance(thing, Size):
+        return Size, _text(thing)
+    return tuple([told(part) for part in thing]) if isinstance(thing, tuple) else thing
 
 
 def whole(number: Any) -> int:

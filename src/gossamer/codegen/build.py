@@ -72,15 +72,19 @@ def without(passes: Passes, kind: str) -> Passes:
 
 
 @record(frozen=True, eq=False)
-class Built:
-    """A program before it meets memory: its plan, the specs of its kernels by name, and the bytes of its constants.
-
-    ``steps`` tells of each command which kernel it runs for which kernel of the graph.
-    """
+class Emitted:
+    """A program before it meets memory: its plan, the specs of its kernels by name, and the bytes of its constants."""
 
     plan: ProgramPlan
     specs: Mapping[str, KernelSpec]
     constants: NDArray[np.uint8]
+
+
+@record(frozen=True, eq=False)
+class Built(Emitted):
+    """The same, and what it was made of. ``steps`` tells of each command which kernel it runs for which kernel of the
+    graph."""
+
     steps: tuple[Step, ...]
     graph: KernelGraph
     passes: Passes

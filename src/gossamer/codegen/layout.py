@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 
@@ -103,11 +104,28 @@ def lay_out(
 
     Buffers that are never alive together share memory: the largest first, each as low as it can.
     """
+    layout, lives = spread_out(graph, borders, gaps, fills)
+    offsets, layout.arena_bytes = pack([(layout.places[buffer].bytes, first, last) for buffer, first, last in lives])
+    for (buffer, _, _), offset in zip(lives, offsets, strict=True):
+        place = layout.places[buffer]
+        place.offset = offset
+        top, _, left, _ = place.border
+        if place.border != NO_BORDER:
+            place.offset += top * place.strides[1] + left * place.strides[2]
+    return layout
+
+
+def spread_out(
+    graph: KernelGraph,
+    borders: dict[Buffer, Border],
+    gaps: Collection[Buffer] = (),
+    fills: Mapping[Buffer, int] | None = None,
+) -> tuple[Layout, list[tuple[Buffer, int, int]]]:
+    """The same before there are offsets: the buffers that share memory, with the first and last command of each."""
     # Where constants lie there are no borders.
     layout = Layout(known=set[int]().union(*(part.known(but=borders) for part in graph.parts())))
-    lives = _lives(graph, layout.known)
     inner: list[tuple[Buffer, int, int]] = []
-    for buffer, (first, last) in lives.items():
+    for buffer, (first, last) in _lives(graph, layout.known).items():
         border = borders.get(buffer, NO_BORDER)
         place = layout.places[buffer] = _place(buffer, border, ALIGNMENT if buffer in gaps else 0)
         place.fill = (fills or {}).get(buffer, 0)
@@ -115,13 +133,7 @@ def lay_out(
             place.base = boundary(buffer.tensor)
         else:
             inner.append((buffer, first, last))
-    _pack(layout, inner)
-    for buffer, _, _ in inner:
-        place = layout.places[buffer]
-        top, _, left, _ = place.border
-        if place.border != NO_BORDER:
-            place.offset += top * place.strides[1] + left * place.strides[2]
-    return layout
+    return layout, inner
 
 
 def _lives(graph: KernelGraph, known: set[int]) -> dict[Buffer, list[int]]:
@@ -166,22 +178,25 @@ def _place(buffer: Buffer, border: Border, gap: int) -> Place:
     return Place(ARENA, 0, strides, count, border, bool(gap) or border != NO_BORDER)
 
 
-def _pack(layout: Layout, inner: Sequence[tuple[Buffer, int, int]]) -> None:
+def pack(lives: Sequence[tuple[int, int, int]]) -> tuple[list[int], int]:
+    """Offsets for buffers of which bytes and the first and last command are told, and where the last of them ends."""
+    offsets, end_of_all = [0] * len(lives), 0
     placed: list[tuple[int, int, int, int]] = []  # offset, end, first, last; by offset
-    for buffer, first, last in sorted(inner, key=lambda life: -layout.places[life[0]].bytes):
-        place = layout.places[buffer]
-        size = -(-place.bytes // ALIGNMENT) * ALIGNMENT
+    for at in sorted(range(len(lives)), key=lambda at: -lives[at][0]):
+        bytes, first, last = lives[at]
+        size = -(-bytes // ALIGNMENT) * ALIGNMENT
         offset = 0
         for start, end, begins, ends in placed:
             if ends < first or begins > last:
                 continue
             if offset + size <= start:
                 break
-            offset = max(offset, end)
-        place.offset = offset
-        placed.append((offset, offset + size, first, last))
-        placed.sort()
-        layout.arena_bytes = max(layout.arena_bytes, offset + size)
+            if end > offset:
+                offset = end
+        offsets[at] = offset
+        insort(placed, (offset, offset + size, first, last))
+        end_of_all = max(end_of_all, offset + size)
+    return offsets, end_of_all
 
 
 def merged(shapes: Shape, *strides: Shape) -> list[tuple[int, ...]]:

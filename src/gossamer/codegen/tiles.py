@@ -8,6 +8,7 @@ from importlib import import_module
 from math import gcd
 
 from gossamer.codegen.dots import is_paired
+from gossamer.sizes import computed, settled
 from gossamer.targets import Target
 
 Tile = tuple[int, int]
@@ -80,7 +81,8 @@ def _quantized_cycles(target: Target, mr: int, nv: int, steps: int, half: bool =
 
 def quantized_tiles(target: Target, columns: int, channels: int, steps: int, half: bool = False) -> Iterator[Tile]:
     """The tile of `quantized_tile`, then all others: those that waste least first."""
-    yield quantized_tile(target, columns, channels, steps, half)
+    mr, nv = computed(quantized_tile, target, columns, channels, steps, half)
+    yield mr, settled(nv)
     vectors = -(-channels // target.lanes())
 
     def cost(tile: Tile) -> float:
@@ -117,7 +119,8 @@ def inner_products_tiles(target: Target, columns: int, channels: int, steps: int
 
 def gemm_tiles(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Iterator[Tile]:
     """The tile of `gemm_tile`, then all others: those that waste least first."""
-    yield gemm_tile(target, columns, channels, depth, a_stride)
+    mr, nv = computed(gemm_tile, target, columns, channels, depth, a_stride)
+    yield mr, settled(nv)  # other panels are other commands
     vectors = -(-channels // target.lanes())
     yield from sorted(
         _all_tiles(target, "gemm", columns, vectors),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -45,6 +46,8 @@ class _Versions(NamedTuple):
 
 def is_llvm_here() -> bool:
     """Whether kernels can be made: llvmlite is installed, which is not imported for that."""
+    if "llvmlite" in sys.modules:
+        return sys.modules["llvmlite"] is not None
     return find_spec("llvmlite") is not None
 
 

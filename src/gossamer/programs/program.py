@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple, Protocol, Union
@@ -150,6 +150,18 @@ class ProgramBuilder:
                 self._relocations.setdefault(base, []).append(at)
             self._words.append(word)
         return Address(BLOCKS, 8 * start)
+
+    def placed(self, words: Sequence[int], at: Sequence[int], bases: Sequence[str]) -> int:
+        """The same of words of which those ``at`` some places are offsets behind bases. Where it is, in bytes."""
+        start = len(self._words)
+        self._words += words
+        relocations = self._relocations
+        for place, base in zip(at, bases):  # noqa: B905 (often, and as many)
+            if base in relocations:
+                relocations[base].append(start + place)
+            else:
+                relocations[base] = [start + place]
+        return 8 * start
 
     def command(self, kernel: str, block: Address, *, barrier: bool = True) -> None:
         """Run a kernel. Without a barrier, the next may begin in one thread while this still runs in another."""

@@ -97,7 +97,8 @@ class Graph:
     @property
     def variables(self) -> list[int]:
         """Indices of the variable tensors that the file declares."""
-        return [t.index for t in self.tensors[: self._stored_tensors] if t.home == AllocationType.ARENA_RW_PERSISTENT]
+        home = AllocationType.ARENA_RW_PERSISTENT
+        return [tensor.index for tensor in self.tensors[: self._stored_tensors] if tensor.home is home]
 
     @property
     def observable(self) -> set[int]:

@@ -32,10 +32,12 @@ from gossamer.schema import (
     ShapeOptions,
     SoftmaxOptions,
     StridedSliceOptions,
+    SubOptions,
     TensorType,
     TransposeOptions,
 )
 from tests.delegates.jit.running import outputs
+from tests.random_graphs import FORMS, Form, RandomGraph
 from tests.runtime.graphs import ModelMaker
 
 Array = NDArray[Any]
@@ -226,6 +228,102 @@ def test_filled_in_it_is_what_the_shape_alone_would_become(
     templates = kernel_of(interpreter)._templates
     assert templates is not None
     assert not templates.failure
+    assert model is images or not any(template.closed for template in templates._made)
+
+
+def random_rows(seed: int) -> bytes:
+    """Layers at random of rows [batch, length, 24], both of any size."""
+    net = Net(seed)
+    x = y = net.tensor((1, 4, 24))
+    order, last = net.ints(0, 2, 1), net.ints(2)
+
+    def dense(y: int) -> int:
+        units = int(net.rng.integers(1, 140))
+        return net.dense(net.then("RELU", [net.dense(y, 24, units)], 3), units, 24)
+
+    def attention(y: int) -> int:
+        scores = net.then("BATCH_MATMUL", [y, net.dense(y, 24, 24)], 3, BatchMatMulOptions(adj_y=True))
+        return net.then("BATCH_MATMUL", [net.then("SOFTMAX", [scores], 3, SoftmaxOptions(beta=1.0)), y], 3)
+
+    def turned(y: int) -> int:
+        columns = net.then("TRANSPOSE", [y, order], 3, TransposeOptions())
+        return net.then("TRANSPOSE", [net.then("SOFTMAX", [columns], 3, SoftmaxOptions(beta=1.0)), order], 3)
+
+    def normalized(y: int) -> int:
+        mean = net.then("MEAN", [y, last], 3, ReducerOptions(keep_dims=True))
+        apart = net.then("SQUARED_DIFFERENCE", [y, mean], 3)
+        spread = net.then("MEAN", [apart, last], 3, ReducerOptions(keep_dims=True))
+        return net.then("MUL", [net.then("SUB", [y, mean], 3), net.then("RSQRT", [spread], 3)], 3)
+
+    def over_rows(y: int) -> int:
+        kind = ("SUM", "MEAN", "REDUCE_MAX")[int(net.rng.integers(3))]
+        return net.then("ADD", [y, net.then(kind, [y, net.ints(1)], 3, ReducerOptions(keep_dims=True))], 3)
+
+    def twice(y: int) -> int:
+        both = net.then("CONCATENATION", [y, net.then("TANH", [y], 3)], 3, ConcatenationOptions(axis=1))
+        ends = [net.ints(0, 0, 0), net.ints(0, 0, 0), net.ints(1, 2, 1)]
+        return net.then("STRIDED_SLICE", [both, *ends], 3, StridedSliceOptions(begin_mask=7, end_mask=7))
+
+    layers = (dense, attention, turned, normalized, over_rows, twice)
+    for _ in range(5):
+        made = layers[int(net.rng.integers(len(layers)))](y)
+        y = net.then("ADD", [y, made], 3) if net.rng.integers(2) else made
+    net.io([x], [y])
+    return net.model()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_rows(seed: int) -> None:
+    content, rng = random_rows(seed), np.random.default_rng(seed)
+    interpreter = Interpreter(model_content=content)
+    filled = 0
+    for _ in range(9):
+        shapes = [[int(rng.integers(1, 3)), int(rng.integers(1, 60)), 24]]
+        results, alone = run(interpreter, shapes), Interpreter(model_content=content)
+        assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, shapes)]
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        filled += kernel.is_filled
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+    assert filled
+    templates = kernel_of(interpreter)._templates
+    assert templates is not None
+    assert not templates.failure
+    assert not any(template.closed for template in templates._made)
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "dynamic"])  # whose constants are of one batch
+@pytest.mark.parametrize("seed", range(2))
+def test_random_batches(seed: int, form: Form) -> None:
+    graph = RandomGraph(seed, form)
+    content = graph.model()
+    interpreter, rng = Interpreter(model_content=content), np.random.default_rng(seed)
+    for _ in range(7):
+        batch = [int(rng.integers(1, 20)), *graph.input_shape[1:]]
+        for one in (interpreter, alone := Interpreter(model_content=content)):
+            one.resize_tensor_input(one.get_input_details()[0]["index"], batch)
+            one.allocate_tensors()
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+
+
+def test_what_is_worked_out_of_scalar_sizes_is_read() -> None:
+    net = Net()
+    x = net.tensor((4,), INT)
+    least = net.then("SUB", [net.size(x, 0), net.scalar(3)], 0, SubOptions(), INT)
+    net.io([x], [net.then("MAXIMUM", [x, net.then("NEG", [least], 0, type=INT)], 1, type=INT)])
+    interpreter = Interpreter(model_content=net.model())
+    for size in (5, 6, 7, 8, 90):
+        interpreter.resize_tensor_input(0, [size])
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, np.arange(size, dtype=np.int32) - 50)
+        interpreter.invoke()
+        assert kernel_of(interpreter)
+        wanted = np.maximum(np.arange(size) - 50, 3 - size)
+        assert np.array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), wanted)
 
 
 def test_a_known_shape_is_neither_made_nor_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,6 +121,8 @@ class Build:
         self._held = 0
         """Bytes of passing memory that lie between the parts of a kernel of the graph."""
         self._blocks: dict[tuple[Word, ...], Address] = {}
+        """Of the kernel of the graph whose commands are made: what one is told does not depend on others."""
+        self._tables: dict[int, tuple[Word, ...]] = {}
         self._packing: list[tuple[str, Address]] = []
         self._kept: dict[bytes, Address] = {}
         self._node: Kernel | None = None
@@ -132,9 +134,15 @@ class Build:
 
     def address(self, view: View) -> Address:
         """Where the first element of a view is."""
-        if view.buffer not in self.layout.places:
-            self.layout.places[view.buffer] = self._constant(view.buffer)
+        self.place(view.buffer)
         return self.layout.address(view)
+
+    def place(self, buffer: Buffer) -> Place:
+        """Where a buffer is. Constants get their place when somebody asks."""
+        place = self.layout.places.get(buffer)
+        if place is None:
+            place = self.layout.places[buffer] = self._constant(buffer)
+        return place
 
     def aligned(self, view: View) -> Address:
         """Where a small constant is, at the start of a line: a copy if the file has it elsewhere.
@@ -149,8 +157,7 @@ class Build:
 
     def strides(self, view: View) -> tuple[int, ...]:
         """Bytes between elements along each dimension."""
-        if view.buffer not in self.layout.places:
-            self.layout.places[view.buffer] = self._constant(view.buffer)
+        self.place(view.buffer)
         return self.layout.strides(view)
 
     def border(self, view: View) -> Border:
@@ -164,7 +171,7 @@ class Build:
         return self._builder.kernel(name)
 
     def block(self, layout: ArgumentBlock, /, **arguments: Word) -> Address:
-        """An argument block, or a row of a table; equal ones are one."""
+        """An argument block, or a row of a table; equal ones of a kernel of the graph are one."""
         return self.table(layout.filled(arguments))
 
     def table(self, words: Sequence[Word]) -> Address:
@@ -173,6 +180,7 @@ class Build:
         known = self._blocks.get(words)
         if known is None:
             known = self._blocks[words] = self._builder.block(words)
+            self._tables[known.offset] = words
         return known
 
     def command(self, spec: KernelSpec, /, *, barrier: bool = True, **arguments: Word) -> None:
@@ -302,6 +310,10 @@ class Build:
     def emit(self, graph: KernelGraph) -> ProgramPlan:
         """The plan of all kernels in order."""
         self.region(graph)
+        return self.planned()
+
+    def planned(self) -> ProgramPlan:
+        """The plan of all commands that have been made."""
         sizes = {ARENA: self.layout.arena_bytes + self._passing, WEIGHTS: self._weights}
         if self._scratch:
             sizes[SCRATCH] = self._scratch
@@ -311,7 +323,6 @@ class Build:
 
     def _checksum_of_packing(self) -> int:
         """Of the kernels that fill ``weights`` and all that they read, less the model: see `ProgramPlan.packs`."""
-        tables = {address.offset: words for words, address in self._blocks.items()}
         starts = [offset for offset, _ in self.pieces]
         kernels = tuple(self._builder.kernels)
 
@@ -319,7 +330,7 @@ class Build:
             if not isinstance(word, Address):
                 return word
             if word.base == BLOCKS:
-                return [meant(inner) for inner in tables[word.offset]]
+                return [meant(inner) for inner in self._tables[word.offset]]
             if word.base == KERNELS:
                 return kernels[word.offset]
             if word.base == CONSTANTS:
@@ -348,6 +359,7 @@ class Build:
                 if place.border != NO_BORDER:
                     self._node = Kernel("border", [], buffer.view(), place.border, origin=node.origin)
                     self._draw_border(buffer, place)
+            self._blocks.clear()
             self._run(node)
         self._node, self._is_known = around, False
 
@@ -387,7 +399,7 @@ class Build:
         return self._builder.mark(), [len(one) for one in grown], numbers
 
     def _dictionaries(self) -> tuple[dict[Any, Any], ...]:
-        return (self._blocks, self._packed, self._kept, self._alike, self.specs, self.layout.places)
+        return (self._tables, self._packed, self._kept, self._alike, self.specs, self.layout.places)
 
     def _reset(self, mark: tuple[Any, ...]) -> None:
         """Forget what has come since."""
@@ -400,6 +412,7 @@ class Build:
         del self.steps[steps:], self.pieces[pieces:], self._packing[packing:]
         self.constant_bytes, self._weights, self._scratch, self._passing, self._held, self._may_fault = numbers
         self._called.clear()
+        self._blocks.clear()
 
     def constants(self) -> NDArray[np.uint8]:
         """The bytes behind the base ``constants``."""
@@ -440,14 +453,20 @@ class Build:
         array = buffer.memory
         if array is None:
             raise ValueError(f"a buffer {list(buffer.shape)} that no kernel writes")
-        size = item_bytes(buffer)
-        strides = dense_bytes(buffer)
-        if self._model is not None and array.flags.c_contiguous and array.nbytes:
+        place = self.stored(buffer)
+        if place is not None:
+            return place
+        address = self.constant(np.asarray(buffer.array))
+        return Place(address.base, address.offset, dense_bytes(buffer), array.nbytes)
+
+    def stored(self, buffer: Buffer) -> Place | None:
+        """Where a constant is in the model file; ``None`` if kernels cannot read it there."""
+        array, size = buffer.memory, item_bytes(buffer)
+        if array is not None and self._model is not None and array.flags.c_contiguous and array.nbytes:
             start = array.ctypes.data
             if self._model[0] <= start and start + array.nbytes <= self._model[1] and start % size == 0:
-                return Place(MODEL, start - self._model[0], strides, array.nbytes)
-        address = self.constant(np.asarray(buffer.array))
-        return Place(address.base, address.offset, strides, array.nbytes)
+                return Place(MODEL, start - self._model[0], dense_bytes(buffer), array.nbytes)
+        return None
 
     def _draw_border(self, buffer: Buffer, place: Place) -> None:
         from gossamer.codegen.kernels.move import Border as DrawBorder

@@ -39,6 +39,7 @@ from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import Tile, gemm_tiles, last_vector
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.records import field, record, replace
+from gossamer.sizes import told
 from gossamer.views import Geometry, View, Widened
 
 T = TypeVar("T", bound="Tiled")
@@ -216,20 +217,22 @@ class Product(Protocol):
 
 def multiply(contractions: Sequence[Product], build: Build) -> None:
     """Commands for products that do not depend on each other."""
-    places: dict[tuple[Matrix, int], int] = {}
+    places: dict[Any, int] = {}
     room = 0
     waiting = []
     for one in contractions:
-        key = (one.weights, one.nv)
-        if not one.is_ready and key not in places:
+        if one.is_ready:
+            continue
+        key = told((one.weights, one.nv))
+        if key not in places:
             places[key] = room
             room += one.packed_bytes
             waiting.append(one)
     start = build.passing(room) if room else Address("")
     for one in waiting:
-        one.prepare(moved(start, places[one.weights, one.nv]), barrier=one is waiting[-1])
+        one.prepare(moved(start, places[told((one.weights, one.nv))]), barrier=one is waiting[-1])
     for one in contractions:
-        place = None if one.is_ready else moved(start, places[one.weights, one.nv])
+        place = None if one.is_ready else moved(start, places[told((one.weights, one.nv))])
         one.multiply(place, barrier=one is contractions[-1])
 
 

@@ -11,6 +11,7 @@ from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.move import Copy, Transpose
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.programs.program import Address
+from gossamer.sizes import computed
 from gossamer.views import Shape, View
 
 Dimension = tuple[int, ...]
@@ -88,12 +89,17 @@ def _loops(dimensions: Sequence[Dimension], size: int) -> tuple[list[Dimension],
     loops, others = _largest(dimensions, 3)
     if len(dimensions) == 1:
         count, *strides = loops.pop()
-        most = max(1, count // MANY, _SMALL // size)
-        columns = next(divisor for divisor in range(min(most, count), 0, -1) if count % divisor == 0)
+        columns = computed(_columns, count, size)
         groups = (count // columns, *(columns * stride for stride in strides))
         return [groups, _ONE, (columns, *strides)], others
     loops.append(loops.pop(max(range(3), key=lambda at: loops[at][0])))
     return loops, others
+
+
+def _columns(count: int, size: int) -> int:
+    """Columns of a single dimension of so many runs: one of its divisors."""
+    most = max(1, count // MANY, _SMALL // size)
+    return next(divisor for divisor in range(min(most, count), 0, -1) if count % divisor == 0)
 
 
 def _largest(dimensions: Sequence[Dimension], count: int) -> tuple[list[Dimension], list[Dimension]]:

@@ -16,6 +16,7 @@ from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import merged
 from gossamer.errors import CompileError
+from gossamer.sizes import settled
 from gossamer.views import View
 
 Batch = tuple[tuple[int, ...], Pixels, Pixels, Pixels | None, Matrix]
@@ -62,7 +63,7 @@ def batches(node: Kernel, build: Build, residual: View | None, item: int = 4) ->
     outer = shared + several
     if prod(d[0] for d in outer) > MOST:
         raise CompileError(f"a product {list(node.y.shape)} of more than {MOST} batches that are not evenly apart")
-    for place in product(*(range(d[0]) for d in outer)):
+    for place in product(*(range(settled(d[0])) for d in outer)):
         starts = [
             moved(build.address(view), sum(i * d[at] for i, d in zip(place, outer, strict=True)))
             for at, view in enumerate(views, 1)

@@ -26,6 +26,7 @@ from gossamer.codegen.kernels.winograd import plane_bytes
 from gossamer.codegen.layout import merged
 from gossamer.codegen.tiles import STRASSEN_PAIRS, strassen_group, strassen_tile
 from gossamer.programs.program import SCRATCH, Address, Word
+from gossamer.sizes import computed, settled
 from gossamer.views import View
 
 
@@ -81,10 +82,11 @@ def _form(
     lanes, pairs = target.lanes(), -(-pixels // 2)
     step, below = (2, 1) if pixels % 2 == 0 and width > 1 else (1, pixels - pairs)
     x_pair = step * x_column
-    group = strassen_group(target, pairs, depth, channels, x_pair)
+    group = computed(strassen_group, target, pairs, depth, channels, x_pair)
     groups = -(-pairs // group)
-    best = strassen_tile(target, group, groups, channels, depth, x_pair)
+    best = computed(strassen_tile, target, group, groups, channels, depth, x_pair)
     mr, nv = contract.tile_at_hand(build, group, channels, depth, x_pair, tiles=[best])
+    nv = settled(nv)
     panels = panels_of(channels, nv, lanes)
     group = largest_group(pairs, mr, groups)
     s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, nv * lanes)

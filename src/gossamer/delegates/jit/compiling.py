@@ -44,11 +44,12 @@ def built_of(
 ) -> Made:
     """Build the graph of a partition, which is changed on the way; ``source`` as in `Partition`. Raises
     `CompileError`."""
-    boundaries = _boundaries(graph)
-    return build(graph, target, _range(source), passes_of(target) if passes is None else passes, at_hand), boundaries
+    boundaries = boundaries_of(graph)
+    return build(graph, target, range_of(source), passes_of(target) if passes is None else passes, at_hand), boundaries
 
 
-def _boundaries(graph: KernelGraph) -> tuple[Boundary, ...]:
+def boundaries_of(graph: KernelGraph) -> tuple[Boundary, ...]:
+    """What a program of a graph reads and writes."""
     return tuple(
         Boundary(
             index,
@@ -61,16 +62,16 @@ def _boundaries(graph: KernelGraph) -> tuple[Boundary, ...]:
     )
 
 
-def emitted_of(drawn: Drawn, source: memoryview | None, target: Target) -> Made | None:
+def emitted_of(drawn: Drawn, source: memoryview | None, target: Target) -> Built | None:
     """The same of a graph that has had its passes; ``None`` if kernels that are at hand do not suffice for it."""
     compiles = can_compile(target)
     try:
-        built = emitted(drawn, target, _range(source), None if compiles else in_library(target))
+        built = emitted(drawn, target, range_of(source), None if compiles else in_library(target))
     except NotAtHand:
         return None
     if compiles:
         ensure(built.specs.values(), target)
-    return built, _boundaries(drawn.graph)
+    return built
 
 
 @phase("plan")
@@ -133,7 +134,8 @@ def unavailable(graph: KernelGraph, target: Target) -> str | None:
     return None
 
 
-def _range(source: memoryview | None) -> tuple[int, int] | None:
+def range_of(source: memoryview | None) -> tuple[int, int] | None:
+    """The addresses between which stored constants lie."""
     if source is None or not source.nbytes:
         return None
     start = np.frombuffer(source, np.uint8).ctypes.data

@@ -44,12 +44,12 @@ from gossamer.programs.program import (
 from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
-    from gossamer.codegen.build import Built
+    from gossamer.codegen.build import Built, Emitted
     from gossamer.delegates.jit.checking import Pieces
     from gossamer.delegates.jit.compiling import Boundary, Made
     from gossamer.delegates.jit.lowered import Calls, Lowered
     from gossamer.delegates.jit.parts import Draft, Parts
-    from gossamer.delegates.jit.template import Templates
+    from gossamer.delegates.jit.template import Opened, Templates
 
 
 _warned: set[str] = set()
@@ -205,7 +205,7 @@ class JitDelegate(Delegate):
             return {}
         else:
             shapes = draft.shapes or _shapes(partition)
-            if shapes is None or self.keep(partition, made, shapes) is None:
+            if shapes is None or self.keep(partition, *made, shapes) is None:
                 self._drafts[partition] = Draft(draft.key, shapes, made=made)
             return {}
         parts = self._parts.get(partition.graph) or Parts()
@@ -229,20 +229,25 @@ class JitDelegate(Delegate):
         return plan
 
     def keep(
-        self, partition: Partition, made: Made, shapes: Sequence[Shape], *, in_file: bool = True
+        self,
+        partition: Partition,
+        emitted: Emitted,
+        boundaries: Sequence[Boundary],
+        shapes: Sequence[Shape],
+        *,
+        in_file: bool = True,
     ) -> tuple[Known, Any] | None:
         """Keep what became of a partition, with the shapes of its outputs: for this process, and for the next ones if
         the file can be told from others. Where it is kept; ``None`` if it would not be made again: with outputs that
         are constants, or what operators keep themselves."""
-        built, boundaries = made
         if any(one.state is not None for one in boundaries) or any(one.is_constant for one in partition.outputs):
             return None
         if partition.fingerprint is None:
             return None
         known, key = self.known(partition), key_of(partition)
         known.programs[key] = {
-            "plan": plans.plain(built.plan),
-            "constants": built.constants.tobytes(),
+            "plan": plans.plain(emitted.plan),
+            "constants": emitted.constants.tobytes(),
             "boundaries": [tuple(boundary[:3]) for boundary in boundaries],
             "shapes": list(shapes),
         }
@@ -327,6 +332,8 @@ class JitKernel(DelegateKernel):
         self._tensors: list[tuple[TensorInfo, str, int]] = []
         self._bound: list[NDArray[np.uint8] | None] = []
         self._prepared: dict[Any, Prepared] = {}
+        self._kept_at_most = 0
+        """Bytes of these, memory that they share counted for each until there is too much."""
         self._arena = Arena()
         self._planned: deque[tuple[Known, Any]] = deque()
         self._templates: Templates | None = None
@@ -361,8 +368,8 @@ class JitKernel(DelegateKernel):
     def built(self) -> Built | None:
         """The kernel graph behind the program, made again if the plan came from a file."""
         if self._built is None and self.program is not None:
-            made = self._fill(self._partition) if self._is_unusual and self._partition is not None else None
-            self._built = self.built_for(self.target) if made is None else made[0][0]
+            again = self._built_again(self._partition) if self._is_unusual and self._partition is not None else None
+            self._built = again or self.built_for(self.target)
         return self._built
 
     def built_for(self, target: Target) -> Built | None:
@@ -417,25 +424,56 @@ class JitKernel(DelegateKernel):
         if key is not None and self.program is not None and shapes is not None and not self._states:
             how = self.is_known, self.is_filled, self._is_unusual
             self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, how)
-            while len(self._prepared) > 1 and kept_bytes(one.program for one in self._prepared.values()) > MOST_KEPT:
-                del self._prepared[next(iter(self._prepared))]
+            self._kept_at_most += kept_bytes([self.program])
+            while len(self._prepared) > 1 and self._kept_at_most > MOST_KEPT:
+                self._kept_at_most = kept_bytes(one.program for one in self._prepared.values())
+                if self._kept_at_most > MOST_KEPT:
+                    del self._prepared[next(iter(self._prepared))]
 
     def _set_shapes(self, ctx: PartitionPrepareContext, shapes: Iterable[Shape]) -> None:
         for tensor, shape in zip(ctx.outputs, shapes, strict=True):
             ctx.set_shape(tensor, shape)
 
     def _make(self, ctx: PartitionPrepareContext, draft: Draft | None) -> None:
+        emitted: Emitted | None
+        # A template states no operator of the user's: whether it does what its function does is told by each shape.
+        opened = None if draft is not None or self._to_check else self._fill(ctx)
+        self.is_filled = opened is not None
+        if opened is not None:
+            emitted, boundaries, shapes, is_usual = opened
+            self._is_unusual = not is_usual
+            self._set_shapes(ctx, shapes)
+        else:
+            emitted, boundaries = self._compile(ctx, draft)
+        if emitted is None:
+            return
+        constants = emitted.constants.tobytes()
+        self._states = [one.state for one in boundaries if one.state is not None]
+        kept = None
+        if not self._is_unusual:
+            in_file = len(self._planned) < MOST_PLANS
+            outputs = [one.shape for one in ctx.outputs]
+            kept = self._delegate.keep(ctx, emitted, boundaries, outputs, in_file=in_file)
+        if kept is not None:
+            self._planned.append(kept)
+            if len(self._planned) > MOST_PLANS:
+                oldest, key = self._planned.popleft()
+                oldest.programs.pop(key, None)
+            self.is_known = True
+        program = self._start(ctx, emitted.plan, constants, boundaries)
+        for one in boundaries:
+            if one.state is not None:
+                program.bind(one.base, one.state.ctypes.data)
+
+    def _compile(
+        self, ctx: PartitionPrepareContext, draft: Draft | None
+    ) -> tuple[Emitted | None, tuple[Boundary, ...]]:
+        """The program of the nodes, which are prepared; ``None`` with a `failure` where the reference kernels run."""
         from gossamer.delegates.jit.compiling import compiled_of
         from gossamer.delegates.jit.lowered import Refused
         from gossamer.delegates.jit.parts import Draft, lowered_of
 
-        boundaries: tuple[Boundary, ...] = ()
-        # A template states no operator of the user's: whether it does what its function does is told by each shape.
-        filled = None if draft is not None or self._to_check else self._fill(ctx)
-        self.is_filled = filled is not None
-        if filled is not None:
-            made, shapes, is_usual = filled
-            draft, self._is_unusual = Draft(shapes=shapes, made=made), not is_usual
+        made: Made | None = None
         draft = draft or Draft()
         if draft.shapes is None:
             ctx.propagate_shapes()
@@ -443,7 +481,7 @@ class JitKernel(DelegateKernel):
             if self._to_check:
                 self._lowered = draft.lowered or lowered_of(ctx.nodes)
                 draft = draft._replace(lowered=self._lowered)
-            self._built, boundaries = draft.made or compiled_of(draft.graph(ctx), ctx.source, self.target)
+            made = draft.made or compiled_of(draft.graph(ctx), ctx.source, self.target)
         except Refused as reason:
             logger.info("jit: partition of %d nodes runs on the reference kernels: %s", len(ctx.nodes), reason)
             self.failure = str(reason)
@@ -456,37 +494,35 @@ class JitKernel(DelegateKernel):
             ctx.prepare_nodes()
         else:
             self._set_shapes(ctx, draft.shapes)
-        if self._built is None:
-            return
-        constants = self._built.constants.tobytes()
-        self._states = [one.state for one in boundaries if one.state is not None]
-        kept = None
-        if not self._is_unusual:
-            made = self._built, boundaries
-            in_file = len(self._planned) < MOST_PLANS
-            kept = self._delegate.keep(ctx, made, [one.shape for one in ctx.outputs], in_file=in_file)
-        if kept is not None:
-            self._planned.append(kept)
-            if len(self._planned) > MOST_PLANS:
-                oldest, key = self._planned.popleft()
-                oldest.programs.pop(key, None)
-            self.is_known = True
-        plan, self._built = self._built.plan, None  # which is large, and can be made again
-        program = self._start(ctx, plan, constants, boundaries)
-        for one in boundaries:
-            if one.state is not None:
-                program.bind(one.base, one.state.ctypes.data)
+        return made or (None, ())
 
-    def _fill(self, ctx: Partition) -> tuple[Made, list[Shape], bool] | None:
-        """What a template becomes, if there is one: see `gossamer.delegates.jit.template.Filled`."""
-        from gossamer.codegen.build import passes_of
-        from gossamer.delegates.jit.compiling import emitted_of
-        from gossamer.delegates.jit.template import Templates
+    def _fill(self, ctx: Partition) -> Opened | None:
+        """What a template becomes, if there is one."""
+        from gossamer.codegen.library import ensure
+        from gossamer.delegates.jit.compiling import boundaries_of, emitted_of, range_of
+        from gossamer.delegates.jit.template import Opened, Templates
 
         self._templates = self._templates or Templates()
-        filled = self._templates.filled(ctx, passes_of(self.target))
-        made = None if filled is None else emitted_of(filled.drawn, ctx.source, self.target)
-        return None if filled is None or made is None else (made, filled.shapes, filled.is_usual)
+        found = self._templates.found(ctx, self.target)
+        if found is None:
+            return None
+        template, sizes = found
+        opened = template.opened(sizes, range_of(ctx.source)) if can_compile(self.target) else None
+        if opened is not None:
+            ensure(opened.emitted.specs.values(), self.target)
+            return opened
+        filled = template.filled(sizes)
+        built = emitted_of(filled.drawn, ctx.source, self.target)
+        if built is None:
+            return None
+        return Opened(built, boundaries_of(filled.drawn.graph), filled.shapes, filled.is_usual)
+
+    def _built_again(self, ctx: Partition) -> Built | None:
+        """What the template has become, with its graph; ``None`` if it would not be found again."""
+        from gossamer.delegates.jit.compiling import emitted_of
+
+        found = self._templates.found(ctx, self.target) if self._templates is not None else None
+        return None if found is None else emitted_of(found[0].filled(found[1]).drawn, ctx.source, self.target)
 
     def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> Program:
         self.program = self._delegate.program(ctx, plan, constants, self._arena)
@@ -580,6 +616,7 @@ class JitKernel(DelegateKernel):
         """See `DelegateKernel.free`."""
         self.program = self._built = self._partition = self.again = None
         self._prepared.clear()
+        self._kept_at_most = 0
 
 
 def key_of(partition: Partition) -> Any:

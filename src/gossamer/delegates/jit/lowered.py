@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
 from gossamer.affine import Ranges, Stretch
 from gossamer.codegen.graph import Kernel, KernelGraph, seen
 from gossamer.codegen.kinds import kind_of
@@ -77,7 +79,8 @@ class Lowered:
             if array is None:
                 known = self.input(tensor, tensor.shape, tensor.type)
             else:
-                known = self.values[tensor.index] = Buffer(tensor.shape, tensor.type, -1, array).view()
+                value = np.asarray(array)  # what is computed of scalars may be a number
+                known = self.values[tensor.index] = Buffer(tensor.shape, tensor.type, -1, value).view()
         self.read[tensor.index] = known
         return known
 

@@ -9,18 +9,22 @@ the graph is the same; for these, only numbers are worked out, and commands made
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.codegen.build import Drawn, Passes, draw
+from gossamer.codegen.build import Drawn, Emitted, draw, passes_of
+from gossamer.codegen.commands.opened import OpenCommands
 from gossamer.codegen.graph import COPY, PAD, Kernel, KernelGraph
 from gossamer.delegates.delegate import Partition
+from gossamer.delegates.jit.compiling import Boundary, boundaries_of
 from gossamer.delegates.jit.parts import lowered_of
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops.op_def import Shape
 from gossamer.schema.enums import TensorType
 from gossamer.sizes import Later, Size, Sizes, is_open
+from gossamer.targets import Target
 from gossamer.views import Buffer, Late, State
 
 Shapes = Mapping[int, Shape]
@@ -40,10 +44,19 @@ class Filled(NamedTuple):
     is_usual: bool
 
 
-class Template:
-    """The graph of a partition with sizes left open."""
+class Opened(NamedTuple):
+    """The same program without its graph: `Emitted`, what it reads and writes, and the shapes of the outputs."""
 
-    def __init__(self, partition: Partition, seen: Sequence[Shapes], passes: Passes) -> None:
+    emitted: Emitted
+    boundaries: tuple[Boundary, ...]
+    shapes: list[Shape]
+    is_usual: bool
+
+
+class Template:
+    """The graph of a partition with sizes left open, and its commands, if that can be."""
+
+    def __init__(self, partition: Partition, seen: Sequence[Shapes], target: Target) -> None:
         """``seen``: the shapes so far, of the same ranks, of which the last is the one to plan for. Open are those
         sizes that have changed; those that have always been the same as another are that one.
 
@@ -74,12 +87,21 @@ class Template:
         self._sizes = {place: history[-1] for place, history in told.items() if history not in numbers}
         self._ranks = {tensor: len(shape) for tensor, shape in now.items()}
         shapes_out = [tensor.shape for tensor in copies.outputs]
-        self._recipe = _Recipe(Filled(draw(graph, passes), shapes_out, not copies.leaves_open))
-        self._numbers = sizes.numbers(self._recipe.sizes)
+        self._is_usual = not copies.leaves_open
+        drawn = draw(graph, passes_of(target))
+        self._drawn = Filled(drawn, shapes_out, self._is_usual), sizes
+        self.closed = ""
+        """Why commands are made for each shape, if they are."""
+        self._commands: OpenCommands | None = None
+        try:
+            self._commands = OpenCommands(drawn, target, sizes)
+            self._around = _Recipe((boundaries_of(graph), shapes_out, self._commands.late), sizes)
+        except Exception as error:  # as in `Templates`
+            self.closed = f"{type(error).__name__}: {error}"
         self._holds = sizes.holds()
 
-    def filled(self, shapes: Shapes) -> Filled | None:
-        """The graph for these shapes, and the shapes of the outputs; ``None`` if it is another one."""
+    def sizes(self, shapes: Shapes) -> list[int] | None:
+        """The open sizes of these shapes; ``None`` if for them the graph is another one."""
         if {tensor: len(shape) for tensor, shape in shapes.items()} != self._ranks:
             return None
         sizes = {number: shapes[tensor][axis] for (tensor, axis), number in self._open.items()}
@@ -89,12 +111,34 @@ class Template:
             return None
         given = [size for _, size in sorted(sizes.items())]
         try:
-            if not self._holds(*given):
-                return None
-            filled: Filled = self._recipe.followed(self._numbers(*given))
+            return given if self._holds(*given) else None
         except ZeroDivisionError:
             return None
+
+    def filled(self, sizes: Sequence[int]) -> Filled:
+        """The graph for these sizes, and the shapes of the outputs."""
+        filled: Filled = self._graph.followed(sizes)
         return filled
+
+    @cached_property
+    def _graph(self) -> _Recipe:
+        """Of the graph, which hardly anybody needs who has its commands."""
+        return _Recipe(*self._drawn)
+
+    def opened(self, sizes: Sequence[int], model: tuple[int, int] | None) -> Opened | None:
+        """The program for these sizes, whose kernels may have to be compiled; ``None`` where its graph is needed.
+
+        ``model``: see `gossamer.codegen.build.emitted`.
+        """
+        if self._commands is None:
+            return None
+        boundaries, shapes, late = self._around.followed(sizes)
+        try:
+            emitted = self._commands.filled(sizes, model, late)
+        except Exception as error:  # for these sizes commands are others, which somebody cannot tell
+            self.closed, self._commands = f"{type(error).__name__}: {error}", None
+            return None
+        return Opened(emitted, boundaries, shapes, self._is_usual)
 
 
 def _require_same_bits(graph: KernelGraph) -> None:
@@ -138,18 +182,18 @@ class Templates:
         self.failure = ""
         """Why there is none, if that has been tried."""
 
-    def filled(self, partition: Partition, passes: Passes) -> Filled | None:
-        """The graph of a partition for its shapes, and the shapes of its outputs; ``None`` if there is no template."""
+    def found(self, partition: Partition, target: Target) -> tuple[Template, list[int]] | None:
+        """The template of a partition for its shapes, and the open sizes; ``None`` if there is none."""
         if any(one.is_dynamic or (one.is_constant and not one.is_stored) for one in partition.inputs):
             return None
         shapes = {tensor.index: tensor.shape for tensor in partition.inputs if not tensor.is_constant}
         for template in reversed(self._made):
-            filled = template.filled(shapes)
-            if filled is not None:
+            sizes = template.sizes(shapes)
+            if sizes is not None:
                 self._left += 0.5
                 self._made.remove(template)
                 self._made.append(template)
-                return filled
+                return template, sizes
         ranks = list(map(len, shapes.values()))
         seen = [one for one in self._seen if list(map(len, one.values())) == ranks]
         self._seen = [*self._seen[1 - MOST_SEEN :], shapes]
@@ -157,30 +201,35 @@ class Templates:
             return None
         self._left -= 1
         try:
-            template = Template(partition, [*seen, shapes], passes)
+            template = Template(partition, [*seen, shapes], target)
         except Exception as error:  # somebody needs a size, whatever they make of that
             self.failure, self._left = f"{type(error).__name__}: {error}", 0
             return None
         self._made = [*self._made[1 - MOST_KEPT :], template]
-        return template.filled(shapes)
+        sizes = template.sizes(shapes)
+        return None if sizes is None else (template, sizes)
 
 
 class _Recipe:
     """How something is made again with numbers in the place of open sizes: what holds any of these, step by step.
 
-    It is a function, written as Python has it, of the numbers ``n``, which are those of `sizes`.
+    It is a function, written as Python has it, of numbers ``n`` that are worked out of the sizes.
     """
 
-    def __init__(self, made: Any) -> None:
-        self.sizes: list[Size] = []
+    def __init__(self, made: Any, sizes: Sizes) -> None:
+        self._sizes: list[Size] = []
         self._lines: list[str] = []
         self._known: dict[str, Any] = {}
         self._places: dict[int, tuple[str, bool]] = {}
         self._kept: list[Any] = []
         result, _ = self._place(made)
         exec("\n    ".join(["def follow(n):", *self._lines, f"return {result}"]), self._known)
-        self.followed: Callable[[Sequence[int]], Any] = self._known["follow"]
         self._places.clear()
+        self._numbers = sizes.numbers(self._sizes)
+
+    def followed(self, sizes: Sequence[int]) -> Any:
+        """What has been made, for other sizes."""
+        return self._known["follow"](self._numbers(*sizes))
 
     def _place(self, thing: Any) -> tuple[str, bool]:
         """What a thing will be called, and whether it is another one each time."""
@@ -192,8 +241,8 @@ class _Recipe:
 
     def _placed(self, thing: Any) -> tuple[str, bool]:
         if isinstance(thing, Size):
-            self.sizes.append(thing)
-            return f"n[{len(self.sizes) - 1}]", True
+            self._sizes.append(thing)
+            return f"n[{len(self._sizes) - 1}]", True
         taken = _taken_apart(thing)
         if taken is not None:
             make, parts, is_changed = taken
@@ -225,6 +274,8 @@ class _Recipe:
 def _taken_apart(thing: Any) -> tuple[Callable[..., Any], Sequence[Any], bool] | None:
     """What makes a thing of its parts, these, and whether it has to be another one each time; ``None`` if it has
     none."""
+    if isinstance(thing, tuple) and hasattr(thing, "_fields"):
+        return type(thing), thing, False
     if isinstance(thing, (tuple, list, dict)):
         parts = [part for pair in thing.items() for part in pair] if isinstance(thing, dict) else thing
         return type(thing), parts, False

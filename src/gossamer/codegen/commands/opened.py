@@ -1,0 +1,510 @@
+"""Commands with sizes left open: told once for kernels that are alike, and filled in for each shape.
+
+What makes commands of a kernel is given one whose sizes are `gossamer.sizes.Size`, on stand-ins for its buffers: it
+sees neither where these lie nor what is in them. What it asks of `Build` is written down as a Python function, and what
+is decided on the way tells for which other sizes that is right; for others it is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from gossamer.arrays import NDArray
+from gossamer.codegen.build import Drawn, Emitted
+from gossamer.codegen.commands import Build, dense_bytes
+from gossamer.codegen.graph import Kernel
+from gossamer.codegen.layout import Layout, Place, pack, spread_out
+from gossamer.codegen.spec import KernelSpec
+from gossamer.programs.program import ARENA, BLOCKS, FAULT, KERNELS, SCRATCH, Address, Word
+from gossamer.sizes import Size, Sizes, is_open, told
+from gossamer.targets import Target
+from gossamer.views import Buffer, Late, View, Widened
+
+T = TypeVar("T")
+
+MOST_FORMS = 32
+"""Forms of a kernel's commands that are told apart."""
+
+
+class Hidden(Buffer):
+    """A stand-in for a constant. Kernels may read it, but nobody can look at it."""
+
+    @property
+    def is_constant(self) -> bool:
+        """It is."""
+        return True
+
+    @property
+    def memory(self) -> NoReturn:
+        """Not to be had."""
+        raise TypeError("commands depend on the value of a constant")
+
+    @property
+    def array(self) -> NoReturn:  # type: ignore[override]  # a value that nobody sees
+        """Not to be had."""
+        raise TypeError("commands depend on the value of a constant")
+
+
+class _Nobody(set[Buffer]):
+    """Images of which threads have written some channels each: what is known of them depends on sizes."""
+
+    def __contains__(self, buffer: object) -> bool:
+        raise TypeError("commands depend on those before")
+
+
+class _Sight(NamedTuple):
+    """A kernel on stand-ins for its buffers, these, and the buffers for which they stand, in the same order."""
+
+    kernel: Kernel
+    stand_ins: list[Buffer]
+    buffers: list[Buffer]
+
+
+def _sight(kernel: Kernel, shows: bool) -> _Sight:
+    """``shows``: constants stand for themselves."""
+    instead: dict[int, Buffer] = {}
+    stand_ins: list[Buffer] = []
+    buffers: list[Buffer] = []
+
+    def stand_in(buffer: Buffer) -> Buffer:
+        known = instead.get(id(buffer))
+        if known is not None:
+            return known
+        if isinstance(buffer, Widened):
+            made: Buffer = buffer if shows else Widened(stand_in(buffer.narrow))
+            if shows:
+                stand_in(buffer.narrow)
+        elif not buffer.is_constant:
+            made = Buffer(buffer.shape, buffer.type, buffer.tensor)
+        elif shows and not isinstance(buffer, Late) and not _has_sizes(buffer):
+            made = buffer
+        else:
+            made = Hidden(buffer.shape, buffer.type)
+        instead[id(buffer)] = made
+        stand_ins.append(made)
+        buffers.append(buffer)
+        return made
+
+    def view(view: View) -> View:
+        return View(stand_in(view.buffer), view.shape, view.strides, view.offset)
+
+    operands = [view(operand) for operand in kernel.operands]
+    y, also = view(kernel.y), tuple([view(result) for result in kernel.also])
+    seen = Kernel(kernel.kind, operands, y, kernel.settings, kernel.epilogue, kernel.arity, (), (), also)
+    return _Sight(seen, stand_ins, buffers)
+
+
+def _has_sizes(buffer: Buffer) -> bool:
+    """Whether elements of a constant may be open."""
+    return type(buffer) is Buffer and buffer.array is not None and buffer.array.dtype == object
+
+
+class _Said(NamedTuple):
+    """A word that depends on the commands before, by its name in the function that is written."""
+
+    name: str
+
+
+class _Telling(Build):
+    """Writes down what the commands of one kernel are, with sizes left open."""
+
+    def __init__(self, target: Target, sight: _Sight, layout: Layout) -> None:
+        super().__init__(target, Layout(set()), None)
+        self._slots = {id(buffer): at for at, buffer in enumerate(sight.stand_ins)}
+        for at, (buffer, real) in enumerate(zip(sight.stand_ins, sight.buffers, strict=True)):
+            if not buffer.is_constant:
+                place = layout.places[real]
+                self.layout.places[buffer] = Place(f"p{at}", 0, place.strides, place.bytes)
+        self._kernel = sight.kernel
+        self.by_channel = _Nobody()
+        self.numbers: dict[Any, Size] = {}
+        self.lines = [f"p{at}b, p{at}o = places[{at}]" for at, b in enumerate(sight.stand_ins) if not b.is_constant]
+        self.known: dict[str, Any] = {"Address": Address}
+        self._told: dict[Any, Address] = {}
+
+    def told(self) -> tuple[Callable[..., None], list[Size]]:
+        """A function of a `_Filling`, numbers and places that makes the commands, and of what sizes the numbers are."""
+        import_module(f"gossamer.codegen.commands.{self._kernel.kind}").commands(self._kernel, self)
+        exec("\n    ".join(["def fill(to, n, places):", *(self.lines or ["pass"])]), self.known)
+        return self.known["fill"], list(self.numbers.values())
+
+    def _name(self, thing: Any) -> str:
+        name = f"k{len(self.known)}"
+        self.known[name] = thing
+        return name
+
+    def _written(self, thing: Any) -> str:
+        """The expression that makes a thing again."""
+        if isinstance(thing, Size):
+            key = told(thing)
+            self.numbers.setdefault(key, thing)
+            return f"n[{list(self.numbers).index(key)}]"
+        if isinstance(thing, Address):
+            if thing.base in (BLOCKS, KERNELS):
+                raise TypeError("what is packed depends on kernels")
+            return f"Address({thing.base}b, {thing.base}o + {self._written(thing.offset)})"
+        if thing is None or type(thing) in (int, bool, str, float):
+            return repr(thing)
+        if isinstance(thing, type) or (isinstance(thing, KernelSpec) and not is_open(vars(thing).values())):
+            return self._name(thing)
+        if isinstance(thing, tuple) and not isinstance(thing, _Said):
+            inside = "".join(f"{self._written(part)}, " for part in thing)
+            return f"({inside})" if type(thing) is tuple else f"{self._name(type(thing))}({inside})"
+        raise TypeError(f"a {type(thing).__name__} with sizes that are open")
+
+    def _new(self, kind: str, made: str) -> str:
+        name = f"{kind}{len(self.lines)}"
+        self.lines.append(f"{name}b, {name}o = {made}")
+        return name
+
+    def _constant(self, buffer: Buffer) -> Place:
+        at = self._slots[id(buffer)]
+        self.lines.append(f"p{at}b, p{at}o = to.constant(places[{at}])")
+        return Place(f"p{at}", 0, dense_bytes(buffer), 0)
+
+    def aligned(self, view: View) -> Address:
+        raise TypeError("commands depend on where a constant lies")
+
+    def constant(self, value: NDArray[Any]) -> Address:
+        return Address(self._new("c", f"to.build.constant({self._name(value.copy())})"))
+
+    def fault(self) -> Address:
+        self.lines.append("to.build.fault()")
+        return Address(FAULT)
+
+    def passing(self, bytes: int) -> Address:
+        return Address(self._new("m", f"to.build.passing({self._written(bytes)})"))
+
+    def weights(self, bytes: int, key: Any = None) -> Address:
+        name = self._new("w", f"to.weights({self._written(bytes)}, {self._written(key)})")
+        address = Address(name)
+        if key is not None:
+            self._packed[told(key)] = address
+        return address
+
+    def packed(self, key: Any) -> Address | None:
+        return self._packed.get(told(key))
+
+    def pack(self, spec: KernelSpec, /, reads: int = 0, **arguments: Word) -> None:
+        mine = next((w.base for w in arguments.values() if isinstance(w, Address) and w.base.startswith("w")), None)
+        if mine is None:
+            raise TypeError("what is packed goes nowhere")
+        # Who finds weights packed makes no tables for that.
+        start = next(at for at, line in enumerate(self.lines) if line.startswith(f"{mine}b, "))
+        tables = [line for line in self.lines[start:] if line.startswith("t")]
+        names = {line.partition(" = ")[0] for line in tables}
+        self.lines[start:] = [line for line in self.lines[start:] if line not in tables]
+        self._told = {key: block for key, block in self._told.items() if str(block.offset) not in names}
+        words = "".join(f", {name}={self._packed_word(word, names)}" for name, word in arguments.items())
+        self.lines += [
+            f"if {mine}o not in to.there:",
+            *(f"    {line.replace('to.table(', 'to.packing_table(')}" for line in tables),
+            f"    to.build.pack({self._spec(spec)}[1], {self._written(reads)}{words})",
+        ]
+
+    def _packed_word(self, word: Word, tables: Container[str]) -> str:
+        if isinstance(word, Address) and word.base == BLOCKS and str(word.offset) in tables:
+            return f"Address({BLOCKS!r}, {word.offset})"
+        return self._written(word)
+
+    def _spec(self, spec: KernelSpec) -> str:
+        """An expression for the name of a kernel, and the kernel."""
+        fields = vars(spec)
+        sizes = [value for value in fields.values() if isinstance(value, Size)]
+        if not sizes:
+            return self._name((spec.name, spec))
+        names = [name for name, value in fields.items() if isinstance(value, Size)]
+
+        @cache
+        def made(*numbers: int) -> tuple[str, KernelSpec]:
+            values = {**fields, **dict(zip(names, numbers, strict=True))}
+            one = type(spec)(**values)
+            return one.name, one
+
+        return f"{self._name(made)}({', '.join(map(self._written, sizes))})"
+
+    def kernel(self, spec: KernelSpec) -> Address:
+        name = f"f{len(self.lines)}"
+        self.lines.append(f"{name} = to.kernel({self._spec(spec)})")
+        return Address(KERNELS, name)  # type: ignore[arg-type]  # it is written, not linked
+
+    def table(self, words: Sequence[Word]) -> Address:
+        words = tuple(words)
+        key = told(words)
+        known = self._told.get(key)
+        if known is not None:
+            return known
+        at = [place for place, word in enumerate(words) if isinstance(word, Address)]
+        bases = [words[place].base for place in at]  # type: ignore[union-attr]  # they are addresses
+        written = "".join(f"{self._word(word)}, " for word in words)
+        inside = "".join(f"{base!r}, " if base in _FIXED else f"{base}b, " for base in bases)
+        name = f"t{len(self.lines)}"
+        self.lines.append(f"{name} = to.table(({written}), {tuple(at)}, ({inside}))")
+        self._told[key] = Address(BLOCKS, name)  # type: ignore[arg-type]  # as above
+        return self._told[key]
+
+    def _word(self, word: Word) -> str:
+        if isinstance(word, _Said):
+            return word.name
+        if not isinstance(word, Address):
+            return self._written(int(word) if isinstance(word, bool) else word)
+        if word.base in (BLOCKS, KERNELS):
+            return str(word.offset)
+        offset = self._written(word.offset)
+        if word.base in _FIXED:
+            return offset
+        return f"{word.base}o" if offset == "0" else f"{word.base}o + {offset}"
+
+    def command(self, spec: KernelSpec, /, *, barrier: bool = True, **arguments: Word) -> None:
+        named = self._spec(spec)
+        block = self.table(spec.arguments.filled(arguments))
+        self.lines.append(f"to.command({named}, {block.offset}, {int(bool(barrier))})")
+
+    def alike(self, key: Any, make: Callable[[], T]) -> T:
+        start = len(self.lines)
+        made = make()
+        inside = self.lines[start:]
+        names = "".join(f"{line.partition(' = ')[0]}, " for line in inside)
+        if names:
+            a = f"a{start}"
+            self.lines[start:] = [
+                f"{a} = to.alike.get({self._written(key)})",
+                f"if {a} is None:",
+                *(f"    {line}" for line in inside),
+                f"    {a} = to.alike[{self._written(key)}] = ({names})",
+                f"{names} = {a}",
+            ]
+        return made
+
+    def scratch(self, bytes: int) -> int:
+        name = f"s{len(self.lines)}"
+        self.lines.append(f"{name} = to.build.scratch({self._written(bytes)})")
+        return _Said(name)  # type: ignore[return-value]  # a word, whatever it is
+
+    def jump(self, *arguments: Any, **settings: Any) -> int:
+        raise TypeError("commands jump")
+
+
+_FIXED = (BLOCKS, KERNELS, FAULT, SCRATCH)
+"""Bases whose names are the same wherever anything lies."""
+
+
+class _Filling:
+    """What told commands become part of."""
+
+    def __init__(self, build: Build) -> None:
+        self.build = build
+        self.builder = build._builder
+        self.there: set[int] = set()
+        """Offsets of weights that others have packed."""
+        self.alike: dict[Any, Any] = {}
+        """What is made once for all kernels of the same key."""
+        self._tables: dict[Any, int] = {}
+
+    def begin(self) -> None:
+        """The commands of another kernel of the graph."""
+        self._tables.clear()
+        self.build._blocks.clear()
+
+    def constant(self, buffer: Buffer | tuple[str, int]) -> tuple[str, int]:
+        if isinstance(buffer, tuple):
+            return buffer
+        place = self.build.place(buffer)
+        return place.base, place.offset
+
+    def weights(self, bytes: int, key: Any) -> Address:
+        known = None if key is None else self.build.packed(key)
+        if known is not None:
+            self.there.add(known.offset)
+            return known
+        address = self.build.weights(bytes, key)
+        self.there.discard(address.offset)
+        return address
+
+    def kernel(self, named: tuple[str, KernelSpec]) -> int:
+        name, spec = named
+        self.build.specs[name] = spec
+        return self.builder.kernel(name).offset
+
+    def table(self, words: tuple[int, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> int:
+        key = words, bases
+        known = self._tables.get(key)
+        if known is None:
+            known = self._tables[key] = self.builder.placed(words, at, bases)
+        return known
+
+    def packing_table(self, words: tuple[int, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> int:
+        meant: list[Word] = list(words)
+        for place, base in zip(at, bases, strict=True):
+            meant[place] = Address(base, words[place])
+        offset = self.table(words, at, bases)
+        self.build._tables[offset] = tuple(meant)
+        return offset
+
+    def command(self, named: tuple[str, KernelSpec], block: int, barrier: int) -> None:
+        name, spec = named
+        self.build.specs[name] = spec
+        self.builder.command(name, Address(BLOCKS, block), barrier=bool(barrier))
+
+
+class _Form(NamedTuple):
+    """For sizes for which something holds: a function of them that tells numbers, and one that fills these in."""
+
+    holds: Callable[..., bool]
+    numbers: Callable[..., list[int]]
+    fill: Callable[..., None]
+
+    def suits(self, given: Sequence[int]) -> bool:
+        """Whether it is right for these sizes."""
+        try:
+            return self.holds(*given)
+        except ZeroDivisionError:
+            return False
+
+
+class _Alike:
+    """Kernels of the graph that differ in their buffers alone."""
+
+    def __init__(self, target: Target, sight: _Sight, layout: Layout, sizes: Sizes) -> None:
+        self._how = target, sight, layout
+        self._sizes = sizes
+        self._forms: list[_Form] = []
+        self._tell()
+
+    def _tell(self) -> _Form:
+        telling = _Telling(*self._how)
+        with self._sizes.noting() as decided:
+            fill, numbers = telling.told()
+        form = _Form(self._sizes.holds(decided), self._sizes.numbers(numbers), fill)
+        self._forms = [*self._forms[1 - MOST_FORMS :], form]
+        return form
+
+    def form(self, given: Sequence[int]) -> tuple[Callable[..., None], list[int]]:
+        """What fills in these sizes, and the numbers that it needs for that."""
+        form = next((form for form in self._forms if form.suits(given)), None)
+        if form is None:
+            self._sizes.move(given)
+            form = self._tell()
+        return form.fill, form.numbers(*given)
+
+
+class OpenCommands:
+    """The commands of a graph that has had its passes, with sizes left open."""
+
+    def __init__(self, drawn: Drawn, target: Target, sizes: Sizes) -> None:
+        """Raises `TypeError`, or what somebody makes of it, where commands cannot be told so."""
+        graph = drawn.graph
+        if drawn.borders or drawn.gaps or drawn.fills or any(kernel.regions for kernel in graph):
+            raise TypeError("images with borders, or regions")
+        layout, lives = spread_out(graph, {})
+        if any(id(view.buffer) in layout.known for kernel in graph for view in kernel.results):
+            raise TypeError("something is computed once")
+        self._target = target
+        self._sizes = sizes
+        self._lives = [(first, last) for _, first, last in lives]
+        self._model: tuple[int, int] | None = None
+        self._bytes = _Numbers(sizes, [layout.places[buffer].bytes for buffer, *_ in lives])
+        alike: dict[Any, _Alike] = {}
+        inner = {id(buffer): at for at, (buffer, *_) in enumerate(lives)}
+        self._kernels: list[tuple[_Alike, list[Any]]] = []
+        self.late: list[Buffer] = []
+        """Constants that are others for each shape."""
+        for kernel in graph:
+            shared = _sight(kernel, shows=False)
+            key = _description(shared)
+            if key not in alike:
+                try:
+                    alike[key] = _Alike(target, shared, layout, sizes)
+                except TypeError:
+                    if not any(view.is_constant for view in kernel.operands):
+                        raise
+                    alike[id(kernel)] = _Alike(target, _sight(kernel, shows=True), layout, sizes)
+            mine = alike.get(key) or alike[id(kernel)]
+            self._kernels.append((mine, [self._place(buffer, layout, inner) for buffer in shared.buffers]))
+
+    def _place(self, buffer: Buffer, layout: Layout, inner: Mapping[int, int]) -> Any:
+        if not buffer.is_constant:
+            return inner.get(id(buffer), Address(layout.places[buffer].base))
+        if isinstance(buffer, Late) or _has_sizes(buffer):
+            self.late.append(buffer)
+        return buffer
+
+    def filled(self, given: Sequence[int], model: tuple[int, int] | None, late: Sequence[Buffer]) -> Emitted:
+        """The program for these sizes; ``late``: the constants of this name for them."""
+        layout = Layout(set())
+        bytes = self._bytes(given)
+        offsets, layout.arena_bytes = pack([(size, *life) for size, life in zip(bytes, self._lives, strict=True)])
+        inner = [(ARENA, offset) for offset in offsets]
+        build = Build(self._target, layout, model)
+        self._fix(build, model)
+        to = _Filling(build)
+        forms: dict[int, Any] = {}
+        instead: dict[int, Any] = {id(one): made for one, made in zip(self.late, late, strict=True)}
+        for alike, places in self._kernels:
+            form = forms.get(id(alike))
+            if form is None:
+                form = forms[id(alike)] = alike.form(given)
+            to.begin()
+            at = [inner[place] if type(place) is int else instead.get(id(place), place) for place in places]
+            form[0](to, form[1], at)
+        return Emitted(build.planned(), build.specs, build.constants())
+
+    def _fix(self, build: Build, model: tuple[int, int] | None) -> None:
+        """Look where constants of the file are, which they are for all shapes."""
+        if model == self._model:
+            return
+        if self._model is not None:
+            raise TypeError("the file is elsewhere")
+        self._model = model
+        late = {*map(id, self.late)}
+        for _, places in self._kernels:
+            for at, one in enumerate(places):
+                if isinstance(one, Buffer) and id(one) not in late and one.memory is not None:
+                    place = build.stored(one)
+                    places[at] = one if place is None else (place.base, place.offset)
+
+
+class _Numbers:
+    """Numbers some of which are open."""
+
+    def __init__(self, sizes: Sizes, numbers: Sequence[Any]) -> None:
+        self._numbers = list(numbers)
+        self._open = [at for at, number in enumerate(numbers) if isinstance(number, Size)]
+        self._known = sizes.numbers([numbers[at] for at in self._open])
+
+    def __call__(self, given: Sequence[int]) -> list[int]:
+        numbers = list(self._numbers)
+        for at, number in zip(self._open, self._known(*given), strict=True):
+            numbers[at] = number
+        return numbers
+
+
+def _description(sight: _Sight) -> Any:
+    """What is the same of kernels that are alike."""
+    kernel = sight.kernel
+    slots = {id(buffer): at for at, buffer in enumerate(sight.stand_ins)}
+    views = [
+        (slots[id(view.buffer)], told(view.shape), told(view.strides), told(view.offset))
+        for view in (*kernel.operands, *kernel.results)
+    ]
+    buffers = [(type(buffer), told(buffer.shape), buffer.type) for buffer in sight.stand_ins]
+    return kernel.kind, kernel.arity, _settings(kernel.epilogue), _settings(kernel.settings), *views, *buffers
+
+
+def _settings(thing: Any) -> Any:
+    """The same of settings, which are themselves where they cannot be compared."""
+    if isinstance(thing, dict):
+        return tuple([(key, _settings(value)) for key, value in thing.items()])
+    if isinstance(thing, (tuple, list)):
+        return type(thing), tuple([_settings(part) for part in thing])
+    layout = getattr(type(thing), "__record__", None)
+    if layout is not None:
+        return type(thing), tuple([_settings(getattr(thing, name)) for name in layout.names])
+    if isinstance(thing, float):
+        return repr(thing)  # 0.0 is not -0.0
+    if isinstance(thing, (Size, int, str, type(None))):
+        return type(thing), told(thing)
+    return id(thing)
