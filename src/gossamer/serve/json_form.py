@@ -60,14 +60,14 @@ def read_request(
     parameter ``timeout``, microseconds, can only be earlier.
     """
     if head_length is None:
-        head, raw = _object(parsed(body), "the request"), memoryview(b"")
+        head, raw = object_of(parsed(body), "the request"), memoryview(b"")
     elif head_length > len(body):
         raise InvalidRequest(f"{HEAD_LENGTH} is {head_length}, and the body has {len(body)} bytes")
     elif head_length == 0:
         return _bare(body, model_name, model_version, metadata(), timeout)
     else:
-        head, raw = _object(parsed(body[:head_length]), "the request"), memoryview(body)[head_length:]
-    parameters = _object(head.get("parameters", {}), "parameters")
+        head, raw = object_of(parsed(body[:head_length]), "the request"), memoryview(body)[head_length:]
+    parameters = object_of(head.get("parameters", {}), "parameters")
     identity = head.get("id", "")
     if not isinstance(identity, str):
         raise InvalidRequest("id must be a string")
@@ -183,7 +183,8 @@ def _refuse(constant: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
-def _object(value: Any, what: str) -> dict[str, Any]:
+def object_of(value: Any, what: str) -> dict[str, Any]:
+    """A value of JSON that must be an object. Raises `InvalidRequest`."""
     if type(value) is not dict:
         raise InvalidRequest(f"{what} must be a JSON object")
     return value
@@ -197,11 +198,11 @@ def _list(value: Any, what: str) -> list[Any]:
 
 def _tensor(value: Any, what: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The name of an input or output, the object, and its parameters."""
-    tensor = _object(value, f"each of {what}s")
+    tensor = object_of(value, f"each of {what}s")
     name = tensor.get("name")
     if type(name) is not str:
         raise InvalidRequest(f"each of {what}s must have a name, which is a string")
-    parameters = _object(tensor.get("parameters", {}), f'parameters of {what} "{name}"')
+    parameters = object_of(tensor.get("parameters", {}), f'parameters of {what} "{name}"')
     if _SHARED_MEMORY in parameters:
         raise InvalidRequest(f'{what} "{name}": this server has no shared memory extension')
     return name, tensor, parameters

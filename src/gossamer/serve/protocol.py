@@ -46,6 +46,20 @@ class InvalidRequest(RequestError, ValueError):
     grpc_code = "INVALID_ARGUMENT"
 
 
+class Unauthorized(RequestError):
+    """The server wants a token, and this is none of those it knows."""
+
+    http_status = 401
+    grpc_code = "UNAUTHENTICATED"
+
+
+class Forbidden(RequestError):
+    """Clients may not do that on this server."""
+
+    http_status = 403
+    grpc_code = "PERMISSION_DENIED"
+
+
 class UnknownModel(RequestError, LookupError):
     """There is no such model, or not in this version."""
 
