@@ -95,6 +95,16 @@ class Application:
         """Whether requests are answered: models are loaded, and the server does not end."""
         return not self.draining and self.repository.ready
 
+    def known(self, name: str, version: str) -> tuple[str, str]:
+        """A model and its version, or "" for what is not there: clients do not make up names in metrics and logs."""
+        try:
+            self.repository.get(name, version)
+        except UnknownModel:
+            return "", ""
+        except RequestError:
+            pass
+        return name, version
+
     def check_token(self, header: bytes) -> None:
         """Raise `Unauthorized` if there are tokens, and the header ``Authorization`` has none of them."""
         if not self._tokens:
@@ -127,15 +137,15 @@ class Application:
             await self._send(send, 200, pieces, head_length)
         except RequestError as caught:
             error, status, http_status = caught, caught.grpc_code, caught.http_status
-            if isinstance(caught, UnknownModel):
-                name = version = ""
         except Exception as caught:  # a bug, of which the client is told no more than that
             error, status, http_status = RequestError("internal error"), "INTERNAL", 500
             say("bug", logging.ERROR, caught, id=request.id if request else None, model=name)
         finally:
             held.release()
-        if error is not None and status != "CANCELLED":
-            await self._send_error(send, error)
+        if error is not None:
+            if status != "CANCELLED":
+                await self._send_error(send, error)
+            name, version = self.known(name, version)
         seconds = time.perf_counter() - started
         self.metrics.answered("http", name, version, status, seconds)
         if self.settings.log_requests or http_status >= 500:

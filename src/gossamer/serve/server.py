@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import socket
 import ssl
-import sys
 import threading
 from collections.abc import Coroutine, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from gossamer.errors import GossamerError
 from gossamer.interrupts import INTERRUPTED
-from gossamer.serve import rpc
 from gossamer.serve.connections import watched
 from gossamer.serve.http import Application, create_app
 from gossamer.serve.logs import say
@@ -48,6 +46,7 @@ class Server:
         if settings.grpc_port:
             _bound(settings.host, settings.grpc_port).close()  # it binds its port itself, and later
         self.grpc_port: int | None = settings.grpc_port
+        self._tls_files = [Path(path).read_bytes() for path in (settings.tls_certificate, settings.tls_key) if path]
         self._stop: asyncio.Event | None = None
 
     @property
@@ -73,10 +72,10 @@ class Server:
 
         try:
             for number in (signal.SIGTERM, signal.SIGINT):
-                try:
+                if os.name == "nt":
+                    signal.signal(number, lambda number, _: loop.call_soon_threadsafe(stop, number))
+                else:
                     loop.add_signal_handler(number, stop, number)
-                except NotImplementedError:  # Windows
-                    signal.signal(number, lambda n, _: loop.call_soon_threadsafe(stop, n))
             loop.run_until_complete(self.serve(repository, started))
         finally:
             loop.close()
@@ -127,8 +126,13 @@ class Server:
         try:
             await asyncio.wait({serving, asyncio.ensure_future(http.listening.wait())}, return_when="FIRST_COMPLETED")
             if settings.grpc_port is not None:
-                grpc = await rpc.start(repository, settings, self.metrics)
-                self.grpc_port = grpc.port
+                from gossamer.serve import rpc
+
+                address = f"[{settings.host}]" if ":" in settings.host else settings.host
+                grpc, self.grpc_port = rpc.create_server(
+                    application, f"{address}:{settings.grpc_port}", *self._tls_files
+                )
+                await grpc.start()
             if started is not None:
                 started()
             say("started", http_port=self.http_port, grpc_port=self.grpc_port, host=settings.host)
@@ -138,7 +142,7 @@ class Server:
             application.draining = True
             ends: list[Coroutine[Any, Any, None]] = [http.drain(settings.drain_timeout)]
             if grpc is not None:
-                ends.append(grpc.stop(settings.drain_timeout))
+                ends.append(grpc.stop(settings.drain_timeout))  # new calls are refused
             await asyncio.gather(*ends)
         finally:
             http.should_exit = True
