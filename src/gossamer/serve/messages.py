@@ -100,7 +100,7 @@ HEALTH = """
 HealthCheckRequest  service=1:string
 HealthCheckResponse  status=1:HealthCheckResponse.ServingStatus
 enum HealthCheckResponse.ServingStatus  UNKNOWN=0 SERVING=1 NOT_SERVING=2 SERVICE_UNKNOWN=3
-rpc Health  Check(HealthCheckRequest,HealthCheckResponse) Watch(HealthCheckRequest,*HealthCheckResponse)
+rpc Health  Check(HealthCheckRequest,HealthCheckResponse)
 """
 
 REFLECTION = """
@@ -219,7 +219,8 @@ def _file(package: str, text: str) -> bytes:
         elif words[0] != "enum":
             for item in words[1:]:
                 _add_field(made[words[0]], f"{package}.{words[0]}", package, enums, item)
-    return file.SerializeToString()
+    serialized: bytes = file.SerializeToString()
+    return serialized
 
 
 def _add_field(descriptor: Any, full_name: str, package: str, enums: set[str], item: str) -> None:

@@ -79,6 +79,17 @@ class Metrics:
         self._of(self._compute_seconds, model, version).observe(seconds)
         self._of(self._rows, model, version).observe(count)
 
+    def by_model(self) -> dict[tuple[str, str], dict[str, float]]:
+        """Counts and sums of what is measured for each model and version, by the names of the samples."""
+        found: dict[tuple[str, str], dict[str, float]] = {}
+        for histogram in (self._seconds, self._queue_seconds, self._compute_seconds):
+            for metric in histogram.collect():
+                for sample in metric.samples:
+                    if sample.name.endswith(("_count", "_sum")):
+                        key = sample.labels["model"], sample.labels["version"]
+                        found.setdefault(key, {})[sample.name] = sample.value
+        return found
+
     def watch(self, source: Source) -> None:
         """Have models and queues of a repository among the figures."""
         self.registry.register(_Models(source))  # type: ignore[arg-type]

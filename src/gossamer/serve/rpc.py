@@ -1,0 +1,555 @@
+"""The Open Inference Protocol over gRPC, with Triton's calls for repositories, configuration, statistics and streams,
+``grpc.health.v1`` and reflection.
+
+Every request arrives as the bytes of a message, which are read here: so that the token is checked before, a client that
+sends slowly is waited for no longer than it may be, and what is no message is an invalid request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gossamer.release import __version__
+from gossamer.serve import extensions, messages
+from gossamer.serve.http import EXTENSIONS, Application, Held
+from gossamer.serve.json_form import deadline
+from gossamer.serve.logs import say
+from gossamer.serve.protocol import (
+    DATATYPES,
+    Abandoned,
+    Array,
+    Datatype,
+    Forbidden,
+    InferenceRequest,
+    InferenceResponse,
+    InvalidRequest,
+    NotReady,
+    Overloaded,
+    Parameter,
+    RequestError,
+    TimedOut,
+    UnknownModel,
+    array_from_raw,
+    array_from_values,
+    checked_datatype,
+    checked_shape,
+    datatype_of,
+    named_once,
+    raw_from_array,
+)
+
+if TYPE_CHECKING:
+    import grpc
+
+SERVICE = "inference.GRPCInferenceService"
+
+STREAM_DEPTH = 16
+"""Requests of one stream that are being answered at the same time."""
+
+_OPEN = ("/grpc.health.v1.Health/Check", f"/{SERVICE}/ServerLive", f"/{SERVICE}/ServerReady")
+"""What is answered without a token, as over HTTP: whoever watches over the process has none."""
+
+_FIXED = {"bool_contents": 1, "fp32_contents": 4, "fp64_contents": 8}
+"""The fields whose elements are on the wire as they are in memory, and their bytes."""
+
+_WIDE = {"int_contents": "i4", "int64_contents": "i8", "uint_contents": "u4", "uint64_contents": "u8"}
+"""The fields of integers, which are as long as they need be on the wire, and the dtypes that have them all."""
+
+
+def create_server(
+    application: Application, address: str, certificate: bytes = b"", key: bytes = b""
+) -> tuple[Any, int]:
+    """A ``grpc.aio.Server`` that answers for the application's repository, and the port it is bound to.
+
+    It belongs to the event loop that runs; ``await server.start()`` and ``await server.stop(grace)`` are the caller's.
+    ``address``: ``HOST:PORT``, with port 0 for one that the system chooses. ``certificate`` and ``key``: PEM, for TLS.
+    Raises `OSError` if the address cannot be had.
+    """
+    import grpc
+
+    settings = application.settings
+    server = grpc.aio.server(
+        options=[
+            ("grpc.max_receive_message_length", settings.max_body_size),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_metadata_size", settings.max_head_size),
+            ("grpc.absolute_max_metadata_size", settings.max_head_size),
+            ("grpc.server_handshake_timeout_ms", int(1e3 * settings.head_timeout)),
+            # Clients that are gone without a word are found, and those that ask often whether we are here are served.
+            ("grpc.keepalive_time_ms", int(1e3 * settings.keep_alive)),
+            ("grpc.keepalive_timeout_ms", int(1e3 * settings.write_timeout)),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
+            # A port that somebody has is an error, not shared.
+            ("grpc.so_reuseport", 0),
+        ],
+        maximum_concurrent_rpcs=settings.max_connections,
+    )
+    service = Service(application)
+    for name, methods in messages.services().items():
+        handlers = {method.name: service.handler(f"/{name}/{method.name}", method) for method in methods}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
+    try:
+        if certificate:
+            port = server.add_secure_port(address, grpc.ssl_server_credentials([(key, certificate)]))
+        else:
+            port = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise OSError(f"gRPC cannot listen on {address}: {error}") from None
+    return server, port
+
+
+class Call:
+    """One call of a method, as long as it lasts."""
+
+    def __init__(self, application: Application, path: str, context: Any) -> None:
+        self.application, self.path, self.context = application, path, context
+        self.held = Held(application)
+
+    def check_token(self) -> None:
+        """Raise `Unauthorized`, unless the metadata have a token or none is wanted."""
+        if self.path not in _OPEN:
+            given = dict(self.context.invocation_metadata() or ()).get("authorization", "")
+            self.application.check_token(given.encode() if isinstance(given, str) else given)
+
+    async def read(self) -> bytes | None:
+        """The next message, ``None`` behind the last one of a stream."""
+        import grpc
+
+        data = await self.context.read()
+        return None if data is grpc.aio.EOF else data
+
+    async def body(self) -> bytes:
+        """The one message of a call that has one. Raises `TimedOut`, `Overloaded`.
+
+        grpc does not tell how much of it is here: all of it has to be after the body's timeout.
+        """
+        limit, late = self.application.settings.body_timeout, False
+        task: Any = asyncio.current_task()
+
+        def give_up() -> None:
+            nonlocal late
+            late = True
+            task.cancel()
+
+        timer = asyncio.get_running_loop().call_later(limit, give_up)
+        try:
+            data = await self.read()
+        except asyncio.CancelledError:
+            if late:
+                raise TimedOut(f"the request did not come within {limit:g} seconds") from None
+            raise
+        finally:
+            timer.cancel()
+        if data is None:
+            raise InvalidRequest("the call has no message")
+        self.held.take(len(data))
+        return data
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds until nobody wants the answer."""
+        limits = (self.application.settings.timeout, self.context.time_remaining())
+        return min([limit for limit in limits if limit is not None], default=None)
+
+    async def refuse(self, error: Exception) -> None:
+        """End the call with a status, and what else clients should know of the error."""
+        import grpc
+
+        if isinstance(error, grpc.aio.AbortError):
+            raise error
+        error = told(error, method=self.path)
+        code = grpc.StatusCode[error.grpc_code]
+        await self.context.abort(code, str(error), retry_metadata(code.value[0], error))
+
+
+class Service:
+    """The methods of all services by their names. Each takes a message and the call, and gives a message; those that
+    give a stream take the class of requests and the call, from which they read."""
+
+    def __init__(self, application: Application) -> None:
+        self.application, self.repository = application, application.repository
+
+    def handler(self, path: str, method: messages.Method) -> grpc.RpcMethodHandler[Any, Any]:
+        """What grpc calls for a method. It reads requests itself, so that for grpc they are streams of bytes."""
+        import grpc
+
+        answer = getattr(self, method.name)
+
+        async def single(_: Any, context: Any) -> Any:
+            call = Call(self.application, path, context)
+            try:
+                call.check_token()
+                return await answer(parsed(method.request, await call.body()), call)
+            except Exception as error:
+                await call.refuse(error)
+            finally:
+                call.held.release()
+
+        async def stream(_: Any, context: Any) -> AsyncIterator[Any]:
+            call = Call(self.application, path, context)
+            try:
+                call.check_token()
+                async for response in answer(method.request, call):
+                    yield response
+            except Exception as error:
+                await call.refuse(error)
+            finally:
+                call.held.release()
+
+        write = method.response.SerializeToString
+        if method.gives_stream:
+            return grpc.stream_stream_rpc_method_handler(stream, response_serializer=write)
+        return grpc.stream_unary_rpc_method_handler(single, response_serializer=write)
+
+    # -- inference.GRPCInferenceService
+
+    async def ServerLive(self, _: Any, call: Call) -> Any:
+        return messages.message("ServerLiveResponse")(live=True)
+
+    async def ServerReady(self, _: Any, call: Call) -> Any:
+        return messages.message("ServerReadyResponse")(ready=self.application.is_ready)
+
+    async def ModelReady(self, request: Any, call: Call) -> Any:
+        try:
+            self.repository.get(request.name, request.version)
+        except (UnknownModel, NotReady):
+            return messages.message("ModelReadyResponse")(ready=False)
+        return messages.message("ModelReadyResponse")(ready=True)
+
+    async def ServerMetadata(self, _: Any, call: Call) -> Any:
+        supported = extensions.supported(EXTENSIONS, self.application.settings)
+        return messages.message("ServerMetadataResponse")(name="gossamer", version=__version__, extensions=supported)
+
+    async def ModelMetadata(self, request: Any, call: Call) -> Any:
+        found = self.repository.get(request.name, request.version).metadata
+        made = messages.message("ModelMetadataResponse")(
+            name=found.name, versions=found.versions, platform=found.platform, properties=dict(found.properties)
+        )
+        for tensors, side in ((found.inputs, made.inputs), (found.outputs, made.outputs)):
+            for tensor in tensors:
+                side.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
+        return made
+
+    async def ModelInfer(self, request: Any, call: Call) -> Any:
+        return await self._infer(request, call)
+
+    async def ModelStreamInfer(self, request_type: Any, call: Call) -> AsyncIterator[Any]:
+        """Answers come in the order of the requests, of which `STREAM_DEPTH` are under way at a time. What is wrong
+        with a request is said in its answer, and the stream goes on."""
+        under_way: asyncio.Queue[asyncio.Task[Any] | None] = asyncio.Queue(STREAM_DEPTH)
+
+        async def read() -> None:
+            try:
+                while (data := await call.read()) is not None:
+                    await under_way.put(asyncio.ensure_future(self._streamed(request_type, data, call)))
+            finally:
+                await under_way.put(None)
+
+        reader = asyncio.ensure_future(read())
+        try:
+            while (answering := await under_way.get()) is not None:
+                yield await answering
+            await reader
+        finally:
+            reader.cancel()
+            while not under_way.empty():
+                left = under_way.get_nowait()
+                if left is not None:
+                    left.cancel()
+
+    async def ModelConfig(self, request: Any, call: Call) -> Any:
+        config = extensions.config(self.repository.get(request.name, request.version))
+        return _filled("ModelConfigResponse", {"config": config})
+
+    async def ModelStatistics(self, request: Any, call: Call) -> Any:
+        found = extensions.statistics(self.application.metrics, self.repository, request.name, request.version)
+        return _filled("ModelStatisticsResponse", found)
+
+    async def RepositoryIndex(self, request: Any, call: Call) -> Any:
+        made = messages.message("RepositoryIndexResponse")()
+        for entry in self.repository.index():
+            if entry.state == "READY" or not request.ready:
+                made.models.add(name=entry.name, version=entry.version, state=entry.state, reason=entry.reason)
+        return made
+
+    async def RepositoryModelLoad(self, request: Any, call: Call) -> Any:
+        name = self._controlled(request)
+        await asyncio.to_thread(self.repository.load, name)
+        return messages.message("RepositoryModelLoadResponse")(model_name=name, isLoaded=True)
+
+    async def RepositoryModelUnload(self, request: Any, call: Call) -> Any:
+        name = self._controlled(request)
+        await asyncio.to_thread(self.repository.unload, name)
+        return messages.message("RepositoryModelUnloadResponse")(model_name=name, isUnloaded=True)
+
+    # -- grpc.health.v1.Health
+
+    async def Check(self, request: Any, call: Call) -> Any:
+        if request.service and request.service not in messages.services():
+            raise UnknownModel(f"there is no service {request.service!r}")
+        status = "SERVING" if self.application.is_ready else "NOT_SERVING"
+        return messages.message("HealthCheckResponse", "grpc.health.v1")(status=status)
+
+    # -- grpc.reflection
+
+    async def ServerReflectionInfo(self, request_type: Any, call: Call) -> AsyncIterator[Any]:
+        response_type = messages.message("ServerReflectionResponse", request_type.DESCRIPTOR.file.package)
+        while (data := await call.read()) is not None:
+            request = parsed(request_type, data)
+            response = response_type(valid_host=request.host, original_request=request)
+            asked = request.WhichOneof("message_request")
+            if asked == "list_services":
+                for name in messages.services():
+                    response.list_services_response.service.add(name=name)
+            elif asked in ("file_by_filename", "file_containing_symbol"):
+                try:
+                    find = "FindFileByName" if asked == "file_by_filename" else "FindFileContainingSymbol"
+                    file = getattr(messages.pool(), find)(getattr(request, asked))
+                    response.file_descriptor_response.file_descriptor_proto.append(file.serialized_pb)
+                except KeyError:
+                    response.error_response.error_code = 5  # NOT_FOUND
+                    response.error_response.error_message = f"there is no {getattr(request, asked)!r}"
+            else:
+                response.error_response.error_code = 12  # UNIMPLEMENTED
+                response.error_response.error_message = "these messages have no extensions"
+            yield response
+
+    # -- how
+
+    async def _infer(self, message: Any, call: Call) -> Any:
+        """The answer to a request for inference, which is counted and logged. Raises `RequestError`."""
+        started = time.perf_counter()
+        application = self.application
+        application.metrics.arrived()
+        name, version = message.model_name, message.model_version
+        status = "OK"
+        error: RequestError | None = None
+        try:
+            if application.draining:
+                raise NotReady("the server ends")
+            request, is_raw = read_request(message, call.timeout)
+            response = await asyncio.wrap_future(self.repository.infer(request))
+            name, version = response.model_name, response.model_version
+            return write_response(response, is_raw)
+        except asyncio.CancelledError:
+            status, error = Abandoned.grpc_code, Abandoned("the client went away, or its deadline has passed")
+            raise
+        except Exception as caught:
+            error = told(caught, id=message.id or None, model=name)
+            status = error.grpc_code
+            raise error from caught
+        finally:
+            if error is not None:
+                name, version = application.known(name, version)
+            seconds = time.perf_counter() - started
+            application.metrics.answered("grpc", name, version, status, seconds)
+            is_ours = error is not None and error.http_status >= 500
+            if application.settings.log_requests or is_ours:
+                say(
+                    "request",
+                    logging.WARNING if is_ours else logging.INFO,
+                    model=name,
+                    version=version,
+                    protocol="grpc",
+                    status=status,
+                    id=message.id[:200] or None,
+                    ms=round(1e3 * seconds, 3),
+                    error=str(error) if error else None,
+                )
+
+    async def _streamed(self, request_type: Any, data: bytes, call: Call) -> Any:
+        made = messages.message("ModelStreamInferResponse")()
+        held = Held(self.application)
+        try:
+            held.take(len(data))
+            request = parsed(request_type, data)
+            made.infer_response.id, made.infer_response.model_name = request.id, request.model_name
+            made.infer_response.CopyFrom(await self._infer(request, call))
+            if request.parameters["triton_enable_empty_final_response"].bool_param:
+                made.infer_response.parameters["triton_final_response"].bool_param = True
+        except RequestError as error:
+            made.error_message = str(error)
+        finally:
+            held.release()
+        return made
+
+    def _controlled(self, request: Any) -> str:
+        """The model that is to be loaded or unloaded. Raises `Forbidden`, `InvalidRequest`."""
+        if not self.application.settings.repository_control:
+            raise Forbidden("clients may not load and unload models here: see --repository-control")
+        if set(request.parameters) - {"unload_dependents"}:
+            raise InvalidRequest("models come from the repository as they are: config and files cannot be sent")
+        name: str = request.model_name or request.repository_name  # KServe's clients have the model's name there
+        return name
+
+
+def parsed(message_type: Any, data: bytes) -> Any:
+    """The message that these bytes are. Raises `InvalidRequest`."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        return message_type.FromString(data)
+    except DecodeError:
+        raise InvalidRequest(f"the request is no message {message_type.DESCRIPTOR.full_name}") from None
+
+
+def told(error: Exception, **fields: Any) -> RequestError:
+    """What a client is told of an error: of a bug no more than that it is one. ``fields``: of the event that is logged
+    for it."""
+    if isinstance(error, RequestError):
+        return error
+    say("bug", logging.ERROR, error, **fields)
+    return RequestError("internal error")
+
+
+def retry_metadata(code: int, error: RequestError) -> tuple[tuple[str, str | bytes], ...]:
+    """When to try again, for errors that go away: for grpc's own retries, and as ``google.rpc.RetryInfo``."""
+    if not isinstance(error, Overloaded | NotReady):
+        return ()
+    seconds = error.retry_after if isinstance(error, Overloaded) else 1.0
+    status = messages.message("Status", "google.rpc")(code=code, message=str(error))
+    info = messages.message("RetryInfo", "google.rpc")()
+    info.retry_delay.seconds, info.retry_delay.nanos = int(seconds), int(seconds % 1 * 1e9)
+    status.details.add(type_url="type.googleapis.com/google.rpc.RetryInfo", value=info.SerializeToString())
+    return (
+        ("grpc-status-details-bin", status.SerializeToString()),
+        ("grpc-retry-pushback-ms", str(math.ceil(1e3 * seconds))),
+    )
+
+
+def read_request(message: Any, timeout: float | None) -> tuple[InferenceRequest, bool]:
+    """The request that a ``ModelInferRequest`` holds, and whether its tensors are raw. Raises `InvalidRequest`.
+
+    ``timeout``: seconds until the deadline; the request's parameter ``timeout`` can only be earlier.
+    """
+    parameters = _parameters(message.parameters)
+    if parameters.get("sequence_id"):
+        raise InvalidRequest("this server has no sequence extension: requests do not depend on each other")
+    raw = message.raw_input_contents
+    is_raw = len(raw) > 0 or not message.inputs
+    if is_raw and len(raw) != len(message.inputs):
+        raise InvalidRequest(
+            f"raw_input_contents must have the contents of each of {len(message.inputs)} inputs, got {len(raw)}"
+        )
+    inputs: dict[str, Array] = {}
+    for position, tensor in enumerate(message.inputs):
+        name = tensor.name
+        if name in inputs:
+            named_once((name, name), "input")
+        _refuse_extensions(f'input "{name}"', tensor.parameters)
+        if not is_raw:
+            inputs[name] = _from_contents(name, tensor)
+        elif tensor.contents.ListFields():
+            raise InvalidRequest(f'input "{name}" has contents, and the request raw_input_contents: only one may be')
+        else:
+            inputs[name] = array_from_raw(name, tensor.datatype, tensor.shape, raw[position])
+    outputs = []
+    for output in message.outputs:
+        _refuse_extensions(f'output "{output.name}"', output.parameters)
+        outputs.append(output.name)
+    named_once(outputs, "output")
+    request = InferenceRequest(
+        message.model_name,
+        inputs,
+        message.model_version,
+        message.id,
+        outputs or None,
+        parameters,
+        deadline(parameters, timeout),
+    )
+    return request, is_raw
+
+
+def write_response(response: InferenceResponse, is_raw: bool) -> Any:
+    """A ``ModelInferResponse``. Tensors are raw if asked for, and if one has a datatype that is always raw."""
+    made = messages.message("ModelInferResponse")(
+        model_name=response.model_name, model_version=response.model_version, id=response.id
+    )
+    for name, value in response.parameters.items():
+        _set_parameter(made.parameters[name], value)
+    kinds = [DATATYPES[datatype_of(array.dtype) or ""] for array in response.outputs.values()]
+    is_raw = is_raw or any(kind.contents is None for kind in kinds)
+    for kind, (name, array) in zip(kinds, response.outputs.items(), strict=True):
+        tensor = made.outputs.add(name=name, datatype=kind.name, shape=array.shape)
+        if is_raw:
+            made.raw_output_contents.append(raw_from_array(array))
+        else:
+            _fill_contents(tensor.contents, kind, array)
+    return made
+
+
+def _from_contents(name: str, tensor: Any) -> Array:
+    """A tensor whose elements are in the field for its datatype."""
+    kind, shape = checked_datatype(name, tensor.datatype), checked_shape(name, tensor.shape)
+    if kind.contents is None:
+        raise InvalidRequest(f'tensor "{name}": {kind.name} is sent as raw_input_contents')
+    others = [field.name for field, _ in tensor.contents.ListFields() if field.name != kind.contents]
+    if others:
+        raise InvalidRequest(f'tensor "{name}": elements of {kind.name} are in {kind.contents}, got {others[0]}')
+    values = getattr(tensor.contents, kind.contents)
+    count = math.prod(shape)
+    if len(values) != count:
+        raise InvalidRequest(
+            f'tensor "{name}": shape {list(shape)} has {count} elements; its contents have {len(values)}'
+        )
+    width = _FIXED.get(kind.contents)
+    if width is not None and count:
+        tensor.contents.DiscardUnknownFields()
+        return array_from_raw(name, kind.name, shape, memoryview(tensor.contents.SerializeToString())[-width * count :])
+    if kind.size == 0 or not count:
+        return array_from_values(name, kind.name, shape, list(values))
+    wide = np.fromiter(values, _WIDE[kind.contents], count)
+    array: Array = wide.astype(kind.dtype)
+    if array.dtype != wide.dtype and (array != wide).any():
+        raise InvalidRequest(f'tensor "{name}": {wide[array != wide][0]} does not fit {kind.name}')
+    return array.reshape(shape)
+
+
+def _fill_contents(contents: Any, kind: Datatype, array: Array) -> None:
+    """`_from_contents` backwards."""
+    field = kind.contents or ""
+    if field in _FIXED:
+        number = contents.DESCRIPTOR.fields_by_name[field].number
+        contents.MergeFromString(bytes([number << 3 | 2]) + _varint(array.nbytes) + raw_from_array(array))
+    else:
+        getattr(contents, field).extend(array.ravel().tolist())
+
+
+def _varint(value: int) -> bytes:
+    made = bytearray()
+    while value > 127:
+        made.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*made, value])
+
+
+def _parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
+    return {name: getattr(value, value.WhichOneof("parameter_choice") or "bool_param") for name, value in given.items()}
+
+
+def _set_parameter(parameter: Any, value: Parameter) -> None:
+    field = {bool: "bool_param", int: "int64_param", float: "double_param"}.get(type(value), "string_param")
+    setattr(parameter, field, value)
+
+
+def _refuse_extensions(what: str, parameters: Mapping[str, Any]) -> None:
+    """Raise `InvalidRequest` for parameters of an input or output that would change what is computed."""
+    for name in ("shared_memory_region", "classification"):
+        if name in parameters:
+            raise InvalidRequest(
+                f"{what}: this server has no {name.partition('_region')[0].replace('_', ' ')} extension"
+            )
+
+
+def _filled(name: str, values: Mapping[str, Any]) -> Any:
+    from google.protobuf.json_format import ParseDict
+
+    return ParseDict(values, messages.message(name)())
