@@ -45,6 +45,13 @@ class HeldRepository:
             raise UnknownModel(f"there is no model {name!r}")
         return Served()
 
+    def metadata(self, name: str, version: str = "") -> ModelMetadata:
+        return self.get(name, version).metadata
+
+    def is_ready(self, name: str, version: str = "") -> bool:
+        self.get(name, version)
+        return True
+
     def infer(self, request: InferenceRequest) -> Future[InferenceResponse]:
         self.get(request.model_name, request.model_version)
         future: Future[InferenceResponse] = Future()

@@ -22,7 +22,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from gossamer.release import __version__
-from gossamer.serve import json_form, openapi
+from gossamer.serve import extensions, json_form, openapi
 from gossamer.serve.logs import say
 from gossamer.serve.metrics import Metrics
 from gossamer.serve.protocol import (
@@ -48,7 +48,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-EXTENSIONS = ("binary_tensor_data", "model_repository")
+EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository", "parameters", "statistics")
 
 INFER = re.compile(r"/v2/models/([^/]+)(?:/versions/([^/]+))?/infer")
 
@@ -162,7 +162,7 @@ class Application:
             )
 
     def _metadata(self, name: str, version: str) -> Any:
-        return self.repository.get(name, version).metadata
+        return self.repository.metadata(name, version)
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive, held: Held) -> bytes:
         """The body, inflated. Raises `TooLarge` before it is read, if its length is told, and `Abandoned`."""
@@ -287,8 +287,8 @@ def _api(application: Application) -> FastAPI:
     @api.get("/v2", responses=openapi.answers("Server"))
     async def server() -> Response:
         """What this server is, and what it can do besides the protocol itself."""
-        extensions = [name for name in EXTENSIONS if name != "model_repository" or settings.repository_control]
-        return JSONResponse({"name": "gossamer", "version": __version__, "extensions": extensions})
+        names = extensions.supported(EXTENSIONS, settings)
+        return JSONResponse({"name": "gossamer", "version": __version__, "extensions": names})
 
     @api.get("/v2/health/live", responses=openapi.answers("Live"))
     async def live() -> Response:
@@ -300,21 +300,31 @@ def _api(application: Application) -> FastAPI:
         """Whether requests are answered."""
         return JSONResponse({"ready": application.is_ready}, 200 if application.is_ready else 503)
 
+    @api.get("/v2/models/{model}/versions/{version}/stats", responses=openapi.answers("Object", 404, 503))
+    @api.get("/v2/models/{model}/stats", responses=openapi.answers("Object", 404, 503))
+    @api.get("/v2/models/stats", responses=openapi.answers("Object"))
+    async def stats(model: str = "", version: str = "") -> Response:
+        """How often models have run, and for how long, as Triton has it."""
+        return JSONResponse(extensions.statistics(application.metrics, repository, model, version))
+
     @api.get("/v2/models/{model}/versions/{version}", responses=openapi.answers("Model", 404, 503))
     @api.get("/v2/models/{model}", responses=openapi.answers("Model", 404, 503))
     async def metadata(model: str, version: str = "") -> Response:
         """The inputs and outputs of a model, and its versions."""
-        return JSONResponse(json_form.model_metadata(repository.get(model, version).metadata))
+        return JSONResponse(json_form.model_metadata(repository.metadata(model, version)))
 
     @api.get("/v2/models/{model}/versions/{version}/ready", responses=openapi.answers("Ready", 404, 503))
     @api.get("/v2/models/{model}/ready", responses=openapi.answers("Ready", 404, 503))
     async def model_ready(model: str, version: str = "") -> Response:
         """Whether a model answers requests."""
-        try:
-            repository.get(model, version)
-        except NotReady:
-            return JSONResponse({"name": model, "ready": False}, 503)
-        return JSONResponse({"name": model, "ready": True})
+        is_ready = repository.is_ready(model, version)
+        return JSONResponse({"name": model, "ready": is_ready}, 200 if is_ready else 503)
+
+    @api.get("/v2/models/{model}/versions/{version}/config", responses=openapi.answers("Object", 404, 503))
+    @api.get("/v2/models/{model}/config", responses=openapi.answers("Object", 404, 503))
+    async def config(model: str, version: str = "") -> Response:
+        """The configuration of a model, as Triton has it."""
+        return JSONResponse(extensions.config(repository.get(model, version)))
 
     infer_answers = openapi.answers("InferenceResponse", 400, 404, 413, 500, 503, 504, binary=True)
 
@@ -394,7 +404,10 @@ def _api(application: Application) -> FastAPI:
     def description() -> dict[str, Any]:
         if api.openapi_schema is None:
             made = described()
-            made.setdefault("components", {})["schemas"] = openapi.SCHEMAS
+            made["components"] = {"schemas": openapi.SCHEMAS}
+            for methods in made["paths"].values():
+                for route in methods.values():
+                    route["responses"].pop("422", None)  # FastAPI's for paths that are no text, which all are
             if settings.tokens:
                 made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
                 made["security"] = [{"token": []}]

@@ -33,6 +33,7 @@ _DATA: Schema = {
 }
 
 SCHEMAS: dict[str, Schema] = {
+    "Object": {"type": "object"},
     "Error": _object(("error",), error=_TEXT),
     "Server": _object(("name", "version", "extensions"), name=_TEXT, version=_TEXT, extensions=_array(_TEXT)),
     "Live": _object(("live",), live=_FLAG),

@@ -175,6 +175,7 @@ class _Http(uvicorn.Server):
         config.load()
         config.ssl = tls
         super().__init__(config)
+        self._sockets: list[socket.socket] = []
         self.listening = asyncio.Event()
         self.lost = 0
         """Requests that have not been answered at the end."""
@@ -184,6 +185,7 @@ class _Http(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._sockets = sockets or []
         await super().startup(sockets)
         self.listening.set()
 
@@ -204,9 +206,8 @@ class _Http(uvicorn.Server):
         """Answer what has been accepted, and close all connections; after ``timeout`` seconds, whatever they do."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        for sock in [sock for server in getattr(self, "servers", ()) for sock in server.sockets]:
-            with contextlib.suppress(OSError):
-                socket.socket.listen(socket.socket(fileno=os.dup(sock.fileno())), 0)
+        for listening in self._sockets:
+            listening.listen(0)  # from now on nobody who connects is put into the queue of those to be accepted
         await asyncio.sleep(0.05)  # who has connected is accepted
         for server in getattr(self, "servers", ()):
             server.close()

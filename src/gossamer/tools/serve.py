@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gossamer.tools._command import Failure, Tool, console, json_option, table, write_json
+from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, table, write_json
 
 _HELP = """Serve each MODEL over HTTP and gRPC, until SIGTERM or Ctrl-C.
 
@@ -172,21 +172,30 @@ def command(
         max_connections=max_connections,
         drain_timeout=drain_timeout,
     )
-    server = Server(settings)  # ports and certificate first: models take longer
+    for path in models:
+        file = path.partition("=")[2] or path
+        if not os.path.isdir(file) and not os.path.exists(path):
+            existing_file(file, "model")
+    server = Server(settings)  # has its ports and its certificate before models are loaded, which takes longer
     set_up(log_format, log_level)
-    chosen = {} if workers is None else {"workers": workers}
     options = ModelOptions(
         num_threads=num_threads,
         max_queue_size=queue_size,
         max_batch_size=max_batch_size,
         batch_delay=1e-3 * batch_delay,
-        **chosen,
+        **({} if workers is None else {"workers": workers}),
     )
-    repository = Repository(models, options, watch=watch)
+    repository = Repository(models, options, observe=server.metrics.ran, watch=watch)
     try:
-        raise click.exceptions.Exit(server.run(repository, lambda: _show(server, repository, as_json)))
+        repository.start()
+        entries = repository.index()
+        if not any(entry.state == "READY" for entry in entries):
+            reasons = "".join(f"\n  {entry.name} version {entry.version}: {entry.reason}" for entry in entries)
+            raise Failure(f"no model of {', '.join(models)} can be served{reasons or ': there is no .tflite file'}")
+        code = server.run(repository, lambda: _show(server, repository, as_json))
     finally:
-        repository.close()
+        repository.close(0)
+    raise click.exceptions.Exit(code)
 
 
 def _tokens(path: str | None) -> tuple[str, ...]:
