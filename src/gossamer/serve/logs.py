@@ -66,4 +66,4 @@ def set_up(format: str = "auto", level: str = "info", stream: TextIO | None = No
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_Text() if format == "text" or (format == "auto" and stream.isatty()) else _Json())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger("gossamer").setLevel(level.upper())
+    LOGGER.setLevel(level.upper())

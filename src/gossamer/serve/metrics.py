@@ -90,18 +90,6 @@ class Metrics:
                         found.setdefault(key, {})[sample.name] = sample.value
         return found
 
-    def by_model(self) -> dict[tuple[str, str], dict[str, float]]:
-        """Of each version of a model that has answered: how many (``NAME_count``) and how long in all (``NAME_sum``)
-        of ``gossamer_request_seconds``, ``gossamer_queue_seconds`` and ``gossamer_compute_seconds``."""
-        found: dict[tuple[str, str], dict[str, float]] = {}
-        for histogram in (self._seconds, self._queue_seconds, self._compute_seconds):
-            for family in histogram.collect():
-                for sample in family.samples:
-                    if sample.name.endswith(("_count", "_sum")):
-                        model = sample.labels["model"], sample.labels["version"]
-                        found.setdefault(model, {})[sample.name] = sample.value
-        return found
-
     def watch(self, source: Source) -> None:
         """Have models and queues of a repository among the figures."""
         self.registry.register(_Models(source))  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ is the default. Names that begin with a dot are passed over.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -16,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.errors import did_you_mean
-from gossamer.log import logger
 from gossamer.records import record, replace
 from gossamer.serve.batching import Observer, Pending, Scheduler
+from gossamer.serve.logs import say
 from gossamer.serve.model import ModelOptions, ServedModel, available_cpus
 from gossamer.serve.protocol import IndexEntry, InferenceRequest, ModelMetadata, NotReady, UnknownModel
 
@@ -343,13 +344,13 @@ class Repository:
                     each.state, each.reason = UNAVAILABLE, reason
                 else:
                     each.reason = f"its file has changed, and cannot be loaded: {reason}"
-            logger.error("Model %s version %s cannot be loaded: %s", name, version, reason)
+            say("model cannot be loaded", logging.ERROR, model=name, version=version, reason=reason)
             return
         with self._lock:
             each = self._versions[name][version]
             old, each.scheduler = each.scheduler, scheduler
             each.state, each.reason = READY, source.fault
-        logger.info("Model %s version %s is ready: %s", name, version, source.path)
+        say("model ready", model=name, version=version, path=source.path)
         if old is not None:
             self._leave(old)
 
@@ -365,7 +366,7 @@ class Repository:
                 del self._versions[name][version]
                 if not self._versions[name]:
                     del self._versions[name]
-        logger.info("Model %s version %s is unloaded", name, version)
+        say("model unloaded", model=name, version=version, reason=reason or None)
         if old is not None:
             self._leave(old, each)
 
@@ -390,7 +391,7 @@ class Repository:
             try:
                 self.refresh()
             except Exception as error:
-                logger.error("The repository cannot be looked at: %r", error)
+                say("repository cannot be looked at", logging.ERROR, error)
 
     def _changes(self) -> Iterator[Any]:
         try:
@@ -418,7 +419,7 @@ class Repository:
                     yield_on_timeout=True,
                 )
             except (OSError, RuntimeError) as error:  # a folder has gone, or there are too many to be told of
-                logger.warning("The folders of models are looked at every %g s: %s", self._poll_interval, error)
+                say("folders cannot be watched", logging.WARNING, reason=str(error), poll_interval=self._poll_interval)
                 self._stop.wait(self._poll_interval)
                 yield None
 
