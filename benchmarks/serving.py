@@ -34,6 +34,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -72,8 +73,10 @@ end
 def perceptron() -> bytes:
     """784 numbers, two layers of 1024, ten classes; any number of rows."""
     net = Network((Size((2, 3)), 784))  # type: ignore[arg-type]
-    x = net.dense(net.dense(net.input, 1024, **RELU), 1024, **RELU)
-    return net.model(net.graph.add("SOFTMAX", net.dense(x, 10), beta=1.0))
+    x = net.input
+    for depth, units, options in ((784, 1024, RELU), (1024, 1024, RELU), (1024, 10, {})):
+        x = net.graph.add("FULLY_CONNECTED", x, net.weights(units, depth, fan_in=depth), **options)
+    return net.model(net.graph.add("SOFTMAX", x, beta=1.0))
 
 
 def write_models(folder: Path, given: Sequence[Path]) -> list[Path]:
@@ -95,7 +98,7 @@ def write_script(model: Path, folder: Path) -> Path:
     """What wrk sends: one row of random numbers, and a wish for binary outputs."""
     interpreter = gossamer.Interpreter(model_path=str(model))
     ((port, detail),) = interpreter.get_signature_runner().get_input_details().items()
-    shape = [max(1, size) for size in detail["shape_signature"]]
+    shape = [max(1, int(size)) for size in detail["shape_signature"]]
     dtype = np.dtype(detail["dtype"])
     values = np.random.default_rng(0).uniform(-1, 1, shape)
     array = values.astype(dtype) if dtype.kind == "f" else (127 * values).astype(dtype)
@@ -134,6 +137,7 @@ def figures(running: subprocess.Popen[str]) -> dict[str, float]:
 def serve_peer(arguments: Sequence[str]) -> None:
     """`gossamer serve` with another interpreter: the class that the first argument names, behind the same server."""
     from gossamer.serve import repository
+    from gossamer.serve.model import ModelOptions, ServedModel
     from gossamer.tools.cli import main
 
     module, *rest = arguments
@@ -149,19 +153,22 @@ def serve_peer(arguments: Sequence[str]) -> None:
         memory_report = staticmethod(Nothing)
         cancel = staticmethod(lambda: None)
 
-    class PeerModel(repository.ServedModel):
+    class PeerModel(ServedModel):
         """Checked by ours, run by the other."""
 
-        def __init__(self, content: Any, *arguments: Any, **options: Any) -> None:
-            self._content = bytes(content)
-            super().__init__(content, *arguments, **options)
+        def __init__(self, content: bytes, name: str, version: str, options: ModelOptions) -> None:
+            self._content = content
+            super().__init__(content, name, version, options)
 
         def interpreter(self) -> Any:
             made = Peer(model_content=self._content, num_threads=self.options.num_threads)
             made.allocate_tensors()
             return made
 
-    repository.ServedModel = PeerModel  # type: ignore[misc]
+    def load(source: Any, key: tuple[str, str], options: ModelOptions) -> ServedModel:
+        return PeerModel(Path(source.path).read_bytes(), *key, options)
+
+    repository.Repository = partial(repository.Repository, load=load)  # type: ignore[misc,assignment]
     sys.argv[1:] = ["serve", *rest]
     main()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import logging
@@ -344,3 +345,24 @@ def test_a_reset_connection_is_no_matter(connect: Connect, repository: HeldRepos
     assert future.cancelled()
     repository.at_once = doubled
     assert client.infer().json == ANSWER
+
+
+def test_a_connection_that_is_gone_when_the_answer_is_there(
+    ready: HeldRepository, caplog: pytest.LogCaptureFixture
+) -> None:
+    """uvloop raises for a moment, until uvicorn knows."""
+    from gossamer.serve.http import create_app
+    from gossamer.serve.metrics import Metrics
+    from gossamer.serve.settings import Settings
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": BODY, "more_body": False}
+
+    async def send(message: Any) -> None:
+        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    scope = {"type": "http", "method": "POST", "path": INFER, "raw_path": INFER.encode(), "headers": []}
+    with caplog.at_level(logging.INFO, "gossamer.serve"):
+        asyncio.run(create_app(ready, Settings(), Metrics())(scope, receive, send))
+    assert [record.getMessage() for record in caplog.records] == ["request"]
+    assert caplog.records[0].fields["status"] == 499

@@ -7,6 +7,7 @@ count, never reach it: `Application` reads and answers them itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import logging
@@ -86,7 +87,8 @@ class Application:
             else:
                 await self._api(scope, receive, send)
         except Unauthorized as error:
-            await self._send_error(send, error)
+            with contextlib.suppress(Abandoned):
+                await self._send_error(send, error)
         except Exception as error:  # which has its answer
             say("bug", logging.ERROR, error, path=path)
 
@@ -144,7 +146,8 @@ class Application:
             held.release()
         if error is not None:
             if status != "CANCELLED":
-                await self._send_error(send, error)
+                with contextlib.suppress(Abandoned):
+                    await self._send_error(send, error)
             name, version = self.known(name, version)
         seconds = time.perf_counter() - started
         self.metrics.answered("http", name, version, status, seconds)
@@ -201,8 +204,14 @@ class Application:
             headers.append((json_form.HEAD_LENGTH.lower().encode(), b"%d" % head_length))
         if self.draining:
             headers.append((b"connection", b"close"))
-        await send({"type": "http.response.start", "status": status, "headers": headers + (extra or [])})
-        await send({"type": "http.response.body", "body": body})
+        try:
+            await send({"type": "http.response.start", "status": status, "headers": headers + (extra or [])})
+            await send({"type": "http.response.body", "body": body})
+        except RuntimeError as error:
+            if "handler is closed" not in str(error):
+                raise
+            # uvloop's word for a connection that has gone, before uvicorn is told.
+            raise Abandoned("the client went away") from error
 
     async def _send_error(self, send: Send, error: RequestError) -> None:
         text = json.dumps({"error": str(error)}).encode()

@@ -68,8 +68,9 @@ class _Replica:
     """The ASGI application of a replica, whose models are closed at its end."""
 
     def __init__(self, models: Sequence[str], options: ModelOptions, settings: Settings) -> None:
-        self.repository = Repository(models, options)
         metrics = Metrics()
+        self.repository = Repository(models, options, observe=metrics.ran)
+        self.repository.start()
         metrics.watch(self.repository)
         self.application: Application = create_app(self.repository, settings, metrics)
 
