@@ -171,6 +171,8 @@ def test_every_error_has_its_codes() -> None:
     errors = protocol.RequestError.__subclasses__()
     assert {error.__name__: (error.http_status, error.grpc_code) for error in errors} == {
         "InvalidRequest": (400, "INVALID_ARGUMENT"),
+        "Unauthorized": (401, "UNAUTHENTICATED"),
+        "Forbidden": (403, "PERMISSION_DENIED"),
         "UnknownModel": (404, "NOT_FOUND"),
         "NotReady": (503, "UNAVAILABLE"),
         "Overloaded": (503, "RESOURCE_EXHAUSTED"),

@@ -1,8 +1,8 @@
 """Requests on their way through a model: a bounded queue, threads with instances, batches, deadlines.
 
-A request waits in a `_Group` with those that may run together with it. A worker takes from the group whose first request
-is oldest, among those that are due: as many as fit one run, or one whose first request has waited for ``batch_delay``.
-While all workers run, groups grow by themselves; no delay is needed for that.
+A request waits in a `_Group` with those that may run together with it. A worker takes from the group whose first
+request is oldest, among those that are due: as many as fit one run, or one whose first request has waited for
+``batch_delay``. While all workers run, groups grow by themselves; no delay is needed for that.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _AGAIN = 0.05
 
 
 class Pending(Future[InferenceResponse]):
-    """An answer to come. `cancel` takes a request that waits out of the queue; one that runs goes on for those who share
-    its run, and is ended if there are none."""
+    """An answer to come. `cancel` takes a request that waits out of the queue; one that runs goes on for those who
+    share its run, and is ended if there are none."""
 
     request: InferenceRequest
     signature: Signature
@@ -189,8 +189,8 @@ class Scheduler:
         return pending
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Refuse new requests, finish those that are accepted, and end the threads. ``False`` if that has not come to its
-        end after so many seconds; it may be called again."""
+        """Refuse new requests, finish those that are accepted, and end the threads. ``False`` if that has not come to
+        its end after so many seconds; it may be called again."""
         limit = _NEVER if timeout is None else time.monotonic() + timeout
         with self._lock:
             self._draining = True
@@ -209,31 +209,30 @@ class Scheduler:
         return True
 
     def abort(self) -> None:
-        """Refuse new requests, and end those that are accepted: they fail with `NotReady`. `drain` waits for the rest."""
+        """Refuse new requests, and end those that are accepted: they fail with `NotReady`. `drain` waits for what
+        cannot be ended."""
         with self._lock:
             self._draining = True
-            waiting = [pending for group in self._groups.values() for pending in group.waiting]
-            for pending in waiting:
-                self._remove(pending)
-            running = [pending for run in self._runs for pending in run.pending if not pending.is_settled]
-            for pending in running:
-                self._let_go(pending)
-        for pending in waiting + running:
+            waiting = [(pending, group) for group in self._groups.values() for pending in group.waiting]
+            for pending, group in waiting:
+                self._remove(pending, group)
+            running = [(pending, run) for run in self._runs for pending in run.pending if not pending.is_settled]
+            for pending, run in running:
+                self._let_go(pending, run)
+        for pending, _ in (*waiting, *running):
             _fail(pending, NotReady(f"model {self.model.name!r} was stopped before the answer was there"))
 
     def withdraw(self, pending: Pending) -> bool:
         """Nobody wants this request any more. Whether it was still waiting, and is not any more."""
         with self._lock:
-            if pending.group is not None:
-                self._remove(pending)
+            group, run = pending.group, pending.run
+            if group is not None:
+                self._remove(pending, group)
                 return True
-            if pending.run is not None and not pending.is_settled:
-                self._let_go(pending)
-                gone = True
-            else:
-                gone = False
-        if gone:
-            _fail(pending, Abandoned("nobody waits for the answer any more"))
+            if run is None or pending.is_settled:
+                return False
+            self._let_go(pending, run)
+        _fail(pending, Abandoned("nobody waits for the answer any more"))
         return False
 
     # -- all of these with the lock
@@ -246,10 +245,9 @@ class Scheduler:
             self._next_expiry = deadline
             self._expiry.notify()
 
-    def _remove(self, pending: Pending) -> None:
+    def _remove(self, pending: Pending, group: _Group) -> None:
         """Take a request out of its group."""
-        group, pending.group = pending.group, None
-        assert group is not None  # for mypy
+        pending.group = None
         group.waiting.remove(pending)
         group.rows -= pending.rows
         self._left(group, 1)
@@ -261,11 +259,9 @@ class Scheduler:
         if not self._waiting and self._draining:
             self._idle.notify_all()
 
-    def _let_go(self, pending: Pending) -> None:
-        """Have the run of a request end if this was the last that wanted it. Its future is the caller's now."""
+    def _let_go(self, pending: Pending, run: _Run) -> None:
+        """Have a run end if this request was the last that wanted it. Its future is the caller's now."""
         pending.is_settled = True
-        run = pending.run
-        assert run is not None  # for mypy
         run.wanted -= 1
         if not run.wanted:
             run.instance.cancel()
@@ -441,12 +437,12 @@ class Scheduler:
                 for group in list(self._groups.values()):
                     for pending in list(group.waiting):
                         if pending.deadline <= now:
-                            self._remove(pending)
+                            self._remove(pending, group)
                             expired.append((pending, "waited"))
                 for run in self._runs:
                     for pending in run.pending:
                         if not pending.is_settled and pending.deadline <= now:
-                            self._let_go(pending)
+                            self._let_go(pending, run)
                             expired.append((pending, "ran"))
                     if not run.wanted:
                         run.instance.cancel()

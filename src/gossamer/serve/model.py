@@ -7,6 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from gossamer.records import field, record
 from gossamer.resolver import OpResolver, OpResolverType
 from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.interpreter import Interpreter
+from gossamer.runtime.signature import SignatureRunner
 from gossamer.schema.enums import BuiltinOperator, TensorType
 from gossamer.serve.protocol import (
     MAX_SIZE,
@@ -51,13 +53,13 @@ def available_cpus() -> int:
 class ModelOptions:
     """How models are served.
 
-    ``workers``: runs side by side, by default one a CPU, each with ``num_threads`` threads. ``max_queue_size``: requests
-    that may wait. ``max_elements``: of a tensor of a request whose shape is open. ``max_memory``: bytes that the tensors
-    of one run may take for the shapes that a request asks for.
+    ``workers``: runs side by side, by default one a CPU, each with ``num_threads`` threads. ``max_queue_size``:
+    requests that may wait. ``max_elements``: of a tensor of a request whose shape is open. ``max_memory``: bytes that
+    the tensors of one run may take for the shapes that a request asks for.
 
-    ``max_batch_size``: rows that run together where rows are independent (`gossamer.serve.rows`); 1: requests run alone.
-    ``batch_delay``: seconds that the first of them waits for others, while a worker is idle. ``exact_batches``: only
-    where results have the bits of those alone, which sums of floats in another order do not.
+    ``max_batch_size``: rows that run together where rows are independent (`gossamer.serve.rows`); 1: requests run
+    alone. ``batch_delay``: seconds that the first of them waits for others, while a worker is idle. ``exact_batches``:
+    only where results have the bits of those alone, which sums of floats in another order do not.
     """
 
     workers: int = field(default_factory=available_cpus)
@@ -103,8 +105,8 @@ class Port:
 
 @record
 class Signature:
-    """A way to call a model. ``key``: "" for the first subgraph of a model that has none. ``max_rows``: rows that may run
-    together, and ``batching`` says why, in words."""
+    """A way to call a model. ``key``: "" for the first subgraph of a model that has none. ``max_rows``: rows that may
+    run together, and ``batching`` says why, in words."""
 
     key: str
     subgraph: int
@@ -197,7 +199,7 @@ class ServedModel:
             if array.shape != port.metadata.shape:
                 self._check_shape(port, array.shape)
             if port.limits is not None:
-                _check_limits(port, array)
+                _check_limits(port, port.limits, array)
         if request.outputs is not None:
             self._check_outputs(signature, request.outputs)
         return signature
@@ -327,7 +329,8 @@ class Instance:
         for rows in sizes:
             runner = self._runner(signature, rows)
             if rows > 1:
-                runner.resize([(rows, *port.default[1:]) for port in signature.inputs])
+                with suppress(PrepareError):  # the sizes that stand for open ones do not fit
+                    runner.resize([(rows, *port.default[1:]) for port in signature.inputs])
 
     def run(self, signature: Signature, values: Sequence[Array], rows: int = 1) -> list[Array]:
         """The outputs for inputs that `ServedModel.check` has seen. ``rows``: how many of them run together.
@@ -341,8 +344,8 @@ class Instance:
             self._running = runner
             return runner.run(values)
         except BaseException as error:
-            if not isinstance(error, CancelledError):
-                self._runners.pop(key, None)  # whatever state it is in, it is not needed
+            if not isinstance(error, PrepareError | InvokeError):  # after which an interpreter goes on
+                self._runners.pop(key, None)
             refused = _refusal(error, self.model.name)
             if refused is None:
                 raise
@@ -385,7 +388,7 @@ class _Runner:
         """The outputs for these inputs."""
         interpreter = self.interpreter
         if self._called is not None:
-            return self._call(values)
+            return self._call(self._called, values)
         if not (self._is_fixed and self._is_ready):
             shapes = [value.shape for value in values]
             if not self._is_ready or shapes != self._shapes:
@@ -408,9 +411,8 @@ class _Runner:
             self._check_memory()
         self._shapes, self._is_ready = [tuple(shape) for shape in shapes], True
 
-    def _call(self, values: Sequence[Array]) -> list[Array]:
-        called, signature = self._called, self._signature
-        assert called is not None  # for mypy
+    def _call(self, called: SignatureRunner, values: Sequence[Array]) -> list[Array]:
+        signature = self._signature
         called.set_inputs(dict(zip(signature.names, values, strict=True)))
         if self._resets:
             self.interpreter.reset_all_variables()
@@ -475,9 +477,8 @@ def _port(name: str, index: int, tensor: Any) -> Port | str:
     return Port(name, index, dtype, metadata, shape, limits)
 
 
-def _check_limits(port: Port, array: Array) -> None:
-    assert port.limits is not None  # for mypy
-    low, high = port.limits
+def _check_limits(port: Port, limits: tuple[int, int], array: Array) -> None:
+    low, high = limits
     if array.size and not low <= int(array.min()) <= int(array.max()) <= high:
         kind = port.metadata.parameters["type"]
         raise InvalidRequest(f"input {port.name!r} is {kind}: values are from {low} to {high}")

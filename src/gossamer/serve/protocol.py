@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -286,9 +287,9 @@ def array_from_raw(name: str, datatype: Any, shape: Any, raw: Buffer) -> Array:
         raise InvalidRequest(
             f'tensor "{name}": {kind.name} {list(sizes)} takes {count * kind.size} bytes; its contents have {size}'
         )
-    array: Array = np.frombuffer(raw, kind.dtype.newbyteorder("<"), count)
-    if not array.dtype.isnative:
-        array = array.astype(kind.dtype)
+    array: Array = np.frombuffer(raw, kind.dtype, count)
+    if sys.byteorder == "big":
+        array = array.byteswap()
     if kind.name == "BOOL" and count and array.view(np.uint8).max() > 1:
         raise InvalidRequest(f'tensor "{name}": bytes of BOOL are 0 or 1, got {array.view(np.uint8).max()}')
     return _reshaped(name, array, sizes)

@@ -36,8 +36,8 @@ Array = NDArray[Any]
 ROUNDING = 1e-4
 """By how much floats may differ from those of the row alone, relative to the largest of an output."""
 
-_OPEN_SIZES = (5, 1)
-"""What is tried for the other sizes that are open."""
+_OPEN_SIZE = 5
+"""What the other sizes that are open are tried with: then 1."""
 
 
 class _Dependent(Exception):
@@ -68,13 +68,15 @@ def decide(model: ServedModel, signature: Signature) -> None:
 
 def _measure(model: ServedModel, signature: Signature) -> float:
     """The largest difference of a row from what it is alone, relative to the largest value of the output."""
-    failure: Exception | None = None
-    for size in _OPEN_SIZES:
-        try:
-            return _Trial(model, signature, size).difference()
-        except GossamerError as error:
-            failure = error
-    raise _Dependent(f"it does not run on several rows of random values: {str(failure).partition(chr(10))[0]}")
+    try:
+        return _Trial(model, signature, _OPEN_SIZE).difference()
+    except GossamerError:  # sizes that do not fit
+        pass
+    try:
+        return _Trial(model, signature, 1).difference()
+    except GossamerError as error:
+        reason = str(error).partition("\n")[0]
+        raise _Dependent(f"it does not run on several rows of random values: {reason}") from None
 
 
 class _Trial:
