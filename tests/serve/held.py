@@ -77,7 +77,7 @@ class HeldRepository:
     def unload(self, name: str) -> None:
         self.calls.append(("unload", name))
 
-    def close(self) -> None:
+    def close(self, timeout: float | None = None) -> None:
         self.calls.append(("close", ""))
 
 

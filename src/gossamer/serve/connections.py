@@ -47,8 +47,9 @@ class Watched(asyncio.Protocol):
     unread_since: float | None = None
     """Since when the client reads nothing of an answer."""
     unread = 0
-    closes = False
-    """Whether the server ends."""
+    """Bytes of it at the last look."""
+    lingers = False
+    """Whether the rest of a body is thrown away."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -74,7 +75,7 @@ class Watched(asyncio.Protocol):
         elif cycle is before:
             self.body_size += len(data)
         else:
-            self.waiting_since, self.body_size = self.loop.time(), len(data)
+            self.waiting_since, self.body_size, self.lingers = self.loop.time(), len(data), False
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -100,7 +101,9 @@ class Watched(asyncio.Protocol):
             if waited > settings.head_timeout:
                 self.refuse(408, "the headers of the request did not come in time")
         elif cycle.response_complete:
-            if waited > LINGER:
+            if not self.lingers:
+                self.lingers, self.waiting_since = True, now
+            elif waited > LINGER:
                 self.transport.abort()
         elif waited > settings.body_timeout + self.body_size / settings.least_rate:
             self.refuse(408, "the body of the request did not come in time")
@@ -108,13 +111,7 @@ class Watched(asyncio.Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether there is no request, not even a part of one."""
-        begun = self.head_size > 0 or (self.cycle is not None and (self.cycle.more_body or not self.is_answered))
-        return not begun
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the latest request has its answer, in full and on its way."""
-        return self.cycle is None or bool(self.cycle.response_complete)
+        return not self.head_size and (self.cycle is None or bool(self.cycle.response_complete))
 
     def refuse(self, status: int, why: str) -> None:
         """Answer and close, if nothing has been answered yet."""

@@ -56,6 +56,7 @@ class Metrics:
         )
         self._rows = Histogram("gossamer_batch_requests", "Requests of a run.", model, buckets=ROWS, registry=registry)
         self._in_flight = Gauge("gossamer_requests_in_flight", "Requests being answered.", registry=registry)
+        self.connections = Gauge("gossamer_http_connections", "Connections that are open.", registry=registry)
         self._series: dict[tuple[str, ...], Any] = {}
 
     def arrived(self) -> None:

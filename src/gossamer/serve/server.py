@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 GRACE = 0.5
 """Seconds at the end for which idle connections stay open: who sends a request on one meanwhile is told to go."""
 
+ENDING = 5.0
+"""Seconds at the end for runs that have been cancelled."""
+
 BACKLOG = 1024
 
 
@@ -121,6 +124,7 @@ class Server:
         self.metrics.watch(repository)
         application = create_app(repository, settings, self.metrics)
         http = _Http(application, settings, self.tls)
+        self.metrics.connections.set_function(lambda: len(http.server_state.connections))
         serving = asyncio.ensure_future(http.serve(self.sockets) if self.sockets else _nothing(http))
         grpc = None
         try:
@@ -147,7 +151,7 @@ class Server:
         finally:
             http.should_exit = True
             await serving
-            await asyncio.to_thread(repository.close)
+            await asyncio.to_thread(repository.close, ENDING)
         say("stopped", lost=http.lost)
 
 
