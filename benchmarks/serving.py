@@ -45,8 +45,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from networks import NETWORKS, RELU, Network
 
-import gossamer
 from gossamer.convert.graph import Size
+from gossamer.serve.model import ModelOptions, ServedModel
+from gossamer.serve.protocol import DATATYPES
 from tests.fuzz.service import examples
 from tests.serve.hostile import FOUND, Attacker, Good, attack, slow
 from tests.serve.process import ServerProcess, slope
@@ -54,8 +55,6 @@ from tests.serve.process import ServerProcess, slope
 DEFAULT = ("mobilenet_v2", "transformer_enc")
 BATCHING = ("--max-batch-size", "16", "--batch-delay", "2")
 QUIET = ("--no-log-requests", "--no-watch", "--queue-size", "4096")
-DATATYPES = {"float32": "FP32", "int8": "INT8", "uint8": "UINT8", "int32": "INT32", "int64": "INT64"}
-
 WRK = """
 local file = io.open("{body}", "rb")
 wrk.method, wrk.path, wrk.body = "POST", "{path}", file:read("*a")
@@ -96,16 +95,15 @@ def write_models(folder: Path, given: Sequence[Path]) -> list[Path]:
 
 def write_script(model: Path, folder: Path) -> Path:
     """What wrk sends: one row of random numbers, and a wish for binary outputs."""
-    interpreter = gossamer.Interpreter(model_path=str(model))
-    ((port, detail),) = interpreter.get_signature_runner().get_input_details().items()
-    shape = [max(1, int(size)) for size in detail["shape_signature"]]
-    dtype = np.dtype(detail["dtype"])
+    (port,) = ServedModel(model.read_bytes(), model.stem).metadata.inputs
+    shape = [max(1, size) for size in port.shape]
+    dtype = DATATYPES[port.datatype].dtype
     values = np.random.default_rng(0).uniform(-1, 1, shape)
     array = values.astype(dtype) if dtype.kind == "f" else (127 * values).astype(dtype)
     tensor = {
-        "name": port,
+        "name": port.name,
         "shape": shape,
-        "datatype": DATATYPES[dtype.name],
+        "datatype": port.datatype,
         "parameters": {"binary_data_size": array.nbytes},
     }
     head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
@@ -137,7 +135,6 @@ def figures(running: subprocess.Popen[str]) -> dict[str, float]:
 def serve_peer(arguments: Sequence[str]) -> None:
     """`gossamer serve` with another interpreter: the class that the first argument names, behind the same server."""
     from gossamer.serve import repository
-    from gossamer.serve.model import ModelOptions, ServedModel
     from gossamer.tools.cli import main
 
     module, *rest = arguments
