@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-import grpc
 import numpy as np
 
 from gossamer import Interpreter
@@ -34,6 +33,8 @@ def examples(model: Path = MODEL, count: int = 8) -> list[Example]:
 
 
 def main() -> None:
+    import grpc
+
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.service", description=__doc__)
     parser.add_argument("--count", type=int, default=5000, help="attacks (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
