@@ -63,61 +63,85 @@ _WIDE = {"int_contents": "i4", "int64_contents": "i8", "uint_contents": "u4", "u
 """The fields of integers, which are as long as they need be on the wire, and the dtypes that have them all."""
 
 
-def create_server(
-    application: Application, address: str, certificate: bytes = b"", key: bytes = b""
-) -> tuple[Any, int]:
-    """A ``grpc.aio.Server`` that answers for the application's repository, and the port it is bound to.
+class Server:
+    """A ``grpc.aio`` server that answers for the application's repository, bound to ``port``. It belongs to the event
+    loop that runs.
 
-    It belongs to the event loop that runs; ``await server.start()`` and ``await server.stop(grace)`` are the caller's.
     ``address``: ``HOST:PORT``, with port 0 for one that the system chooses. ``certificate`` and ``key``: PEM, for TLS.
     Raises `OSError` if the address cannot be had.
     """
-    import grpc
 
-    settings = application.settings
-    server = grpc.aio.server(
-        options=[
-            ("grpc.max_receive_message_length", settings.max_body_size),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.max_metadata_size", settings.max_head_size),
-            ("grpc.absolute_max_metadata_size", settings.max_head_size),
-            ("grpc.server_handshake_timeout_ms", int(1e3 * settings.head_timeout)),
-            # Clients that are gone without a word are found, and those that ask often whether we are here are served.
-            ("grpc.keepalive_time_ms", int(1e3 * settings.keep_alive)),
-            ("grpc.keepalive_timeout_ms", int(1e3 * settings.write_timeout)),
-            ("grpc.keepalive_permit_without_calls", 1),
-            ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
-            # A port that somebody has is an error, not shared.
-            ("grpc.so_reuseport", 0),
-        ],
-        maximum_concurrent_rpcs=settings.max_connections,
-    )
-    service = Service(application)
-    for name, methods in messages.services().items():
-        handlers = {method.name: service.handler(f"/{name}/{method.name}", method) for method in methods}
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
-    try:
-        if certificate:
-            port = server.add_secure_port(address, grpc.ssl_server_credentials([(key, certificate)]))
-        else:
-            port = server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise OSError(f"gRPC cannot listen on {address}: {error}") from None
-    return server, port
+    def __init__(self, application: Application, address: str, certificate: bytes = b"", key: bytes = b"") -> None:
+        import grpc
+
+        settings = application.settings
+        self._server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", settings.max_body_size),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.max_metadata_size", settings.max_head_size),
+                ("grpc.absolute_max_metadata_size", settings.max_head_size),
+                ("grpc.server_handshake_timeout_ms", int(1e3 * settings.head_timeout)),
+                # Clients that are gone without a word are found, and those that often ask for a sign of life get it.
+                ("grpc.keepalive_time_ms", int(1e3 * settings.keep_alive)),
+                ("grpc.keepalive_timeout_ms", int(1e3 * settings.write_timeout)),
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
+                # A port that somebody has is an error, not shared.
+                ("grpc.so_reuseport", 0),
+            ],
+            maximum_concurrent_rpcs=settings.max_connections,
+        )
+        service = Service(application)
+        for name, methods in messages.services().items():
+            handlers = {method.name: service.handler(f"/{name}/{method.name}", method) for method in methods}
+            self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
+        self._ended = service.ended
+        try:
+            if certificate:
+                credentials = grpc.ssl_server_credentials([(key, certificate)])
+                self.port: int = self._server.add_secure_port(address, credentials)
+            else:
+                self.port = self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise OSError(f"gRPC cannot listen on {address}: {error}") from None
+
+    async def start(self) -> None:
+        """Answer calls from now on."""
+        await self._server.start()
+
+    async def drain(self, grace: float, timeout: float) -> None:
+        """End. Calls are answered that the server has when its application begins to drain, those that are not after
+        ``timeout`` seconds are cancelled.
+
+        A server that stops cancels, without a word, what arrives just then. So that nothing does, calls that come
+        within ``grace`` seconds are held, and told to go when the server has stopped to accept any.
+        """
+        await asyncio.sleep(grace)
+        stopping = asyncio.ensure_future(self._server.stop(timeout))
+        await asyncio.sleep(0.05)
+        self._ended.set()
+        await stopping
 
 
 class Call:
     """One call of a method, as long as it lasts."""
 
-    def __init__(self, application: Application, path: str, context: Any) -> None:
-        self.application, self.path, self.context = application, path, context
-        self.held = Held(application)
+    def __init__(self, service: Service, path: str, context: Any) -> None:
+        self.service, self.path, self.context = service, path, context
+        self.application = service.application
+        self.held = Held(self.application)
 
-    def check_token(self) -> None:
-        """Raise `Unauthorized`, unless the metadata have a token or none is wanted."""
-        if self.path not in _OPEN:
-            given = dict(self.context.invocation_metadata() or ()).get("authorization", "")
-            self.application.check_token(given.encode() if isinstance(given, str) else given)
+    async def begin(self) -> None:
+        """Raise `Unauthorized`, unless the metadata have a token or none is wanted, and `NotReady` if the server
+        ends."""
+        if self.path in _OPEN:
+            return
+        given = dict(self.context.invocation_metadata() or ()).get("authorization", "")
+        self.application.check_token(given.encode() if isinstance(given, str) else given)
+        if self.application.draining:
+            await self.service.ended.wait()
+            raise NotReady("the server ends")
 
     async def read(self) -> bytes | None:
         """The next message, ``None`` behind the last one of a stream."""
@@ -176,6 +200,8 @@ class Service:
 
     def __init__(self, application: Application) -> None:
         self.application, self.repository = application, application.repository
+        self.ended = asyncio.Event()
+        """Set when no more calls are accepted."""
 
     def handler(self, path: str, method: messages.Method) -> grpc.RpcMethodHandler[Any, Any]:
         """What grpc calls for a method. It reads requests itself, so that for grpc they are streams of bytes."""
@@ -184,9 +210,9 @@ class Service:
         answer = getattr(self, method.name)
 
         async def single(_: Any, context: Any) -> Any:
-            call = Call(self.application, path, context)
+            call = Call(self, path, context)
             try:
-                call.check_token()
+                await call.begin()
                 return await answer(parsed(method.request, await call.body()), call)
             except Exception as error:
                 await call.refuse(error)
@@ -194,9 +220,9 @@ class Service:
                 call.held.release()
 
         async def stream(_: Any, context: Any) -> AsyncIterator[Any]:
-            call = Call(self.application, path, context)
+            call = Call(self, path, context)
             try:
-                call.check_token()
+                await call.begin()
                 async for response in answer(method.request, call):
                     yield response
             except Exception as error:
@@ -310,13 +336,13 @@ class Service:
                 for name in messages.services():
                     response.list_services_response.service.add(name=name)
             elif asked in ("file_by_filename", "file_containing_symbol"):
-                try:
-                    find = "FindFileByName" if asked == "file_by_filename" else "FindFileContainingSymbol"
-                    file = getattr(messages.pool(), find)(getattr(request, asked))
-                    response.file_descriptor_response.file_descriptor_proto.append(file.serialized_pb)
-                except KeyError:
+                wanted = getattr(request, asked)
+                file = _file(wanted) if asked == "file_by_filename" else _file_of_symbol(wanted)
+                if file is None:
                     response.error_response.error_code = 5  # NOT_FOUND
-                    response.error_response.error_message = f"there is no {getattr(request, asked)!r}"
+                    response.error_response.error_message = f"there is no {wanted!r}"
+                else:
+                    response.file_descriptor_response.file_descriptor_proto.append(file.serialized_pb)
             else:
                 response.error_response.error_code = 12  # UNIMPLEMENTED
                 response.error_response.error_message = "these messages have no extensions"
@@ -345,7 +371,7 @@ class Service:
         except Exception as caught:
             error = told(caught, id=message.id or None, model=name)
             status = error.grpc_code
-            raise error from caught
+            raise error from (None if error is caught else caught)
         finally:
             if error is not None:
                 name, version = application.known(name, version)
@@ -547,6 +573,23 @@ def _refuse_extensions(what: str, parameters: Mapping[str, Any]) -> None:
             raise InvalidRequest(
                 f"{what}: this server has no {name.partition('_region')[0].replace('_', ' ')} extension"
             )
+
+
+def _file(name: str) -> Any:
+    """The descriptor of a file, ``None`` if there is none."""
+    try:
+        return messages.pool().FindFileByName(name)
+    except KeyError:
+        return None
+
+
+def _file_of_symbol(symbol: str) -> Any:
+    """The descriptor of the file with a message, an enum, a service, or a method of one."""
+    methods = {f"{name}.{method.name}": name for name, found in messages.services().items() for method in found}
+    try:
+        return messages.pool().FindFileContainingSymbol(methods.get(symbol, symbol))
+    except KeyError:
+        return None
 
 
 def _filled(name: str, values: Mapping[str, Any]) -> Any:

@@ -133,9 +133,8 @@ class Server:
                 from gossamer.serve import rpc
 
                 address = f"[{settings.host}]" if ":" in settings.host else settings.host
-                grpc, self.grpc_port = rpc.create_server(
-                    application, f"{address}:{settings.grpc_port}", *self._tls_files
-                )
+                grpc = rpc.Server(application, f"{address}:{settings.grpc_port}", *self._tls_files)
+                self.grpc_port = grpc.port
                 await grpc.start()
             if started is not None:
                 started()
@@ -146,7 +145,7 @@ class Server:
             application.draining = True
             ends: list[Coroutine[Any, Any, None]] = [http.drain(settings.drain_timeout)]
             if grpc is not None:
-                ends.append(grpc.stop(settings.drain_timeout))  # new calls are refused
+                ends.append(grpc.drain(GRACE, settings.drain_timeout))
             await asyncio.gather(*ends)
         finally:
             http.should_exit = True
