@@ -428,7 +428,8 @@ class _Runner:
         for subgraph in range(self.interpreter.num_subgraphs()):
             for kernel in self.interpreter.delegate_kernels(subgraph):
                 program = getattr(kernel, "program", None)
-                needed += sum(memory.size for memory in program.memory.values()) if program is not None else 0
+                arena = program.memory.get("arena") if program is not None else None
+                needed += arena.size if arena is not None else 0
         if needed > self.model.options.max_memory:
             raise TooLarge(
                 f"model {self.model.name!r} takes {needed} bytes for inputs of these shapes; at most "
