@@ -24,7 +24,7 @@ def watched(settings: Settings) -> type[asyncio.Protocol]:
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as Base
     except ImportError:
-        from uvicorn.protocols.http.h11_impl import H11Protocol as Base  # type: ignore[assignment]
+        from uvicorn.protocols.http.h11_impl import H11Protocol as Base
     return type("Connection", (Watched, Base), {"settings": settings})
 
 

@@ -93,7 +93,7 @@ class Metrics:
 
     def watch(self, source: Source) -> None:
         """Have models and queues of a repository among the figures."""
-        self.registry.register(_Models(source))  # type: ignore[arg-type]
+        self.registry.register(_Models(source))
 
     def text(self, accept: str) -> tuple[bytes, str]:
         """All figures as text, and its content type, as a scraper accepts it."""

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
+from gossamer.records import replace
 from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, table, write_json
+
+if TYPE_CHECKING:
+    from gossamer.serve.repository import Repository
+    from gossamer.serve.server import Server
 
 _HELP = """Serve each MODEL over HTTP and gRPC, until SIGTERM or Ctrl-C.
 
@@ -27,34 +32,21 @@ TOKEN = "GOSSAMER_SERVE_TOKEN"
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-class _Size(click.ParamType):
+def _size(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
     """A number of bytes: 1000, 64k, 64MiB."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Fails for what is no size, or none at all."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d{1,12})\s*([kmg]?)(i?b)?", value.strip().lower())
-        if match is None or int(match[1]) == 0:
-            self.fail(f"{value!r} is no number of bytes, such as 1000000, 512k or 64M.", param, ctx)
-        return int(match[1]) * _UNITS[match[2]]
+    match = re.fullmatch(r"(\d{1,12}) ?([kmg]?)(i?b)?", value.strip().lower())
+    if match is None or int(match[1]) == 0:
+        raise click.BadParameter(f"{value!r} is no number of bytes, such as 1000000, 512k or 64M.")
+    return int(match[1]) * _UNITS[match[2]]
 
 
-class _Port(click.ParamType):
+def _port(ctx: click.Context, parameter: click.Parameter, value: str) -> int | None:
     """A port, 0 for one that the system chooses, ``none`` for no port."""
-
-    name = "port"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """-1 for none, as click takes `None` for what is not given."""
-        text = str(value)
-        if text == "none":
-            return -1
-        if not (text.isdigit() and len(text) < 6 and int(text) < 1 << 16):
-            self.fail(f"{value!r} is no port: 0 to 65535, or none.", param, ctx)
-        return int(text)
+    if value == "none":
+        return None
+    if not (value.isascii() and value.isdigit() and len(value) < 6 and int(value) < 1 << 16):
+        raise click.BadParameter(f"{value!r} is no port: 0 to 65535, or none.")
+    return int(value)
 
 
 @click.command(
@@ -65,8 +57,18 @@ class _Port(click.ParamType):
 )
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; 0.0.0.0 is everywhere.")
-@click.option("--http-port", "--port", type=_Port(), default=8000, show_default=True, help="0: any; none: no HTTP.")
-@click.option("--grpc-port", type=_Port(), default=8001, show_default=True, help="0: any; none: no gRPC.")
+@click.option(
+    "--http-port",
+    "--port",
+    metavar="PORT",
+    callback=_port,
+    default="8000",
+    show_default=True,
+    help="0: any; none: no HTTP.",
+)
+@click.option(
+    "--grpc-port", metavar="PORT", callback=_port, default="8001", show_default=True, help="0: any; none: no gRPC."
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Runs of a model side by side; by default one a CPU.")
 @click.option("--num-threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads of a run.")
 @click.option(
@@ -87,7 +89,9 @@ class _Port(click.ParamType):
     show_default=True,
     help="Seconds for a request; then its run is cancelled.",
 )
-@click.option("--max-body", type=_Size(), default="64M", show_default=True, help="Bytes of a request.")
+@click.option(
+    "--max-body", metavar="SIZE", callback=_size, default="64M", show_default=True, help="Bytes of a request."
+)
 @click.option(
     "--max-connections", type=click.IntRange(min=1), default=1024, show_default=True, help="Clients at a time."
 )
@@ -118,8 +122,8 @@ class _Port(click.ParamType):
 def command(
     models: tuple[str, ...],
     host: str,
-    http_port: int,
-    grpc_port: int,
+    http_port: int | None,
+    grpc_port: int | None,
     workers: int | None,
     num_threads: int,
     max_batch_size: int,
@@ -140,9 +144,9 @@ def command(
     as_json: bool,
 ) -> None:
     """See ``_HELP``, which click shows."""
-    if http_port < 0 and grpc_port < 0:
+    if http_port is None and grpc_port is None:
         raise click.UsageError("--http-port=none and --grpc-port=none leave nothing to listen on.")
-    if http_port > 0 and http_port == grpc_port:
+    if http_port and http_port == grpc_port:
         raise click.UsageError(f"HTTP and gRPC cannot both have port {http_port}.")
     if (tls_certificate is None) != (tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key go together.")
@@ -160,8 +164,8 @@ def command(
 
     settings = Settings(
         host=host,
-        http_port=None if http_port < 0 else http_port,
-        grpc_port=None if grpc_port < 0 else grpc_port,
+        http_port=http_port,
+        grpc_port=grpc_port,
         tls_certificate=tls_certificate,
         tls_key=tls_key,
         tokens=tokens,
@@ -183,8 +187,9 @@ def command(
         max_queue_size=queue_size,
         max_batch_size=max_batch_size,
         batch_delay=1e-3 * batch_delay,
-        **({} if workers is None else {"workers": workers}),
     )
+    if workers is not None:
+        options = replace(options, workers=workers)
     repository = Repository(models, options, observe=server.metrics.ran, watch=watch)
     try:
         repository.start()
@@ -209,7 +214,7 @@ def _tokens(path: str | None) -> tuple[str, ...]:
     return tokens
 
 
-def _show(server: Any, repository: Any, as_json: bool) -> None:
+def _show(server: Server, repository: Repository, as_json: bool) -> None:
     """What is served, and where."""
     settings = server.settings
     scheme = "https" if server.tls else "http"
