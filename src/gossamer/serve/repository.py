@@ -1,8 +1,8 @@
 """Models in files and folders, in versions, and what becomes of them when the files change.
 
 A path is a file, ``NAME.tflite``, which is version 1; the folder of a model, ``NAME/VERSION.tflite`` or
-``NAME/VERSION/ANY.tflite``; or a folder of such files and folders. Versions are numbers, and the greatest that is ready
-is the default. Names that begin with a dot are passed over.
+``NAME/VERSION/ANY.tflite``; or a folder of such files and folders. ``NAME=PATH`` gives a model another name. Versions
+are numbers, and the greatest that is ready is the default. Names that begin with a dot are passed over.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -44,14 +44,22 @@ class Source:
 def find_models(paths: Iterable[str | os.PathLike[str]]) -> dict[Key, Source]:
     """The versions of models in these files and folders. Of two with one name and version the first counts."""
     found: dict[Key, Source] = {}
-    for path in map(Path, paths):
-        for key, source in _models_in(path):
+    for name, path in map(split_name, paths):
+        for (own_name, version), source in _models_in(path):
+            key = name or own_name, version
             if key not in found:
                 found[key] = source
             elif found[key].path != source.path:
                 fault = f"{source.path} is version {key[1]} of {key[0]!r} too, and is not served"
                 found[key] = replace(found[key], fault=found[key].fault or fault)
     return found
+
+
+def split_name(path: str | os.PathLike[str]) -> tuple[str, Path]:
+    """The name and the path of ``NAME=PATH``; "" and all of it for what is there as it is, or has no name."""
+    name, is_named, rest = os.fspath(path).partition("=")
+    is_named = is_named and name and rest and not {"/", os.sep} & set(name) and not os.path.exists(path)
+    return (name, Path(rest)) if is_named else ("", Path(path))
 
 
 def _models_in(path: Path) -> Iterator[tuple[Key, Source]]:
@@ -138,15 +146,13 @@ class Repository:
         *,
         observe: Observer | None = None,
         watch: bool = True,
-        poll_interval: float = 2.0,
-        load: Callable[[Source, Key, ModelOptions], ServedModel] | None = None,
+        poll_interval: float = 1.0,
     ) -> None:
         self.paths = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
         self.options = ModelOptions() if options is None else options
         self._observe = observe
         self._watches = watch
         self._poll_interval = poll_interval
-        self._load_model = _load if load is None else load
         self._lock = threading.Lock()
         self._refreshing = threading.Lock()
         """Held by whoever looks at the files: one at a time."""
@@ -335,7 +341,7 @@ class Repository:
         """Load a version beside the one that runs, and put it in its place; or say why not."""
         name, version = key
         try:
-            scheduler = Scheduler(self._load_model(source, key, self.options), self._observe)
+            scheduler = Scheduler(_load(source, key, self.options), self._observe)
         except Exception as error:  # whatever is wrong with one model, the others go on
             reason = f"{type(error).__name__}: {error}".rstrip()
             with self._lock:
@@ -402,7 +408,8 @@ class Repository:
             return
         while not self._stop.is_set():
             # A file is followed by its folder: whoever replaces it leaves another one there.
-            folders = {path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path)) for path in self.paths}
+            paths = [str(path) for _, path in map(split_name, self.paths)]
+            folders = {path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path)) for path in paths}
             folders = {folder for folder in folders if os.path.isdir(folder)}
             if not folders:
                 self._stop.wait(self._poll_interval)

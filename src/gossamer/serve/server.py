@@ -38,6 +38,8 @@ BACKLOG = 1024
 class Server:
     """Serves a repository. Made, it holds its ports; `run` or ``with server.running(repository)`` begins.
 
+    ``http_port`` and ``grpc_port`` are those that it has, ``None`` for none; that of gRPC is known when it serves.
+
     Raises `ServerError` if it cannot have its ports, or if its certificate is none.
     """
 
@@ -46,16 +48,23 @@ class Server:
         self.metrics = Metrics()
         self.tls = _tls(settings)
         self.sockets = [] if settings.http_port is None else [_bound(settings.host, settings.http_port)]
+        self.http_port: int | None = self.sockets[0].getsockname()[1] if self.sockets else None
         if settings.grpc_port:
             _bound(settings.host, settings.grpc_port).close()  # it binds its port itself, and later
         self.grpc_port: int | None = settings.grpc_port
         self._tls_files = [Path(path).read_bytes() for path in (settings.tls_certificate, settings.tls_key) if path]
         self._stop: asyncio.Event | None = None
 
-    @property
-    def http_port(self) -> int | None:
-        """The port of HTTP, ``None`` if there is none."""
-        return self.sockets[0].getsockname()[1] if self.sockets else None
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the ports, if it has not served."""
+        for bound in self.sockets:
+            bound.close()
 
     def run(self, repository: Repository, started: Any = None) -> int:
         """Serve until a signal ends it: the exit code of the process. ``started`` is called without arguments when

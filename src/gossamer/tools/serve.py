@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -154,7 +155,7 @@ def command(
     try:
         from gossamer.serve.logs import set_up
         from gossamer.serve.model import ModelOptions
-        from gossamer.serve.repository import Repository
+        from gossamer.serve.repository import Repository, split_name
         from gossamer.serve.server import Server
         from gossamer.serve.settings import Settings
     except ModuleNotFoundError as error:
@@ -176,10 +177,9 @@ def command(
         max_connections=max_connections,
         drain_timeout=drain_timeout,
     )
-    for path in models:
-        file = path.partition("=")[2] or path
-        if not os.path.isdir(file) and not os.path.exists(path):
-            existing_file(file, "model")
+    for _, path in map(split_name, models):
+        if not path.is_dir():
+            existing_file(str(path), "model")
     server = Server(settings)  # has its ports and its certificate before models are loaded, which takes longer
     set_up(log_format, log_level)
     options = ModelOptions(
@@ -191,15 +191,14 @@ def command(
     if workers is not None:
         options = replace(options, workers=workers)
     repository = Repository(models, options, observe=server.metrics.ran, watch=watch)
-    try:
+    with server, contextlib.ExitStack() as stack:
+        stack.callback(repository.close, 0)  # whatever runs then has had its time
         repository.start()
         entries = repository.index()
         if not any(entry.state == "READY" for entry in entries):
             reasons = "".join(f"\n  {entry.name} version {entry.version}: {entry.reason}" for entry in entries)
             raise Failure(f"no model of {', '.join(models)} can be served{reasons or ': there is no .tflite file'}")
         code = server.run(repository, lambda: _show(server, repository, as_json))
-    finally:
-        repository.close(0)
     raise click.exceptions.Exit(code)
 
 
