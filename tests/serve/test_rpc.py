@@ -7,6 +7,7 @@ import logging
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from gossamer.serve import protocol
 from gossamer.serve.protocol import InferenceResponse, NotReady, Overloaded, TimedOut, raw_from_array
 from tests.serve.held import PATIENCE, HeldRepository, doubled
+from tests.serve.models import double_net
 
 grpc = pytest.importorskip("grpc", reason="needs the extra serve")
 from gossamer.serve import messages, rpc  # noqa: E402
@@ -67,8 +69,9 @@ Dial = Callable[..., Dialled]
 
 
 @pytest.fixture
-def dial(serve: Callable[..., Any]) -> Iterator[Dial]:
-    """A client of a server of its own: ``dial(repository, timeout=1)``."""
+def dial(monkeypatch: pytest.MonkeyPatch, serve: Callable[..., Any]) -> Iterator[Dial]:
+    """A client of a server of its own: ``dial(repository, timeout=1)``. At its end nobody calls any more."""
+    monkeypatch.setattr("gossamer.serve.server.GRACE", 0.0)
     with contextlib.ExitStack() as stack:
 
         def start(repository: Any, credentials: Any = None, **settings: Any) -> Dialled:
@@ -674,16 +677,20 @@ def mutants(count: int, seed: int) -> Iterator[bytes]:
         yield bytes(data)
 
 
-def test_noise_ends_in_answers_or_errors(dial: Dial, ready: HeldRepository) -> None:
-    client = dial(ready, log_requests=False)
+def test_noise_ends_in_answers_or_errors(dial: Dial, tmp_path: Path) -> None:
+    from gossamer.serve.model import ModelOptions
+    from gossamer.serve.repository import Repository
+
+    (tmp_path / "m.tflite").write_bytes(bytes(double_net(shape=("n",))))
+    repository = Repository([tmp_path], ModelOptions(workers=1), watch=False)
+    repository.start()
+    client = dial(repository, log_requests=False)
     call = client.method("ModelInfer")
-    codes: dict[str, int] = {}
+    codes: Counter[str] = Counter()
     data = list(mutants(2000, 7))
     for begin in range(0, len(data), 100):
-        for future in [call.future(each, timeout=PATIENCE) for each in data[begin : begin + 100]]:
-            code = future.code().name
-            codes[code] = codes.get(code, 0) + 1
-    assert set(codes) <= {"OK", "INVALID_ARGUMENT", "NOT_FOUND"}, codes
-    assert codes["OK"] > 50
-    assert codes["INVALID_ARGUMENT"] > 500
+        sent = [call.future(each, timeout=PATIENCE) for each in data[begin : begin + 100]]
+        codes.update([future.code().name for future in sent])
+    assert set(codes) == {"OK", "INVALID_ARGUMENT", "NOT_FOUND"}, codes
+    assert codes["OK"] > 20
     assert client.infer(REQUEST).id == "7"

@@ -255,7 +255,7 @@ class Service:
         return messages.message("ServerMetadataResponse")(name="gossamer", version=__version__, extensions=supported)
 
     async def ModelMetadata(self, request: Any, call: Call) -> Any:
-        found = self.repository.get(request.name, request.version).metadata
+        found = self.repository.metadata(request.name, request.version)
         made = messages.message("ModelMetadataResponse")(
             name=found.name, versions=found.versions, platform=found.platform, properties=dict(found.properties)
         )
