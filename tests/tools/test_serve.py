@@ -67,7 +67,7 @@ def test_sizes(text: str, size: int) -> None:
 
 def test_tokens(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     assert serve._tokens(None) == ()
-    monkeypatch.setenv(serve.TOKEN, " secret\n")
+    monkeypatch.setenv("GOSSAMER_SERVE_TOKEN", " secret\n")
     assert serve._tokens(None) == ("secret",)
     assert serve._tokens(str(place("tokens", b"one\n\n two \n"))) == ("one", "two")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from gossamer.config import serve_token
 from gossamer.records import replace
 from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, table, write_json
 
@@ -26,9 +26,6 @@ old ones answer. A model that cannot be loaded does not keep the others from bei
 The protocol is KServe's v2, which is Triton's: tritonclient, KServe's client and curl work as they are. docs/serve.md
 tells the rest.
 """
-
-TOKEN = "GOSSAMER_SERVE_TOKEN"
-"""The variable of the environment that may hold the token."""
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -107,7 +104,7 @@ def _port(ctx: click.Context, parameter: click.Parameter, value: str) -> int | N
     "--tls-certificate", metavar="FILE", help="Encrypt with this certificate (PEM), and the ones that sign it."
 )
 @click.option("--tls-key", metavar="FILE", help="Its key.")
-@click.option("--token-file", metavar="FILE", help=f"Answer those who have a token of this file, or of ${TOKEN}.")
+@click.option("--token-file", metavar="FILE", help="Answer who has a token of this file, or of $GOSSAMER_SERVE_TOKEN.")
 @click.option("--repository-control", is_flag=True, help="Let clients load and unload models.")
 @click.option("--watch/--no-watch", default=True, show_default=True, help="Whether to look for new models.")
 @click.option(
@@ -205,8 +202,8 @@ def command(
 def _tokens(path: str | None) -> tuple[str, ...]:
     """The tokens of a file, one a line, or of the environment. Raises `Failure` for a file without one."""
     if path is None:
-        token = os.environ.get(TOKEN, "").strip()
-        return (token,) if token else ()
+        token = serve_token()
+        return () if token is None else (token,)
     tokens = tuple(filter(None, map(str.strip, Path(path).read_text().splitlines())))
     if not tokens or not all(token.isascii() and token.isprintable() for token in tokens):
         raise Failure(f"{path}: a token file has a token of printable ASCII characters on each line")
