@@ -445,6 +445,29 @@ def test_what_a_compressed_message_inflates_to_has_a_limit(dial: Dial, ready: He
     assert client.infer(small, compression=grpc.Compression.Gzip).outputs[0].shape == [1 << 14]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x2a\x00" * (1 << 17),  # inputs
+        b"\x32\x00" * (1 << 17),  # outputs
+        b"".join(b"\x22\x06\x0a\x04%04d" % number for number in range(1 << 17)),  # parameters
+        b"\x2a\x80\x80\x10" + b"\x22\x00" * (1 << 17),  # parameters of an input
+        b"\x2a\x84\x80\x10" + b"\x1a\x80\x80\x10" + b"\1" * (1 << 18),  # sizes of an input
+    ],
+)
+def test_fields_have_a_limit(dial: Dial, ready: HeldRepository, data: bytes) -> None:
+    client = dial(ready)
+    assert client.refused(data) == ("RESOURCE_EXHAUSTED", f"the request has more than {rpc.MAX_FIELDS} fields")
+    (answer,) = client.stream([data])
+    assert "fields" in answer.error_message
+
+
+def test_other_messages_are_small(dial: Dial, ready: HeldRepository) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        dial(ready)("ModelReady", name="m" * 100_000)
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
 def test_all_bodies_together_have_a_limit(dial: Dial, repository: HeldRepository) -> None:
     client = dial(repository, max_held_size=1000)
     data = request(x=np.zeros(150)).SerializeToString()

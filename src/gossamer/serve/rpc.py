@@ -35,6 +35,7 @@ from gossamer.serve.protocol import (
     Parameter,
     RequestError,
     TimedOut,
+    TooLarge,
     UnknownModel,
     array_from_raw,
     array_from_values,
@@ -52,6 +53,12 @@ SERVICE = "inference.GRPCInferenceService"
 
 STREAM_DEPTH = 16
 """Requests of one stream that are being answered at the same time."""
+
+MAX_FIELDS = 1 << 16
+"""Of a request, apart from the elements of tensors: an input of two bytes is a message of a hundred in memory."""
+
+_SMALL = 64 << 10
+"""The most bytes of a message that is no request for inference."""
 
 _OPEN = ("/grpc.health.v1.Health/Check", f"/{SERVICE}/ServerLive", f"/{SERVICE}/ServerReady")
 """What is answered without a token, as over HTTP: whoever watches over the process has none."""
@@ -418,13 +425,70 @@ class Service:
 
 
 def parsed(message_type: Any, data: bytes) -> Any:
-    """The message that these bytes are. Raises `InvalidRequest`."""
+    """The message that these bytes are. Raises `InvalidRequest`, and `TooLarge` before it takes far more memory than
+    its bytes."""
     from google.protobuf.message import DecodeError
 
+    if message_type.DESCRIPTOR.name == "ModelInferRequest":
+        _check_fields(data)
+    elif len(data) > _SMALL:
+        raise TooLarge(f"the message has {len(data)} bytes; {_SMALL} are allowed")
     try:
         return message_type.FromString(data)
     except DecodeError:
         raise InvalidRequest(f"the request is no message {message_type.DESCRIPTOR.full_name}") from None
+
+
+def _check_fields(data: bytes) -> None:
+    """Count the fields of a ``ModelInferRequest`` and of the messages in it, but not of the contents of tensors. Raises
+    `TooLarge`. What is malformed is left to the parser, which goes no further either."""
+    left, at, end = MAX_FIELDS, 0, len(data)
+    inner: list[tuple[int, int]] = []
+    is_inner = False
+    try:
+        while at < end or inner:
+            if at >= end:
+                (at, end), is_inner = inner.pop(), True
+                continue
+            left -= 1
+            if left < 0:
+                raise TooLarge(f"the request has more than {MAX_FIELDS} fields")
+            tag, at = _read_varint(data, at)
+            kind = tag & 7
+            if kind == 0:
+                _, at = _read_varint(data, at)
+            elif kind == 2:
+                size, at = _read_varint(data, at)
+                if not is_inner and tag >> 3 in _MESSAGES:
+                    inner.append((at, min(at + size, len(data))))
+                elif is_inner and tag >> 3 == _SHAPE:
+                    left -= size
+                at += size
+            else:
+                at += {1: 8, 5: 4}.get(kind, 0)
+    except IndexError:
+        return
+
+
+_MESSAGES = (4, 5, 6)
+"""The fields of a ``ModelInferRequest`` that are messages: parameters, inputs, outputs."""
+
+
+_SHAPE = 3
+"""The field of an input that is its shape, a byte or more for each size."""
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = data[at]
+    if value < 128:
+        return value, at + 1
+    value &= 127
+    for place in range(1, 10):
+        byte = data[at + place]
+        value |= (byte & 127) << 7 * place
+        if byte < 128:
+            return value, at + place + 1
+    raise IndexError("a varint has ten bytes at most")
 
 
 def told(error: Exception, **fields: Any) -> RequestError:
