@@ -58,8 +58,9 @@ def find_models(paths: Iterable[str | os.PathLike[str]]) -> dict[Key, Source]:
 def split_name(path: str | os.PathLike[str]) -> tuple[str, Path]:
     """The name and the path of ``NAME=PATH``; "" and all of it for what is there as it is, or has no name."""
     name, is_named, rest = os.fspath(path).partition("=")
-    is_named = is_named and name and rest and not {"/", os.sep} & set(name) and not os.path.exists(path)
-    return (name, Path(rest)) if is_named else ("", Path(path))
+    if not (is_named and name and rest) or {"/", os.sep} & set(name) or os.path.exists(path):
+        return "", Path(path)
+    return name, Path(rest)
 
 
 def _models_in(path: Path) -> Iterator[tuple[Key, Source]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,13 @@ import click
 
 from gossamer.config import serve_token
 from gossamer.records import replace
+from gossamer.serve.logs import set_up
+from gossamer.serve.model import ModelOptions
+from gossamer.serve.repository import Repository, split_name
+from gossamer.serve.settings import Settings
 from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, table, write_json
 
 if TYPE_CHECKING:
-    from gossamer.serve.repository import Repository
     from gossamer.serve.server import Server
 
 _HELP = """Serve each MODEL over HTTP and gRPC, until SIGTERM or Ctrl-C.
@@ -149,16 +153,18 @@ def command(
     if (tls_certificate is None) != (tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key go together.")
     tokens = _tokens(token_file)
+    for _, path in map(split_name, models):
+        if not path.is_dir():
+            existing_file(str(path), "model")
     try:
-        from gossamer.serve.logs import set_up
-        from gossamer.serve.model import ModelOptions
-        from gossamer.serve.repository import Repository, split_name
-        from gossamer.serve.server import Server
-        from gossamer.serve.settings import Settings
+        for package in ("fastapi", "uvicorn", "prometheus_client"):
+            import_module(package)
+        if grpc_port is not None:
+            import_module("gossamer.serve.rpc")
+            import_module("grpc")
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("gossamer"):
-            raise
         raise Failure(f"gossamer serve needs {error.name}: python -m pip install 'gossamer[serve]'") from None
+    from gossamer.serve.server import Server
 
     settings = Settings(
         host=host,
@@ -174,9 +180,6 @@ def command(
         max_connections=max_connections,
         drain_timeout=drain_timeout,
     )
-    for _, path in map(split_name, models):
-        if not path.is_dir():
-            existing_file(str(path), "model")
     server = Server(settings)  # has its ports and its certificate before models are loaded, which takes longer
     set_up(log_format, log_level)
     options = ModelOptions(
