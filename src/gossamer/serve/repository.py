@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from gossamer.errors import did_you_mean
+from gossamer.errors import ModelError, did_you_mean
 from gossamer.records import record, replace
 from gossamer.serve.batching import Observer, Pending, Scheduler
 from gossamer.serve.logs import say
@@ -439,4 +439,6 @@ def _load(source: Source, key: Key, options: ModelOptions) -> ServedModel:
     content = Path(source.path).read_bytes()
     if _stamp(os.stat(source.path)) != source.stamp:
         raise OSError(f"{source.path} is being written; it is loaded when it is whole")
+    if not content:
+        raise ModelError(f"{source.path} is empty")
     return ServedModel(content, *key, options)
