@@ -223,6 +223,17 @@ def test_triton_has_no_classification(triton: Any) -> None:
     assert "no classification extension" in message
 
 
+def test_triton_has_no_sequences(triton: Any) -> None:
+    inputs = inputs_of(triton, INPUTS["double"])
+    for sequence in (7, "a"):
+        _, message = refused(
+            triton,
+            lambda sequence=sequence: triton.client.infer("double", inputs, sequence_id=sequence, sequence_start=True),
+        )
+        assert "no sequence extension" in message
+    triton.client.infer("double", inputs, priority=1)
+
+
 def test_triton_asks_about_the_server_and_its_models(triton: Any) -> None:
     client = triton.client
     assert client.is_server_live()

@@ -68,6 +68,7 @@ def read_request(
     else:
         head, raw = object_of(parsed(body[:head_length]), "the request"), memoryview(body)[head_length:]
     parameters = object_of(head.get("parameters", {}), "parameters")
+    refuse_sequences(parameters)
     identity = head.get("id", "")
     if not isinstance(identity, str):
         raise InvalidRequest("id must be a string")
@@ -95,6 +96,12 @@ def deadline(parameters: Mapping[str, Any], timeout: float | None) -> float | No
             limit = min(wanted, 1 << 50) / 1e6
             timeout = limit if timeout is None else min(timeout, limit)
     return None if timeout is None else time.monotonic() + timeout
+
+
+def refuse_sequences(parameters: Mapping[str, Any]) -> None:
+    """Raise `InvalidRequest` for a request that would have what others have left behind."""
+    if parameters.get("sequence_id"):
+        raise InvalidRequest("this server has no sequence extension: requests do not depend on each other")
 
 
 def write_response(response: InferenceResponse, form: Form) -> tuple[list[bytes], int | None]:

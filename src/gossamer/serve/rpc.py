@@ -19,7 +19,7 @@ import numpy as np
 from gossamer.release import __version__
 from gossamer.serve import extensions, messages
 from gossamer.serve.http import EXTENSIONS, Application, Held
-from gossamer.serve.json_form import deadline
+from gossamer.serve.json_form import deadline, refuse_sequences
 from gossamer.serve.logs import say
 from gossamer.serve.protocol import (
     DATATYPES,
@@ -521,8 +521,7 @@ def read_request(message: Any, timeout: float | None) -> tuple[InferenceRequest,
     ``timeout``: seconds until the deadline; the request's parameter ``timeout`` can only be earlier.
     """
     parameters = _parameters(message.parameters)
-    if parameters.get("sequence_id"):
-        raise InvalidRequest("this server has no sequence extension: requests do not depend on each other")
+    refuse_sequences(parameters)
     raw = message.raw_input_contents
     is_raw = len(raw) > 0 or not message.inputs
     if is_raw and len(raw) != len(message.inputs):
