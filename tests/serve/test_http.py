@@ -148,6 +148,14 @@ def test_a_body_without_a_length_ends_at_the_limit(connect: Connect, ready: Held
     assert (answer.status, "100000 bytes" in answer.error) == (413, True)
 
 
+def test_json_has_a_limit_of_its_own(connect: Connect, ready: HeldRepository) -> None:
+    client = connect(ready, max_json_size=len(BODY))
+    assert client.infer().json == ANSWER
+    answer = client.infer(BODY + b" ")
+    assert (answer.status, "as binary data" in answer.error) == (413, True)
+    assert client.infer(bytes(4000), inference_header_content_length="0").status == 200
+
+
 def test_all_bodies_together_have_a_limit(connect: Connect, ready: HeldRepository) -> None:
     client = connect(ready, max_held_size=len(BODY) - 1)
     answer = client.infer()

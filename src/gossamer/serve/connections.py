@@ -16,7 +16,12 @@ LINGER = 5.0
 """Seconds for which the rest of a body is read and thrown away that has been answered already: a connection closed with
 something unread loses the answer."""
 
-_PHRASES = {408: "Request Timeout", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
+_PHRASES = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
 
 
 def watched(settings: Settings) -> type[asyncio.Protocol]:
@@ -112,6 +117,10 @@ class Watched(asyncio.Protocol):
     def is_idle(self) -> bool:
         """Whether there is no request, not even a part of one."""
         return not self.head_size and (self.cycle is None or bool(self.cycle.response_complete))
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by uvicorn for what is not HTTP."""
+        self.refuse(400, msg)
 
     def refuse(self, status: int, why: str) -> None:
         """Answer and close, if nothing has been answered yet."""

@@ -130,6 +130,9 @@ class Application:
                 raise NotReady("the server ends")
             body = await self._body(headers, receive, held)
             length = _number(headers.get(json_form.HEAD_LENGTH.lower().encode()), json_form.HEAD_LENGTH)
+            if (len(body) if length is None else length) > self.settings.max_json_size:
+                limit = self.settings.max_json_size
+                raise TooLarge(f"the JSON of a request may have {limit} bytes; tensors can be sent as binary data")
             request, form = json_form.read_request(
                 body, length, name, version, lambda: self._metadata(name, version), self.settings.timeout
             )

@@ -73,6 +73,7 @@ class Server:
         SIGTERM or SIGINT: requests that have been accepted are answered, new ones are sent away. A second signal ends
         the process at once.
         """
+        _allow_files(self.settings.max_connections)
         loop = _new_loop()
         received: list[int] = []
 
@@ -177,6 +178,7 @@ class _Http(uvicorn.Server):
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level="error",
             access_log=False,
             proxy_headers=False,
             server_header=False,
@@ -247,6 +249,20 @@ def _new_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
+
+
+def _allow_files(connections: int) -> None:
+    """Have the system let this process have so many connections, as far as it may."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * connections + 512  # over HTTP and over gRPC, and files
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def _bound(host: str, port: int) -> socket.socket:

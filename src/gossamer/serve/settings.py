@@ -28,6 +28,8 @@ class Settings:
     """For a request, from when it has been read until its answer is there."""
     max_body_size: int = 64 * MIB
     """Of a request, and of what it inflates to."""
+    max_json_size: int = 16 * MIB
+    """Of the JSON of a request: while it is read, it takes 20 times the memory, and nothing else is answered."""
     max_held_size: int = 1024 * MIB
     """Of the bodies of all requests that are being answered."""
     max_connections: int = 1024

@@ -94,6 +94,7 @@ def _port(ctx: click.Context, parameter: click.Parameter, value: str) -> int | N
 @click.option(
     "--max-body", metavar="SIZE", callback=_size, default="64M", show_default=True, help="Bytes of a request."
 )
+@click.option("--max-json", metavar="SIZE", callback=_size, default="16M", show_default=True, help="Bytes of its JSON.")
 @click.option(
     "--max-connections", type=click.IntRange(min=1), default=1024, show_default=True, help="Clients at a time."
 )
@@ -133,6 +134,7 @@ def command(
     queue_size: int,
     timeout: float,
     max_body: int,
+    max_json: int,
     max_connections: int,
     drain_timeout: float,
     tls_certificate: str | None,
@@ -177,6 +179,7 @@ def command(
         log_requests=log_requests,
         timeout=timeout,
         max_body_size=max_body,
+        max_json_size=max_json,
         max_connections=max_connections,
         drain_timeout=drain_timeout,
     )
