@@ -293,6 +293,7 @@ def _api(application: Application) -> FastAPI:
         description="Models behind the Open Inference Protocol (KServe v2).",
         docs_url=None,  # its page loads scripts of other hosts; there is one of ours
         redoc_url=None,
+        redirect_slashes=False,
     )
     repository, settings = application.repository, application.settings
 
