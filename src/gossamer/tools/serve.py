@@ -83,6 +83,7 @@ def _port(ctx: click.Context, parameter: click.Parameter, value: str) -> int | N
 @click.option(
     "--batch-delay", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Milliseconds to wait for them."
 )
+@click.option("--exact-batches", is_flag=True, help="Batches only where no bit of a result depends on them.")
 @click.option("--queue-size", type=click.IntRange(min=1), default=1024, show_default=True, help="Requests that wait.")
 @click.option(
     "--timeout",
@@ -131,6 +132,7 @@ def command(
     num_threads: int,
     max_batch_size: int,
     batch_delay: float,
+    exact_batches: bool,
     queue_size: int,
     timeout: float,
     max_body: int,
@@ -190,6 +192,7 @@ def command(
         max_queue_size=queue_size,
         max_batch_size=max_batch_size,
         batch_delay=1e-3 * batch_delay,
+        exact_batches=exact_batches,
     )
     if workers is not None:
         options = replace(options, workers=workers)
