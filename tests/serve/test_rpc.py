@@ -668,6 +668,54 @@ def test_a_server_that_ends_answers_what_it_has(serve: Callable[..., Any], repos
         assert future.result().id == "7"
 
 
+def test_a_stream_ends_with_the_server(serve: Callable[..., Any], repository: HeldRepository) -> None:
+    """What it has is answered, and it is not waited for the next request."""
+    server, more = serve(repository, grpc_port=0, http_port=None), threading.Event()
+
+    def requests() -> Iterator[bytes]:
+        yield REQUEST
+        more.wait(PATIENCE)
+
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+        answers = Dialled(channel).stream(requests())
+        asked, answer = repository.next()
+        server._stop._loop.call_soon_threadsafe(server.stop)
+        answer.set_result(doubled(asked))
+        assert next(answers).infer_response.id == "7"
+        with pytest.raises(grpc.RpcError) as caught:
+            next(answers)
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        more.set()
+
+
+def test_calls_have_a_limit(dial: Dial, repository: HeldRepository) -> None:
+    client = dial(repository, max_connections=1)
+    future = client.method("ModelInfer").future(REQUEST, timeout=PATIENCE)
+    asked, answer = repository.next()
+    assert client.refused(REQUEST)[0] == "RESOURCE_EXHAUSTED"
+    answer.set_result(doubled(asked))
+    assert future.result().id == "7"
+
+
+# -- what is told of models
+
+
+def test_the_configuration_of_a_model_with_batches() -> None:
+    from gossamer.serve import extensions
+    from gossamer.serve.model import ModelOptions, ServedModel
+
+    options = ModelOptions(workers=3, max_batch_size=8, batch_delay=0.002)
+    config = extensions.config(ServedModel(bytes(double_net()), "m", options=options))
+    assert config["max_batch_size"] == 8
+    assert config["input"] == [{"name": "x", "data_type": "TYPE_FP32", "dims": [4]}]
+    assert config["dynamic_batching"] == {"max_queue_delay_microseconds": 2000}
+    assert config["instance_group"][0]["count"] == 3
+    assert rpc._filled("ModelConfigResponse", {"config": config}).config.input[0].data_type == 11
+    alone = extensions.config(ServedModel(bytes(double_net()), "m"))
+    assert (alone["max_batch_size"], alone["input"][0]["dims"]) == (0, [-1, 4])
+    assert "dynamic_batching" not in alone
+
+
 # -- noise
 
 

@@ -276,7 +276,7 @@ class Service:
 
     async def ModelStreamInfer(self, request_type: Any, call: Call) -> AsyncIterator[Any]:
         """Answers come in the order of the requests, of which `STREAM_DEPTH` are under way at a time. What is wrong
-        with a request is said in its answer, and the stream goes on."""
+        with a request is said in its answer, and the stream goes on; it ends with the server."""
         under_way: asyncio.Queue[asyncio.Task[Any] | None] = asyncio.Queue(STREAM_DEPTH)
 
         async def read() -> None:
@@ -286,12 +286,16 @@ class Service:
             finally:
                 await under_way.put(None)
 
-        reader = asyncio.ensure_future(read())
+        reader, ending = asyncio.ensure_future(read()), asyncio.ensure_future(self.ended.wait())
+        ending.add_done_callback(lambda _: reader.cancel())
         try:
             while (answering := await under_way.get()) is not None:
                 yield await answering
+            if ending.done():
+                raise NotReady("the server ends")
             await reader
         finally:
+            ending.cancel()
             reader.cancel()
             while not under_way.empty():
                 left = under_way.get_nowait()
@@ -451,8 +455,6 @@ def _check_fields(data: bytes) -> None:
                 (at, end), is_inner = inner.pop(), True
                 continue
             left -= 1
-            if left < 0:
-                raise TooLarge(f"the request has more than {MAX_FIELDS} fields")
             tag, at = _read_varint(data, at)
             kind = tag & 7
             if kind == 0:
@@ -466,6 +468,8 @@ def _check_fields(data: bytes) -> None:
                 at += size
             else:
                 at += {1: 8, 5: 4}.get(kind, 0)
+            if left < 0:
+                raise TooLarge(f"the request has more than {MAX_FIELDS} fields")
     except IndexError:
         return
 
