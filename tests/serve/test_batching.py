@@ -26,7 +26,6 @@ from gossamer.serve.protocol import (
     NotReady,
     Overloaded,
     TimedOut,
-    TooLarge,
 )
 from tests.serve import models
 
@@ -142,8 +141,7 @@ def test_rows_of_a_request_stay_together(gate: Gate) -> None:
         gate.opened.set()
         assert [answer(each) for each in waiting] == [[2.0 * row for row in range(size)] for size in sizes]
         assert gate.runs == [1, 4, 2, 3, 4, 1]
-        with pytest.raises(TooLarge, match="model 'm' takes 4 rows at once, got 5"):
-            made.submit(request(x=rows(1, 2, 3, 4, 5)))
+        assert answer(made.submit(request(x=rows(*range(9))))) == [2.0 * row for row in range(9)]
 
 
 def test_other_sizes_run_apart(gate: Gate) -> None:
@@ -358,8 +356,7 @@ def test_nothing_that_is_done_is_kept() -> None:
     with scheduler(models.double_net()) as made:
         pending = made.submit(request(x=rows(1), deadline=time.monotonic() + PATIENCE))
         answer(pending)
-        answer(made.submit(request(x=rows(1))))
         gone = weakref.ref(pending)
         del pending
-        gc.collect()
-        assert gone() is None
+        while gone() is not None:  # the worker has told the answer, and is about to look for more
+            gc.collect()

@@ -255,10 +255,11 @@ def test_no_request_is_lost_while_versions_change(tmp_path: Path, make: MakeRepo
     clients = [threading.Thread(target=client) for _ in range(3)]
     for thread in clients:
         thread.start()
+    wait_until(lambda: bool(answers or failures))
     for factor in range(2, 8):
-        before = len(answers)
         write(tmp_path / "m.tflite", times(factor))
         repository.refresh()
+        before = len(answers)
         wait_until(lambda before=before: len(answers) > before + 20 or bool(failures))  # type: ignore[misc]
     done.set()
     for thread in clients:

@@ -29,7 +29,6 @@ from gossamer.serve.protocol import (
     Overloaded,
     RequestError,
     TimedOut,
-    TooLarge,
 )
 
 Array = NDArray[Any]
@@ -307,41 +306,45 @@ class Scheduler:
     # -- threads
 
     def _serve(self, instance: Instance) -> None:
-        """What a worker does until the end. No error of a request ends it."""
-        while True:
-            with self._lock:
-                taken = self._next()
-                if taken is None:
-                    return
-                now = time.monotonic()
-                run = _Run(instance, taken)
-                expired = [pending for pending in taken if pending.deadline <= now]
-                for pending in taken:
-                    pending.group, pending.run = None, run
-                    pending.set_running_or_notify_cancel()
-                for pending in expired:
-                    pending.is_settled = True
-                    taken.remove(pending)
-                run.wanted = len(taken)
-                self._runs.add(run)
-            try:
-                if taken:
-                    self._run(run, now)
-            except BaseException as error:  # what nobody has thought of: the requests are told, and the worker goes on
-                logger.error("A worker of model %s failed: %r", self.model.name, error)
-                self._settle(run, [InferenceFailed(f"model {self.model.name!r} failed: {error!r}")] * len(taken))
-            finally:
-                with self._lock:
-                    self._runs.discard(run)
-                    if self._draining and not self._waiting and not self._runs:
-                        self._idle.notify_all()
+        """What a worker does until the end."""
+        while self._serve_one(instance):
+            self._renew(instance)
+
+    def _renew(self, instance: Instance) -> None:
+        try:
+            instance.renew()
+        except Exception as error:  # the next run makes what is missing, or says why not
+            logger.error("A worker of model %s cannot be made as it was: %r", self.model.name, error)
+
+    def _serve_one(self, instance: Instance) -> bool:
+        """Run the next requests; ``False`` if no more come. No error of theirs gets out of here."""
+        with self._lock:
+            taken = self._next()
+            if taken is None:
+                return False
+            now = time.monotonic()
+            expired = [pending for pending in taken if pending.deadline <= now]
+            run = _Run(instance, [pending for pending in taken if pending.deadline > now])
+            for pending in taken:
+                pending.group, pending.run = None, run
+                pending.set_running_or_notify_cancel()
+            for pending in expired:
+                pending.is_settled = True
+            self._runs.add(run)
+        try:
             for pending in expired:
                 _fail(pending, TimedOut("the deadline passed while the request waited"))
-            del run, taken, expired
-            try:
-                instance.renew()
-            except Exception as error:
-                logger.error("A worker of model %s cannot forget the last request: %r", self.model.name, error)
+            if run.pending:
+                self._run(run, now)
+        except BaseException as error:  # what nobody has thought of: the requests are told, and the worker goes on
+            logger.error("A worker of model %s failed: %r", self.model.name, error)
+            self._settle(run, [InferenceFailed(f"model {self.model.name!r} failed: {error!r}")] * len(run.pending))
+        finally:
+            with self._lock:
+                self._runs.discard(run)
+                if self._draining and not self._waiting and not self._runs:
+                    self._idle.notify_all()
+        return True
 
     def _run(self, run: _Run, began: float) -> None:
         """Run requests together, or one by one if that fails; tell their futures."""
@@ -416,40 +419,44 @@ class Scheduler:
         """How many rows a request has, and what those of others have to be like to run with them."""
         arrays = [request.inputs[name] for name in signature.names]
         rows = len(arrays[0])
-        if any(len(array) != rows for array in arrays) or rows == 0:
-            return 1, None  # the model says what it thinks of it
-        if rows > signature.max_rows:
-            raise TooLarge(f"model {self.model.name!r} takes {signature.max_rows} rows at once, got {rows}")
+        if not 0 < rows <= signature.max_rows or any(len(array) != rows for array in arrays):
+            return 1, None  # it runs alone, and the model says what it thinks of it
         return rows, (signature.key, *[array.shape[1:] for array in arrays])
 
     def _watch(self) -> None:
-        """Tell those whose time is up, whether they wait or run; end runs that nobody waits for any more."""
-        while True:
-            expired = []
-            with self._lock:
-                now = time.monotonic()
-                while now < self._next_expiry:
-                    if self._ended:
-                        return
-                    self._expiry.wait(None if self._next_expiry == _NEVER else self._next_expiry - now)
-                    now = time.monotonic()
-                self._next_expiry = _NEVER
-                for group in list(self._groups.values()):
-                    for pending in list(group.waiting):
-                        if pending.deadline <= now:
-                            self._remove(pending, group)
-                            expired.append((pending, "waited"))
-                for run in self._runs:
-                    for pending in run.pending:
-                        if not pending.is_settled and pending.deadline <= now:
-                            self._let_go(pending, run)
-                            expired.append((pending, "ran"))
-                    if not run.wanted:
-                        run.instance.cancel()
-                        self._next_expiry = min(self._next_expiry, now + _AGAIN)
-                self._next_expiry = min([self._next_expiry, *self._deadlines()])
-            for pending, did in expired:
-                _fail(pending, TimedOut(f"the deadline passed while the request {did}"))
+        """Tell those whose time is up; end runs that nobody waits for any more."""
+        while self._wait_for_expiry():
+            self._expire()
+
+    def _wait_for_expiry(self) -> bool:
+        with self._lock:
+            while not self._ended:
+                left = self._next_expiry - time.monotonic()
+                if left <= 0:
+                    return True
+                self._expiry.wait(None if self._next_expiry == _NEVER else left)
+            return False
+
+    def _expire(self) -> None:
+        expired = []
+        with self._lock:
+            now, self._next_expiry = time.monotonic(), _NEVER
+            for group in list(self._groups.values()):
+                for pending in list(group.waiting):
+                    if pending.deadline <= now:
+                        self._remove(pending, group)
+                        expired.append((pending, "waited"))
+            for run in self._runs:
+                for pending in run.pending:
+                    if not pending.is_settled and pending.deadline <= now:
+                        self._let_go(pending, run)
+                        expired.append((pending, "ran"))
+                if not run.wanted:
+                    run.instance.cancel()
+                    self._next_expiry = now + _AGAIN
+            self._next_expiry = min([self._next_expiry, *self._deadlines()])
+        for pending, did in expired:
+            _fail(pending, TimedOut(f"the deadline passed while the request {did}"))
 
     def _deadlines(self) -> list[float]:
         waiting = [pending.deadline for group in self._groups.values() for pending in group.waiting]

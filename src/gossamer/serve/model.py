@@ -324,6 +324,7 @@ class Instance:
         self.model = model
         self._runners: dict[tuple[str, int], _Runner] = {}
         self._running: _Runner | None = None
+        self._used = ("", 0)
         signature = model.default
         sizes = [1 << power for power in range(signature.max_rows.bit_length())]
         for rows in sizes:
@@ -338,7 +339,7 @@ class Instance:
         Raises `CancelledError` after `cancel`, else `RequestError`: `TooLarge` if there is not so much memory,
         `InvalidRequest` for shapes and values that an operator refuses, `InferenceFailed`.
         """
-        key = signature.key, rows.bit_length()
+        key = self._used = signature.key, rows.bit_length()
         try:
             runner = self._runners.get(key) or self._runner(signature, rows)
             self._running = runner
@@ -355,8 +356,10 @@ class Instance:
 
     def renew(self) -> None:
         """Forget what the last run has left behind. Called before the next one, when nobody waits."""
-        if self.model._keeps_resources:
-            self._runners = {(key, rows): self._runner(self.model.signatures[key], rows) for key, rows in self._runners}
+        if self.model._keeps_resources and self._used in self._runners:
+            del self._runners[self._used]
+            key, rows = self._used
+            self._runner(self.model.signatures[key], rows)
 
     def cancel(self) -> None:
         """End the run that is under way in another thread, where its interpreter looks for it."""
