@@ -370,8 +370,6 @@ class Service:
         status = "OK"
         error: RequestError | None = None
         try:
-            if application.draining:
-                raise NotReady("the server ends")
             request, is_raw = read_request(message, call.timeout)
             response = await asyncio.wrap_future(self.repository.infer(request))
             name, version = response.model_name, response.model_version
@@ -406,6 +404,8 @@ class Service:
         made = messages.message("ModelStreamInferResponse")()
         held = Held(self.application)
         try:
+            if self.application.draining:
+                raise NotReady("the server ends")
             held.take(len(data))
             request = parsed(request_type, data)
             made.infer_response.id, made.infer_response.model_name = request.id, request.model_name
@@ -464,7 +464,7 @@ def _check_fields(data: bytes) -> None:
                 if not is_inner and tag >> 3 in _MESSAGES:
                     inner.append((at, min(at + size, len(data))))
                 elif is_inner and tag >> 3 == _SHAPE:
-                    left -= size
+                    left -= min(size, len(data) - at)
                 at += size
             else:
                 at += {1: 8, 5: 4}.get(kind, 0)
