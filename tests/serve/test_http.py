@@ -65,6 +65,7 @@ def test_a_server_that_is_not_ready(connect: Connect, ready: HeldRepository) -> 
         ("GET", "/nothing", 404),
         ("GET", INFER, 405),
         ("DELETE", "/v2/models/m", 405),
+        ("GET", "/v2/models/m/", 404),
         ("POST", "/v2/repository/models/m/load", 403),
         ("POST", "/v2/repository/models/m/unload", 403),
     ],
