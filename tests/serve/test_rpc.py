@@ -572,18 +572,19 @@ def test_the_final_response_is_marked_if_asked_for(dial: Dial, ready: HeldReposi
 
 
 def test_the_repository_extension(dial: Dial, ready: HeldRepository) -> None:
+    setting = message("ModelRepositoryParameter")
     client = dial(ready, repository_control=True)
     assert "model_repository" in client("ServerMetadata").extensions
     rows = [(m.name, m.version, m.state, m.reason) for m in client("RepositoryIndex").models]
     assert rows == [("m", "1", "READY", ""), ("bad", "2", "UNAVAILABLE", "no model")]
     assert [m.name for m in client("RepositoryIndex", ready=True).models] == ["m"]
     client("RepositoryModelLoad", model_name="m")
-    client("RepositoryModelUnload", model_name="m", parameters={"unload_dependents": {"bool_param": True}})
+    client("RepositoryModelUnload", model_name="m", parameters={"unload_dependents": setting(bool_param=True)})
     loaded = client("RepositoryModelLoad", repository_name="k")  # where KServe's clients have the model's name
     assert (loaded.model_name, loaded.isLoaded) == ("k", True)
     assert ready.calls == [("load", "m"), ("unload", "m"), ("load", "k")]
     with pytest.raises(grpc.RpcError) as caught:
-        client("RepositoryModelLoad", model_name="m", parameters={"config": {"string_param": "{}"}})
+        client("RepositoryModelLoad", model_name="m", parameters={"config": setting(string_param="{}")})
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
