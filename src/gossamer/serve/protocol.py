@@ -169,9 +169,10 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 def datatype_of(dtype: np.dtype[Any]) -> str | None:
     """The protocol's name for the elements of an array, ``None`` where it has none (complex numbers, float8)."""
-    if dtype.name == "bfloat16":
+    name = _NAMES.get(dtype)
+    if name is None and dtype.name == "bfloat16":
         return "BF16"
-    return "BYTES" if dtype.kind in "SU" else _NAMES.get(dtype)
+    return "BYTES" if dtype.kind in "SU" else name
 
 
 @record(frozen=True)
