@@ -106,6 +106,17 @@ def test_outputs_whose_sizes_depend_on_values() -> None:
     assert call(instance, x=np.float32([-1]))[0].shape == (0, 1)
 
 
+def test_outputs_of_which_the_file_knows_no_shape() -> None:
+    model = models.double_net(shape=(1, 4))
+    (graph,) = model.subgraphs
+    output = graph.outputs[0]
+    for stored, told in (((), (1, 4)), ((7, 4), (-1, 4))):
+        tensors = list(graph.tensors)
+        tensors[output] = tensors[output].replace(shape=stored, shape_signature=())
+        changed = model.replace(subgraphs=(graph.replace(tensors=tuple(tensors)),))
+        assert served(changed).metadata.outputs[0].shape == told
+
+
 def test_packed_integers_have_their_range() -> None:
     b = gossamer.Builder()
     b.output("y", b.add("CAST", b.input("x", (3,), "int4"), type="float32"))

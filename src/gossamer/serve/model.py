@@ -17,7 +17,7 @@ from gossamer.dtypes import is_packed, numpy_dtype, type_name
 from gossamer.errors import CancelledError, InvokeError, ModelError, PrepareError
 from gossamer.log import logger
 from gossamer.model import Model
-from gossamer.records import field, record
+from gossamer.records import field, record, replace
 from gossamer.resolver import OpResolver, OpResolverType
 from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.interpreter import Interpreter
@@ -265,9 +265,14 @@ class ServedModel:
             if port.dtype.hasobject:
                 zeros[...] = b""
         try:
-            Instance(self).run(self.default, inputs)
+            outputs = Instance(self).run(self.default, inputs)
         except InvalidRequest as error:  # values that an operator refuses
             logger.info("%s version %s does not run on zeros: %s", self.name, self.version, error)
+            return
+        self.default.outputs = tuple(
+            _as_it_is(port, output.shape, self.default.is_open)
+            for port, output in zip(self.default.outputs, outputs, strict=True)
+        )
 
     def _chosen(self, key: Any) -> Signature:
         found = self.signatures.get(key) if isinstance(key, str) else None
@@ -479,6 +484,16 @@ def _port(name: str, index: int, tensor: Any) -> Port | str:
         parameters["type"] = type_name(kind)
     metadata = TensorMetadata(name, datatype, signature if len(signature) == len(shape) else shape, parameters)
     return Port(name, index, dtype, metadata, shape, limits)
+
+
+def _as_it_is(port: Port, shape: Shape, is_open: bool) -> Port:
+    """An output whose file does not know its shape: a stored scalar may stand for any rank, a size for any number."""
+    known = port.shape
+    if len(known) != len(shape):
+        known = (-1,) * len(shape) if is_open else shape
+    elif any(size not in (-1, got) for size, got in zip(known, shape, strict=True)):
+        known = tuple(size if size == got else -1 for size, got in zip(known, shape, strict=True))
+    return port if known == port.shape else replace(port, metadata=replace(port.metadata, shape=known))
 
 
 def _check_limits(port: Port, limits: tuple[int, int], array: Array) -> None:
