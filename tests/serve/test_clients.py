@@ -20,7 +20,7 @@ import pytest
 from gossamer import Builder, Interpreter
 from gossamer.model import Model
 from tests.conftest import ROOT
-from tests.serve.held import PATIENCE
+from tests.serve.held import PATIENCE, HeldRepository
 from tests.serve.models import double_net, dynamic_net, int8_net, strings_net
 
 pytestmark = pytest.mark.engines
@@ -314,6 +314,26 @@ def test_triton_without_waiting(server: Any) -> None:
         results = [client.async_infer("double", inputs) for _ in range(4)]
         for result in results:
             np.testing.assert_array_equal(result.get_result().as_numpy("y"), 2 * INPUTS["double"]["x"])
+
+
+def test_triton_over_tls_and_with_a_token(serve: Callable[..., Any], ready: HeldRepository) -> None:
+    certificate, key = (str(Path(__file__).parent / "tls" / f"{name}.pem") for name in ("certificate", "key"))
+    options = {"tls_certificate": certificate, "tls_key": key, "tokens": ("secret",), "log_requests": False}
+    made = serve(ready, grpc_port=0, **options)
+    header = {"authorization": "Bearer secret"}
+    grpc, http = pytest.importorskip("tritonclient.grpc"), pytest.importorskip("tritonclient.http")
+    over_grpc = grpc.InferenceServerClient(f"localhost:{made.grpc_port}", ssl=True, root_certificates=certificate)
+    over_http = http.InferenceServerClient(
+        f"localhost:{made.http_port}", ssl=True, ssl_options={"ca_certs": certificate}
+    )
+    for module, client in ((grpc, over_grpc), (http, over_http)):
+        with client:
+            triton = SimpleNamespace(module=module, client=client)
+            inputs = inputs_of(triton, {"x": np.float32([1, 2])})
+            assert client.infer("m", inputs, headers=header).as_numpy("y").tolist() == [2, 4]
+            assert client.is_server_ready()
+            _, message = refused(triton, lambda client=client, inputs=inputs: client.infer("m", inputs))
+            assert "token" in message
 
 
 def test_kserve(server: Any) -> None:
