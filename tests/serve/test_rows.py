@@ -12,11 +12,14 @@ import pytest
 from gossamer import Builder
 from gossamer.model import Model
 from gossamer.serve.model import ModelOptions, ServedModel, Signature
+from gossamer.serve.rows import decide
 from tests.serve import models
 
 
 def signature(model: Model, **options: Any) -> Signature:
-    return ServedModel(bytes(model), "m", "1", ModelOptions(workers=1, max_batch_size=8, **options)).default
+    served = ServedModel(bytes(model), "m", "1", ModelOptions(workers=1, **{"max_batch_size": 8, **options}))
+    decide(served, served.default)
+    return served.default
 
 
 @pytest.mark.parametrize("make", [models.int8_net, models.double_net, models.lookup_net])
@@ -34,8 +37,8 @@ def test_floats_that_are_added_in_another_order() -> None:
 
 
 def test_nobody_asks_for_batches() -> None:
-    model = ServedModel(bytes(models.int8_net()), "m")
-    assert (model.default.max_rows, model.default.batching) == (1, "off")
+    found = signature(models.int8_net(), max_batch_size=1)
+    assert (found.max_rows, found.batching) == (1, "off")
 
 
 def mixed(add: Callable[[Builder, Any], Any]) -> Model:

@@ -30,6 +30,7 @@ from gossamer.serve.protocol import (
     RequestError,
     TimedOut,
 )
+from gossamer.serve.rows import decide
 
 Array = NDArray[Any]
 Observer = Callable[[str, str, Sequence[float], float], None]
@@ -134,6 +135,8 @@ class Scheduler:
         """Of compute for one request, lately."""
         self._draining = self._ended = False
         self._batch_delay = self._options.batch_delay
+        for signature in model.signatures.values():
+            decide(model, signature)
         instances = [Instance(model) for _ in range(self._options.workers)]
         self._threads = [
             threading.Thread(target=self._serve, args=(instance,), name=f"{model.name}-{number}", daemon=True)

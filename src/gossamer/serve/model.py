@@ -106,7 +106,7 @@ class Port:
 @record
 class Signature:
     """A way to call a model. ``key``: "" for the first subgraph of a model that has none. ``max_rows``: rows that may
-    run together, and ``batching`` says why, in words."""
+    run together, which `gossamer.serve.rows` decides, and ``batching`` says why, in words."""
 
     key: str
     subgraph: int
@@ -146,11 +146,6 @@ class ServedModel:
         self.default = self.signatures[key]
         self._is_stateful, self._keeps_resources = _state(self.model, self._prototype._engine.settings.resolver)
         self._allocate()
-        if self.options.max_batch_size > 1:
-            from gossamer.serve.rows import decide
-
-            for signature in self.signatures.values():
-                decide(self, signature)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} version {self.version}: {', '.join(self.signatures) or 'main'}>"

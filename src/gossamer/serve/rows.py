@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,8 @@ from gossamer.arrays import NDArray
 from gossamer.errors import GossamerError
 from gossamer.inputs.port import Port as Described
 from gossamer.inputs.random_values import random_input
-
-if TYPE_CHECKING:
-    from gossamer.runtime.interpreter import Interpreter
-    from gossamer.serve.model import Port, ServedModel, Signature
+from gossamer.runtime.interpreter import Interpreter
+from gossamer.serve.model import Instance, Port, ServedModel, Signature
 
 Array = NDArray[Any]
 
@@ -46,6 +44,8 @@ class _Dependent(Exception):
 
 def decide(model: ServedModel, signature: Signature) -> None:
     """Set how many rows of a signature may run together, and why: ``max_rows``, ``batching``."""
+    if model.options.max_batch_size == 1:
+        return
     try:
         if model.is_stateful:
             raise _Dependent("the model keeps values from one run to the next")
@@ -89,8 +89,6 @@ class _Trial:
 
     def difference(self) -> float:
         """See `_measure`."""
-        from gossamer.serve.model import Instance
-
         self.instance = Instance(self.model)
         rows = self.most + 1
         values = [
