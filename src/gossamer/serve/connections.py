@@ -118,6 +118,9 @@ class Watched(asyncio.Protocol):
         """Whether there is no request, not even a part of one."""
         return not self.head_size and (self.cycle is None or bool(self.cycle.response_complete))
 
+    def shutdown(self) -> None:
+        """Called by uvicorn at the end, when `gossamer.serve.server` has closed what there was."""
+
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn for what is not HTTP."""
         self.refuse(400, msg)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 GRACE = 0.5
 """Seconds at the end for which idle connections stay open: who sends a request on one meanwhile is told to go."""
 
+SETTLED = 0.1
+"""Seconds without connections after which no more come: one that is accepted is seen some turns of the loop later."""
+
 ENDING = 5.0
 """Seconds at the end for runs that have been cancelled."""
 
@@ -222,10 +225,14 @@ class _Http(uvicorn.Server):
         began = loop.time()
         for listening in self._sockets:
             listening.listen(0)  # from now on nobody who connects is put into the queue of those to be accepted
-        await asyncio.sleep(0.05)  # who has connected is accepted
+        for _ in range(5):  # turns of the loop, in which those are accepted who are there
+            await asyncio.sleep(0.01)
         for server in getattr(self, "servers", ()):
             server.close()
-        while self.server_state.connections and loop.time() - began < timeout:
+        last_seen = loop.time()
+        while loop.time() - began < timeout and loop.time() - last_seen < SETTLED:
+            if self.server_state.connections:
+                last_seen = loop.time()
             if loop.time() - began > GRACE:
                 for connection in list(self.server_state.connections):
                     if connection.is_idle:
