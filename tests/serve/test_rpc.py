@@ -704,9 +704,12 @@ def test_calls_have_a_limit(dial: Dial, repository: HeldRepository) -> None:
 def test_the_configuration_of_a_model_with_batches() -> None:
     from gossamer.serve import extensions
     from gossamer.serve.model import ModelOptions, ServedModel
+    from gossamer.serve.rows import decide
 
     options = ModelOptions(workers=3, max_batch_size=8, batch_delay=0.002)
-    config = extensions.config(ServedModel(bytes(double_net()), "m", options=options))
+    model = ServedModel(bytes(double_net()), "m", options=options)
+    decide(model, model.default)
+    config = extensions.config(model)
     assert config["max_batch_size"] == 8
     assert config["input"] == [{"name": "x", "data_type": "TYPE_FP32", "dims": [4]}]
     assert config["dynamic_batching"] == {"max_queue_delay_microseconds": 2000}
