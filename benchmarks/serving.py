@@ -10,9 +10,10 @@ second, and p99 says what queueing adds.
 
 Then one server with all models runs for ``--minutes`` under the clients of wrk and, at the same time, attacks of
 `tests/serve/hostile.py` (``--attacks``), slow clients, and clients who compare each answer with that of an interpreter
-here. RSS, PSS, threads and descriptors are looked at each second; a straight line through them, without the first
-fifth, says what grows. It ends with SIGTERM under load. The exit status is 1 if an answer was lost or wrong, an attack
-found something, or the server died.
+here. RSS, PSS, threads and descriptors are looked at each second; a straight line through those of the second half
+says what grows: buffers reach their greatest number in the first. "Trimmed" is what is left afterwards, when the C
+library has given back the memory that nobody uses (glibc's malloc_trim): a leak would be in it. It ends with SIGTERM
+under load. The exit status is 1 if an answer was lost or wrong, an attack found something, or the server died.
 
 Needs wrk (Debian: wrk), the extras serve and bench. Without models: MobileNetV2 and a transformer encoder with random
 weights (`networks.py`); a multilayer perceptron with an open batch is always among them.
@@ -25,6 +26,7 @@ import importlib
 import json
 import lzma
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -55,6 +57,20 @@ from tests.serve.process import ServerProcess, slope
 DEFAULT = ("mobilenet_v2", "transformer_enc")
 BATCHING = ("--max-batch-size", "16", "--batch-delay", "2")
 QUIET = ("--no-log-requests", "--no-watch", "--queue-size", "4096")
+TRIMS = (
+    "-c",
+    """
+import ctypes, gc, signal, sys
+signal.signal(signal.SIGUSR1, lambda *_: (gc.collect(), ctypes.CDLL(None).malloc_trim(0)))
+from gossamer.tools.cli import main
+sys.argv[1:1] = ["serve"]
+main()
+""",
+)
+"""`gossamer serve`, which gives back unused memory at SIGUSR1."""
+
+ATTACKERS, SLOW = 24, 4
+
 WRK = """
 local file = io.open("{body}", "rb")
 wrk.method, wrk.path, wrk.body = "POST", "{path}", file:read("*a")
@@ -212,19 +228,22 @@ def attacks(attacker: Attacker, count: int, seconds: float) -> Iterator[Counter[
     stop = threading.Event()
 
     def run(first: int) -> None:
-        for seed in range(first, count, 4):
-            if stop.wait(4 * seconds / max(1, count)):
+        # Answers take longer under load; who is late does not wait.
+        for seed in range(first, count, ATTACKERS):
+            if stop.wait(max(0.0, begin + seconds * seed / count - time.monotonic())):
                 return
             found[": ".join(attack(attacker, seed))] += 1
 
     def run_slow(seed: int) -> None:
         while not stop.is_set():
             found[": ".join(attack(attacker, seed, {"slow": slow}))] += 1
-            seed += 4
+            seed += SLOW
 
-    with ThreadPoolExecutor(8) as pool:
-        for first in range(4):
+    begin = time.monotonic()
+    with ThreadPoolExecutor(ATTACKERS + SLOW) as pool:
+        for first in range(ATTACKERS):
             pool.submit(run, first)
+        for first in range(SLOW):
             pool.submit(run_slow, first)
         try:
             yield found
@@ -239,7 +258,7 @@ def endure(models: Sequence[Path], options: argparse.Namespace, folder: Path) ->
     seconds = 60 * options.minutes
     rows = examples(models[0])
     samples, problems = [], []
-    with ServerProcess(*models, *QUIET, *options.serve, *BATCHING) as server:
+    with ServerProcess(*models, *QUIET, *options.serve, *BATCHING, command=TRIMS) as server:
         scripts = [write_script(model, folder) for model in models]
         shares = [options.clients // len(models)] * len(models)
         shares[0] += options.clients - sum(shares)
@@ -262,7 +281,12 @@ def endure(models: Sequence[Path], options: argparse.Namespace, folder: Path) ->
                 time.sleep(min(1.0, max(0.0, until - time.monotonic())))
             counted = [figures(load) for load in loads]
         time.sleep(1)
-        idle = server.usage if server.process.poll() is None else None
+        idle = trimmed = samples[-1]
+        if server.process.poll() is None:
+            idle = server.usage
+            server.process.send_signal(signal.SIGUSR1)
+            time.sleep(1)
+            trimmed = server.usage
         late = wrk(scripts[0], server.http, options.clients, 2)
         time.sleep(1)
         status = server.stop()
@@ -284,7 +308,7 @@ def endure(models: Sequence[Path], options: argparse.Namespace, folder: Path) ->
     slowly = sum(count for name, count in found.items() if name.startswith("slow"))
     problems += [f"{count} x {name}" for name, count in found.items() if FOUND in name]
     print(f"attacks: {made}, slow clients: {slowly}, findings: {sum(name.startswith('FOUND') for name in found)}")
-    print(f"{'':22} {'first':>9} {'median':>9} {'last':>9} {'idle':>9} {'an hour':>9}")
+    print(f"{'':22} {'first':>9} {'median':>9} {'last':>9} {'idle':>9} {'trimmed':>9} {'an hour':>9}")
     for what, name in (
         ("rss", "RSS, MiB"),
         ("pss", "PSS, MiB"),
@@ -292,9 +316,9 @@ def endure(models: Sequence[Path], options: argparse.Namespace, folder: Path) ->
         ("descriptors", "descriptors"),
     ):
         line = [getattr(sample, what) for sample in samples]
-        after = getattr(idle, what) if idle is not None else float("nan")
-        grown = slope(samples, what)
-        print(f"{name:22} {line[0]:9.1f} {statistics.median(line):9.1f} {line[-1]:9.1f} {after:9.1f} {grown:+9.1f}")
+        line += [getattr(idle, what), getattr(trimmed, what)]
+        shown = (line[0], statistics.median(line[:-2]), *line[-3:])
+        print(f"{name:22} " + " ".join(f"{each:9.1f}" for each in shown) + f" {slope(samples, what):+9.1f}")
     problems += [] if status == 0 else [f"the server ended with {status}"]
     problems += [] if lost == [0] else [f"at the end, lost: {lost}"]
     problems += [f"the server had a bug: {bug}" for bug in bugs[:5]]

@@ -51,9 +51,9 @@ def usage(number: int) -> Usage:
 
 
 def slope(samples: Sequence[Usage], what: str) -> float:
-    """By how much something grows in an hour: least squares through all samples but those of the first fifth, in which
-    a server warms up."""
-    kept = samples[len(samples) // 5 :]
+    """By how much something grows in an hour: least squares through the second half of the samples. In the first
+    a server warms up: there are as many buffers as there have ever been requests at a time."""
+    kept = samples[len(samples) // 2 :]
     if len(kept) < 2:
         return 0.0
     hours = [sample.seconds / 3600 for sample in kept]
