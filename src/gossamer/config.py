@@ -55,4 +55,9 @@ def flex_files() -> Path | None:
     return _path(chosen) if chosen else None
 
 
+def serve_token() -> str | None:
+    """``GOSSAMER_SERVE_TOKEN``: the token that clients of `gossamer serve` must have; by default none."""
+    return os.environ.get("GOSSAMER_SERVE_TOKEN", "").strip() or None
+
+
 _path = cache(Path)

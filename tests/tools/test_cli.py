@@ -32,6 +32,7 @@ TOOLS = [
     "quantize",
     "report",
     "run",
+    "serve",
     "versions",
 ]
 OF_MODELS = [name for name in TOOLS if name not in ("cache", "edit")]

@@ -1,0 +1,1 @@
+"""Models behind the Open Inference Protocol, over HTTP and gRPC."""
