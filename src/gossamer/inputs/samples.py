@@ -123,12 +123,8 @@ def _opened(
     path: str, interpreter: Interpreter, key: str | None, preparation: Preparation
 ) -> tuple[list[str], _Source]:
     """The names of the inputs, and what reads them."""
-    inputs, _ = ports(interpreter, key)
-    subgraph = 0 if key is None else interpreter.model.signatures[key].subgraph_index
-    stored, rate = properties(model_metadata(interpreter.model), interpreter.model, subgraph, inputs)
-    pixels = pictures.Options(preparation.letterbox, preparation.resample, preparation.normalization, stored)
-    reading = _Reading(inputs, pixels, sounds.Options(preparation.rate or rate, features=preparation.features))
-    return [port.name for port in inputs], reading.source(path)
+    reading = Reading.of(interpreter, key, preparation)
+    return [port.name for port in reading.ports], reading.source(path)
 
 
 def _by_name(path: str, names: Sequence[str], what: str) -> dict[str | None, str]:
@@ -167,8 +163,18 @@ def _windows(path: str) -> bool:
     return os.path.isdir(path) and any(file.lower().endswith(sounds.SUFFIXES) for file in files_in(path))
 
 
-class _Reading:
-    """What reads files for the inputs of a model."""
+class Reading:
+    """What reads files, and cells of tables, for the inputs of a model."""
+
+    @staticmethod
+    def of(interpreter: Interpreter, key: str | None, preparation: Preparation, hop: float | None = None) -> Reading:
+        """For the first subgraph of an interpreter, or for one of its signatures. ``hop``: as
+        `gossamer.inputs.sounds.Options` has it."""
+        inputs, _ = ports(interpreter, key)
+        subgraph = 0 if key is None else interpreter.model.signatures[key].subgraph_index
+        stored, rate = properties(model_metadata(interpreter.model), interpreter.model, subgraph, inputs)
+        pixels = pictures.Options(preparation.letterbox, preparation.resample, preparation.normalization, stored)
+        return Reading(inputs, pixels, sounds.Options(preparation.rate or rate, hop, preparation.features))
 
     def __init__(self, ports: Sequence[Port], pixels: pictures.Options, sound: sounds.Options) -> None:
         self.ports = ports
@@ -215,7 +221,7 @@ class _Reading:
 
     def _side_by_side(self, files: Sequence[Sequence[str]], numbers: Sequence[int]) -> Iterator[Arrays]:
         for number in numbers:
-            yield [self._of_file(one[number], port)[0] for one, port in zip(files, self.ports, strict=True)]
+            yield [self.of_file(one[number], port)[0] for one, port in zip(files, self.ports, strict=True)]
 
     def _one_by_one(self, files: Sequence[str], numbers: Sequence[int]) -> Iterator[Arrays]:
         for number in numbers:
@@ -224,9 +230,9 @@ class _Reading:
                 arrays = self._by_position(load_archive(file), file)
                 yield [fit(arrays[port.position], port, f"{file}:{port.name}") for port in self.ports]
             else:
-                yield from ([array] for array in self._of_file(file, self.ports[0]))
+                yield from ([array] for array in self.of_file(file, self.ports[0]))
 
-    def _of_file(self, file: str, port: Port) -> Arrays:
+    def of_file(self, file: str, port: Port) -> Arrays:
         """The samples in a file: several in a sound."""
         suffix = Path(file).suffix.lower()
         if suffix in pictures.SUFFIXES:
@@ -317,6 +323,27 @@ class _Reading:
             raise InputError(f"{path}: no column is named {missing}; its columns are {', '.join(schema.names)}.")
         return found
 
+    def windows(self, cell: Any, port: Port, where: str) -> Sequence[Array | sounds.Window]:
+        """What a cell of a table gives an input: one array, or the windows of a sound.
+
+        A cell is an encoded picture or sound (bytes, also in a dictionary under ``bytes``), the path of a file (text,
+        also under ``path``), an array or a list of numbers, or text for an input of strings. Raises `InputError` for
+        anything else, and `OSError`.
+        """
+        if isinstance(cell, dict):
+            cell = cell.get("bytes") if cell.get("bytes") is not None else cell.get("path")
+        if isinstance(cell, (bytearray, memoryview)):
+            cell = bytes(cell)
+        if port.is_text:
+            return [fit(_texts(cell, port, where), port, where)]
+        if isinstance(cell, bytes) and sounds.is_sound(cell):
+            return sounds.read_sound(where, port, self.sound, cell)
+        if isinstance(cell, str):
+            if Path(cell).suffix.lower() in sounds.SUFFIXES:
+                return sounds.read_sound(cell, port, self.sound)
+            return self.of_file(cell, port)
+        return [self._of_cell(cell, port, where)]
+
     def _of_cell(self, cell: Any, port: Port, where: str) -> Array:
         content = cell.get("bytes") if isinstance(cell, dict) else cell
         if isinstance(content, bytes):
@@ -328,3 +355,17 @@ class _Reading:
         if content is None or array.dtype.kind not in "fiub":
             raise InputError(f"{where}: no numbers and no picture for the input {port.describe()}.")
         return fit(array, port, where)
+
+
+def _texts(cell: Any, port: Port, where: str) -> Array:
+    """The strings of a cell, as bytes."""
+    if isinstance(cell, (str, bytes)):
+        cell = [cell]
+    if not isinstance(cell, (list, tuple, np.ndarray)):
+        raise InputError(f"{where}: no text for the input {port.describe()}.")
+    array = np.array(cell, object)
+    if not all(isinstance(one, (str, bytes)) for one in array.reshape(-1)):
+        raise InputError(f"{where}: values that are no text for the input {port.describe()}.")
+    encoded = np.empty(array.size, object)
+    encoded[:] = [one.encode() if isinstance(one, str) else one for one in array.reshape(-1)]
+    return encoded.reshape(array.shape)

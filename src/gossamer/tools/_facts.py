@@ -13,6 +13,7 @@ from gossamer.arrays import NDArray
 from gossamer.errors import ModelError
 from gossamer.inputs.pictures import Layout, Normalization
 from gossamer.inputs.properties import properties
+from gossamer.inputs.session import Session
 from gossamer.model import Model
 from gossamer.model.metadata import exporter_facts, model_metadata
 from gossamer.model.metadata import labels as stored_labels
@@ -21,7 +22,6 @@ from gossamer.schema import TensorType
 from gossamer.tools._answers import Question
 from gossamer.tools._heads.yolo import takes_fractions
 from gossamer.tools._labels import Labels, numbered
-from gossamer.tools._session import Session
 
 Array = NDArray[Any]
 
