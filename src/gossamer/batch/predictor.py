@@ -127,7 +127,7 @@ class Predictor:
         Raises `InputError` for a batch without a column for an input, and `PrepareError` for a model that cannot run.
         """
         if not isinstance(batch, Mapping):
-            return tables.answered(self, batch)
+            return self._of_table(batch)
         columns = {name: _cells(column) for name, column in batch.items()}
         counts = {len(column) for column in columns.values()}
         if len(counts) > 1:
@@ -146,10 +146,50 @@ class Predictor:
         answer[ERROR][:] = [one.error for one in found]
         return answer
 
+    def _of_table(self, table: Any) -> Any:
+        pa = tables.arrow()
+        if not isinstance(table, (pa.Table, pa.RecordBatch)):
+            raise TypeError(f"a batch is a dictionary of columns, or a table of pyarrow; got {type(table).__name__}")
+        names = table.schema.names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"two columns are named {twice!r}.")
+        chosen = self.input_columns({field.name: tables.is_plain(field.type) for field in table.schema})
+        kept = self.kept_columns(names, chosen)
+        return self.answer(table.select(kept), [tables.cells(table.column(name)) for name in chosen])
+
+    def answer(self, kept: Any, columns: Sequence[Sequence[Any]]) -> Any:
+        """The rows of a `pyarrow.Table` or `RecordBatch` with what the model says of them; ``columns`` has a sequence
+        of cells for each input. Raises `PrepareError` for a model that cannot run."""
+        pa = tables.arrow()
+        found = list(self.predictions(columns))
+        rows = [one.row for one in found]
+        if kept.num_columns and rows != list(range(kept.num_rows)):
+            kept = kept.take(pa.array(rows, pa.int64()))
+        added = self.schema()
+        made = []
+        for field in added:
+            if field.name == ERROR:
+                made.append(pa.array([one.error for one in found], pa.string()))
+            elif self.windows and field.name in SPAN:
+                place = SPAN.index(field.name)
+                made.append(pa.array([one.span[place] if one.span else None for one in found], pa.float64()))
+            else:
+                outputs = [None if one.outputs is None else one.outputs[field.name] for one in found]
+                made.append(tables.column_of(outputs, field.type))
+        return type(kept).from_arrays([*kept.columns, *made], schema=pa.schema([*kept.schema, *added]))
+
     def schema(self) -> pyarrow.Schema:
         """The Arrow types of what is added to a row: the span of a sound if there are windows, the outputs by name,
         ``error``. Raises `InputError` for an output of complex numbers, and where pyarrow is missing."""
-        return tables.schema_of(self)
+        pa = tables.arrow()
+        fields = [(name, pa.float64()) for name in SPAN] if self.windows else []
+        for name, port in zip(self.output_names, self.outputs, strict=True):
+            kind = tables.element_type(port, self.dequantize)
+            for size in reversed(self.row_shape(port)):
+                kind = pa.list_(kind, size) if size >= 0 else pa.list_(kind)
+            fields.append((name, kind))
+        return pa.schema([*fields, (ERROR, pa.string())])
 
     def input_columns(self, plain: Mapping[str, bool]) -> list[str]:
         """The column of each input, among columns of these names: that of ``columns``, of the input's name, or the only
@@ -227,8 +267,10 @@ class Predictor:
         items = []
         for place in range(count):
             here = [one[min(place, len(one) - 1)] for one in read]
+            if self._shared.has_open_batch and any(len(_values(one)) != 1 for one in here):
+                raise InputError("several rows for the model in one row of the batch; give each a row of its own.")
             span = next(((one.start, one.end) for one in here if isinstance(one, sounds.Window)), None)
-            items.append(_Item(row, [one.values if isinstance(one, sounds.Window) else one for one in here], span))
+            items.append(_Item(row, [_values(one) for one in here], span))
         return items
 
     def _read(self, cell: Any, port: Port) -> Sequence[Array | sounds.Window]:
@@ -297,6 +339,10 @@ class _Item:
     span: tuple[float, float] | None
 
 
+def _values(one: Array | sounds.Window) -> Array:
+    return one.values if isinstance(one, sounds.Window) else one
+
+
 class _Shared:
     """The sessions of a model in this process."""
 
@@ -326,6 +372,8 @@ def _has_open_batch(session: Session) -> bool:
     ends = (*session.inputs, *session.outputs)
     if not ends or any(not port.signature or port.signature[0] >= 0 for port in ends):
         return False
+    if all(len(port.signature) == 1 for port in session.inputs):
+        return False  # as many numbers as there are, of a sound for instance, are one row
     try:
         for count in (2, 1):
             shapes = [tuple(max(size, 1) for size in port.signature[1:]) for port in session.inputs]

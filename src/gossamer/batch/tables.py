@@ -1,20 +1,15 @@
-"""Arrow tables in and out of a `Predictor`: columns as cells, outputs as typed columns."""
+"""Columns of Arrow tables as cells that a model can be given, and outputs of a model as such columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.errors import InputError
 from gossamer.inputs.port import Port
-
-if TYPE_CHECKING:
-    import pyarrow
-
-    from gossamer.batch.predictor import Predictor
 
 Array = NDArray[Any]
 
@@ -26,38 +21,6 @@ def arrow(what: str = "tables") -> Any:
     except ImportError:
         raise InputError(f"{what} need pyarrow; install gossamer[batch].") from None
     return pyarrow
-
-
-def answered(predictor: Predictor, table: Any) -> Any:
-    """What a predictor says of the rows of a `pyarrow.Table` or `RecordBatch`, as one of these."""
-    from gossamer.batch.predictor import ERROR, SPAN
-
-    pa = arrow()
-    if not isinstance(table, (pa.Table, pa.RecordBatch)):
-        raise TypeError(f"a batch is a dictionary of columns, or a table of pyarrow; got {type(table).__name__}")
-    names = table.schema.names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two columns are named {twice!r}.")
-    chosen = predictor.input_columns({field.name: is_plain(field.type) for field in table.schema})
-    kept = predictor.kept_columns(names, chosen)
-    found = list(predictor.predictions([cells(table.column(name)) for name in chosen]))
-    rows = [one.row for one in found]
-    same = rows == list(range(table.num_rows))
-    columns = [table.column(name) if same else table.column(name).take(pa.array(rows, pa.int64())) for name in kept]
-    added = predictor.schema()
-    for field in added:
-        if field.name == ERROR:
-            column = pa.array([one.error for one in found], pa.string())
-        elif predictor.windows and field.name in SPAN:
-            place = SPAN.index(field.name)
-            column = pa.array([one.span[place] if one.span else None for one in found], pa.float64())
-        else:
-            outputs = [None if one.outputs is None else one.outputs[field.name] for one in found]
-            column = column_of(outputs, field.type)
-        columns.append(column)
-    schema = pa.schema([*(table.schema.field(name) for name in kept), *added])
-    return type(table).from_arrays(columns, schema=schema)
 
 
 def is_plain(kind: Any) -> bool:
@@ -72,20 +35,6 @@ def is_plain(kind: Any) -> bool:
         or types.is_temporal(kind)
         or types.is_dictionary(kind)
     )
-
-
-def schema_of(predictor: Predictor) -> pyarrow.Schema:
-    """See `Predictor.schema`."""
-    from gossamer.batch.predictor import ERROR, SPAN
-
-    pa = arrow()
-    fields = [(name, pa.float64()) for name in SPAN] if predictor.windows else []
-    for name, port in zip(predictor.output_names, predictor.outputs, strict=True):
-        kind = element_type(port, predictor.dequantize)
-        for size in reversed(predictor.row_shape(port)):
-            kind = pa.list_(kind, size) if size >= 0 else pa.list_(kind)
-        fields.append((name, kind))
-    return pa.schema([*fields, (ERROR, pa.string())])
 
 
 def element_type(port: Port, dequantize: bool) -> Any:
