@@ -55,7 +55,7 @@ ALLOWED = {
         "errors",
     },
     "inputs": {"runtime", "resolver", "ops", "model", "schema", "errors"},
-    "batch": {"inputs", "runtime", "model", "schema", "errors", "config", "disk_cache", "log"},
+    "batch": {"inputs", "runtime", "model", "schema", "errors", "config", "programs"},
     "quantize": {
         "inputs",
         "convert",

@@ -13,7 +13,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.batch import tables
 from gossamer.batch.model_file import ModelFile
-from gossamer.errors import GossamerError, InputError, InvokeError, PrepareError, did_you_mean, explain
+from gossamer.errors import CancelledError, GossamerError, InputError, InvokeError, PrepareError, did_you_mean, explain
 from gossamer.inputs import sounds
 from gossamer.inputs.port import Port
 from gossamer.inputs.samples import Preparation, Reading
@@ -95,6 +95,7 @@ class Predictor:
         self._start()
 
     def _start(self) -> None:
+        self._is_cancelled = False
         self._shared = _shared_session(self.model, self.signature, self.threads)
         first = self._shared.session
         self._reading = Reading.of(first.interpreter, self.signature, self.preparation, self.hop)
@@ -109,7 +110,7 @@ class Predictor:
                 )
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = ("_shared", "_reading", "inputs", "outputs", "output_names")
+        left_out = ("_is_cancelled", "_shared", "_reading", "inputs", "outputs", "output_names")
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -227,21 +228,38 @@ class Predictor:
             if name not in names:
                 there = ", ".join(names)
                 raise InputError(f"there is no column {name!r} to keep{did_you_mean(name, names)} There are {there}.")
-            if name in (*self.output_names, ERROR, *(SPAN if self.windows else ())):
-                raise InputError(
-                    f"the column {name!r} would be kept beside one of that name which the model gives; name the "
-                    "columns to keep, without it."
-                )
+        self.refuse_clashes(kept)
         return kept
+
+    def refuse_clashes(self, kept: Sequence[str]) -> None:
+        """Raise `InputError` for columns that have the name of one which is added, or of each other."""
+        for place, name in enumerate(kept):
+            if name in (*self.output_names, ERROR, *(SPAN if self.windows else ()), *kept[:place]):
+                raise InputError(f"the column {name!r} would be kept beside another one of that name; leave it out.")
+
+    @property
+    def rows_at_once(self) -> int:
+        """As many rows as go through the model together."""
+        return self.batch_size if self.batch_size and self._shared.has_open_batch else 1
 
     def _port(self, name: str) -> Port:
         return next(port for port in self.inputs if port.answers_to(name))
 
+    def cancel(self) -> None:
+        """End what other threads do with it, between two rows: they get `CancelledError`, and so does who calls it
+        from now on."""
+        self._is_cancelled = True
+
     def predictions(self, columns: Sequence[Sequence[Any]]) -> Iterator[Prediction]:
-        """What the model says of rows, in their order; ``columns`` has a sequence of cells for each input."""
+        """What the model says of rows, in their order; ``columns`` has a sequence of cells for each input.
+
+        Raises `PrepareError` for a model that cannot run, and `CancelledError` after `cancel`.
+        """
         with self._shared.one() as session:
             group: list[_Item] = []
             for row, cells in enumerate(zip(*columns, strict=True)):
+                if self._is_cancelled:
+                    raise CancelledError("the batch was cancelled")
                 try:
                     items = self._items(row, cells)
                 except (GossamerError, ValueError, OSError, MemoryError, OverflowError) as error:
@@ -278,7 +296,7 @@ class Predictor:
 
     def _together(self, group: Sequence[_Item], item: _Item) -> bool:
         """Whether an item can go through the model with those of a group."""
-        if len(group) >= (self.batch_size or 1) or not self._shared.has_open_batch:
+        if len(group) >= self.rows_at_once:
             return False
         shapes = [value.shape[1:] for value in group[0].values]
         return [value.shape[1:] for value in item.values] == shapes

@@ -120,12 +120,7 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 )
 @click.option("--max-boxes", type=click.IntRange(min=1), default=100, show_default=True, help="How many boxes to list.")
 @_inputs.preparation_options
-@click.option(
-    "--hop",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="From one window of a sound to the next.  [default: a window]",
-)
+@_inputs.hop_option
 @click.option(
     "--files-from", "lists", multiple=True, metavar="LIST", help="Read INPUTs from a file, one on a line; - for stdin."
 )
