@@ -116,9 +116,9 @@ def _answers(
     chunks = source.chunks(first, rows)
     if ray is None:
         return local.answers(predictor, chunks, jobs)
-    from gossamer.batch import ray as cluster
+    from gossamer.batch.ray import answers
 
-    return cluster.answers(predictor, chunks, jobs, ray)
+    return answers(predictor, chunks, jobs, ray)
 
 
 def _plain(value: Any) -> Any:

@@ -12,16 +12,17 @@ from gossamer.batch.predictor import Predictor
 from gossamer.batch.sources import Chunk
 
 
-def answers(predictor: Predictor, chunks: Iterator[Chunk], jobs: int) -> Generator[tuple[Chunk, Any], None, None]:
-    """Each chunk and the `pyarrow.RecordBatch` of its rows with what the model says, in their order.
+def answers(predictor: Predictor, chunks: Iterator[Chunk], jobs: int) -> Generator[tuple[int, Any], None, None]:
+    """The `pyarrow.RecordBatch` of the rows of each chunk with what the model says, in their order, each with the number
+    of the row of the source behind it.
 
     The first chunk is worked on by this thread alone: what it has planned and packed is there for all then, once in
     memory. At most twice as many chunks as threads are ahead of the one that is waited for. What is raised ends
     everything, and so does Ctrl-C.
     """
 
-    def work(chunk: Chunk) -> tuple[Chunk, Any]:
-        return chunk, predictor.answer(chunk.kept, chunk.cells)
+    def work(chunk: Chunk) -> tuple[int, Any]:
+        return chunk.first + chunk.rows, predictor.answer(chunk.kept, chunk.cells)
 
     if jobs == 1:
         yield from map(work, chunks)
@@ -29,7 +30,7 @@ def answers(predictor: Predictor, chunks: Iterator[Chunk], jobs: int) -> Generat
     yield from map(work, islice(chunks, 1))
     pool = ThreadPoolExecutor(jobs)
     try:
-        ahead: deque[Future[tuple[Chunk, Any]]] = deque(pool.submit(work, chunk) for chunk in islice(chunks, 2 * jobs))
+        ahead: deque[Future[tuple[int, Any]]] = deque(pool.submit(work, chunk) for chunk in islice(chunks, 2 * jobs))
         while ahead:
             answer = ahead.popleft().result()
             ahead.extend(pool.submit(work, chunk) for chunk in islice(chunks, 1))

@@ -59,9 +59,11 @@ class Chunk:
 
 
 class Source(Protocol):
-    """Rows that can be read in chunks. ``total``: how many there are; ``None`` if only reading tells."""
+    """Rows that can be read in chunks. ``total``: how many there are; ``None`` if only reading tells. ``ends``: the
+    number of the row behind the last of each part; no chunk has rows of two of them."""
 
     total: int | None
+    ends: Sequence[int]
 
     def kept_schema(self) -> pyarrow.Schema:
         """The types of what is carried along."""
@@ -168,6 +170,7 @@ class FileSource:
             )
         self.files = files
         self.total: int | None = len(files)
+        self.ends = [len(files)]
         self._shape = predictor.inputs[0]
 
     def kept_schema(self) -> pyarrow.Schema:
@@ -202,8 +205,8 @@ class TableSource:
     def __init__(self, files: Sequence[str], predictor: Predictor, keys: Sequence[str], keep: Sequence[str]) -> None:
         self.files = files
         self._tables = [_opened(path) for path in files]
-        self._ends = np.cumsum([table.rows for table in self._tables]).tolist()
-        self.total: int | None = self._ends[-1]
+        self.ends: list[int] = np.cumsum([table.rows for table in self._tables]).tolist()
+        self.total: int | None = self.ends[-1]
         schema = self._tables[0].schema
         names = schema.names
         for name in {*keys, *keep, *predictor.columns.values()}:
@@ -409,7 +412,8 @@ class ArraySource:
                 raise InputError(f"{path}: arrays must have one first size, the number of rows; got {told}.")
             self._members.append(members)
             self._counts.append(counts[0])
-        self.total: int | None = sum(self._counts)
+        self.ends: list[int] = np.cumsum(self._counts).tolist()
+        self.total: int | None = self.ends[-1]
 
     def kept_schema(self) -> pyarrow.Schema:
         """The number of the row, and the file, if there are several."""

@@ -21,7 +21,7 @@ from gossamer.inputs.arrays import fit, load_archive, load_array, position_of
 from gossamer.inputs.port import Port, ports
 from gossamer.inputs.properties import properties
 from gossamer.model import Model
-from gossamer.model.metadata import model_metadata
+from gossamer.model.metadata import exporter_facts, model_metadata
 from gossamer.model.writer import write_model
 from gossamer.records import record
 from gossamer.runtime.interpreter import Interpreter
@@ -170,11 +170,13 @@ class Reading:
     def of(interpreter: Interpreter, key: str | None, preparation: Preparation, hop: float | None = None) -> Reading:
         """For the first subgraph of an interpreter, or for one of its signatures. ``hop``: as
         `gossamer.inputs.sounds.Options` has it."""
-        inputs, _ = ports(interpreter, key)
-        subgraph = 0 if key is None else interpreter.model.signatures[key].subgraph_index
-        stored, rate = properties(model_metadata(interpreter.model), interpreter.model, subgraph, inputs)
-        pixels = pictures.Options(preparation.letterbox, preparation.resample, preparation.normalization, stored)
-        return Reading(inputs, pixels, sounds.Options(preparation.rate or rate, hop, preparation.features))
+        model = interpreter.model
+        inputs, outputs = ports(interpreter, key)
+        subgraph = 0 if key is None else model.signatures[key].subgraph_index
+        known = properties(model_metadata(model), exporter_facts(model), model, subgraph, inputs, outputs)
+        asked = preparation.normalization
+        pixels = pictures.Options(preparation.letterbox, preparation.resample, asked, known.normalization)
+        return Reading(inputs, pixels, sounds.Options(preparation.rate or known.rate, hop, preparation.features))
 
     def __init__(self, ports: Sequence[Port], pixels: pictures.Options, sound: sounds.Options) -> None:
         self.ports = ports
