@@ -13,8 +13,8 @@ from gossamer.batch.sources import Chunk
 
 
 def answers(predictor: Predictor, chunks: Iterator[Chunk], jobs: int) -> Generator[tuple[int, Any], None, None]:
-    """The `pyarrow.RecordBatch` of the rows of each chunk with what the model says, in their order, each with the number
-    of the row of the source behind it.
+    """The `pyarrow.RecordBatch` of the rows of each chunk with what the model says, in their order, each with the
+    number of the row of the source behind it.
 
     The first chunk is worked on by this thread alone: what it has planned and packed is there for all then, once in
     memory. At most twice as many chunks as threads are ahead of the one that is waited for. What is raised ends

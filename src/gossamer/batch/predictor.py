@@ -33,6 +33,10 @@ SPAN = ("start_seconds", "end_seconds")
 """The columns that say which part of a sound a row is about."""
 
 
+_TOGETHER = 32
+"""Rows through the model at once, if nothing else is said: products of matrices take less time for each of many."""
+
+
 @record(frozen=True)
 class Prediction:
     """What the model says of a row, or of one window of a sound in it: outputs by name, or an error.
@@ -55,7 +59,8 @@ class Predictor:
     carried along; by default all that are not inputs. ``windows``: a sound that is longer than the input gives a row
     for each of its windows, ``hop`` seconds apart, with columns ``start_seconds`` and ``end_seconds``; without it such
     a sound is an error of its row. ``dequantize``: quantized outputs as the real numbers that they stand for.
-    ``batch_size``: as many rows go through the model at once, if its first dimension is open; by default one.
+    ``batch_size``: as many rows go through the model at once, if its first dimension is open; by default 32, or one if
+    it has convolutions, which use their weights often enough in one row.
     ``threads``: of one run.
 
     A cell of an input is an encoded picture or sound (`bytes`, or a dictionary with these under ``bytes``), the path of
@@ -240,7 +245,9 @@ class Predictor:
     @property
     def rows_at_once(self) -> int:
         """As many rows as go through the model together."""
-        return self.batch_size if self.batch_size and self._shared.has_open_batch else 1
+        if not self._shared.has_open_batch:
+            return 1
+        return self.batch_size or (1 if self._shared.has_convolutions else _TOGETHER)
 
     def _port(self, name: str) -> Port:
         return next(port for port in self.inputs if port.answers_to(name))
@@ -326,18 +333,26 @@ class Predictor:
         for item, count in zip(group, counts, strict=True):
             mine = outputs if len(group) == 1 else [output[first : first + count] for output in outputs]
             first += count
-            yield Prediction(
-                item.row,
-                dict(zip(self.output_names, map(self._of_row, self.outputs, mine), strict=True)),
-                None,
-                item.span,
-            )
+            rows = list(map(self._of_row, self.outputs, mine))
+            wrong = self._unforeseen(rows)
+            found = None if wrong else dict(zip(self.output_names, rows, strict=True))
+            yield Prediction(item.row, found, wrong, item.span)
+
+    def _unforeseen(self, rows: Sequence[Array]) -> str | None:
+        """What is wrong with the shapes of outputs, which a column must have foreseen."""
+        for port, values in zip(self.outputs, rows, strict=True):
+            shape = self.row_shape(port)
+            if values.shape != shape and (
+                values.ndim != len(shape) or any(n not in (-1, m) for n, m in zip(shape, values.shape, strict=True))
+            ):
+                return f"the output {port.describe()} has the shape {list(values.shape)} in this row."
+        return None
 
     def _of_row(self, port: Port, values: Array) -> Array:
         """An output of one row."""
         if self.dequantize:
             values = port.dequantize(values)
-        return values[0] if self.is_batch(port) and len(values) == 1 else values
+        return values[0] if values.ndim and len(values) == 1 and self.is_batch(port) else values
 
     def is_batch(self, port: Port) -> bool:
         """Whether the first dimension of an output is the row's: 1, or as many as there are rows."""
@@ -367,6 +382,10 @@ class _Shared:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.has_open_batch = _has_open_batch(session)
+        model = session.model
+        self.has_convolutions = any(
+            "CONV" in model.operator_name(op) for part in model.subgraphs for op in part.operators
+        )
         self._idle = [session]
         self._lock = threading.Lock()
 

@@ -63,7 +63,7 @@ class Source(Protocol):
     number of the row behind the last of each part; no chunk has rows of two of them."""
 
     total: int | None
-    ends: Sequence[int]
+    ends: list[int]
 
     def kept_schema(self) -> pyarrow.Schema:
         """The types of what is carried along."""

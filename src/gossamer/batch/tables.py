@@ -53,7 +53,8 @@ def element_type(port: Port, dequantize: bool) -> Any:
 
 
 def cells(column: Any) -> Any:
-    """The cells of an Arrow column: bytes and text as they are, lists of numbers as arrays."""
+    """The cells of an Arrow column: bytes and text as they are, numbers and lists of them as arrays of their type, and
+    ``None`` where there is nothing."""
     pa = arrow()
     if isinstance(column, pa.ChunkedArray):
         return [cell for chunk in column.chunks for cell in cells(chunk)]
@@ -61,24 +62,51 @@ def cells(column: Any) -> Any:
         shape = getattr(column.type, "shape", None)
         found = cells(column.storage)
         return found if shape is None else [None if one is None else np.reshape(one, shape) for one in found]
+    known = column.drop_null()
+    found = _numbers(known)
+    if found is None:
+        return column.to_pylist()
+    if len(known) == len(column):
+        return found
+    rest = iter(found)
+    return [next(rest) if is_there else None for is_there in column.is_valid().to_pylist()]
+
+
+def _numbers(column: Any) -> Any:
+    """The cells of a column without nulls, as arrays; ``None`` if they are no numbers, or some number is missing."""
+    types = arrow().types
     shape, inner = [], column.type
-    while pa.types.is_fixed_size_list(inner):
+    while types.is_fixed_size_list(inner):
         shape.append(inner.list_size)
         inner = inner.value_type
-    if shape and pa.types.is_primitive(inner) and not pa.types.is_boolean(inner) and not column.null_count:
-        flat = column
-        for _ in shape:
-            flat = flat.flatten()
-        if not flat.null_count:
-            return flat.to_numpy(zero_copy_only=False).reshape(len(column), *shape)
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        inner = column.type.value_type
-        if pa.types.is_primitive(inner) and not pa.types.is_boolean(inner) and not column.values.null_count:
-            values = column.values.to_numpy(zero_copy_only=False)
-            ends = column.offsets.to_numpy()
-            valid = column.is_valid().to_numpy(zero_copy_only=False)
-            return [values[a:b] if v else None for a, b, v in zip(ends[:-1], ends[1:], valid, strict=True)]
-    return column.to_pylist()
+    flat = column
+    for _ in shape:
+        flat = flat.flatten()
+    if _is_number(inner):
+        return None if flat.null_count else flat.to_numpy(zero_copy_only=False).reshape(len(column), *shape)
+    leaf = inner
+    while types.is_list(leaf) or types.is_large_list(leaf) or types.is_fixed_size_list(leaf):
+        leaf = leaf.value_type
+    if not _is_number(leaf):
+        return None
+    if leaf == inner.value_type and not shape and not column.flatten().null_count:
+        values = column.flatten().to_numpy(zero_copy_only=False)
+        ends = np.cumsum(column.value_lengths().to_numpy(zero_copy_only=False))
+        return np.split(values, ends[:-1])
+    return [_array(cell, leaf.to_pandas_dtype()) for cell in column.to_pylist()]
+
+
+def _is_number(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _array(cell: Any, dtype: Any) -> Any:
+    """A nested list as an array, and as it is where it makes none."""
+    try:
+        return np.array(cell, dtype)
+    except (ValueError, TypeError):
+        return cell
 
 
 def column_of(values: Sequence[Array | None], kind: Any) -> Any:
