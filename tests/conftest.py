@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-OPTIONAL = ("peer", "slow", "release", "corpus", "browser", "emulator")
+OPTIONAL = ("peer", "slow", "release", "corpus", "browser", "engines", "emulator")
 
 MANY = (
     "tests/codegen/kernels/",

@@ -11,7 +11,7 @@ from typing import Any
 from gossamer.batch import local, tables
 from gossamer.batch.model_file import ModelFile
 from gossamer.batch.predictor import Predictor
-from gossamer.batch.sources import Chunk, Source, open_source, rows_of_chunk
+from gossamer.batch.sources import Source, open_source, rows_of_chunk
 from gossamer.batch.writer import Output
 from gossamer.inputs.samples import Preparation
 from gossamer.model import Model
@@ -51,7 +51,7 @@ def run(
     hop: float | None = None,
     dequantize: bool = False,
     batch_size: int | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     ray: str | None = None,
     overwrite: bool = False,
     tell: Tell | None = None,
@@ -61,8 +61,9 @@ def run(
     ``inputs``: files, folders and patterns, which `gossamer.batch.sources.open_source` describes, with ``key`` and
     ``keep``, columns that are carried along. ``output``: a file ``.parquet``, or a folder of parts. ``columns``,
     ``signature``, ``preparation``, ``hop``, ``dequantize`` and ``batch_size``: as of `Predictor`. ``jobs``: how many
-    chunks of rows are worked on at a time. ``ray``: the address of a Ray cluster that does the work, ``local`` for one
-    on this machine. ``tell``: called with what is counted, how many are done, and of how many.
+    threads work on chunks of rows, by default one. ``ray``: the address of a Ray cluster that does the work, ``local``
+    for one on this machine; ``jobs`` are on each node then, by default as many as it has CPUs. ``tell``: called with
+    what is counted, how many are done, and of how many.
 
     A row that fails has an ``error`` and no outputs. A run that was ended is gone on with, where everything is as it
     was; the answer depends neither on that nor on ``jobs``.
@@ -101,24 +102,23 @@ def run(
         resumed, started = target.rows, time.perf_counter()
         if not target.is_complete:
             with closing(_answers(predictor, source, target.first, rows, jobs, ray)) as answers:
-                for chunk, answer in answers:
-                    target.write(answer, chunk.first + chunk.rows)
+                for end, answer in answers:
+                    target.write(answer, end)
                     if tell is not None and source.total is not None:
-                        tell("rows", chunk.first + chunk.rows, source.total)
+                        tell("rows", end, source.total)
             target.finish()
         seconds = time.perf_counter() - started
     return Summary(str(output), target.rows, target.errors, resumed, seconds)
 
 
 def _answers(
-    predictor: Predictor, source: Source, first: int, rows: int, jobs: int, ray: str | None
-) -> Generator[tuple[Chunk, Any], None, None]:
-    chunks = source.chunks(first, rows)
+    predictor: Predictor, source: Source, first: int, rows: int, jobs: int | None, ray: str | None
+) -> Generator[tuple[int, Any], None, None]:
     if ray is None:
-        return local.answers(predictor, chunks, jobs)
+        return local.answers(predictor, source.chunks(first, rows), jobs or 1)
     from gossamer.batch.ray import answers
 
-    return answers(predictor, chunks, jobs, ray)
+    return answers(predictor, source, first, rows, jobs, ray)
 
 
 def _plain(value: Any) -> Any:

@@ -64,7 +64,12 @@ def _columns(ctx: click.Context, parameter: click.Parameter, given: Sequence[str
     metavar="ROWS",
     help="Rows through the model at once, if it takes several.  [default: by its operators]",
 )
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many threads work.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="THREADS",
+    help="How many threads work, with --ray on each node.  [default: 1, with --ray as many as it has CPUs]",
+)
 @click.option("--ray", metavar="ADDRESS", help="Let a Ray cluster do the work; local: one on this machine.")
 @click.option("--overwrite", "--restart", "overwrite", is_flag=True, help="Begin anew, whatever is there.")
 @json_option
@@ -80,7 +85,7 @@ def command(
     hop: float | None,
     dequantize: bool,
     batch_size: int | None,
-    jobs: int,
+    jobs: int | None,
     ray: str | None,
     overwrite: bool,
     as_json: bool,
