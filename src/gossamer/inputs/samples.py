@@ -337,7 +337,7 @@ class Reading:
         if isinstance(cell, (bytearray, memoryview)):
             cell = bytes(cell)
         if port.is_text:
-            return [fit(_texts(cell, port, where), port, where)]
+            return [fit(np.array([cell] if isinstance(cell, (str, bytes)) else cell, object), port, where)]
         if isinstance(cell, bytes) and sounds.is_sound(cell):
             return sounds.read_sound(where, port, self.sound, cell)
         if isinstance(cell, str):
@@ -357,17 +357,3 @@ class Reading:
         if content is None or array.dtype.kind not in "fiub":
             raise InputError(f"{where}: no numbers and no picture for the input {port.describe()}.")
         return fit(array, port, where)
-
-
-def _texts(cell: Any, port: Port, where: str) -> Array:
-    """The strings of a cell, as bytes."""
-    if isinstance(cell, (str, bytes)):
-        cell = [cell]
-    if not isinstance(cell, (list, tuple, np.ndarray)):
-        raise InputError(f"{where}: no text for the input {port.describe()}.")
-    array = np.array(cell, object)
-    if not all(isinstance(one, (str, bytes)) for one in array.reshape(-1)):
-        raise InputError(f"{where}: values that are no text for the input {port.describe()}.")
-    encoded = np.empty(array.size, object)
-    encoded[:] = [one.encode() if isinstance(one, str) else one for one in array.reshape(-1)]
-    return encoded.reshape(array.shape)
