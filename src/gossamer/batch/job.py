@@ -11,7 +11,7 @@ from typing import Any
 from gossamer.batch import local, tables
 from gossamer.batch.model_file import ModelFile
 from gossamer.batch.predictor import Predictor
-from gossamer.batch.sources import Source, open_source, rows_of_chunk
+from gossamer.batch.sources import Source, open_source, refuse_mixing, rows_of_chunk
 from gossamer.batch.writer import Output
 from gossamer.inputs.samples import Preparation
 from gossamer.model import Model
@@ -72,7 +72,7 @@ def run(
     not ``overwrite``; `PrepareError` for a model that cannot run; `OSError` if the output cannot be written.
     """
     tables.arrow("batches")
-    paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    paths = [os.fspath(path) for path in ([inputs] if isinstance(inputs, (str, os.PathLike)) else inputs)]
     options: dict[str, Any] = {
         "signature": signature,
         "preparation": preparation or Preparation(),
@@ -83,7 +83,8 @@ def run(
     }
     predictor = Predictor(model, **options)
     keys = [key] if isinstance(key, str) else list(key)
-    source = open_source([os.fspath(path) for path in paths], predictor, keys, keep)
+    refuse_mixing(paths, os.fspath(output))
+    source = open_source(paths, predictor, keys, keep)
     if source.has_sounds():
         predictor = Predictor(predictor.model, **options, windows=True)
     rows = rows_of_chunk(source, predictor)

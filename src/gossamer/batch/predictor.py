@@ -352,7 +352,7 @@ class Predictor:
         """An output of one row."""
         if self.dequantize:
             values = port.dequantize(values)
-        return values[0] if values.ndim and len(values) == 1 and self.is_batch(port) else values
+        return values.reshape(values.shape[1:]) if values.ndim and len(values) == 1 and self.is_batch(port) else values
 
     def is_batch(self, port: Port) -> bool:
         """Whether the first dimension of an output is the row's: 1, or as many as there are rows."""

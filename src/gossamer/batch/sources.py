@@ -91,20 +91,37 @@ def open_source(
     ``keep``: further columns that are carried along. Raises `InputError` for what is not there, is of unknown or of
     different kinds, or does not have what the model takes.
     """
+    if not paths:
+        raise InputError("there is nothing to read: name files or folders.")
+    if not predictor.inputs:
+        raise InputError(f"{predictor.model.name} takes no inputs, so rows make no difference to it.")
     files, folders = _files(paths)
     kinds = {_kind(path, path in folders) for path in files}
     if len(kinds) > 1:
         raise InputError(
             f"the inputs are of different kinds ({', '.join(sorted(kinds))}); give those of one at a time."
         )
-    if not files:
-        raise InputError(f"{', '.join(paths)}: there is nothing in it that a model takes.")
     kind = kinds.pop()
     if kind == "tables":
         return TableSource(files, predictor, keys, keep)
     if keys or keep:
         raise InputError(f"only tables have columns to keep; the inputs are {kind}.")
     return ArraySource(files, predictor) if kind == "arrays" else FileSource(files, predictor)
+
+
+def refuse_mixing(paths: Sequence[str], output: str) -> None:
+    """Raise `InputError` for an output that is, or holds, what is read; or lies in a folder of tables, where it would
+    be read the next time."""
+    place = Path(os.path.realpath(output))
+    for path in paths:
+        real = Path(os.path.realpath(path))
+        is_within = place.is_relative_to(real) and any(name.lower().endswith(_TABLE_SUFFIXES) for name in _names(real))
+        if is_within or real.is_relative_to(place):
+            raise InputError(f"{output}: the output lies where the inputs are ({path}); name another place.")
+
+
+def _names(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []
 
 
 def _files(paths: Sequence[str]) -> tuple[list[str], set[str]]:
