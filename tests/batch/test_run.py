@@ -296,15 +296,16 @@ run(model, inputs, output, jobs=2)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
 @pytest.mark.parametrize(
-    ("name", "count"),
+    "last",
     thinned(
         [(name, count) for name in ("fsync", "replace") for count in (3, 6, 7, 28)], [("replace", 6), ("fsync", 7)]
     ),
 )
 def test_a_killed_run_goes_on_where_it_was(
-    tmp_path: Path, numbers: Path, place: Place, monkeypatch: pytest.MonkeyPatch, name: str, count: int
+    tmp_path: Path, numbers: Path, place: Place, monkeypatch: pytest.MonkeyPatch, last: tuple[str, int]
 ) -> None:
-    """``count``: the call of that function of ``os`` which is the last one."""
+    """``last``: a function of ``os``, and which call of it is the last one."""
+    name, count = last
     model, output = place("m.tflite", doubled((1, 2))), tmp_path / "out.parquet"
     command = [sys.executable, "-c", KILLED, model, numbers, output, str(count), name]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
