@@ -23,7 +23,7 @@ from gossamer.errors import GossamerError, InputError, InvokeError
 _SPAN_CHUNKS = 16
 """As many chunks are a task of Ray at most."""
 
-_TASKS = 8
+_TASKS = 32
 """As many tasks each thread should have at least, so that all are done at about the same time."""
 
 
