@@ -75,23 +75,24 @@ def run(
     paths = [os.fspath(path) for path in ([inputs] if isinstance(inputs, (str, os.PathLike)) else inputs)]
     options: dict[str, Any] = {
         "signature": signature,
-        "preparation": preparation or Preparation(),
-        "columns": columns,
+        "columns": dict(columns or {}),
         "hop": hop,
         "dequantize": dequantize,
         "batch_size": batch_size,
     }
-    predictor = Predictor(model, **options)
+    preparation = preparation or Preparation()
+    predictor = Predictor(model, preparation=preparation, **options)
     keys = [key] if isinstance(key, str) else list(key)
     refuse_mixing(paths, os.fspath(output))
     source = open_source(paths, predictor, keys, keep)
     if source.has_sounds():
-        predictor = Predictor(predictor.model, **options, windows=True)
+        predictor = Predictor(predictor.model, preparation=preparation, **options, windows=True)
     rows = rows_of_chunk(source, predictor)
     job = {
         "version of Gossamer": __version__,
         "model": predictor.model.sha256,
-        **{name: _plain(value) for name, value in options.items()},
+        **options,
+        **vars(preparation),
         "key": keys,
         "keep": list(keep),
         "inputs": source.fingerprint(),
@@ -120,7 +121,3 @@ def _answers(
     from gossamer.batch.ray import answers
 
     return answers(predictor, source, first, rows, jobs, ray)
-
-
-def _plain(value: Any) -> Any:
-    return vars(value) if isinstance(value, Preparation) else value
