@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import socket
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,13 +19,16 @@ from typing import Any
 from gossamer.batch import tables
 from gossamer.batch.predictor import Predictor
 from gossamer.batch.sources import Chunk, Source
-from gossamer.errors import GossamerError, InputError, InvokeError
+from gossamer.errors import GossamerError, InputError, InvokeError, explain
 
 _SPAN_CHUNKS = 16
 """As many chunks are a task of Ray at most."""
 
 _TASKS = 32
 """As many tasks each thread should have at least, so that all are done at about the same time."""
+
+_PATIENCE = 10.0
+"""Seconds to wait for a cluster to be reached; Ray itself would wait for minutes."""
 
 
 def answers(
@@ -159,6 +163,12 @@ def _connected(address: str) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        if port.isdigit():
+            socket.create_connection((host, int(port)), _PATIENCE).close()
+    except OSError as error:
+        raise InputError(f"there is no Ray cluster at {address!r} ({explain(error)}).") from None
     options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
     logger = logging.getLogger("ray.data")
     level = logger.level
