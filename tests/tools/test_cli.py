@@ -21,6 +21,7 @@ from tests.tools.conftest import Outcome
 
 Run = Callable[..., Outcome]
 TOOLS = [
+    "batch",
     "benchmark",
     "cache",
     "convert",

@@ -262,7 +262,11 @@ class Predictor:
 
         Raises `PrepareError` for a model that cannot run, and `CancelledError` after `cancel`.
         """
+        ready = self._as_they_are(columns)
         with self._shared.one() as session:
+            if ready is not None:
+                yield from self._run_ready(session, ready)
+                return
             group: list[_Item] = []
             for row, cells in enumerate(zip(*columns, strict=True)):
                 if self._is_cancelled:
@@ -279,6 +283,33 @@ class Predictor:
                         yield from self._run(session, group)
                         group = []
                     group.append(item)
+            yield from self._run(session, group)
+
+    def _as_they_are(self, columns: Sequence[Sequence[Any]]) -> list[Array] | None:
+        """Columns that need only be cut into rows, as arrays [N, ...] of the inputs' types and shapes; ``None`` if not
+        all are."""
+        found: list[Array] = []
+        for column, port in zip(columns, self.inputs, strict=True):
+            if not isinstance(column, np.ndarray) or column.dtype != port.dtype or port.is_text:
+                return None
+            shape = port.signature
+            if not shape or shape[0] > 1 or column.ndim not in (len(shape), len(shape) + 1):
+                return None
+            values = column if column.ndim == len(shape) else column.reshape(len(column), *column.shape[2:])
+            is_row = column.ndim == len(shape) or column.shape[1] == 1
+            if not is_row or any(n not in (-1, m) for n, m in zip(shape[1:], values.shape[1:], strict=True)):
+                return None
+            found.append(values)
+        is_cut = self._shared.has_open_batch or all(port.signature[0] == 1 for port in self.inputs)
+        return found if found and is_cut else None
+
+    def _run_ready(self, session: Session, columns: Sequence[Array]) -> Iterator[Prediction]:
+        size, count = self.rows_at_once, len(columns[0])
+        for first in range(0, count, size):
+            if self._is_cancelled:
+                raise CancelledError("the batch was cancelled")
+            rows = range(first, min(first + size, count))
+            group = [_Item(row, [column[row : row + 1] for column in columns], None) for row in rows]
             yield from self._run(session, group)
 
     def _items(self, row: int, cells: Sequence[Any]) -> list[_Item]:
@@ -311,7 +342,6 @@ class Predictor:
     def _run(self, session: Session, group: Sequence[_Item]) -> Iterator[Prediction]:
         if not group:
             return
-        counts = [len(item.values[0]) if item.values and item.values[0].ndim else 1 for item in group]
         values = (
             group[0].values
             if len(group) == 1
@@ -329,12 +359,17 @@ class Predictor:
                 raise  # no row has a say in it
             yield Prediction(group[0].row, None, str(error), group[0].span)
             return
-        first = 0
-        for item, count in zip(group, counts, strict=True):
-            mine = outputs if len(group) == 1 else [output[first : first + count] for output in outputs]
-            first += count
-            rows = list(map(self._of_row, self.outputs, mine))
-            wrong = self._unforeseen(rows)
+        if self.dequantize:
+            outputs = [port.dequantize(values) for port, values in zip(self.outputs, outputs, strict=True)]
+        cut = [
+            self.is_batch(port) and values.ndim > 0 and len(values) == len(group)
+            for port, values in zip(self.outputs, outputs, strict=True)
+        ]
+        wrong: str | None = None
+        for place, item in enumerate(group):
+            rows = [values[place, ...] if is_row else values for values, is_row in zip(outputs, cut, strict=True)]
+            if place == 0:  # the others have the same shapes
+                wrong = self._unforeseen(rows)
             found = None if wrong else dict(zip(self.output_names, rows, strict=True))
             yield Prediction(item.row, found, wrong, item.span)
 
@@ -347,12 +382,6 @@ class Predictor:
             ):
                 return f"the output {port.describe()} has the shape {list(values.shape)} in this row."
         return None
-
-    def _of_row(self, port: Port, values: Array) -> Array:
-        """An output of one row."""
-        if self.dequantize:
-            values = port.dequantize(values)
-        return values.reshape(values.shape[1:]) if values.ndim and len(values) == 1 and self.is_batch(port) else values
 
     def is_batch(self, port: Port) -> bool:
         """Whether the first dimension of an output is the row's: 1, or as many as there are rows."""

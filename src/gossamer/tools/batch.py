@@ -30,6 +30,10 @@ on where it was when the same command is given again; --overwrite begins anew. T
 """
 
 
+def _model(ctx: click.Context, parameter: click.Parameter, path: str) -> str:
+    return existing_file(path, "model")
+
+
 def _columns(ctx: click.Context, parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
     columns = {}
     for text in given:
@@ -46,7 +50,7 @@ def _columns(ctx: click.Context, parameter: click.Parameter, given: Sequence[str
     short_help="Run a model on many rows, into Parquet.",
     example="gossamer batch mobilenet.tflite photos/ -o answers.parquet --jobs 8",
 )
-@click.argument("model")
+@click.argument("model", is_eager=True, callback=_model)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
 @click.option("-o", "--output", required=True, metavar="OUTPUT", help="A file .parquet, or a folder of parts.")
 @click.option("--signature", metavar="KEY", help="Run this signature; inputs and outputs have its names.")
@@ -93,7 +97,6 @@ def command(
     """See ``_HELP``, which click shows."""
     from gossamer.batch import run
 
-    existing_file(model, "model")
     with progress_bar(silent=False) as tell:
         summary = run(
             model,
