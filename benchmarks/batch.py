@@ -8,8 +8,9 @@ thread each, so that all of them share its cores.
 
 The loop reads a picture, prepares it, invokes and keeps the answer. Its rate with all cores is that of a loop on each
 at the same time: that is what the machine can do. A ratio is a rate to that of as many loops as there are cores for the
-threads; "begun" is without what is there once, which is what the same takes with one picture. All ways must give the
-same table, or it ends with an error. Then a node is killed in the middle, and must not be missed.
+threads; "begun" is without what is there once, which is what the same takes with one picture. Rates are in seconds, and
+in seconds of CPU time of all processes, which what else the machine does changes less. All ways must give the same
+table, or it ends with an error. Then a node is killed in the middle, and must not be missed.
 
 Memory of a node is that of its processes, in MiB: of the one that runs the model the resident set, of all of them,
 Ray's own included, the proportional set size, which shares out what several have.
@@ -22,8 +23,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -45,20 +46,21 @@ STORE = 100 << 20
 
 
 def loop(model: str, folder: str) -> None:
-    """What a user writes without it: files one by one; prints seconds and a sum of the answers."""
+    """What a user writes without it: files one by one; prints seconds, those of the CPU and a sum of the answers."""
     session = Session(model, threads=1)
     reading = Reading.of(session.interpreter, None, gossamer.batch.Preparation(), None)
     paths = sorted(map(str, Path(folder).glob("*.jpg")))
     session.call([reading.windows(paths[0], session.inputs[0], "")[0]])
     print("ready", flush=True)
     sys.stdin.readline()
-    started = time.perf_counter()
+    started, begun = time.perf_counter(), time.process_time()
     answers = {path: session.call([reading.windows(path, session.inputs[0], "")[0]])[0] for path in paths}
-    print(time.perf_counter() - started, sum(int(answer.astype(np.int64).sum()) for answer in answers.values()))
+    taken = time.perf_counter() - started, time.process_time() - begun
+    print(*taken, sum(int(answer.astype(np.int64).sum()) for answer in answers.values()))
 
 
-def loops(model: str, folder: Path, count: int) -> tuple[float, int]:
-    """Seconds of so many loops at the same time over all pictures each, and what they give."""
+def loops(model: str, folder: Path, count: int) -> tuple[float, float, int]:
+    """Seconds of so many loops at the same time over all pictures each, those of the CPU for one, and what it gives."""
     command = [sys.executable, __file__, model, "--loop", str(folder)]
     running = [subprocess.Popen(command, stdin=-1, stdout=-1, text=True) for _ in range(count)]
     for process in running:
@@ -69,7 +71,8 @@ def loops(model: str, folder: Path, count: int) -> tuple[float, int]:
         process.stdin.write("\n")
         process.stdin.flush()
     said = [process.communicate()[0].split() for process in running]
-    return sum(float(seconds) for seconds, _ in said) / count, int(said[0][1])
+    seconds, busy = (sum(float(one[place]) for one in said) / count for place in (0, 1))
+    return seconds, busy, int(said[0][2])
 
 
 @contextmanager
@@ -87,22 +90,33 @@ def cluster(nodes: int, cpus: int) -> Iterator[tuple[Any, list[Any]]]:
 
 def memory(node: Any) -> tuple[float, float]:
     """Of a node: MiB of its processes that run the model, and of all."""
+    found = processes(node)
+    actors = [p for p in found if b"MapWorker" in Path(f"/proc/{p}/cmdline").read_bytes()]
+    return sum(_kibibytes(p, "Rss") for p in actors) / 1024, sum(_kibibytes(p, "Pss") for p in found) / 1024
+
+
+def busy(nodes: Sequence[Any]) -> float:
+    """Seconds of CPU time that the processes of nodes have had."""
+    total = 0
+    for node in nodes:
+        for process in processes(node):
+            total += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def processes(node: Any) -> list[int]:
+    """Those of a node, its raylet first."""
     (raylet,) = node.all_processes["raylet"]
-    parents: dict[int, list[int]] = {}
+    children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            try:
+            with suppress(OSError):
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            parents.setdefault(parent, []).append(int(entry.name))
-    found, actors = [raylet.process.pid], []
+                children.setdefault(parent, []).append(int(entry.name))
+    found = [raylet.process.pid]
     for process in found:
-        found += parents.get(process, [])
-    for process in found:
-        if b"MapWorker" in Path(f"/proc/{process}/cmdline").read_bytes():
-            actors.append(process)
-    return sum(_kibibytes(p, "Rss") for p in actors) / 1024, sum(_kibibytes(p, "Pss") for p in found) / 1024
+        found += children.get(process, [])
+    return found
 
 
 def _kibibytes(process: int, kind: str) -> int:
@@ -157,48 +171,57 @@ def measure(model: str, place: Path, options: argparse.Namespace) -> None:
         make_pictures(folder, count, width, height)
     cores = os.cpu_count() or 1
     tables: dict[str, Any] = {}
-    rates: dict[int, float] = {}
+    rates: dict[int, tuple[float, float]] = {}
 
-    def run(what: str, folder: Path, **how: Any) -> float:
+    def run(what: str, folder: Path, nodes: Sequence[Any] = (), tell: Any = None, **how: Any) -> tuple[float, float]:
+        """Seconds, and those of the CPU."""
         output = place / "answers.parquet"
         output.unlink(missing_ok=True)
-        summary = gossamer.batch.run(model, [str(folder)], output, **how)
+        begun = time.process_time() + busy(nodes)
+        last = Once(1.0, lambda: busy(nodes))
+        summary = gossamer.batch.run(model, [str(folder)], output, tell=tell or last, **how)
         if summary.errors:
             raise SystemExit(f"{what}: {summary.errors} pictures failed")
         tables[what] = pq.read_table(output)
-        return summary.seconds
+        return summary.seconds, (last.answer or 0.0) + time.process_time() - begun
 
-    def say(what: str, threads: int, whole: float, start: float) -> None:
+    def say(what: str, threads: int, whole: tuple[float, float], start: tuple[float, float] = (0.0, 0.0)) -> None:
         used = min(threads, cores)
-        base = rates[used]
-        rate, begun = options.count / whole, options.count / (whole - start)
-        print(f"{what:34} {whole:8.1f} {rate:9.1f} {rate / base:6.2f} {begun:9.1f} {begun / base:6.2f}", flush=True)
+        per_second, per_busy = rates[used]
+        rate, begun = options.count / whole[0], options.count / (whole[0] - start[0])
+        told = f"{what:34} {whole[0]:8.1f} {rate:8.1f} {rate / per_second:6.2f} {begun:8.1f} {begun / per_second:6.2f}"
+        if whole[1] > 0:
+            spent = options.count / (whole[1] - start[1])
+            told += f" {spent:8.1f} {spent / per_busy:6.2f}"
+        print(told, flush=True)
 
     print(f"{options.count} pictures of {options.size}, {cores} cores, {Path(model).name}")
-    print(f"{'':34} {'seconds':>8} {'per s':>9} {'ratio':>6} {'begun':>9} {'ratio':>6}")
-    seconds, total = loops(model, pictures, 1)
-    rates[1] = options.count / seconds
-    say("plain loop", 1, seconds, 0)
-    for count in sorted({min(options.jobs, cores), min(options.nodes, cores)} - {1}):
-        seconds, _ = loops(model, pictures, count)
-        rates[count] = count * options.count / seconds
-        print(f"{f'plain loop on {count} cores':34} {seconds:8.1f} {rates[count]:9.1f}")
+    units = f"{'per s':>8} {'ratio':>6} {'begun':>8} {'ratio':>6} {'CPU s':>8} {'ratio':>6}"
+    print(f"{'':34} {'seconds':>8} {units}", flush=True)
+    for count in sorted({1, min(options.jobs, cores), min(options.nodes, cores)}):
+        seconds, spent, total = loops(model, some, count)
+        few = len(list(some.iterdir()))
+        rates[count] = count * few / seconds, few / spent
+        what = "plain loop" if count == 1 else f"plain loop on {count} cores"
+        first, second = rates[count]
+        print(f"{what:34} {'':8} {first:8.1f} {1:6.2f} {first:8.1f} {1:6.2f} {second:8.1f} {1:6.2f}", flush=True)
     start = run("one", one)
-    say("gossamer batch", 1, run("one thread", pictures), start)
-    (output,) = (name for name in tables["one thread"].column_names if name not in ("file", "error"))
-    answers = tables["one thread"].column(output).combine_chunks().flatten().to_numpy()
+    run("some", some)
+    (output,) = (name for name in tables["some"].column_names if name not in ("file", "error"))
+    answers = tables.pop("some").column(output).combine_chunks().flatten().to_numpy()
     if int(answers.astype(np.int64).sum()) != total:
         raise SystemExit("the plain loop gives something else")
+    say("gossamer batch", 1, run("one thread", pictures), start)
     say(f"gossamer batch --jobs {options.jobs}", options.jobs, run("jobs", pictures, jobs=options.jobs), start)
     with cluster(options.nodes, 1) as (made, nodes):
-        start = run("one", one, ray=made.address)
-        taken = run("ray", pictures, ray=made.address)
+        start = run("one", one, nodes, ray=made.address)
+        taken = run("ray", pictures, nodes, ray=made.address)
         say(f"gossamer batch --ray, {options.nodes} nodes", options.nodes, taken, start)
         killed = Once(0.5, lambda: made.remove_node(nodes[0], allow_graceful=False))
-        taken = run("killed", pictures, ray=made.address, tell=killed)
-        say("  a node killed in the middle", options.nodes, taken, start)
+        seconds, _ = run("killed", pictures, tell=killed, ray=made.address)
+        say("  a node killed in the middle", options.nodes, (seconds, 0.0), start)
     for what, table in tables.items():
-        if what not in ("one", "memory") and not table.equals(tables["one thread"]):
+        if what != "one" and not table.equals(tables["one thread"]):
             raise SystemExit(f"{what}: not the table of one thread")
     print(f"all tables are equal, {tables['killed'].num_rows} rows each")
     print(f"{'memory of a node, MiB':34} {'model':>8} {'all':>9}")
@@ -206,7 +229,7 @@ def measure(model: str, place: Path, options: argparse.Namespace) -> None:
     for workers in (1, options.workers):
         with cluster(1, workers) as (made, (node,)):
             middle = Once(0.5, lambda node=node: memory(node))
-            run("memory", some, ray=made.address, jobs=workers, tell=middle)
+            run("some", some, tell=middle, ray=made.address, jobs=workers)
         used[workers] = middle.answer
         what = f"{workers} workers" if workers > 1 else "one worker"
         print(f"{what:34} {used[workers][0]:8.1f} {used[workers][1]:9.1f}", flush=True)
