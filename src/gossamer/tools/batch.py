@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
 
 import click
 
@@ -97,7 +99,8 @@ def command(
     """See ``_HELP``, which click shows."""
     from gossamer.batch import run
 
-    with progress_bar(silent=False) as tell:
+    # Ray prints what happens to its nodes.
+    with redirect_stdout(sys.stderr) if ray else nullcontext(), progress_bar(silent=False) as tell:
         summary = run(
             model,
             inputs,
