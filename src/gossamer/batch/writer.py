@@ -80,8 +80,7 @@ class Output:
         """Rows that belong to those of the input up to ``first``, which is not one of them. Raises `OSError`."""
         if self._part is None:
             self._part = _Part(self.parts, len(self._files), self._schema)
-        self._part.write(batch)
-        self._part.first = first
+        self._part.write(batch, first)
         if self._part.bytes >= PART_BYTES or time.monotonic() - self._part.begun >= PART_SECONDS:
             self._end_part()
 
@@ -99,11 +98,15 @@ class Output:
         part = self.parts / ".whole.parquet"
         _merge([self.parts / name for name in self._files], part, self._schema, self._finished())
         os.replace(part, self.path)
+        os.unlink(self.parts / _MANIFEST)  # first, so that nobody looks for parts that are gone
         shutil.rmtree(self.parts, ignore_errors=True)
 
     def _end_part(self) -> None:
         part, self._part = self._part, None
         if part is None:
+            return
+        if not part.is_sound:
+            part.drop()
             return
         try:
             name = part.end()
@@ -118,6 +121,8 @@ class Output:
         """Whether the file is there and of this job. Raises `InputError` if it is of another."""
         if not self.is_file or self._overwrite or not self.path.exists():
             return False
+        if (self.parts / _MANIFEST).exists():
+            return False  # what will replace it is under way
         from pyarrow import parquet
 
         pa = tables.arrow()
@@ -210,30 +215,38 @@ class _Part:
         self._folder, self._name = folder, f"part-{number:05d}.parquet"
         self._hidden = folder / f".{self._name}"
         self._file = open(self._hidden, "wb")  # noqa: SIM115 (closed in `end` and `drop`)
+        self._writer: Any = None
         try:
             self._writer = _writer(self._file, schema)
         except BaseException:
             self.drop()
             raise
         self._schema = schema
-        self._waiting: list[Any] = []
+        self._waiting: list[tuple[Any, int]] = []
         self._waiting_bytes = 0
         self.first = self.rows = self.errors = self.bytes = 0
         self.begun = time.monotonic()
+        self.is_sound = True
+        """Whether nothing has ended it, as Ctrl-C may at any point, while something was half written."""
 
-    def write(self, batch: Any) -> None:
-        self._waiting.append(batch)
+    def write(self, batch: Any, first: int) -> None:
+        """Rows, and the number of the row of the input behind them: both or neither. Raises `OSError`."""
+        self._waiting.append((batch, first))
         self._waiting_bytes += batch.nbytes
         self.bytes += batch.nbytes
-        self.rows += batch.num_rows
-        self.errors += batch.num_rows - batch.column(batch.num_columns - 1).null_count
         if self._waiting_bytes >= _GROUP_BYTES:
             self._write_group()
 
     def _write_group(self) -> None:
         pa = tables.arrow()
-        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
+        self.is_sound = False
+        batches = [batch for batch, _ in self._waiting]
+        self._writer.write_table(pa.Table.from_batches(batches, self._schema))
+        self.first = self._waiting[-1][1]
+        self.rows += sum(batch.num_rows for batch in batches)
+        self.errors += sum(batch.num_rows - batch.column(batch.num_columns - 1).null_count for batch in batches)
         self._waiting, self._waiting_bytes = [], 0
+        self.is_sound = True
 
     def end(self) -> str:
         """Its name, under which it is there from now on. Raises `OSError`."""
@@ -248,6 +261,9 @@ class _Part:
 
     def drop(self) -> None:
         """Leave nothing behind."""
+        with suppress(OSError, ValueError):
+            if self._writer is not None:
+                self._writer.close()  # else it would be when Python likes
         with suppress(OSError, ValueError):
             self._file.close()
         with suppress(OSError):
