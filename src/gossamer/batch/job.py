@@ -98,14 +98,14 @@ def run(
         "inputs": source.fingerprint(),
         "rows of a chunk": rows,
     }
-    schema = tables.arrow().schema([*source.kept_schema(), *predictor.schema()])
+    schema = tables.in_files(tables.arrow().schema([*source.kept_schema(), *predictor.schema()]))
     target = Output(os.fspath(output), schema, job, overwrite)
     with target.opened():
         resumed, started = target.rows, time.perf_counter()
         if not target.is_complete:
             with closing(_answers(predictor, source, target.first, rows, jobs, ray)) as answers:
                 for end, answer in answers:
-                    target.write(answer, end)
+                    target.write(tables.cast(answer, schema), end)
                     if tell is not None and source.total is not None:
                         tell("rows", end, source.total)
             target.finish()

@@ -129,3 +129,21 @@ def column_of(values: Sequence[Array | None], kind: Any) -> Any:
     for size in reversed(shape[1:]):
         column = pa.FixedSizeListArray.from_arrays(column, size)
     return pa.FixedSizeListArray.from_arrays(column, shape[0], mask=pa.array(missing))
+
+
+def in_files(schema: Any) -> Any:
+    """The types that a file has for these: lists without a size, as Parquet knows them; pyarrow before 26 cannot read
+    those of a fixed size back where one is null."""
+    return arrow().schema([field.with_type(_plain(field.type)) for field in schema], schema.metadata)
+
+
+def _plain(kind: Any) -> Any:
+    types = arrow().types
+    is_list = types.is_fixed_size_list(kind) or types.is_list(kind)
+    return arrow().list_(_plain(kind.value_type)) if is_list else kind
+
+
+def cast(batch: Any, schema: Any) -> Any:
+    """A `pyarrow.RecordBatch` in the types of a schema."""
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return arrow().RecordBatch.from_arrays(columns, schema=schema)
