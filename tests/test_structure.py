@@ -54,7 +54,8 @@ ALLOWED = {
         "dtypes",
         "errors",
     },
-    "inputs": {"runtime", "ops", "model", "schema", "errors"},
+    "inputs": {"runtime", "resolver", "ops", "model", "schema", "errors"},
+    "batch": {"inputs", "runtime", "model", "schema", "errors", "config", "programs"},
     "quantize": {
         "inputs",
         "convert",

@@ -130,3 +130,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     near = get_close_matches(word, list(known), 1)
     return f"; did you mean {near[0]!r}?" if near else "."
+
+
+def explain(error: BaseException) -> str:
+    """The message of an error, with its kind where the message alone would say little."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    return str(error) or type(error).__name__

@@ -43,6 +43,12 @@ def answers(folder: Path) -> None:
     (folder / "people.tflite").write_bytes(scene.body())
 
 
+def batch(folder: Path) -> None:
+    """Pictures, one of them broken; where Parquet can be written."""
+    pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
+    photos(folder)
+
+
 def convert(folder: Path) -> None:
     """A model of another framework."""
     (folder / "MODEL").unlink()
@@ -60,13 +66,18 @@ def machine_code(folder: Path) -> None:
     target_here()
 
 
+def photos(folder: Path) -> None:
+    """Two digits, and a file that is none."""
+    place = folder / "photos"
+    place.mkdir()
+    shutil.copy(ROOT / "examples" / "digit_7.png", place / "seven.png")
+    shutil.copy(ROOT / "examples" / "digit_3.png", place / "three.png")
+    (place / "broken.png").write_text("no picture")
+
+
 def run(folder: Path) -> None:
     """Pictures, one of them broken; a keyword model, which is beside the checkout, and two words."""
-    photos = folder / "photos"
-    photos.mkdir()
-    shutil.copy(ROOT / "examples" / "digit_7.png", photos / "seven.png")
-    shutil.copy(ROOT / "examples" / "digit_3.png", photos / "three.png")
-    (photos / "broken.png").write_text("no picture")
+    photos(folder)
     shared = ROOT.parent / "shared"
     model = shared / "micro" / "micro_speech_quantized.tflite"
     sounds = [shared / "corpus" / "open" / "real" / f"{word}_1000ms.wav" for word in ("yes", "no")]

@@ -14,10 +14,10 @@ import pytest
 from PIL import Image
 
 from gossamer.errors import PrepareError
+from gossamer.inputs.session import Session
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.schema import TensorType
 from gossamer.tools._batch import in_order
-from gossamer.tools._session import Session
 from tests.conftest import HANGS
 from tests.inputs.test_sounds import wav
 from tests.tools import models

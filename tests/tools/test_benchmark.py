@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from gossamer import Interpreter, OpResolverType
+from gossamer.inputs import session as _session
 from gossamer.inputs.random_values import random_input
 from gossamer.phases import NAMES
 from gossamer.schema import TensorType
-from gossamer.tools import _session
 from gossamer.tools._benchmark_flags import IGNORED, REFUSED
 from gossamer.tools.benchmark import Limits, Timings, command, measure
 from tests.conftest import ROOT

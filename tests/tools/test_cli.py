@@ -12,15 +12,16 @@ import click
 import pytest
 
 import gossamer as package
-from gossamer.errors import PrepareError, did_you_mean
+from gossamer.errors import PrepareError, did_you_mean, explain
 from gossamer.inputs.port import affine
 from gossamer.tools import cli as module
-from gossamer.tools._command import Tool, explain, plural
+from gossamer.tools._command import Tool, plural
 from tests.tools import models
 from tests.tools.conftest import Outcome
 
 Run = Callable[..., Outcome]
 TOOLS = [
+    "batch",
     "benchmark",
     "cache",
     "convert",

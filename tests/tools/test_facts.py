@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from gossamer.inputs.session import Session
 from gossamer.model import read_model
 from gossamer.schema import TensorType
 from gossamer.tools._facts import maker, read_facts
-from gossamer.tools._session import Session
 from tests.runtime.graphs import ModelMaker
 from tests.tools import models
 

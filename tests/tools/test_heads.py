@@ -649,10 +649,10 @@ def test_end_to_end_on_the_command_line(
 
 
 def test_the_facts_of_ultralytics(place: Callable[[str, bytes], Path]) -> None:
+    from gossamer.inputs.session import Session
     from gossamer.model.metadata import append_files
     from gossamer.schema import TensorType
     from gossamer.tools._facts import read_facts
-    from gossamer.tools._session import Session
 
     plain = models.echo((1, HEIGHT, WIDTH, 3), TensorType.FLOAT32)
     for name, content in (

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gossamer.inputs import session as _session
 from gossamer.runtime.subgraph import Subgraph
 from gossamer.schema import TensorType
-from gossamer.tools import _session
 from tests.conftest import HANGS
 from tests.inputs.test_sounds import wav
 from tests.runtime.test_control_flow import one_or_none

@@ -79,10 +79,11 @@ def _in_type(array: Array, port: Port, where: str) -> Array:
     if array.dtype == port.dtype:
         return array
     if port.is_text:
-        if array.dtype.kind in "SU":
-            return np.array(
-                [v.encode() if isinstance(v, str) else v for v in array.reshape(-1).tolist()], object
-            ).reshape(array.shape)
+        texts = array.reshape(-1).tolist()
+        if array.dtype.kind in "SUO" and all(isinstance(text, (str, bytes)) for text in texts):
+            encoded = np.empty(len(texts), object)
+            encoded[:] = [text.encode() if isinstance(text, str) else text for text in texts]
+            return encoded.reshape(array.shape)
     elif port.is_quantized and array.dtype.kind == "f":
         if not np.isfinite(array).all():
             raise InputError(f"{where}: NaN or infinite values cannot be quantized for the input {port.describe()}.")

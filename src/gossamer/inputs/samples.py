@@ -21,7 +21,7 @@ from gossamer.inputs.arrays import fit, load_archive, load_array, position_of
 from gossamer.inputs.port import Port, ports
 from gossamer.inputs.properties import properties
 from gossamer.model import Model
-from gossamer.model.metadata import model_metadata
+from gossamer.model.metadata import exporter_facts, model_metadata
 from gossamer.model.writer import write_model
 from gossamer.records import record
 from gossamer.runtime.interpreter import Interpreter
@@ -123,12 +123,8 @@ def _opened(
     path: str, interpreter: Interpreter, key: str | None, preparation: Preparation
 ) -> tuple[list[str], _Source]:
     """The names of the inputs, and what reads them."""
-    inputs, _ = ports(interpreter, key)
-    subgraph = 0 if key is None else interpreter.model.signatures[key].subgraph_index
-    stored, rate = properties(model_metadata(interpreter.model), interpreter.model, subgraph, inputs)
-    pixels = pictures.Options(preparation.letterbox, preparation.resample, preparation.normalization, stored)
-    reading = _Reading(inputs, pixels, sounds.Options(preparation.rate or rate, features=preparation.features))
-    return [port.name for port in inputs], reading.source(path)
+    reading = Reading.of(interpreter, key, preparation)
+    return [port.name for port in reading.ports], reading.source(path)
 
 
 def _by_name(path: str, names: Sequence[str], what: str) -> dict[str | None, str]:
@@ -167,8 +163,20 @@ def _windows(path: str) -> bool:
     return os.path.isdir(path) and any(file.lower().endswith(sounds.SUFFIXES) for file in files_in(path))
 
 
-class _Reading:
-    """What reads files for the inputs of a model."""
+class Reading:
+    """What reads files, and cells of tables, for the inputs of a model."""
+
+    @staticmethod
+    def of(interpreter: Interpreter, key: str | None, preparation: Preparation, hop: float | None = None) -> Reading:
+        """For the first subgraph of an interpreter, or for one of its signatures. ``hop``: as
+        `gossamer.inputs.sounds.Options` has it."""
+        model = interpreter.model
+        inputs, outputs = ports(interpreter, key)
+        subgraph = 0 if key is None else model.signatures[key].subgraph_index
+        known = properties(model_metadata(model), exporter_facts(model), model, subgraph, inputs, outputs)
+        asked = preparation.normalization
+        pixels = pictures.Options(preparation.letterbox, preparation.resample, asked, known.normalization)
+        return Reading(inputs, pixels, sounds.Options(preparation.rate or known.rate, hop, preparation.features))
 
     def __init__(self, ports: Sequence[Port], pixels: pictures.Options, sound: sounds.Options) -> None:
         self.ports = ports
@@ -215,7 +223,7 @@ class _Reading:
 
     def _side_by_side(self, files: Sequence[Sequence[str]], numbers: Sequence[int]) -> Iterator[Arrays]:
         for number in numbers:
-            yield [self._of_file(one[number], port)[0] for one, port in zip(files, self.ports, strict=True)]
+            yield [self.of_file(one[number], port)[0] for one, port in zip(files, self.ports, strict=True)]
 
     def _one_by_one(self, files: Sequence[str], numbers: Sequence[int]) -> Iterator[Arrays]:
         for number in numbers:
@@ -224,9 +232,9 @@ class _Reading:
                 arrays = self._by_position(load_archive(file), file)
                 yield [fit(arrays[port.position], port, f"{file}:{port.name}") for port in self.ports]
             else:
-                yield from ([array] for array in self._of_file(file, self.ports[0]))
+                yield from ([array] for array in self.of_file(file, self.ports[0]))
 
-    def _of_file(self, file: str, port: Port) -> Arrays:
+    def of_file(self, file: str, port: Port) -> Arrays:
         """The samples in a file: several in a sound."""
         suffix = Path(file).suffix.lower()
         if suffix in pictures.SUFFIXES:
@@ -316,6 +324,27 @@ class _Reading:
             missing = ", ".join(p.name for p, name in zip(self.ports, named, strict=False) if name is None)
             raise InputError(f"{path}: no column is named {missing}; its columns are {', '.join(schema.names)}.")
         return found
+
+    def windows(self, cell: Any, port: Port, where: str) -> Sequence[Array | sounds.Window]:
+        """What a cell of a table gives an input: one array, or the windows of a sound.
+
+        A cell is an encoded picture or sound (bytes, also in a dictionary under ``bytes``), the path of a file (text,
+        also under ``path``), an array or a list of numbers, or text for an input of strings. Raises `InputError` for
+        anything else, and `OSError`.
+        """
+        if isinstance(cell, dict):
+            cell = cell.get("bytes") if cell.get("bytes") is not None else cell.get("path")
+        if isinstance(cell, (bytearray, memoryview)):
+            cell = bytes(cell)
+        if port.is_text:
+            return [fit(np.array([cell] if isinstance(cell, (str, bytes)) else cell, object), port, where)]
+        if isinstance(cell, bytes) and sounds.is_sound(cell):
+            return sounds.read_sound(where, port, self.sound, cell)
+        if isinstance(cell, str):
+            if Path(cell).suffix.lower() in sounds.SUFFIXES:
+                return sounds.read_sound(cell, port, self.sound)
+            return self.of_file(cell, port)
+        return [self._of_cell(cell, port, where)]
 
     def _of_cell(self, cell: Any, port: Port, where: str) -> Array:
         content = cell.get("bytes") if isinstance(cell, dict) else cell

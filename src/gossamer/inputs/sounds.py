@@ -86,6 +86,11 @@ def read_sound(path: str, port: Port, options: Options, content: bytes | None = 
     )
 
 
+def is_sound(content: bytes) -> bool:
+    """Whether a file begins as sounds do."""
+    return is_wav(content) or content.startswith((b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"))
+
+
 def takes_sound(port: Port) -> bool:
     """Whether a sound is a likely input: a vector of samples that is not too short to be one, or features."""
     if features_of(port, None) is not None:

@@ -9,7 +9,7 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import TypeVar
 
-from gossamer.tools._session import Session
+from gossamer.inputs.session import Session
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")

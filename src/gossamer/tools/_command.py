@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gossamer.config import debug_level
-from gossamer.errors import GossamerError, did_you_mean
+from gossamer.errors import GossamerError, did_you_mean, explain
 from gossamer.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -62,15 +62,6 @@ class Tool(click.Command):
             if debug_level():
                 raise
             raise Failure(explain(error)) from error
-
-
-def explain(error: BaseException) -> str:
-    """The message of an error, with its kind where the message alone would say little."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    if isinstance(error, MemoryError):
-        return f"not enough memory: {error}" if str(error) else "not enough memory"
-    return str(error) or type(error).__name__
 
 
 def json_option(function: Function) -> Function:

@@ -11,17 +11,16 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.errors import ModelError
-from gossamer.inputs.pictures import Layout, Normalization
-from gossamer.inputs.properties import properties
+from gossamer.inputs.pictures import Normalization
+from gossamer.inputs.properties import picture_size, properties
+from gossamer.inputs.session import Session
 from gossamer.model import Model
 from gossamer.model.metadata import exporter_facts, model_metadata
 from gossamer.model.metadata import labels as stored_labels
 from gossamer.records import record
 from gossamer.schema import TensorType
 from gossamer.tools._answers import Question
-from gossamer.tools._heads.yolo import takes_fractions
 from gossamer.tools._labels import Labels, numbered
-from gossamer.tools._session import Session
 
 Array = NDArray[Any]
 
@@ -61,31 +60,21 @@ def read_facts(session: Session) -> Facts:
     """The facts in the metadata, the appended files and the operators of a model."""
     model = session.model
     made = maker(model, session.subgraph, session.outputs[0].index) if session.outputs else ""
-    pictures = [(port, layout) for port in session.inputs if (layout := Layout.of(port)) is not None]
-    size = next(((layout.height, layout.width) for _, layout in pictures if layout.height and layout.width), None)
+    size = picture_size(session.inputs)
     constants = partial(_constants, model, session.subgraph)
     try:
         metadata, exported = model_metadata(model), exporter_facts(model)
         labels = numbered(stored_labels(model) or [])
     except ModelError as error:
         return Facts({}, {}, None, made, str(error), size=size, constants=constants)
-    normalization, rate = properties(metadata, model, session.subgraph, session.inputs)
-    assumed = ""
-    fractions: dict[int, Normalization] = {port.position: ([0.0], [255.0]) for port, _ in pictures if port.is_float}
-    if exported:
-        normalization = fractions | normalization
-    elif fractions and not normalization and size is not None:
-        shapes = [port.shape for port in session.outputs]
-        if takes_fractions(shapes, *size):
-            normalization = fractions
-            assumed = "pixels scaled to 0..1, as YOLO takes them; the model does not say; --mean and --std change it"
+    known = properties(metadata, exported, model, session.subgraph, session.inputs, session.outputs)
     match exported.get("kpt_shape"):
         case [int(keypoints), 3]:
             pass
         case _:
             keypoints = 0
     turned = exported.get("task") == "obb"
-    return Facts(labels, normalization, rate, made, None, assumed, size, keypoints, turned, constants)
+    return Facts(labels, known.normalization, known.rate, made, None, known.assumed, size, keypoints, turned, constants)
 
 
 def _constants(model: Model, subgraph: int, shape: tuple[int, ...]) -> list[Array]:

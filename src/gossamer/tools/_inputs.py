@@ -137,6 +137,13 @@ _PREPARATION = (
     ),
 )
 
+hop_option = click.option(
+    "--hop",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="From one window of a sound to the next.  [default: a window]",
+)
+
 
 def plan_calls(arguments: Sequence[str], ports: Sequence[Port], options: Options) -> list[InputSet]:
     """The sets of inputs that arguments name, in their order.

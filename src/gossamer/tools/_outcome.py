@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.errors import InputError, InvokeError, PrepareError
+from gossamer.errors import InputError, InvokeError, PrepareError, explain
 from gossamer.inputs.port import Port
+from gossamer.inputs.session import Seconds, Session
 from gossamer.records import record
 from gossamer.tools._answers import Answer, Classification, Question, answer
 from gossamer.tools._clip import Clip
-from gossamer.tools._command import Failure, explain
+from gossamer.tools._command import Failure
 from gossamer.tools._draw import draw
 from gossamer.tools._inputs import Call, InputSet
-from gossamer.tools._session import Seconds, Session
 
 if TYPE_CHECKING:
     from rich.console import Console

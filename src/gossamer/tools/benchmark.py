@@ -18,6 +18,7 @@ from gossamer.arrays import NDArray
 from gossamer.errors import did_you_mean
 from gossamer.inputs.port import Port
 from gossamer.inputs.random_values import random_input
+from gossamer.inputs.session import Session
 from gossamer.phases import NAMES, Phases
 from gossamer.profiling.tables import benchmark_csv, benchmark_text
 from gossamer.records import field, record, replace
@@ -35,7 +36,6 @@ from gossamer.tools._command import (
     write_json,
 )
 from gossamer.tools._peak_memory import peak_bytes
-from gossamer.tools._session import Session
 
 Array = NDArray[Any]
 

@@ -12,6 +12,7 @@ import click
 
 from gossamer import disk_cache
 from gossamer.config import user_directory
+from gossamer.errors import explain
 from gossamer.programs import host
 from gossamer.programs.archive import (
     DEFAULT_LIMIT,
@@ -29,7 +30,6 @@ from gossamer.tools._command import (
     Tool,
     console,
     existing_file,
-    explain,
     json_option,
     plural,
     table,

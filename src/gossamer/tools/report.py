@@ -10,6 +10,7 @@ import click
 
 from gossamer.inputs.random_values import random_input
 from gossamer.inputs.samples import Preparation, samples_from
+from gossamer.inputs.session import Session
 from gossamer.tools import _inputs, _profile
 from gossamer.tools._command import (
     Failure,
@@ -23,7 +24,6 @@ from gossamer.tools._command import (
 )
 from gossamer.tools._report.data import describe
 from gossamer.tools._report.page import library, page
-from gossamer.tools._session import Session
 
 _HELP = """Write a report on MODEL: one HTML page that needs no network and no server.
 

@@ -16,12 +16,14 @@ from gossamer.arrays import NDArray
 from gossamer.inputs import pictures, sounds
 from gossamer.inputs.port import Port
 from gossamer.inputs.samples import Preparation
+from gossamer.inputs.session import Session
 from gossamer.tools import _answers, _inputs
 from gossamer.tools._batch import in_order
 from gossamer.tools._command import (
     Failure,
     Tool,
     console,
+    existing_file,
     json_option,
     output_file,
     plural,
@@ -32,7 +34,6 @@ from gossamer.tools._command import (
 from gossamer.tools._facts import Facts, read_facts
 from gossamer.tools._labels import read_labels
 from gossamer.tools._outcome import Outcome, Run, run_set
-from gossamer.tools._session import Session
 
 Array = NDArray[Any]
 
@@ -119,12 +120,7 @@ def _array_file(ctx: click.Context, parameter: click.Parameter, path: str | None
 )
 @click.option("--max-boxes", type=click.IntRange(min=1), default=100, show_default=True, help="How many boxes to list.")
 @_inputs.preparation_options
-@click.option(
-    "--hop",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="From one window of a sound to the next.  [default: a window]",
-)
+@_inputs.hop_option
 @click.option(
     "--files-from", "lists", multiple=True, metavar="LIST", help="Read INPUTs from a file, one on a line; - for stdin."
 )
@@ -180,7 +176,7 @@ def command(
     if as_json and as_lines:
         raise click.UsageError("--json and --jsonl are two forms of one answer; give one of them.")
     given = [*inputs, *(name for path in lists for name in _inputs.listed(path))]
-    session = Session(model, signature, threads, reference)
+    session = Session(existing_file(model, "model"), signature, threads, reference)
     session.timeout = timeout
     facts = read_facts(session)
     asked, rate = preparation.normalization, preparation.rate

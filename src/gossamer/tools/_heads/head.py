@@ -91,11 +91,6 @@ def cells(height: int, width: int, strides: Sequence[int]) -> Array:
     return np.concatenate(levels).astype(np.float32)
 
 
-def cell_counts(height: int, width: int, strides: Sequence[int]) -> list[int]:
-    """The number of cells of each level."""
-    return [-(-height // stride) * -(-width // stride) for stride in strides]
-
-
 def corners(x: Array, y: Array, width: Array, height: Array) -> Array:
     """Left, top, right, bottom [n, 4] of boxes given by their centres and sizes."""
     return np.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], 1)

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.inputs.feature_pyramid import cell_counts
 from gossamer.tools._heads.head import (
     Found,
     Outputs,
     Unclear,
     best,
-    cell_counts,
     cells,
     classes_word,
     corners,

@@ -28,33 +28,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.tools._heads.head import Found, Masks, Outputs, best, cell_counts, cells, classes_word, corners
+from gossamer.inputs.feature_pyramid import COCO, strides_of
+from gossamer.tools._heads.head import Found, Masks, Outputs, best, cells, classes_word, corners
 
 Array = NDArray[Any]
 
 HEADS = ("yolov8", "yolov5", "yolox")
 _TITLES = {"yolov8": "YOLOv8", "yolov5": "YOLOv5", "yolox": "YOLOX"}
-_COCO = 80
 _BODY = 17
-_LEAST = 64
 _REACH = 2
-
-
-def strides_of(rows: int, height: int, width: int) -> tuple[tuple[int, ...], int] | None:
-    """The strides of the pyramid that has as many cells, or a third of that, and the rows of each cell."""
-    if min(height, width) < _LEAST:
-        return None
-    for per_cell, first, last in product((1, 3), (8, 16, 4), (32, 64)):
-        strides = tuple(1 << k for k in range(first.bit_length() - 1, last.bit_length()))
-        if per_cell * sum(cell_counts(height, width, strides)) == rows:
-            return strides, per_cell
-    return None
 
 
 def read(outputs: Outputs) -> Found | None:
@@ -67,16 +54,6 @@ def read(outputs: Outputs) -> Found | None:
     found = [_read_one(outputs, position) for position in range(len(outputs.values))]
     known = [one for one in found if one is not None]
     return known[0] if len(known) == 1 else None
-
-
-def takes_fractions(shapes: Sequence[tuple[int, ...]], height: int, width: int) -> bool:
-    """Whether outputs of these shapes look like YOLOv8 or YOLOv5, which are trained on pixels from 0 to 1."""
-    for shape in shapes:
-        if len(shape) == 3 and shape[0] == 1 and min(shape[1:]) > 4:
-            known = [strides_of(rows, height, width) for rows in shape[1:]]
-            if any(one is not None and (one[1] == 3 or shape[2] != _COCO + 5) for one in known):
-                return True
-    return False
 
 
 def _read_one(outputs: Outputs, position: int) -> Found | None:
@@ -148,7 +125,7 @@ def _has_objectness(outputs: Outputs, position: int, table: Array) -> bool:
         return bool(outputs.labels == count) and not _is_angle(outputs, position, table[:, -1])
     if count < 1 or _has_angle(outputs, position, table):
         return False
-    return count == _COCO or bool((table[:, 4] == 1).all()) or bool((table[:, 2:4] < 0).any())
+    return count == COCO or bool((table[:, 4] == 1).all()) or bool((table[:, 2:4] < 0).any())
 
 
 def _keypoints(outputs: Outputs, boxes: Array, rest: Array, scale: Array) -> Array | None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gossamer import Interpreter, OpResolverType, SignatureRunner
 from gossamer.arrays import NDArray
-from gossamer.errors import did_you_mean
+from gossamer.errors import InputError, did_you_mean
 from gossamer.inputs.port import ports
 from gossamer.records import record
-from gossamer.tools._command import Failure, existing_file
+from gossamer.resolver import OpResolverType
+from gossamer.runtime.interpreter import Interpreter
+from gossamer.runtime.signature import SignatureRunner
 
 Array = NDArray[Any]
 
@@ -34,7 +35,7 @@ class Session:
     ``settings``: further arguments of `Interpreter`. ``load``: seconds until that was there. ``took``: what the last
     `call` has taken.
 
-    Raises `Failure` for a file or a signature that does not exist, and what `Interpreter` raises.
+    Raises `InputError` for a signature that does not exist, and what `Interpreter` raises.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Session:
         **settings: Any,
     ) -> None:
         resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if reference else OpResolverType.AUTO
-        self.path = existing_file(path, "model")
+        self.path = path
         self.signature = signature
         self.took = Seconds(0.0, 0.0)
         started = time.perf_counter()
@@ -70,7 +71,7 @@ class Session:
         keys = list(self.model.signatures)
         if signature not in keys:
             known = f"Its signatures are {', '.join(keys)}." if keys else "It has no signatures."
-            raise Failure(f"{path}: there is no signature {signature!r}{did_you_mean(signature, keys)} {known}")
+            raise InputError(f"{path}: there is no signature {signature!r}{did_you_mean(signature, keys)} {known}")
         self.subgraph = self.model.signatures[signature].subgraph_index
         self._runner = self.interpreter.get_signature_runner(signature)
         self.inputs, self.outputs = ports(self.interpreter, signature)

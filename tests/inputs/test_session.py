@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gossamer.inputs.session import Session
 from gossamer.schema import TensorType
-from gossamer.tools._session import Session
 from tests.inputs.ports import port
 from tests.tools import models
 

@@ -1,0 +1,241 @@
+"""What `gossamer batch` makes of a folder of pictures: a loop without it, one thread, several, and a Ray cluster.
+
+    python benchmarks/batch.py [MODEL.tflite] [--count 1000] [--size 640x480] [--jobs 2] [--nodes 3] [--workers 4]
+
+Pictures are JPEG files of noise that is as smooth as photographs are; the model is by default the int8 MobileNetV2 of
+`networks.py`. Needs `gossamer[ray,compile]` and Linux. The nodes are simulated on this machine, with an actor of one
+thread each, so that all of them share its cores.
+
+The loop reads a picture, prepares it, invokes and keeps the answer. Its rate with all cores is that of a loop on each
+at the same time: that is what the machine can do. A ratio is a rate to that of as many loops as there are cores for the
+threads; "begun" is without what is there once, which is what the same takes with one picture. Rates are in seconds, and
+in seconds of CPU time of all processes, which what else the machine does changes less. All ways must give the same
+table, or it ends with an error. Then a node is killed in the middle, and must not be missed.
+
+Memory of a node is that of its processes, in MiB: of the one that runs the model the resident set, of all of them,
+Ray's own included, the proportional set size, which shares out what several have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from jobs import make_pictures
+from networks import forms
+
+import gossamer.batch
+from gossamer.inputs.samples import Reading
+from gossamer.inputs.session import Session
+
+RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""No statistics to anybody, workers with this Python, and loopback addresses."""
+
+STORE = 100 << 20
+"""Bytes of a node's object store."""
+
+
+def loop(model: str, folder: str) -> None:
+    """What a user writes without it: files one by one; prints seconds, those of the CPU and a sum of the answers."""
+    session = Session(model, threads=1)
+    reading = Reading.of(session.interpreter, None, gossamer.batch.Preparation(), None)
+    paths = sorted(map(str, Path(folder).glob("*.jpg")))
+    session.call([reading.windows(paths[0], session.inputs[0], "")[0]])
+    print("ready", flush=True)
+    sys.stdin.readline()
+    started, begun = time.perf_counter(), time.process_time()
+    answers = {path: session.call([reading.windows(path, session.inputs[0], "")[0]])[0] for path in paths}
+    taken = time.perf_counter() - started, time.process_time() - begun
+    print(*taken, sum(int(answer.astype(np.int64).sum()) for answer in answers.values()))
+
+
+def loops(model: str, folder: Path, count: int) -> tuple[float, float, int]:
+    """Seconds of so many loops at the same time over all pictures each, those of the CPU for one, and what it gives."""
+    command = [sys.executable, __file__, model, "--loop", str(folder)]
+    running = [subprocess.Popen(command, stdin=-1, stdout=-1, text=True) for _ in range(count)]
+    for process in running:
+        assert process.stdout is not None  # noqa: S101 (for mypy)
+        process.stdout.readline()
+    for process in running:
+        assert process.stdin is not None  # noqa: S101 (for mypy)
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = [process.communicate()[0].split() for process in running]
+    seconds, busy = (sum(float(one[place]) for one in said) / count for place in (0, 1))
+    return seconds, busy, int(said[0][2])
+
+
+@contextmanager
+def cluster(nodes: int, cpus: int) -> Iterator[tuple[Any, list[Any]]]:
+    """A Ray cluster on this machine whose head does no work."""
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE}
+    made = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        yield made, [made.add_node(num_cpus=cpus, object_store_memory=STORE) for _ in range(nodes)]
+    finally:
+        made.shutdown()
+
+
+def memory(node: Any) -> tuple[float, float]:
+    """Of a node: MiB of its processes that run the model, and of all."""
+    found = processes(node)
+    actors = [p for p in found if b"MapWorker" in Path(f"/proc/{p}/cmdline").read_bytes()]
+    return sum(_kibibytes(p, "Rss") for p in actors) / 1024, sum(_kibibytes(p, "Pss") for p in found) / 1024
+
+
+def busy(nodes: Sequence[Any]) -> float:
+    """Seconds of CPU time that the processes of nodes have had."""
+    total = 0
+    for node in nodes:
+        for process in processes(node):
+            total += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def processes(node: Any) -> list[int]:
+    """Those of a node, its raylet first."""
+    (raylet,) = node.all_processes["raylet"]
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    found = [raylet.process.pid]
+    for process in found:
+        found += children.get(process, [])
+    return found
+
+
+def _kibibytes(process: int, kind: str) -> int:
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:"))
+
+
+class Once:
+    """Calls something when a run is so far, once. What it gives is ``answer``."""
+
+    def __init__(self, share: float, function: Callable[[], Any]) -> None:
+        self.share = share
+        self.function = function
+        self.answer: Any = None
+        self._is_done = False
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if not self._is_done and done >= self.share * total:
+            self._is_done = True
+            self.answer = self.function()
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--size", default="640x480")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--loop", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.loop:
+        loop(options.model, options.loop)
+        return
+    os.environ.update(RAY)
+    with TemporaryDirectory() as name:
+        place = Path(name)
+        model = options.model or str(place / "mobilenet_v2_int8.tflite")
+        if options.model is None:
+            Path(model).write_bytes(dict(forms("mobilenet_v2"))["mobilenet_v2_int8"]())
+        measure(model, place, options)
+
+
+def measure(model: str, place: Path, options: argparse.Namespace) -> None:
+    """All ways, one after another."""
+    pictures, some, one = place / "pictures", place / "some", place / "one"
+    width, height = map(int, options.size.split("x"))
+    for folder, count in ((pictures, options.count), (some, min(options.count, 1000)), (one, 1)):
+        folder.mkdir()
+        make_pictures(folder, count, width, height)
+    cores = os.cpu_count() or 1
+    tables: dict[str, Any] = {}
+    rates: dict[int, tuple[float, float]] = {}
+
+    def run(what: str, folder: Path, nodes: Sequence[Any] = (), tell: Any = None, **how: Any) -> tuple[float, float]:
+        """Seconds, and those of the CPU."""
+        output = place / "answers.parquet"
+        output.unlink(missing_ok=True)
+        begun = time.process_time() + busy(nodes)
+        last = Once(1.0, lambda: busy(nodes))
+        summary = gossamer.batch.run(model, [str(folder)], output, tell=tell or last, **how)
+        if summary.errors:
+            raise SystemExit(f"{what}: {summary.errors} pictures failed")
+        tables[what] = pq.read_table(output)
+        return summary.seconds, (last.answer or 0.0) + time.process_time() - begun
+
+    def say(what: str, threads: int, whole: tuple[float, float], start: tuple[float, float] = (0.0, 0.0)) -> None:
+        used = min(threads, cores)
+        per_second, per_busy = rates[used]
+        rate, begun = options.count / whole[0], options.count / (whole[0] - start[0])
+        told = f"{what:34} {whole[0]:8.1f} {rate:8.1f} {rate / per_second:6.2f} {begun:8.1f} {begun / per_second:6.2f}"
+        if whole[1] > 0:
+            spent = options.count / (whole[1] - start[1])
+            told += f" {spent:8.1f} {spent / per_busy:6.2f}"
+        print(told, flush=True)
+
+    print(f"{options.count} pictures of {options.size}, {cores} cores, {Path(model).name}")
+    units = f"{'per s':>8} {'ratio':>6} {'begun':>8} {'ratio':>6} {'CPU s':>8} {'ratio':>6}"
+    print(f"{'':34} {'seconds':>8} {units}", flush=True)
+    for count in sorted({1, min(options.jobs, cores), min(options.nodes, cores)}):
+        seconds, spent, total = loops(model, some, count)
+        few = len(list(some.iterdir()))
+        rates[count] = count * few / seconds, few / spent
+        what = "plain loop" if count == 1 else f"plain loop on {count} cores"
+        first, second = rates[count]
+        print(f"{what:34} {'':8} {first:8.1f} {1:6.2f} {first:8.1f} {1:6.2f} {second:8.1f} {1:6.2f}", flush=True)
+    start = run("one", one)
+    run("some", some)
+    (output,) = (name for name in tables["some"].column_names if name not in ("file", "error"))
+    answers = tables.pop("some").column(output).combine_chunks().flatten().to_numpy()
+    if int(answers.astype(np.int64).sum()) != total:
+        raise SystemExit("the plain loop gives something else")
+    say("gossamer batch", 1, run("one thread", pictures), start)
+    say(f"gossamer batch --jobs {options.jobs}", options.jobs, run("jobs", pictures, jobs=options.jobs), start)
+    with cluster(options.nodes, 1) as (made, nodes):
+        start = run("one", one, nodes, ray=made.address)
+        taken = run("ray", pictures, nodes, ray=made.address)
+        say(f"gossamer batch --ray, {options.nodes} nodes", options.nodes, taken, start)
+        killed = Once(0.5, lambda: made.remove_node(nodes[0], allow_graceful=False))
+        seconds, _ = run("killed", pictures, tell=killed, ray=made.address)
+        say("  a node killed in the middle", options.nodes, (seconds, 0.0), start)
+    for what, table in tables.items():
+        if what != "one" and not table.equals(tables["one thread"]):
+            raise SystemExit(f"{what}: not the table of one thread")
+    print(f"all tables are equal, {tables['killed'].num_rows} rows each")
+    print(f"{'memory of a node, MiB':34} {'model':>8} {'all':>9}")
+    used: dict[int, tuple[float, float]] = {}
+    for workers in (1, options.workers):
+        with cluster(1, workers) as (made, (node,)):
+            middle = Once(0.5, lambda node=node: memory(node))
+            run("some", some, tell=middle, ray=made.address, jobs=workers)
+        used[workers] = middle.answer
+        what = f"{workers} workers" if workers > 1 else "one worker"
+        print(f"{what:34} {used[workers][0]:8.1f} {used[workers][1]:9.1f}", flush=True)
+    ratios = [most / least for most, least in zip(used[options.workers], used[1], strict=True)]
+    print(f"{'ratio':34} {ratios[0]:8.2f} {ratios[1]:9.2f}")
+
+
+if __name__ == "__main__":
+    main()
