@@ -40,6 +40,9 @@ class HeldRepository:
         self.calls: list[tuple[str, str]] = []
         self.at_once: Any = None
 
+    def hurry(self) -> None:
+        """There is nothing that waits for others."""
+
     def get(self, name: str, version: str = "") -> Served:
         if name != "m" or version not in ("", "1"):
             raise UnknownModel(f"there is no model {name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -168,6 +168,15 @@ def test_the_first_waits_no_longer_than_the_delay(gate: Gate) -> None:
     with scheduler(models.double_net(), max_batch_size=4, batch_delay=0.01) as made:
         assert answer(made.submit(request(x=rows(3)))) == [6]
         assert gate.runs == [1]
+
+
+@pytest.mark.parametrize("end", [Scheduler.hurry, Scheduler.drain])
+def test_nobody_waits_for_more_at_the_end(gate: Gate, end: Callable[[Scheduler], object]) -> None:
+    gate.opened.set()
+    with scheduler(models.double_net(), max_batch_size=4, batch_delay=1e6) as made:
+        pending = made.submit(request(x=rows(3)))
+        end(made)
+        assert answer(pending) == [6]
 
 
 def test_a_full_queue(gate: Gate) -> None:

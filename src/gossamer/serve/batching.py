@@ -190,12 +190,19 @@ class Scheduler:
                 self._work.notify()
         return pending
 
+    def hurry(self) -> None:
+        """Let no request wait for others any more: those who asked want to leave."""
+        with self._lock:
+            self._batch_delay = 0.0
+            self._work.notify_all()
+
     def drain(self, timeout: float | None = None) -> bool:
         """Refuse new requests, finish those that are accepted, and end the threads. ``False`` if that has not come to
         its end after so many seconds; it may be called again."""
         limit = _NEVER if timeout is None else time.monotonic() + timeout
         with self._lock:
             self._draining = True
+            self._batch_delay = 0.0
             self._work.notify_all()
             while self._waiting or self._runs:
                 left = limit - time.monotonic()
@@ -281,7 +288,7 @@ class Scheduler:
             if self._groups:
                 group = next(iter(self._groups.values())) if len(self._groups) == 1 else self._oldest()
                 first = group.waiting[0]
-                if self._batch_delay and not self._draining and group.rows < group.most:
+                if self._batch_delay and group.rows < group.most:
                     wait = first.arrived + self._batch_delay - time.monotonic()
                 if wait is None or wait <= 0:
                     taken = group.take()

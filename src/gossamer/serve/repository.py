@@ -258,6 +258,11 @@ class Repository:
             for key in keys:
                 self._drop(key, "it was unloaded")
 
+    def hurry(self) -> None:
+        """Run what waits for others to run with: the server is about to end."""
+        for scheduler in self._schedulers():
+            scheduler.hurry()
+
     def close(self, timeout: float | None = None) -> bool:
         """Refuse new requests, finish those that are accepted, and end all threads. What is left after so many seconds
         fails with `NotReady`; ``False`` if there was any."""

@@ -156,6 +156,7 @@ class Server:
             await asyncio.wait({serving, stopped}, return_when="FIRST_COMPLETED")
             say("draining", in_flight=http.active)
             application.draining = True
+            repository.hurry()
             ends: list[Coroutine[Any, Any, None]] = [http.drain(settings.drain_timeout)]
             if grpc is not None:
                 ends.append(grpc.drain(GRACE, settings.drain_timeout))
