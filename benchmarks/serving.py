@@ -36,7 +36,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -178,10 +177,7 @@ def serve_peer(arguments: Sequence[str]) -> None:
             made.allocate_tensors()
             return made
 
-    def load(source: Any, key: tuple[str, str], options: ModelOptions) -> ServedModel:
-        return PeerModel(Path(source.path).read_bytes(), *key, options)
-
-    repository.Repository = partial(repository.Repository, load=load)  # type: ignore[misc,assignment]
+    repository.ServedModel = PeerModel  # type: ignore[misc]
     sys.argv[1:] = ["serve", *rest]
     main()
 
