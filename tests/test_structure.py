@@ -35,7 +35,7 @@ ALLOWED = {
     "sizes": set(),
     "views": {"schema", "sizes"},
     "affine": {"views"},
-    "codegen": {"programs", "targets", "views", "errors", "config", "dtypes", "schema"},
+    "codegen": {"programs", "targets", "views", "sizes", "errors", "config", "dtypes", "schema"},
     "ops": {"schema", "dtypes", "quantization", "errors", "config", "model", "views", "affine", "sizes"},
     "convert": {"quantize", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
     "edit": {"convert", "versions", "ops", "model", "quantization", "schema", "dtypes", "errors"},
