@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gossamer
 from gossamer.batch import run, sources, writer
 from gossamer.errors import InputError, PrepareError
 from tests.batch.test_predictor import COLORS, MISSING, doubled
@@ -139,6 +140,37 @@ def test_pictures_of_a_folder_by_their_names(tmp_path: Path, picture: Picture) -
     assert written["error"] == [None, f"{folder / 'bad.png'}: not a picture that Pillow can read.", None]
     summary = run(COLORS, [folder / "blue.png", str(folder / "b" / "*.png")], tmp_path / "some.parquet")
     assert [int(np.argmax(scores)) for scores in table(tmp_path / "some.parquet")["scores"]] == [2, 1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_to_nothing_is_the_error_of_its_row(tmp_path: Path, picture: Picture) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    (folder / "blue.png").write_bytes(picture(0, 0, 255))
+    (folder / "gone.png").symlink_to("nothing.png")
+    summary = run(COLORS, folder, tmp_path / "out.parquet")
+    assert (summary.rows, summary.errors) == (2, 1)
+    assert table(tmp_path / "out.parquet")["error"] == [None, f"{folder / 'gone.png'}: No such file or directory"]
+    assert run(COLORS, folder, tmp_path / "out.parquet").resumed == 2
+
+
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="pyarrow before 16 has no views")
+def test_types_of_columns_that_are_less_common(tmp_path: Path) -> None:
+    text = pa.array(["yes", None, "über"], pa.string_view())
+    numbers = pa.array([1, None, 3]).cast(pa.decimal128(22, 2))
+    parquet.write_table(pa.table({"text": text, "number": numbers}), tmp_path / "in.parquet")
+    b = gossamer.Builder()
+    x = b.input("text", (1,), "string")
+    b.output("same", b.add("RESHAPE", x, b.constant(np.int32([1, 1]))))
+    run(bytes(b.finish()), tmp_path / "in.parquet", tmp_path / "text.parquet", key="text")
+    written = table(tmp_path / "text.parquet")
+    assert written["text"] == ["yes", None, "über"]
+    assert written["same"] == [[b"yes"], None, ["über".encode()]]
+    assert written["error"] == [None, "input 'text': there is no value.", None]
+    run(doubled((1, 1)), tmp_path / "in.parquet", tmp_path / "numbers.parquet", columns={"x": "number"})
+    written = table(tmp_path / "numbers.parquet")
+    assert written["y"] == [[2.0], None, [6.0]]
+    assert written["error"] == [None, "input 'x': there is no value.", None]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")

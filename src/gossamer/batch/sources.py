@@ -12,6 +12,7 @@ import math
 import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -162,11 +163,13 @@ def _kind(path: str, in_folder: bool) -> str:
 
 
 def _digest(files: Sequence[str]) -> str:
-    """Of the names, sizes and times of files."""
+    """Of the names, sizes and times of files; a link to nothing has only its name."""
     digest = hashlib.sha256()
     for path in files:
-        found = os.stat(path)
-        digest.update(f"{found.st_size} {found.st_mtime_ns} ".encode() + os.fsencode(path) + b"\0")
+        with suppress(FileNotFoundError):
+            found = os.stat(path)
+            digest.update(f"{found.st_size} {found.st_mtime_ns} ".encode())
+        digest.update(os.fsencode(path) + b"\0")
     return digest.hexdigest()
 
 

@@ -31,6 +31,7 @@ def is_plain(kind: Any) -> bool:
         types.is_integer(kind)
         or types.is_string(kind)
         or types.is_large_string(kind)
+        or str(kind) == "string_view"  # pyarrow before 16 has neither it nor a function for it
         or types.is_boolean(kind)
         or types.is_temporal(kind)
         or types.is_dictionary(kind)
@@ -62,6 +63,10 @@ def cells(column: Any) -> Any:
         shape = getattr(column.type, "shape", None)
         found = cells(column.storage)
         return found if shape is None else [None if one is None else np.reshape(one, shape) for one in found]
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    if not _is_number(_leaf(column.type)):
+        return column.to_pylist()
     known = column.drop_null()
     found = _numbers(known)
     if found is None:
@@ -73,7 +78,7 @@ def cells(column: Any) -> Any:
 
 
 def _numbers(column: Any) -> Any:
-    """The cells of a column without nulls, as arrays; ``None`` if they are no numbers, or some number is missing."""
+    """The cells of a column of numbers without nulls, as arrays; ``None`` if a number in one of them is missing."""
     types = arrow().types
     shape, inner = [], column.type
     while types.is_fixed_size_list(inner):
@@ -84,16 +89,20 @@ def _numbers(column: Any) -> Any:
         flat = flat.flatten()
     if _is_number(inner):
         return None if flat.null_count else flat.to_numpy(zero_copy_only=False).reshape(len(column), *shape)
-    leaf = inner
-    while types.is_list(leaf) or types.is_large_list(leaf) or types.is_fixed_size_list(leaf):
-        leaf = leaf.value_type
-    if not _is_number(leaf):
-        return None
+    leaf = _leaf(inner)
     if leaf == inner.value_type and not shape and not column.flatten().null_count:
         values = column.flatten().to_numpy(zero_copy_only=False)
         ends = np.cumsum(column.value_lengths().to_numpy(zero_copy_only=False))
         return np.split(values, ends[:-1])
     return [_array(cell, leaf.to_pandas_dtype()) for cell in column.to_pylist()]
+
+
+def _leaf(kind: Any) -> Any:
+    """The type of what lists of lists hold."""
+    types = arrow().types
+    while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    return kind
 
 
 def _is_number(kind: Any) -> bool:

@@ -334,6 +334,8 @@ class Reading:
         """
         if isinstance(cell, dict):
             cell = cell.get("bytes") if cell.get("bytes") is not None else cell.get("path")
+        if cell is None:
+            raise InputError(f"{where}: there is no value.")
         if isinstance(cell, (bytearray, memoryview)):
             cell = bytes(cell)
         if port.is_text:
