@@ -110,12 +110,12 @@ def complex_net() -> Model:
     return b.finish()
 
 
-def two_signatures_net() -> Model:
-    """``double`` and ``negate``, subgraphs of one model."""
+def two_signatures_net(negated: str = "x") -> Model:
+    """``double``, whose input is ``x``, and ``negate``, subgraphs of one model."""
     models = []
-    for key, op in (("double", "ADD"), ("negate", "NEG")):
+    for key, name, op in (("double", "x", "ADD"), ("negate", negated, "NEG")):
         b = Builder(signature=key)
-        x = b.input("x", (2,))
+        x = b.input(name, (2,))
         b.output("y", b.add(op, *[x, x][: 1 + (op == "ADD")]))
         models.append(b.finish())
     return side_by_side(*models)

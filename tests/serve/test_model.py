@@ -133,6 +133,20 @@ def test_what_the_protocol_does_not_have_is_not_served() -> None:
         served(models.complex_net())
 
 
+def test_who_sends_the_inputs_of_another_signature_is_told_its_name() -> None:
+    model = served(models.two_signatures_net(negated="n"))
+    n = np.float32([1, 2])
+    with pytest.raises(InvalidRequest) as refused:
+        model.check(request(n=n))
+    assert str(refused.value) == (
+        "model 'm' takes the inputs x; unknown: n; missing: x; "
+        "signature 'negate' takes these: name it in the parameter 'signature'"
+    )
+    with pytest.raises(InvalidRequest, match=r"unknown: z; missing: x$"):
+        model.check(request(z=n))
+    assert model.check(request(None, "negate", n=n)).key == "negate"
+
+
 def test_signatures_are_called_by_a_parameter() -> None:
     model = served(models.two_signatures_net())
     instance = Instance(model)

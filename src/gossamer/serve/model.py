@@ -281,6 +281,8 @@ class ServedModel:
         missing = [name for name in signature.names if name not in given]
         what = [f"unknown: {', '.join(unknown)}"] if unknown else []
         what += [f"missing: {', '.join(missing)}"] if missing else []
+        others = [key for key, each in self.signatures.items() if set(each.names) == set(given)]
+        what += [f"signature {key!r} takes these: name it in the parameter 'signature'" for key in others]
         takes = ", ".join(signature.names) or "none"
         return InvalidRequest(f"model {self.name!r} takes the inputs {takes}; {'; '.join(what)}")
 
