@@ -70,3 +70,8 @@ def test_text(format: str, stream: Any) -> None:
 
 def test_less() -> None:
     assert len(said("json", io.StringIO(), "warning")) == 2
+
+
+def test_a_handler_of_somebody_else_is_told_all(caplog: pytest.LogCaptureFixture) -> None:
+    say("model cannot be loaded", logging.ERROR, model="m", reason="no model", path=None)
+    assert caplog.messages == ['model cannot be loaded model=m reason="no model"']

@@ -646,7 +646,7 @@ def test_requests_are_counted_and_logged(
     client = dial(ready)
     client.infer(REQUEST)
     client.refused(request(model_name="made up").SerializeToString())
-    lines = [record.fields for record in caplog.records if record.getMessage() == "request"]  # type: ignore[attr-defined]
+    lines = [record.fields for record in caplog.records if getattr(record, "event", "") == "request"]  # type: ignore[attr-defined]
     assert [(line["model"], line["status"], line["id"], line["protocol"]) for line in lines] == [
         ("m", "OK", "7", "grpc"),
         ("", "NOT_FOUND", "7", "grpc"),

@@ -1,7 +1,7 @@
 """What a server says: one line for each event, as JSON, or for people.
 
 Events are records of Python's ``logging``, under the logger ``gossamer.serve``: whoever has a handler of their own gets
-them too. The fields of an event are in the record's ``fields``.
+them too. A record's message has the event and its fields; its ``event`` and ``fields`` have them apart.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any, TextIO
 
@@ -21,7 +22,18 @@ FORMATS = ("auto", "json", "text")
 def say(event: str, level: int = logging.INFO, exc_info: Any = None, **fields: Any) -> None:
     """Log an event. ``fields``: what JSON can hold; those that are ``None`` are left out."""
     if LOGGER.isEnabledFor(level):
-        LOGGER.log(level, event, extra={"fields": fields}, exc_info=exc_info)
+        there = {name: value for name, value in fields.items() if value is not None}
+        LOGGER.log(level, "%s", _Said(event, there), extra={"event": event, "fields": there}, exc_info=exc_info)
+
+
+class _Said:
+    """An event in words, for handlers that know nothing of fields: ``event name=value …``."""
+
+    def __init__(self, event: str, fields: Mapping[str, Any]) -> None:
+        self._event, self._fields = event, fields
+
+    def __str__(self) -> str:
+        return " ".join([self._event, *(f"{name}={_plain(value)}" for name, value in self._fields.items())])
 
 
 class _Json(logging.Formatter):
@@ -31,8 +43,8 @@ class _Json(logging.Formatter):
         line = {
             "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
-            **_fields(record),
+            "event": getattr(record, "event", None) or record.getMessage(),
+            **getattr(record, "fields", {}),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -44,14 +56,8 @@ class _Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
-        fields = " ".join(f"{name}={_plain(value)}" for name, value in _fields(record).items())
-        line = f"{time} {record.levelname.lower():7} {record.getMessage()} {fields}".rstrip()
+        line = f"{time} {record.levelname.lower():7} {record.getMessage()}".rstrip()
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-
-
-def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    fields = getattr(record, "fields", {})
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _plain(value: Any) -> str:
