@@ -19,6 +19,7 @@ Ray's own included, the proportional set size, which shares out what several hav
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -170,12 +171,23 @@ def measure(model: str, place: Path, options: argparse.Namespace) -> None:
         folder.mkdir()
         make_pictures(folder, count, width, height)
     cores = os.cpu_count() or 1
+    output = place / "answers.parquet"
     tables: dict[str, Any] = {}
     rates: dict[int, tuple[float, float]] = {}
 
+    def command(what: str, folder: Path, jobs: int = 1) -> tuple[float, float]:
+        """Seconds that `gossamer batch` takes, and those of the CPU: a process of its own, as a loop is."""
+        output.unlink(missing_ok=True)
+        line = [sys.executable, "-m", "gossamer", "batch", model, str(folder), "-o", str(output), "--jobs", str(jobs)]
+        before = os.times()
+        done = subprocess.run([*line, "--json"], stdout=-1, check=True)
+        after = os.times()
+        tables[what] = pq.read_table(output)
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        return json.loads(done.stdout)["seconds"], spent
+
     def run(what: str, folder: Path, nodes: Sequence[Any] = (), tell: Any = None, **how: Any) -> tuple[float, float]:
-        """Seconds, and those of the CPU."""
-        output = place / "answers.parquet"
+        """Seconds on a cluster, and those of the CPU."""
         output.unlink(missing_ok=True)
         begun = time.process_time() + busy(nodes)
         last = Once(1.0, lambda: busy(nodes))
@@ -205,14 +217,14 @@ def measure(model: str, place: Path, options: argparse.Namespace) -> None:
         what = "plain loop" if count == 1 else f"plain loop on {count} cores"
         first, second = rates[count]
         print(f"{what:34} {'':8} {first:8.1f} {1:6.2f} {first:8.1f} {1:6.2f} {second:8.1f} {1:6.2f}", flush=True)
-    start = run("one", one)
-    run("some", some)
-    (output,) = (name for name in tables["some"].column_names if name not in ("file", "error"))
-    answers = tables.pop("some").column(output).combine_chunks().flatten().to_numpy()
+    start = command("one", one)
+    command("some", some)
+    (scores,) = (name for name in tables["some"].column_names if name not in ("file", "error"))
+    answers = tables.pop("some").column(scores).combine_chunks().flatten().to_numpy()
     if int(answers.astype(np.int64).sum()) != total:
         raise SystemExit("the plain loop gives something else")
-    say("gossamer batch", 1, run("one thread", pictures), start)
-    say(f"gossamer batch --jobs {options.jobs}", options.jobs, run("jobs", pictures, jobs=options.jobs), start)
+    say("gossamer batch", 1, command("one thread", pictures), start)
+    say(f"gossamer batch --jobs {options.jobs}", options.jobs, command("jobs", pictures, options.jobs), start)
     with cluster(options.nodes, 1) as (made, nodes):
         start = run("one", one, nodes, ray=made.address)
         taken = run("ray", pictures, nodes, ray=made.address)
