@@ -302,8 +302,9 @@ def endure(models: Sequence[Path], options: argparse.Namespace, folder: Path) ->
     problems += [text for each in good for text in each.wrong[:5]]
     made = sum(count for name, count in found.items() if not name.startswith("slow"))
     slowly = sum(count for name, count in found.items() if name.startswith("slow"))
-    problems += [f"{count} x {name}" for name, count in found.items() if FOUND in name]
-    print(f"attacks: {made}, slow clients: {slowly}, findings: {sum(name.startswith('FOUND') for name in found)}")
+    findings = [f"{count} x {name}" for name, count in found.items() if f": {FOUND} " in name]
+    problems += findings
+    print(f"attacks: {made}, slow clients: {slowly}, findings: {len(findings)}")
     print(f"{'':22} {'first':>9} {'median':>9} {'last':>9} {'idle':>9} {'trimmed':>9} {'an hour':>9}")
     for what, name in (
         ("rss", "RSS, MiB"),
