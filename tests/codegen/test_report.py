@@ -70,7 +70,7 @@ def test_rows_are_three_kernels() -> None:
 def test_pools_reductions_and_softmax() -> None:
     image = view(1, 4, 4, 8)
     assert work_of(Kernel("window", [image], view(1, 4, 4, 8), ("max", SAME))).flops == 128 * 9
-    assert work_of(Kernel("reduce", [image], view(1, 1, 1, 8), ("mean", (1, 2)))) == Work(128, 4 * 128, 4 * 8)
+    assert work_of(Kernel("reduce", [image], view(1, 1, 1, 8), ("mean", (1, 2), IDENTITY))) == Work(128, 4 * 128, 4 * 8)
     assert work_of(Kernel("softmax", [view(2, 10)], view(2, 10), (1.0, False))) == Work(120, 80, 80)
 
 
@@ -78,8 +78,8 @@ def test_normalizations_and_resizes() -> None:
     x = view(2, 10)
     flops = {norm: work_of(Kernel("normalize", [x], x, {"norm": norm, "epsilon": 0})).flops for norm in ("layer", "l2")}
     assert flops == {"layer": 6 * 20, "l2": 3 * 20}
-    assert work_of(Kernel("localresponse", [x], x, {"radius": 2})).flops == 10 * 20
-    assert work_of(Kernel("localresponse", [x], x, {"radius": 9})).flops == 15 * 20
+    assert work_of(Kernel("localresponse", [x], x, {"radius": 2})).flops == 8 * 20
+    assert work_of(Kernel("localresponse", [x], x, {"radius": 9})).flops == 13 * 20
     image, larger = view(1, 2, 2, 3), view(1, 2, 4, 3)
     nearest = {"rows": [0, 1], "columns": [0, 0, 1, 1]}
     assert work_of(Kernel("resize", [image], larger, nearest)) == Work(0, 4 * 12, 4 * 24)

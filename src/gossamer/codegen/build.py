@@ -20,6 +20,7 @@ from gossamer.codegen.passes import (
     in_place,
     padding,
     pads,
+    prologues,
     repeats,
     rows,
     scales,
@@ -40,6 +41,7 @@ Passes = tuple[Callable[[KernelGraph], Any], ...]
 PASSES: Passes = (
     common_subexpressions.run,
     fuse.run,
+    prologues.run,
     tables.run,
     padding.run,
     pads.run,

@@ -199,6 +199,10 @@ def _reduce(node: Kernel) -> int:
     return node.operands[0].size
 
 
+def _reduce_after_prologue(node: Kernel) -> int:
+    return node.operands[0].size * (1 + functions_in(node.settings[2]))
+
+
 def _normalize(node: Kernel) -> int:
     # Of each element: for a layer the sum, less the mean, squared, the sum, less the mean, over the deviation; for the
     # others squared, the sum, over the norm.
@@ -206,9 +210,9 @@ def _normalize(node: Kernel) -> int:
 
 
 def _local_response(node: Kernel) -> int:
-    # Of each element: its square, the sum over its neighbours, times alpha, plus bias, to a power, the product.
+    # Of each element: its square, the sum over its neighbours, times alpha, plus bias.
     neighbours: int = min(2 * max(node.settings["radius"], 0) + 1, node.y.shape[-1])
-    return (neighbours + 5) * node.y.size
+    return (neighbours + 3) * node.y.size
 
 
 def _resize(node: Kernel) -> int:
@@ -287,7 +291,7 @@ _LISTED = (
         window=_PLAIN,
         lies="rows",
     ),
-    Kind("localresponse", ("x",), ("radius", "bias", "alpha", "beta"), _local_response, lies="rows"),
+    Kind("localresponse", ("x",), ("radius", "bias", "alpha"), _local_response, lies="rows"),
     Kind("loop", ("flag", "*read"), Turn),
     Kind(
         "map",
@@ -340,7 +344,15 @@ _LISTED = (
         lies="rows",
     ),
     Kind("random", ("state",), ("algorithm",)),
-    Kind("reduce", ("x",), tuple, _reduce, epilogue="floats", lies="rows", reduced=lambda settings: settings[1]),
+    Kind(
+        "reduce",
+        ("x",),
+        tuple,
+        _reduce_after_prologue,
+        epilogue="floats",
+        lies="rows",
+        reduced=lambda settings: settings[1],
+    ),
     Kind("resize", ("x",), ("rows", "columns"), _resize, lies="rows"),
     Kind(
         "rows",

@@ -1,4 +1,4 @@
-"""What nobody has compiled, in parts that ship: a kernel and its epilogue, an expression and its functions.
+"""What nobody has compiled, in parts that ship: a kernel, what is before and behind it, an expression, its functions.
 
 A map falls apart where it converts what it has computed: there, fusing has joined the maps of two operators. One that
 does not is as many maps as it has functions. Each does what it did in the one; so the bits stay.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import IDENTITY, Expression, parameters_of, type_of
-from gossamer.codegen.graph import MAP, Kernel
+from gossamer.codegen.graph import MAP, REDUCE, Kernel
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View, dense_strides
 
@@ -22,6 +22,12 @@ def split(kernel: Kernel) -> list[Kernel]:
     if kernel.kind == MAP:
         parts = _Parts(kernel)
         return parts.operators() or parts.functions()
+    if kernel.kind == REDUCE and kernel.settings[2] != IDENTITY:
+        (x, *extras), (reduction, axes, prologue) = kernel.operands, kernel.settings
+        between = Buffer(x.shape, x.type).view()
+        map = Kernel(MAP, [x], between, None, prologue, 1, kernel.origin)
+        settings = reduction, axes, IDENTITY
+        return [map, Kernel(REDUCE, [between, *extras], kernel.y, settings, kernel.epilogue, 1, kernel.origin)]
     if kernel.epilogue == IDENTITY or kernel.regions:
         return []
     # What the epilogue is applied to is written where the result will be, if nobody reads what is there.

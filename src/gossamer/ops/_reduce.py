@@ -85,20 +85,20 @@ def prepare_reduction(ctx: PrepareContext, *, accumulator: bool = False, fold: b
     return resolved
 
 
-_WIDENED = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL)
+_WIDENED = (TensorType.FLOAT32, TensorType.FLOAT16)
 _FUNCTIONS = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
 def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -> None:
     """State an operator as a reduction of input 0, if that is of one of these types and no quantized integer.
 
-    float16 and booleans are widened to float32.
+    float16 is widened to float32.
     """
     x = graph.input(0)
     if x.type not in types or (x.type in BYTES and x.quantization and reduction in ("sum", "prod")):
         graph.refuse(f"there is no {_FUNCTIONS[reduction]} of quantized {type_name(x.type)}")
     axes, y = resolved_axes(graph, graph.known(1), len(x.shape)), graph.value(0)
-    if x.type in BYTES and reduction in ("max", "min") and axes:
+    if x.type in (*BYTES, TensorType.BOOL) and reduction in ("max", "min") and axes:
         y, axes = grouped_axes(graph, y, axes)
         shape = [1 if axis in axes else size for axis, size in enumerate(y.shape)]
         y = graph.kernel("quantized_reduce", y, shape=shape, type=x.type, reduction=reduction, axes=axes)

@@ -53,5 +53,6 @@ def lower(graph: Lowering) -> None:
     x, options = graph.value(0), graph.options
     if options.radius < 0:
         graph.refuse("the radius is negative")
-    factors = {name: getattr(options, name) for name in ("radius", "bias", "alpha", "beta")}
-    graph.result(graph.kernel("localresponse", x, shape=x.shape, type=x.type, **factors))
+    factors = {name: getattr(options, name) for name in ("radius", "bias", "alpha")}
+    scale = graph.kernel("localresponse", x, shape=x.shape, type=x.type, **factors)
+    graph.result(graph.map(("mul", 0, ("pow", 1, 2)), x, scale, graph.scalar(-options.beta, x)))

@@ -112,6 +112,22 @@ def test_sums_of_more_than_16_bits(target: Target, type: str) -> None:
 
 
 @on_every_extension
+@pytest.mark.parametrize("reduction", ["max", "min"])
+def test_truth_values(target: Target, reduction: str) -> None:
+    """Any byte but 0 is true; the result is 0 or 1."""
+    lanes = target.lanes(8)
+    rng = np.random.default_rng(0)
+    for inner, columns in ((1, 2 * lanes + 1), (1, 7), (2 * lanes + 1, 3), (24, 2)):
+        x = guarded(np.where(rng.random((6, 3, columns, inner)) < 0.1, 0, 1 << rng.integers(8)).astype(np.uint8))
+        x[0], x[1] = 0, 2
+        wanted = expected(reduction, (x != 0).astype(np.uint8), (1, 0))
+        for threads in (1, 2):
+            y = guarded(np.full((6, inner), 7, np.uint8))
+            reduce(target, reduction, inner == 1, "bool", x, y, threads=threads)
+            np.testing.assert_array_equal(y, wanted)
+
+
+@on_every_extension
 def test_halves_go_to_even(target: Target) -> None:
     x = guarded(np.array([1, 3, 5, -1, -3], np.int8).reshape(1, 1, 1, 5))
     y = guarded(np.zeros((1, 5), np.int8))
@@ -124,6 +140,8 @@ def test_names_and_refusals() -> None:
     assert QuantizedReduce("avx2", "max", True, "u8").name == "u8_reduce_max_along__avx2"
     with pytest.raises(CompileError, match="sums, maxima and minima of i8, u8, i16"):
         QuantizedReduce("avx2", "sum", type="i32").emit(all_targets()["avx2"])
+    with pytest.raises(CompileError, match="Truth values have no sum"):
+        QuantizedReduce("avx2", "sum", type="bool").emit(all_targets()["avx2"])
 
 
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)

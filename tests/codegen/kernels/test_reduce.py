@@ -99,8 +99,9 @@ def test_names_and_refusals() -> None:
     assert Reduce("avx2", "mean").name == "f32_reduce_mean_across__avx2"
     assert Reduce("avx2", "sum", True).name == "f32_reduce_sum_along__avx2"
     assert Reduce("avx2", "max", epilogue=("relu", 0)).name == "f32_reduce_max_across_relu__avx2"
-    with pytest.raises(CompileError, match="no operand but the result"):
+    with pytest.raises(CompileError, match="prologue and epilogue of a reduction have one operand"):
         Reduce("avx2", "sum", epilogue=("add", 0, 1)).emit(all_targets()["avx2"])
+    assert Reduce("avx2", "sum", True, prologue=("mul", 0, 0)).name == "f32_x0_mul_reduce_sum_along__avx2"
     with pytest.raises(CompileError, match="one of sum, mean"):
         Reduce("avx2", "mode").emit(all_targets()["avx2"])  # type: ignore[arg-type]
 

@@ -12,6 +12,7 @@ from gossamer.schema import (
     ArgMinOptions,
     L2NormOptions,
     LocalResponseNormalizationOptions,
+    ReducerOptions,
     ResizeBilinearOptions,
     ResizeNearestNeighborOptions,
     TensorType,
@@ -119,3 +120,20 @@ def test_resize(seed: int, name: str) -> None:
     make.io([fed], [y])
     value = np.random.default_rng(seed).integers(-9, 10, make.graphs[0].tensors[fed].shape).astype(DTYPES[type])
     check(make.model(), {fed: value}, within=0 if nearest else 1e-6, target=choose.choice(TARGETS))
+
+
+@pytest.mark.parametrize("name", ["REDUCE_ANY", "REDUCE_ALL"])
+@pytest.mark.parametrize("axes", [[2], [1], [0, 1, 2]])
+def test_truth_values_are_reduced_as_they_lie(name: str, axes: list[int]) -> None:
+    make = ModelMaker()
+    shape = [3, 5, 70]
+    x = make.tensor(shape, TensorType.BOOL)
+    y = make.tensor([size for axis, size in enumerate(shape) if axis not in axes], TensorType.BOOL)
+    make.op(name, [x, make.constant(axes, np.int32, INT)], [y], ReducerOptions())
+    make.io([x], [y])
+    _, kernel = machine_code(make.model())
+    assert kernel.built is not None
+    assert [step.node.kind for step in kernel.built.steps] == ["quantized_reduce"]
+    rng = np.random.default_rng(0)
+    for rate in (0.01, 0.99):
+        check(make.model(), {x: rng.random(shape) < rate})

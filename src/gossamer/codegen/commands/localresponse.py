@@ -1,4 +1,4 @@
-"""`localresponse`: local response normalization along the last dimension. Settings are radius, bias, alpha, beta."""
+"""`localresponse`: scales of local responses along the last dimension. Settings are radius, bias, alpha."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def commands(node: Kernel, build: Build) -> None:
         ("x", "y"),
         x=build.address(x),
         y=build.address(y),
-        factors=build.constant(np.array([settings["bias"], settings["alpha"], -settings["beta"]], np.float32)),
+        factors=build.constant(np.array([settings["bias"], settings["alpha"]], np.float32)),
         rows=rows,
         count=y.shape[-1],
         radius=min(max(settings["radius"], 0), y.shape[-1]),

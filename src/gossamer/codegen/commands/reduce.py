@@ -1,5 +1,5 @@
 """`reduce`: over some dimensions. The operand is as large as it is, the result has size 1 there; settings are
-(reduction, axes)."""
+(reduction, axes, prologue)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ BYTES = 16 << 10
 def commands(node: Kernel, build: Build) -> None:
     """One command, or two where the threads that reduce an image should have the rows that they have written."""
     (x,) = node.operands[:1]
-    reduction, axes = node.settings
+    reduction, axes, prologue = node.settings
     is_image = len(x.shape) == 4 and x.shape[0] == 1 and {1, 2} <= {*axes} <= {0, 1, 2}
     if is_image and x.is_whole and 4 * x.size >= BYTES and x.buffer not in build.by_channel:
         _by_bands(node, build)
         return
     along, outer, arguments = nest(x, node.y, axes, build)
     build.repeat(
-        Reduce(build.target.name, reduction, along, node.epilogue),
+        Reduce(build.target.name, reduction, along, node.epilogue, prologue),
         outer,
         ("x", "y"),
         x=build.address(x),
@@ -47,18 +47,20 @@ def commands(node: Kernel, build: Build) -> None:
 def _by_bands(node: Kernel, build: Build) -> None:
     """Reduce bands of rows first, then their results."""
     (x,) = node.operands[:1]
-    reduction, _ = node.settings
+    reduction, _, prologue = node.settings
     _, height, width, channels = x.shape
     _, x_row, x_column, _ = build.strides(x)
     bands = next(number for number in range(min(BANDS, height), height + 1) if height % number == 0)
     rows = height // bands
     between = build.passing(4 * bands * channels)
 
-    def reduce(epilogue: Expression, x: Address, y: Address, outer: int, x_outer: int, *loops: int) -> None:
+    def reduce(
+        prologue: Expression, epilogue: Expression, x: Address, y: Address, outer: int, x_outer: int, *loops: int
+    ) -> None:
         block, blocks = blocks_of(channels, outer)
         rows, columns, x_row, x_column = loops
         build.command(
-            Reduce(build.target.name, reduction, epilogue=epilogue),
+            Reduce(build.target.name, reduction, epilogue=epilogue, prologue=prologue),
             x=x,
             y=y,
             outer=outer,
@@ -73,8 +75,8 @@ def _by_bands(node: Kernel, build: Build) -> None:
             y_outer=4 * channels,
         )
 
-    reduce(IDENTITY, build.address(x), between, bands, rows * x_row, rows, width, x_row, x_column)
-    reduce(node.epilogue, between, build.address(node.y), 1, 0, 1, bands, 0, 4 * channels)
+    reduce(prologue, IDENTITY, build.address(x), between, bands, rows * x_row, rows, width, x_row, x_column)
+    reduce(IDENTITY, node.epilogue, between, build.address(node.y), 1, 0, 1, bands, 0, 4 * channels)
 
 
 def nest(x: View, y: View, axes: Sequence[int], build: Build) -> tuple[bool, list[Dimension], dict[str, int]]:

@@ -1,11 +1,10 @@
-"""`normalize`: rows brought to a mean and a variance, or to a norm; and local response normalization."""
+"""`normalize`: rows brought to a mean and a variance, or to a norm; and the scales of local responses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
-from gossamer.codegen import floats
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, Function, Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -113,10 +112,10 @@ class Normalize(KernelSpec):
 
 @record(frozen=True)
 class LocalResponse(KernelSpec):
-    """y[c] = x[c] (bias + alpha s)^power, s the sum of squares of x[c - radius] to x[c + radius].
+    """y[c] = bias + alpha s, s the sum of squares of x[c - radius] to x[c + radius].
 
     ``rows`` rows of ``count`` contiguous elements; neighbours that do not exist do not count. ``factors`` points to
-    three floats: bias, alpha, power. Strides in bytes. y does not overlap x. Threads share rows.
+    two floats: bias, alpha. Strides in bytes. y does not overlap x. Threads share rows.
 
     The sums slide along a row, as in TFLite's optimized kernel, whose roundings they have: the next square times alpha
     is added, the last one taken away.
@@ -132,7 +131,7 @@ class LocalResponse(KernelSpec):
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
-        bias, alpha, power = (f.load(F32, f.at(a.factors, at)) for at in range(3))
+        bias, alpha = (f.load(F32, f.at(a.factors, at)) for at in range(2))
         radius = f.least(f.greatest(a.radius, 0), a.count)
         zero = f.constant(F32, 0.0)
         with f.share(a.rows) as row:
@@ -150,11 +149,4 @@ class LocalResponse(KernelSpec):
                 total = channels.values[0] + f.select(f.compare("slt", ahead, a.count), newest, zero)
                 f.store(bias + total, f.at(y, channels.index))
                 channels.hand_on([total - f.select(f.compare("sge", behind, 0), oldest, zero)])
-
-            def respond(at: Value, parts: list[Part], _: list[Value]) -> None:
-                (part,) = parts
-                scale = floats.power(f, part.load(f.offset(y, at), 1.0), part.splat(power))
-                part.store(part.load(f.offset(x, at)) * scale, f.offset(y, at))
-
-            f.vectors(a.count, respond)
         return module.text()

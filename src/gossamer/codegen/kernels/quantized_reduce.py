@@ -1,10 +1,13 @@
-"""`quantized_reduce`: the rescaled sum, the maximum or the minimum of small integers over some dimensions."""
+"""`quantized_reduce`: the rescaled sum, the maximum or the minimum of small integers over some dimensions; of truth
+values, whether any is true, or all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, Literal, get_args
 
+from gossamer.codegen.elements import loaded, stored
 from gossamer.codegen.ir import BYTES, F32, I32, I64, Function, Module, Part, Value, vector
 from gossamer.codegen.kernels.quantized_sums import TYPES, Integers, blocks, integers, rounded, total
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
@@ -21,7 +24,8 @@ class QuantizedReduce(KernelSpec):
 
     So is y. Sums, of i8 and u8, become float(sum) * scale + zero point, rounded twice, then to the nearest integer,
     halves to even, and saturated; ``rescaling`` points to the scale and the zero point, two floats. Sums of i16 stay as
-    they are, i32. Sums must fit 32 bits, or wrap. There is at least one element.
+    they are, i32. Sums must fit 32 bits, or wrap. There is at least one element. Of ``bool``, of which any byte but 0
+    is true, there are no sums; the result is 0 or 1.
 
     ``inner`` is contiguous in x and y; everything else has its stride in bytes. ``along``: there is no inner dimension,
     and ``columns`` are contiguous; then ``x_column``, ``inner`` and ``block`` are not read.
@@ -33,7 +37,7 @@ class QuantizedReduce(KernelSpec):
     along: bool = False
     type: str = "i8"
 
-    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"type": ("i8", "u8", "i16")}
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"type": (*TYPES, "bool")}
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         "*x *y *rescaling outer rows columns inner block blocks x_outer x_row x_column y_outer"
@@ -43,9 +47,17 @@ class QuantizedReduce(KernelSpec):
     def parts(self) -> tuple[str, ...]:
         return (self.type, "reduce", self.reduction, "along" if self.along else "across")
 
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for reduction, along, type in product(get_args(Reduction), (False, True), cls.choices["type"]):
+            if type != "bool" or reduction != "sum":
+                yield cls(target.name, reduction, along, type)
+
     def emit(self, target: Target) -> str:
-        if self.reduction not in ("sum", "max", "min") or self.type not in TYPES:
+        if self.reduction not in ("sum", "max", "min") or self.type not in (*TYPES, "bool"):
             raise CompileError(f"There are sums, maxima and minima of {', '.join(TYPES)}, got {self.name}.")
+        if (self.reduction, self.type) == ("sum", "bool"):
+            raise CompileError(f"Truth values have no sum, got {self.name}.")
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
@@ -55,6 +67,8 @@ class QuantizedReduce(KernelSpec):
             scale, zero_point = (f.load(F32, f.at(a.rescaling, at)) for at in (0, 1))
 
         def finished(value: Value, part: Part) -> Value:
+            if self.type == "bool":
+                return stored(loaded(value, "bool"), "bool")
             if scale is None or zero_point is None:
                 return value
             real = f.emit(value.type.with_element("float"), f"sitofp {value} to {value.type.with_element('float')}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from itertools import product
+from typing import ClassVar, Literal, get_args
 
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import Function, Module, Part, Value
@@ -16,6 +18,9 @@ Reduction = Literal["sum", "mean", "prod", "max", "min"]
 
 START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": float("-inf"), "min": float("inf")}
 """The result for no elements; of the mean, before the division."""
+
+SQUARES: tuple[Expression, ...] = (("mul", 0, 0), ("square", 0))
+"""What is summed most often but the elements themselves: for norms and variances."""
 
 VECTORS = 4
 """Sums that are kept at the same time: the latency of an addition is that of several loads."""
@@ -32,7 +37,7 @@ def combine(f: Function, reduction: Reduction, x: Value, total: Value) -> Value:
 
 @record(frozen=True)
 class Reduce(KernelSpec):
-    """y[outer, inner] = epilogue(the reduction) of x[outer, rows, columns, inner] over rows and columns.
+    """y[outer, inner] = epilogue(the reduction) of prologue(x[outer, rows, columns, inner]) over rows and columns.
 
     ``inner`` is contiguous in x and y; everything else has its stride in bytes. ``along``: there is no inner dimension,
     and ``columns`` are contiguous; then ``x_column``, ``inner`` and ``block`` are not read.
@@ -44,6 +49,7 @@ class Reduce(KernelSpec):
     reduction: Reduction
     along: bool = False
     epilogue: Expression = IDENTITY
+    prologue: Expression = IDENTITY
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         "*x *y outer rows columns inner block blocks x_outer x_row x_column y_outer"
@@ -51,13 +57,21 @@ class Reduce(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("f32", "reduce", self.reduction, "along" if self.along else "across", name_of(self.epilogue))
+        form = "along" if self.along else "across"
+        return ("f32", name_of(self.prologue), "reduce", self.reduction, form, name_of(self.epilogue))
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        for reduction, along in product(get_args(Reduction), (False, True)):
+            yield cls(target.name, reduction, along)
+            if reduction in ("sum", "mean"):
+                yield from (cls(target.name, reduction, along, prologue=square) for square in SQUARES)
 
     def emit(self, target: Target) -> str:
         if self.reduction not in START:
             raise CompileError(f"A reduction is one of {', '.join(START)}, got {self.reduction!r}.")
-        if operand_count(self.epilogue) > 1:
-            raise CompileError(f"{self.name}: the epilogue of a reduction has no operand but the result.")
+        if operand_count(self.epilogue) > 1 or operand_count(self.prologue) > 1:
+            raise CompileError(f"{self.name}: prologue and epilogue of a reduction have one operand.")
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
@@ -77,6 +91,8 @@ class Reduce(KernelSpec):
                         totals = list(totals)
                         for v, part in enumerate(parts):
                             value = part.load(f.at(f.offset(row, at), v * f.lanes), start)
+                            if self.prologue != IDENTITY:
+                                value = part.keep(apply(self.prologue, f, [value]), start)
                             totals[v] = add(value, totals[v])
                         return totals
 
@@ -102,7 +118,7 @@ class Reduce(KernelSpec):
                         pixel = f.offset(row, columns.index * a.x_column)
                         columns.hand_on(
                             [
-                                add(part.load(f.at(pixel, v * f.lanes)), total)
+                                add(apply(self.prologue, f, [part.load(f.at(pixel, v * f.lanes))]), total)
                                 for v, (part, total) in enumerate(zip(parts, columns.values, strict=True))
                             ]
                         )

@@ -10,8 +10,8 @@ import numpy as np
 
 from gossamer.affine import Affine, Stretch
 from gossamer.codegen.elements import ELEMENT_OF
-from gossamer.codegen.expression import parameters_of, type_of
-from gossamer.codegen.graph import Boxes, Kernel, Quantized, broadcast_shape, same
+from gossamer.codegen.expression import IDENTITY, parameters_of, type_of
+from gossamer.codegen.graph import REDUCE, Boxes, Kernel, Quantized, broadcast_shape, same
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
 from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import NodeInfo
@@ -502,8 +502,8 @@ class GraphLowering(Lowering):
             x, axes = self.reduce(reduction, x, runs[0]), [axis for axis in axes if axis not in runs[0]]
             runs = runs[1:]
         shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
-        settings = (reduction, tuple(sorted(axes)))
-        return self._graph.add("reduce", [x], shape, x.type, settings, origin=self._origin)
+        settings = (reduction, tuple(sorted(axes)), IDENTITY)
+        return self._graph.add(REDUCE, [x], shape, x.type, settings, origin=self._origin)
 
     def softmax(self, x: View, beta: float = 1.0, *, log: bool = False) -> View:
         return self._graph.add("softmax", [x], x.shape, x.type, (beta, log), origin=self._origin)

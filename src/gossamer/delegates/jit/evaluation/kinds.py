@@ -407,7 +407,7 @@ _REDUCTIONS: dict[str, np.ufunc] = {
 
 
 def _reduce(kernel: Kernel, x: Array) -> Array:
-    reduction, axes = kernel.settings
+    reduction, axes, _ = kernel.settings  # prologues come of passes
     y: Array = _REDUCTIONS[reduction].reduce(x, axis=axes, keepdims=True)
     return y / np.float32(x.size // y.size) if reduction == "mean" else y
 
@@ -485,7 +485,7 @@ def _local_response(kernel: Kernel, x: Array) -> Array:
         scale[..., channel] = bias + total
         if channel >= radius:
             total = total - weighted[..., channel - radius]
-    return x * np.power(scale, np.float32(-settings["beta"]))
+    return scale
 
 
 def _softmax(kernel: Kernel, x: Array) -> Array:
