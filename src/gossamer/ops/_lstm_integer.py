@@ -350,16 +350,15 @@ def _optional(ctx: InvokeContext, places: Mapping[str, int], name: str) -> Ints 
 
 def lower_sequence(graph: Lowering, cell: Cell, scales: Scales, x: View, axis: int) -> View:
     """An integer cell over a sequence, whose time is ``axis`` 0 or 1; it has the layout of ``x``."""
-    return _Lowered(graph, cell, scales).sequence(x, axis)
+    return _Lowered(graph, cell, scales, axis).sequence(x)
 
 
 class _Lowered:
     """A cell in terms of the kernel graph. The gates are side by side in vectors, and their weights one matrix."""
 
-    def __init__(self, graph: Lowering, cell: Cell, scales: Scales) -> None:
-        if cell.peephole and cell.outputs != cell.cells:
-            graph.refuse("peepholes need as many outputs as cells")
+    def __init__(self, graph: Lowering, cell: Cell, scales: Scales, axis: int) -> None:
         self.graph = graph
+        self.axis = axis
         self.cell = cell
         self.scales = scales
         self.inputs = graph.array(self.of_gates("input_to_{}_weights"))
@@ -380,9 +379,9 @@ class _Lowered:
         columns = np.repeat(np.array(of_gates, np.int32).T, self.cell.cells, axis=1)
         return [self.graph.array(column) for column in columns]
 
-    def sequence(self, x: View, axis: int) -> View:
+    def sequence(self, x: View) -> View:
         """See `lower_sequence`."""
-        graph, cell, places = self.graph, self.cell, self.cell.places
+        graph, cell, places, axis = self.graph, self.cell, self.cell.places, self.axis
         sums = _int16.products(graph, x, self.inputs, graph.input(0).quantization.zero_point)
         biases = self.of_gates("{}_gate_bias")
         added = graph.array(np.zeros_like(biases) if cell.norm else biases)  # the norm adds them
@@ -442,11 +441,24 @@ class _Lowered:
 
     def peeped(self, gate: str, total: View, cell_state: View) -> View:
         """A gate with its view of the cell state."""
-        weights = self.graph.value(self.cell.places[f"cell_to_{gate}_weights"])
+        weights = self.peephole(self.cell.places[f"cell_to_{gate}_weights"])
         multiplier, shift = map(self.number, self.scales.gates[gate].peephole)
         seen = ("requant", ("mul", ("toi32", 1), ("toi32", 2)), 3, 4)
         operands = (total, cell_state, weights, multiplier, shift)
         return self.graph.map(("saturate16", ("add", ("toi32", 0), seen)), *operands, type=TensorType.INT16)
+
+    def peephole(self, place: int) -> View:
+        """Weights for the cells of all batches: 0 for those at which TFLite's kernel does not look (`IntegerGate`)."""
+        cell = self.cell
+        if cell.outputs == cell.cells:
+            return self.graph.value(place)
+        weights, seen = self.graph.known(place)[: cell.outputs], cell.batch * cell.outputs
+        whole = np.zeros((cell.batch, cell.cells), np.int16)
+        if self.axis == 0:
+            whole.reshape(-1)[:seen] = np.tile(weights, cell.batch)
+        else:
+            whole[:, : cell.outputs] = weights
+        return self.graph.array(whole)
 
     def normalized(self, gate: str, total: View) -> View:
         """See `IntegerGate`."""

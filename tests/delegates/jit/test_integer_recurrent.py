@@ -52,27 +52,31 @@ def svdf_model(seed: int, state_type: Any = I16) -> bytes:
 
 
 def lstm_model(seed: int) -> bytes:
-    """One step, or a sequence in one of both layouts; with and without input gate, projection, peepholes and clips."""
+    """One step, or a sequence in one of both layouts; with and without input gate, projection, peepholes and clips. Of
+    both, peepholes may see fewer cells than there are."""
     draw = Draw(seed)
     batch, depth, cells = draw.size(1, 3), draw.size(1, 8, 20), draw.size(1, 4, 17, 32)
-    is_sequence, time_major, kind = draw.size(0, 1, 1), bool(draw.size(0, 1)), draw.size(0, 0, 1, 2)
-    outputs = draw.size(1, 9) if kind == 1 else cells
+    is_sequence, time_major, kind = draw.size(0, 1, 1), bool(draw.size(0, 1)), draw.size(0, 0, 1, 2, 3)
+    projects, peeps = kind in (1, 3), kind in (2, 3)
+    outputs = draw.size(1, 9) if projects else cells
+    if peeps:
+        outputs = min(outputs, cells)
     hidden, hidden_zero = draw.scale(-9, -6), draw.size(-20, 0, 5)
-    scale, zero = (draw.scale(-8, -5), 30) if kind == 1 else (hidden, hidden_zero)
+    scale, zero = (draw.scale(-8, -5), 30) if projects else (hidden, hidden_zero)
     operands: Cell = {}
     for gate in ("input", "forget", "cell", "output")[draw.size(0, 0, 1) :]:
         operands[f"input_to_{gate}_weights"] = weights(draw, (cells, depth))
         operands[f"recurrent_to_{gate}_weights"] = weights(draw, (cells, outputs))
         operands[f"{gate}_gate_bias"] = const(draw.integers((cells,), I32, 4000), I32, scale=1e-4)
-        if kind == 2 and gate != "cell":
+        if peeps and gate != "cell":
             peephole = const(draw.integers((cells,), I16), I16, scale=draw.scale(-16, -13))
             operands[f"cell_to_{gate}_weights"] = peephole
-    if kind == 1:
+    if projects:
         operands["projection_weights"] = weights(draw, (outputs, cells))
         operands["projection_bias"] = const(draw.integers((outputs,), I32, 2000), I32, scale=1e-4)
     operands["output_state"] = state(np.zeros((batch, outputs)), I8, scale=scale, zero_point=zero)
     operands["cell_state"] = state(np.zeros((batch, cells)), I16, scale=2.0 ** draw.size(-15, -12, -9))
-    clips = {"cell_clip": float(draw.size(0, 1, 3)), "proj_clip": 0.5 * draw.size(0, 1) if kind == 1 else 0.0}
+    clips = {"cell_clip": float(draw.size(0, 1, 3)), "proj_clip": 0.5 * draw.size(0, 1) if projects else 0.0}
     options: Any
     if is_sequence:
         op, steps = unidirectional_sequence_lstm.op, draw.size(1, 4)
