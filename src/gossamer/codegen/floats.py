@@ -16,8 +16,8 @@ GREATEST = float.fromhex("0x1.FFFFFEp+127")
 _TWO_OVER_PI = (0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x95993C, 0x439041)
 """2 / pi in pieces of 24 bits."""
 
-_HALF_PI = tuple(map(float.fromhex, ("0x1.921FB6p+0", "-0x1.778p-25", "0x1.68Cp-39", "0x1.1A6264p-54")))
-"""pi / 2 as the sum of floats. Products of the second and the third with integers up to 2^12 are exact."""
+_HALF_PI = tuple(map(float.fromhex, ("0x1.921FB6p+0", "-0x1.778p-25", "0x1.68C234p-39")))
+"""pi / 2 as the sum of floats. Products of the second with integers up to 2^12 are exact."""
 
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62E430p-1"), -float.fromhex("0x1.05C610p-29")
 _LARGE = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
@@ -111,15 +111,27 @@ def _odd_rational(f: Function, x: Value, over: Sequence[float], under: Sequence[
 
 def log(f: Function, x: Value) -> Value:
     """The natural logarithm within 1 unit; -inf at 0, NaN below."""
+    above = f.wrapping("sub", f.bits(x, "i32"), f.constant(x.type.with_element("i32"), 0x00800000))
+    strange = f.compare("uge", above, 0x7F000000)  # all but positive normal numbers
+
+    def of_strange(_: Value) -> Value:
+        denormal = f.compare("olt", x, 2.0**-126)
+        y = _log_of_normal(f, f.select(denormal, x * 2.0**24, x), lambda e: f.select(denormal, e - 24.0, e))
+        y = f.select(f.compare("oeq", x, 0.0), f.constant(x.type, float("-inf")), y)
+        y = f.select(f.compare("ult", x, 0.0), f.constant(x.type, float("nan")), y)
+        return f.select(f.compare("oeq", x, float("inf")), x, y)
+
+    return _where_any(f, strange, _log_of_normal(f, x), of_strange)
+
+
+def _log_of_normal(f: Function, x: Value, exponent_of: Callable[[Value], Value] = lambda e: e) -> Value:
     # Cephes: x = 2^e m with sqrt(1/2) <= m < sqrt(2); log m is a polynomial in m - 1.
     type = x.type
     integers = type.with_element("i32")
-    denormal = f.compare("olt", x, 2.0**-126)
-    bits = f.bits(f.select(denormal, x * 2.0**24, x), "i32")
+    bits = f.bits(x, "i32")
     shifted = bits - f.constant(integers, 0x3F3504F3)
     exponent = f.emit(integers, f"ashr {shifted}, {f.constant(integers, 23).text}")
-    e = f.emit(type, f"sitofp {exponent} to {type}")
-    e = f.select(denormal, e - 24.0, e)
+    e = exponent_of(f.emit(type, f"sitofp {exponent} to {type}"))
     m = f.bits(bits - (exponent << 23), "float") - 1.0
     p = polynomial(f, m, (
         7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
@@ -128,45 +140,41 @@ def log(f: Function, x: Value) -> Value:
     square = m * m
     y = f.fma(e, f.constant(type, -2.12194440e-4), p * m * square)
     y = f.fma(square, f.constant(type, -0.5), y)
-    y = f.fma(e, f.constant(type, 0.693359375), m + y)
-    y = f.select(f.compare("oeq", x, 0.0), f.constant(type, float("-inf")), y)
-    y = f.select(f.compare("ult", x, 0.0), f.constant(type, float("nan")), y)
-    return f.select(f.compare("oeq", x, float("inf")), x, y)
+    return f.fma(e, f.constant(type, 0.693359375), m + y)
 
 
 def sin(f: Function, x: Value) -> Value:
     """Within 2 units for |x| < 2^40; within 2^-24 beyond, where floats are far more than a turn apart."""
-    return _sine(f, x, 0.0)
+    return _sine(f, x, 0)
 
 
 def cos(f: Function, x: Value) -> Value:
     """See `sin`."""
-    return _sine(f, x, 1.0)
+    return _sine(f, x, 1)
 
 
-def _sine(f: Function, x: Value, quarters: float) -> Value:
+def _sine(f: Function, x: Value, quarters: int) -> Value:
     """sin(x + quarters pi / 2)."""
-    # x = n pi / 2 + r. The first subtraction is exact, of the second and the third the rounding is known or, where
-    # little is left of x, there is none. The polynomials are those of Cephes, for |r| <= pi / 4.
-    n = f.intrinsic("llvm.roundeven", x * (2 / math.pi))
-    first, second, third, fourth = (f.constant(x.type, -part) for part in _HALF_PI)
-    near = f.fma(n, first, x)
-    r = f.fma(n, second, near)
-    r = f.fma(n, fourth, r + f.fma(n, third, f.fma(n, second, near - r)))
+    # x = n pi / 2 + r. The first subtraction is exact, and so is the second where little is left of x. The polynomials
+    # are those of Cephes, for |r| <= pi / 4.
+    turned = f.fma(x, f.constant(x.type, 2 / math.pi), f.constant(x.type, _LARGE))
+    n, r = turned - _LARGE, x
+    for part in _HALF_PI:
+        r = f.fma(n, f.constant(x.type, -part), r)
     large = f.compare("oge", f.intrinsic("llvm.fabs", x), 2.0**10)
-    with f.loop(0, f.emit(I64, f"zext {f.any(large)} to i64"), carry=[n, r]) as once:
-        reduced = _reduced_in_double(f, x)
+    with f.loop(0, f.emit(I64, f"zext {f.any(large)} to i64"), carry=[turned, r]) as once:
+        quarter, rest = _reduced_in_double(f, x)
+        reduced = quarter + _LARGE, f.at_most(f.at_least(rest, -0.8), 0.8)
         once.hand_on([f.select(large, *pair) for pair in zip(reduced, once.values, strict=True)])
-    n, r = once.results
-    r = f.at_most(f.at_least(r, -0.8), 0.8)
-    n = n + quarters
-    quadrant = n - f.intrinsic("llvm.floor", n * 0.25) * 4.0
+    turned, r = once.results
+    quadrant = f.bits(turned, "i32")  # modulo 4: so are the bits of `_LARGE`
+    if quarters:
+        quadrant = quadrant + quarters
     square = r * r
     s = f.fma(polynomial(f, square, (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)) * square, r, r)
     c = polynomial(f, square, (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2, -0.5, 1.0))
-    odd = f.compare("oeq", quadrant, 1.0) | f.compare("oeq", quadrant, 3.0)
-    value = f.select(odd, c, s)
-    return f.select(f.compare("oge", quadrant, 2.0), -value, value)
+    value = f.select(f.compare("ne", quadrant & 1, 0), c, s)
+    return f.bits(f.bits(value, "i32") ^ ((quadrant & 2) << 30), "float")
 
 
 def _reduced_in_double(f: Function, x: Value) -> tuple[Value, Value]:
