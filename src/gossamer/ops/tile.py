@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gossamer.dtypes import numpy_dtype
 from gossamer.ops._layout import (
     INDEX_TYPES,
     WHOLE_BYTE_TYPES,
@@ -25,8 +26,8 @@ from gossamer.schema.enums import TensorType
 from gossamer.schema.options import TileOptions
 from gossamer.views import View
 
-SHORT_ROW = 64
-"""Elements below which a row is repeated by itself, before the rows are."""
+SHORT_ROW = 1024
+"""Bytes below which a row is repeated by itself, before the rows are."""
 
 TYPES = (*WHOLE_BYTE_TYPES, TensorType.STRING)
 
@@ -74,7 +75,7 @@ def lower(graph: Lowering) -> None:
     value, factors = graph.value(0), _factors(graph, graph.known(1))
     # Short rows are made longer first: then the others are few, and are copied as a whole.
     for axis in reversed(range(len(factors))):
-        if elements(value.shape[axis:]) < SHORT_ROW:
+        if elements(value.shape[axis:]) * numpy_dtype(value.type).itemsize < SHORT_ROW:
             value = _repeated(graph, value, [factor if at == axis else 1 for at, factor in enumerate(factors)])
             factors[axis] = 1
     graph.result(_repeated(graph, value, factors))
