@@ -22,9 +22,11 @@ from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import closed_tiles
 from gossamer.delegates.jit import compiling
 from gossamer.records import replace
+from gossamer.schema import MaximumMinimumOptions, QuantizationParameters, TensorType
 from gossamer.targets import Target, all_targets
 from tests.delegates.jit.running import TARGETS, machine_code, outputs
 from tests.random_graphs import FORMS, Form, RandomGraph
+from tests.runtime.graphs import ModelMaker
 
 GRAPHS = 8, 200
 """Random graphs of each form: of them, and of them in slow tests."""
@@ -138,3 +140,24 @@ def test_random_graphs_keep_their_bits(monkeypatch: pytest.MonkeyPatch, form: Fo
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=f"seed {seed}")
         else:
             np.testing.assert_array_equal(found, expected, err_msg=f"seed {seed}")
+
+
+def test_levels_are_made_and_read_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What joins QUANTIZE, an operator and DEQUANTIZE does not ship; each of them does."""
+    make = ModelMaker()
+    grid = QuantizationParameters(scale=np.array([0.5], np.float32), zero_point=np.array([3]))
+    x, other, y = (make.tensor(shape) for shape in ((4, 1), (1, 100), (4, 100)))
+    levels = [make.tensor(shape, TensorType.INT8, quantization=grid) for shape in ((4, 1), (1, 100), (4, 100))]
+    for real, level in ((x, levels[0]), (other, levels[1])):
+        make.op("QUANTIZE", [real], [level])
+    make.op("MAXIMUM", levels[:2], levels[2:], MaximumMinimumOptions())
+    make.op("DEQUANTIZE", levels[2:], [y])
+    make.io([x, other], [y])
+    monkeypatch.setattr(compiling, "compiled_of", made_of_what_ships)
+    _, kernel = machine_code(make.model(), target=TARGETS[0])
+    assert kernel.program is not None
+    assert {name.rpartition("__")[0] for name in kernel.program.plan.kernels} == {
+        "f32_f32_f32_i8_map_mul_round_add_vss",
+        "i8_map_max_sv",
+        "i8_f32_f32_f32_map_tof32_sub_mul_vss",
+    }

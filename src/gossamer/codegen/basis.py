@@ -29,6 +29,10 @@ ACTIVATIONS: tuple[Expression, ...] = (RELU, RELU6, ("hardswish", 0), SILU)
 SCALED: Expression = ("add", ("mul", 0, 1), 2)
 """A batch normalization."""
 
+TO_LEVELS: Expression = ("add", ("round", ("mul", 0, 1)), 2)
+FROM_LEVELS: Expression = ("mul", ("sub", ("tof32", 0), 1), 2)
+"""Integers of reals and reals of integers, as QUANTIZE and DEQUANTIZE are lowered where they fuse with others."""
+
 ENDINGS: tuple[Expression, ...] = (IDENTITY, *ACTIVATIONS, ("add", 0, 1), ("relu", ("add", 0, 1)))
 """What follows most products of floats, but GELU: its code is longer than theirs, so that a map behind costs little."""
 

@@ -60,25 +60,26 @@ class _Parts:
 
     def _joined(self, whole: Expression, type: str | None) -> View:
         """A part up to the conversions in it, as a tensor of a type; without one, the result."""
-        leaves: dict[Expression, None] = {}
+        views: dict[Expression, View] = {}
 
         def collect(part: Expression) -> None:
-            if isinstance(part, int) or (
-                _is_conversion(part) and not (isinstance(part[1], int) or _is_conversion(part[1]))
-            ):
-                leaves[part] = None
-            else:
-                for argument in part[1:]:
-                    collect(argument)
+            if isinstance(part, int):
+                views[part] = self._kernel.operands[part]
+                return
+            if _is_conversion(part) and not (isinstance(part[1], int) or _is_conversion(part[1])):
+                before, after = type_of(part[1], self._types), part[0][2:]
+                # Between, there is the smaller type: who reads it, or who writes it, converts.
+                leaf, type = (part[1], before) if _is_smaller(before, after) else (part, after)
+                if leaf not in self._known:
+                    self._known[leaf] = self._joined(part[1], type)
+                views[leaf] = self._known[leaf]
+                return
+            for argument in part[1:]:
+                collect(argument)
 
         collect(whole)
-        views = {}
-        for leaf in leaves:
-            if not isinstance(leaf, int) and leaf not in self._known:
-                self._known[leaf] = self._joined(leaf[1], leaf[0][2:])
-            views[leaf] = self._kernel.operands[leaf] if isinstance(leaf, int) else self._known[leaf]
         # As operators have them: tensors, what is the same everywhere, parameters.
-        order = sorted(leaves, key=lambda leaf: 2 if leaf in self._tables else not any(views[leaf].strides))
+        order = sorted(views, key=lambda leaf: 2 if leaf in self._tables else not any(views[leaf].strides))
         tensors = [views[leaf] for leaf in order if leaf not in self._tables]
         y = self._kernel.y if type is None else self._between(tensors, type)
         return self._add(_with(whole, {leaf: at for at, leaf in enumerate(order)}), [views[leaf] for leaf in order], y)
@@ -149,6 +150,10 @@ class _Parts:
             operands = [View(view.buffer, target.shape, view.strides, view.offset) for view in views]
         self._maps.append(Kernel(MAP, operands, target, None, expression, 1, self._kernel.origin))
         return y
+
+
+def _is_smaller(type: str, other: str) -> bool:
+    return type in TYPES and element(type).bits < element(other).bits
 
 
 def _is_conversion(part: Expression) -> bool:

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, ClassVar
 
 from gossamer.codegen import elements
-from gossamer.codegen.basis import RELU, RELU6, SCALED, SILU, WORD_MAPS
+from gossamer.codegen.basis import BYTES, FROM_LEVELS, RELU, RELU6, SCALED, SILU, TO_LEVELS, WORD_MAPS
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS, element
 from gossamer.codegen.expression import (
     FUNCTIONS,
@@ -103,6 +103,9 @@ class Map(KernelSpec):
             numbers = ("i32",) * (operand_count(expression) - 2)
             for both in ("vv", "vs", "sv"):
                 yield cls(isa, expression, both + letters, ("i16", "i16", *numbers, "i16"))
+        for type in (*BYTES, "i16"):
+            yield cls(isa, FROM_LEVELS, "vss", (type, "f32", "f32", "f32"))
+        yield from (cls(isa, TO_LEVELS, "vss", ("f32", "f32", "f32", type)) for type in BYTES)
         # What follows in one pass is read only once: sums and products with an activation, and the like of two.
         for first, letters in product(("add", "mul", "sub"), ("vv", "vs")):
             yield from (cls(isa, (ending[0], (first, 0, 1)), letters) for ending in (RELU, RELU6))
