@@ -11,8 +11,8 @@ from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, FixedPoint, Geometry, Requantization, Shape, View
 
-MAP, COPY, PAD, LOOP, BRANCH, REDUCE = "map", "copy", "pad", "loop", "branch", "reduce"
-CONTRACT, DEPTHWISE = "contract", "depthwise"
+MAP, COPY, PAD, LOOP, BRANCH = "map", "copy", "pad", "loop", "branch"
+CONTRACT, DEPTHWISE, REDUCE, NONZERO = "contract", "depthwise", "reduce", "nonzero"
 """The kinds that passes make, and those that they are about; all others are asked what they can
 (`gossamer.codegen.kinds`)."""
 

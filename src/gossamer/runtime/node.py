@@ -504,9 +504,9 @@ def prepare_node(scope: Scope, node: Node) -> None:
 
 def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
     """Run a node now whose operands are all known, if they are small: sizes that are worked out from shapes are known
-    before anything runs, and so are the shapes that they decide."""
+    before anything runs, and so are the shapes that they decide. An operand without elements is known, too."""
     inputs = [tensor for tensor in ctx.tensors_in if tensor is not None]
-    if not inputs or not all(tensor.is_constant and tensor.bytes <= MOST_FOLDED for tensor in inputs):
+    if not inputs or not all(_is_known(tensor) and tensor.bytes <= MOST_FOLDED for tensor in inputs):
         return
     if any(tensor.is_supposed for tensor in inputs):
         return  # it is the same for this value alone
@@ -533,6 +533,10 @@ def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
         if value is not None and value.nbytes <= MOST_FOLDED:
             ctx.set_constant(position, value)
     node.shapes_out = [tensor.shape for tensor in outputs]
+
+
+def _is_known(tensor: Tensor) -> bool:
+    return tensor.is_constant or (0 in tensor.shape and not tensor.is_dynamic and not tensor.is_variable)
 
 
 def prepared(scope: Scope, nodes: Iterable[Node]) -> Iterator[Node]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,7 @@ def test_what_stays_on_the_reference_kernels() -> None:
 
 
 @pytest.mark.parametrize("name", ["ADD", "FLOOR_DIV"])
-def test_what_writes_no_elements_is_claimed_if_it_cannot_fail(name: str) -> None:
+def test_what_writes_no_elements_is_claimed_and_checked(name: str) -> None:
     make = ModelMaker()
     x, y, z = (make.tensor(shape, TensorType.INT32) for shape in ((0, 3), (1, 3), (0, 3)))
     make.op(name, [x, y], [z])
@@ -209,7 +210,29 @@ def test_what_writes_no_elements_is_claimed_if_it_cannot_fail(name: str) -> None
         interpreter.invoke()
         assert interpreter.get_tensor(z).shape == (0, 3)
     (claims,) = interpreter.delegate_claims()
-    assert dict(claims.refusals) == ({} if name == "ADD" else {0: '"t2" has no elements'})
+    assert not claims.refusals
+    interpreter.set_tensor(y, np.zeros((1, 3), np.int32))
+    for _ in range(2):
+        with nullcontext() if name == "ADD" else pytest.raises(InvokeError, match="0"):
+            interpreter.invoke()
+
+
+@pytest.mark.parametrize(("name", "type", "value"), [("SUM", FLOAT, 0), ("REDUCE_ALL", TensorType.BOOL, True)])
+def test_what_is_made_of_nothing_is_known_until_there_is_something(name: str, type: TensorType, value: object) -> None:
+    make = ModelMaker()
+    x, y = make.tensor((0, 3), type), make.tensor((3,), type)
+    make.op(name, [x, make.constant([0], np.int32, INT)], [y], ReducerOptions())
+    make.io([x], [y])
+    interpreter = gossamer.Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    assert interpreter._subgraphs[0].tensors[y].is_constant
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == [value] * 3
+    interpreter.resize_tensor_input(x, (2, 3))
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.array([[2, 0, 1], [3, 1, 1]], interpreter.get_tensor(x).dtype))
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == ([5, 1, 2] if name == "SUM" else [True, False, True])
 
 
 def test_nothing_is_made_of_nothing() -> None:

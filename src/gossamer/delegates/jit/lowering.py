@@ -11,7 +11,7 @@ import numpy as np
 from gossamer.affine import Affine, Stretch
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import IDENTITY, parameters_of, type_of
-from gossamer.codegen.graph import REDUCE, Boxes, Kernel, Quantized, broadcast_shape, same
+from gossamer.codegen.graph import NONZERO, REDUCE, Boxes, Kernel, KernelGraph, Quantized, broadcast_shape, same
 from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
 from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import NodeInfo
@@ -88,10 +88,13 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     for tensor in outputs:
         if tensor.index not in lowered.values and tensor.index not in lowered.stretches:
             raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
-    if is_empty:  # there is nothing to compute, but something may be wrong
-        if any(kind_of(kernel).checks for kernel in lowered.graph.kernels[before:]):
+    if is_empty:  # there is nothing to compute, but a divisor of 0 is wrong nonetheless
+        kernels = [kernel for kernel in lowered.graph.kernels[before:] if all(view.size for view in kernel.operands)]
+        if any(kind_of(kernel).checks and kernel.kind != NONZERO for kernel in kernels):
             builder.refuse(f'"{outputs[0].name}" has no elements')
-        del lowered.graph.kernels[before:]
+        checks = KernelGraph(kernels)
+        checks.remove_unread(lambda kernel: kernel.kind == NONZERO)
+        lowered.graph.kernels[before:] = checks.kernels
 
 
 def _unknown_shape(tensor: TensorInfo) -> str:
