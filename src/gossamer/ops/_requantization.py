@@ -219,7 +219,21 @@ def requantized_in_vectors(
     if type == TensorType.UINT8 and sums.shape[:-1] != (1, 1, 1):
         flat = graph.reshape(sums, (1, 1, 1, sums.size))
         return graph.reshape(requantized_in_vectors(graph, flat, multipliers, shifts, numbers, type), sums.shape)
-    channels, vector = sums.shape[3], 16 if type == TensorType.UINT8 else 8
+    vector = 16 if type == TensorType.UINT8 else 8
+    return requantized_by_channels(graph, sums, vector, multipliers, shifts, numbers, type)
+
+
+def requantized_by_channels(
+    graph: Lowering,
+    sums: View,
+    vector: int,
+    multipliers: Array,
+    shifts: Array,
+    numbers: Requantization,
+    type: TensorType,
+) -> View:
+    """``requantup`` in whole vectors of so many channels, ``requant`` in what is left."""
+    channels = sums.shape[3]
     whole = channels // vector * vector
     multipliers, shifts = (np.broadcast_to(values, channels) for values in (multipliers, shifts))
     parts: list[View] = []

@@ -514,8 +514,8 @@ def _lower_int16(graph: Lowering) -> None:
     rows = math.prod(x.shape) // depth
     wide = to.wide and (bias is not None or graph.options.quantized_bias_type != F32 or graph.input(1).type == I16)
     numbers = _int16.fixed_point(to.multipliers, to.shifts, to.low, to.high, wide=wide)
-    if graph.input(1).type == I16:
-        x, weights = graph.reshape(x, (rows, depth)), graph.value(1).permute((1, 0))
+    if graph.input(1).type == I16 or not graph.input(1).is_constant:
+        x, weights = graph.reshape(x, (rows, depth)), graph.cast(graph.value(1), I16).permute((1, 0))
         y = graph.quantized_matmul(x, weights, numbers, bias=bias)
     else:
         if wide:

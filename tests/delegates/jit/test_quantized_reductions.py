@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import gossamer
+from gossamer.model import read_model
+from gossamer.quantization import multiply_by_quantized_multiplier, quantize_multiplier, round_half_away
 from gossamer.schema import (
     ActivationFunctionType,
     L2NormOptions,
@@ -24,7 +27,7 @@ from gossamer.schema import (
     TensorType,
 )
 from tests.conftest import seeds
-from tests.delegates.jit.running import TARGETS, check, machine_code, outputs
+from tests.delegates.jit.running import TARGETS, Array, check, machine_code, outputs, reference
 from tests.runtime.graphs import ModelMaker
 
 pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
@@ -153,3 +156,69 @@ def test_litert(name: str, seed: int) -> None:
         for values in (one.values(seed), one.values(seed + 1)):
             for got, wanted in zip(outputs(ours, {one.x: values}), outputs(theirs, {one.x: values}), strict=True):
                 np.testing.assert_array_equal(got, wanted)
+
+
+def of_computed_axes(name: str, type: TensorType, axes: list[int], seed: int) -> tuple[bytes, dict[int, Array]]:
+    """A reduction of an image whose axes are fed, and its inputs."""
+    choose, make, shape = random.Random(seed), ModelMaker(), [2, 6, 5, 19]
+    x = make.tensor(shape, type, **levels(*quantization(choose, type)))
+    given = make.tensor([len(axes)], TensorType.INT32)
+    y = make.tensor([1, 1, 1, 1], type, **levels(*quantization(choose, type)))
+    make.op(name, [x, given], [y], ReducerOptions(keep_dims=True), 2)
+    make.io([x, given], [y])
+    limits = np.iinfo(DTYPES[type])
+    value = np.random.default_rng(seed).integers(limits.min, limits.max, shape, endpoint=True).astype(DTYPES[type])
+    return make.model(), {x: value, given: np.array(axes, np.int32)}
+
+
+COMPUTED_AXES = [
+    (name, type, axes) for name in ("MEAN", "SUM") for type in (INT8, UINT8) for axes in ([1, 2], [0], [3])
+]
+
+
+@pytest.mark.parametrize(("name", "type", "axes"), COMPUTED_AXES)
+@pytest.mark.parametrize("seed", range(2))
+def test_axes_that_a_run_tells_are_left_to_tflites_kernels(
+    name: str, type: TensorType, axes: list[int], seed: int
+) -> None:
+    model, fed = of_computed_axes(name, type, axes, seed)
+    interpreter = gossamer.Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    (got,) = outputs(interpreter, fed)
+    (kernel,) = interpreter.delegate_kernels()
+    assert all(step.program is not None for step in kernel.steps)
+    if name == "MEAN" and axes != [1, 2]:
+        plain = reference(model)
+        plain.allocate_tensors()
+        (wanted,) = outputs(plain, fed)
+    else:
+        x, y = (read_model(model).subgraphs[0].tensors[tensor].quantization for tensor in (0, 2))
+        x_scale, y_scale, zero = x.scale[0], y.scale[0], np.float32(x.zero_point[0])
+        count = np.prod([fed[0].shape[axis] for axis in axes])
+        sums = fed[0].astype(np.int64).sum(axis=tuple(axes), keepdims=True)
+        if name == "SUM":
+            real = sums.astype(np.float32) * (x_scale / y_scale) - zero * (x_scale / y_scale) * np.float32(count)
+            levels_of = round_half_away(real) + y.zero_point[0]
+        else:
+            to = quantize_multiplier(float(x_scale / (np.float32(count) * y_scale)))
+            moved = y.zero_point[0] - int(round_half_away(zero * x_scale / y_scale))
+            shifted = (sums << max(to.shift, 0)) * to.multiplier + (1 << 30) >> 31
+            upwards = shifted + (1 << max(-to.shift, 0) >> 1) >> max(-to.shift, 0)
+            in_vectors = np.arange(fed[0].shape[3]) < 16
+            levels_of = np.where(in_vectors, upwards, multiply_by_quantized_multiplier(sums, *to)) + moved
+        limits = np.iinfo(DTYPES[type])
+        wanted = np.clip(levels_of, limits.min, limits.max)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(("name", "type", "axes"), COMPUTED_AXES)
+@pytest.mark.parametrize("seed", range(10))
+def test_litert_with_axes_that_a_run_tells(name: str, type: TensorType, axes: list[int], seed: int) -> None:
+    peer = pytest.importorskip("ai_edge_litert.interpreter")
+    model, fed = of_computed_axes(name, type, axes, seed)
+    both = [make(model_content=model) for make in (peer.Interpreter, gossamer.Interpreter)]
+    for interpreter in both:
+        interpreter.allocate_tensors()
+    theirs, ours = (outputs(interpreter, fed)[0] for interpreter in both)
+    np.testing.assert_array_equal(ours, theirs)

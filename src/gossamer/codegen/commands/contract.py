@@ -174,8 +174,10 @@ def commands(node: Kernel, build: Build) -> None:
     """One command for each group of channels."""
     residual = node.extras[0] if operand_count(node.epilogue) > 1 else None
     depth = node.operands[1].shape[3]
+    # Computed weights may be integers, whose sums are to be exact.
+    make = contraction if node.operands[1].is_constant else Contraction
     contractions = [
-        contraction(
+        make(
             build,
             node.epilogue,
             node.y.shape[:3],

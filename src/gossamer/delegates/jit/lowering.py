@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
 from typing import Any, Literal, NoReturn
 
@@ -409,12 +410,49 @@ class GraphLowering(Lowering):
         if x.shape[3] // weights.shape[3] > MOST_GROUPS:
             self.limit(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
+        if type == TensorType.INT32 and isinstance(requantization, Requantization):
+            # Constants are packed; what is computed is no part of the kernel.
+            if bias is not None and not bias.is_constant:
+                sums = self.quantized_convolution(x, weights, None, geometry, requantization, type)
+                return self.map("add", sums, self.reshape(bias, (weights.shape[0],)))
+            if not weights.is_constant:
+                sums = self._sums_of_floats(x, weights, geometry, requantization)
+                return sums if bias is None else self.map("add", sums, self.reshape(bias, (weights.shape[0],)))
         bias = self._integer_bias(bias, weights.shape[0])
-        if not weights.is_constant:  # which are packed
+        if not weights.is_constant:
             self.limit("weights are only known when the model runs")
         settings = Quantized(geometry, requantization)
         type = x.type if type is None else type
         return self._graph.add("quantized_contract", [x, weights, bias], shape, type, settings, origin=self._origin)
+
+    def _sums_of_floats(self, x: View, weights: View, geometry: Geometry, numbers: Requantization) -> View:
+        """The sums of a convolution of bytes by that of floats, as which integers are exact up to 2^24."""
+        most = (1 << 24) // (255 * (255 if numbers.weight_zero or weights.type == TensorType.UINT8 else 128))
+        taps = weights.shape[1] * weights.shape[2]
+        depth = weights.shape[3]
+        step = most // taps
+        if step < depth and (not step or x.shape[3] != depth):
+            self.limit("weights are only known when the model runs")
+        image, filter = (
+            self.map(("tof32", ("sub", ("toi32", 0), 1)), levels, zero, type=TensorType.FLOAT32)
+            for levels, zero in (
+                (x, self.array(np.array(numbers.x_zero, np.int32))),
+                (weights, self.array(np.array(numbers.weight_zero, np.int32))),
+            )
+        )
+        if depth == 1 and x.shape[3] > 1:  # as many groups as channels
+            filter = self.reshape(filter, filter.shape[:3]).permute((1, 2, 0))
+            return self.cast(self.depthwise(image, filter, None, geometry), TensorType.INT32)
+        if step >= depth:
+            return self.cast(self.convolution(image, filter, None, geometry), TensorType.INT32)
+        starts = range(0, depth, step)
+        sizes = [min(step, depth - start) for start in starts]
+        parts = [
+            self.convolution(image.slice(3, start, size), filter.slice(3, start, size), None, geometry)
+            for start, size in zip(starts, sizes, strict=True)
+        ]
+        whole = [self.cast(part, TensorType.INT32) for part in parts]
+        return reduce(lambda sums, part: self.map("add", sums, part), whole)
 
     def quantized_matmul(
         self,

@@ -226,12 +226,12 @@ PRODUCTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 Way = Literal["no scale", "computed weights", "computed bias"]
 
 
-def product(name: str, type: TensorType, way: Way) -> tuple[bytes, dict[int, Array]]:
+def product(name: str, type: TensorType, way: Way, depth: int = 19) -> tuple[bytes, dict[int, Array]]:
     """A product of bytes that XNNPACK does not take, and its inputs."""
     rng, dtype = np.random.default_rng(6), numpy_dtype(type)
-    shape = (1, 9, 11, 19)
-    filter = {"FULLY_CONNECTED": (21, 19), "DEPTHWISE_CONV_2D": (1, 3, 3, 19)}.get(name, (21, 3, 3, 19))
-    channels = 19 if name == "DEPTHWISE_CONV_2D" else 21
+    shape = (1, 9, 11, depth)
+    filter = {"FULLY_CONNECTED": (21, depth), "DEPTHWISE_CONV_2D": (1, 3, 3, depth)}.get(name, (21, 3, 3, depth))
+    channels = depth if name == "DEPTHWISE_CONV_2D" else 21
     make, values = ModelMaker(), {}
 
     def given(value: Array, type: TensorType, quantization: QuantizationParameters | None, *, fed: bool) -> int:
@@ -273,26 +273,37 @@ def computed(model: bytes, values: dict[int, Array], interpreter: Any = gossamer
     return outputs(made, values)[0]
 
 
+of_each_depth = pytest.mark.parametrize(
+    ("name", "depth"), [*((name, 19) for name in PRODUCTS), ("CONV_2D", 600), ("FULLY_CONNECTED", 600)]
+)
 of_bytes = pytest.mark.parametrize("type", [I8, TensorType.UINT8], ids=["int8", "uint8"])
 
 
+@on_this_cpu
 @of_bytes
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_products_that_xnnpack_does_not_take(name: str, type: TensorType) -> None:
-    # Machine code takes one of them, arrays all; what they compute depends on nothing of that.
-    first, *others = [computed(*product(name, type, way)) for way in get_args(Way)]
-    for other in others:
-        np.testing.assert_array_equal(other, first)
+@of_each_depth
+def test_products_that_xnnpack_does_not_take(
+    monkeypatch: pytest.MonkeyPatch, name: str, type: TensorType, depth: int
+) -> None:
+    # Machine code computes all of them, and so do arrays. Sums of 600 products are those of several parts.
+    models = [product(name, type, way, depth) for way in get_args(Way)]
+    found = [outputs(machine_code(model)[0], values)[0] for model, values in models]
+    monkeypatch.setenv("GOSSAMER_TARGET", "none")
+    found += [computed(*each) for each in models]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
 
 
 @pytest.mark.peer
 @of_bytes
 @pytest.mark.parametrize("way", get_args(Way))
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_products_that_xnnpack_does_not_take_are_those_of_litert(name: str, type: TensorType, way: Way) -> None:
+@of_each_depth
+def test_products_that_xnnpack_does_not_take_are_those_of_litert(
+    name: str, type: TensorType, way: Way, depth: int
+) -> None:
     from ai_edge_litert.interpreter import Interpreter
 
-    model, values = product(name, type, way)
+    model, values = product(name, type, way, depth)
     np.testing.assert_array_equal(computed(model, values), computed(model, values, Interpreter))
 
 
