@@ -16,12 +16,14 @@ is not constant. (TFLite's reference kernels ResizeBilinear and ResizeBilinearIn
 
 Machine code computes int8 and uint8 as XNNPACK does, TFLite's default (indirection_init_resize_bilinear2d_hwc_q11,
 s8-ibilinear): positions are ``i * scale + (0.5 * scale - 0.5)`` in float32, kept within the image, weights are rounded
-to 1/2048, and the exact weighted mean is rounded, halves up.
+to 1/2048, and the exact weighted mean is rounded, halves up. A size that is no constant of the file XNNPACK leaves to
+TFLite's kernels: the integer one of int8, and of uint8 the optimized one, which multiplies weights first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -135,17 +137,24 @@ def _eleven_bit_samples(size: int, new_size: int, aligned: bool, centred: bool) 
 @op.lower
 def lower(graph: Lowering) -> None:
     x, samples = graph.input(0), _float_samples
+    shape = resized_shape(graph, graph.known(1), 1)
+    aligned, centred = graph.options.align_corners, graph.options.half_pixel_centers
+
+    def both(samples: Callable[..., Samples]) -> list[Samples]:
+        return [samples(x.shape[axis], shape[axis], aligned, centred) for axis in (1, 2)]
+
+    # XNNPACK takes bytes whose size is in the file.
+    by_builtin = not graph.input(1).is_stored
+    if x.type == TensorType.INT16 or (x.type == TensorType.INT8 and by_builtin):
+        graph.result(_by_integers(graph, *both(_integer_samples)))
+        return
+    if x.type == TensorType.UINT8 and by_builtin:
+        graph.result(_by_floats(graph, *both(_float_samples)))
+        return
     if x.type in (TensorType.INT8, TensorType.UINT8):
         samples = _eleven_bit_samples
         if not x.quantization or x.quantization != graph.output().quantization:
             graph.refuse("XNNPACK resizes images of one quantization only")
-    shape = resized_shape(graph, graph.known(1), 1)
-    aligned, centred = graph.options.align_corners, graph.options.half_pixel_centers
-    if x.type == TensorType.INT16:
-        graph.result(
-            _of_16_bits(graph, *(_integer_samples(x.shape[axis], shape[axis], aligned, centred) for axis in (1, 2)))
-        )
-        return
     rows, columns = (later(_table, samples, x.shape[axis], shape[axis], aligned, centred) for axis in (1, 2))
     graph.result(graph.kernel("resize", graph.value(0), shape=shape, type=x.type, rows=rows, columns=columns))
 
@@ -154,7 +163,26 @@ def _table(samples: Callable[..., Samples], *arguments: Any) -> list[tuple[Any, 
     return list(zip(*(side.tolist() for side in samples(*arguments)), strict=True))
 
 
-def _of_16_bits(graph: Lowering, rows: Samples, columns: Samples) -> View:
+def _by_floats(graph: Lowering, rows: Samples, columns: Samples) -> View:
+    """The sum of four neighbours, each times its weight, as TFLite's optimized kernel makes bytes of it."""
+    (top, bottom, dy), (left, right, dx) = rows, columns
+    dy, dx, one = dy[:, None, None], dx[:, None], np.float32(1)
+    weights: list[Array] = [(one - dy) * (one - dx), (one - dy) * dx, dy * (one - dx), dy * dx]
+
+    def placed(x: View, places: Array, axis: int) -> View:
+        return slices(graph, x, graph.array(places.astype(np.int32)), axis)
+
+    lines = [placed(graph.value(0), places, 1) for places in (top, bottom)]
+    neighbours = [placed(line, places, 2) for line in lines for places in (left, right)]
+    parts = [
+        graph.map(("mul", ("tof32", 0), 1), neighbour, graph.array(weight), type=TensorType.FLOAT32)
+        for neighbour, weight in zip(neighbours, weights, strict=True)
+    ]
+    total = reduce(lambda sums, part: graph.map("add", sums, part), parts)
+    return graph.cast(graph.map("add", total, graph.scalar(0.5, total)), TensorType.UINT8)
+
+
+def _by_integers(graph: Lowering, rows: Samples, columns: Samples) -> View:
     """Weighted means of rows, which are integers of 32 bits, then of columns, of 36, which float64 holds."""
 
     def both(x: View, axis: int, samples: Samples, type: TensorType) -> list[View]:
@@ -170,4 +198,4 @@ def _of_16_bits(graph: Lowering, rows: Samples, columns: Samples) -> View:
     row = graph.map(mean, *both(graph.value(0), 1, rows, TensorType.INT32))
     unit = graph.array(np.array(1 / ONE**2))
     rounded = ("roundawayi32", ("mul", mean, 4))
-    return graph.map(rounded, *both(row, 2, columns, TensorType.FLOAT64), unit, type=TensorType.INT16)
+    return graph.map(rounded, *both(row, 2, columns, TensorType.FLOAT64), unit, type=graph.output().type)

@@ -228,10 +228,12 @@ def _lower_int16(graph: Lowering) -> None:
 
 
 def _lower_bytes(graph: Lowering) -> None:
-    """XNNPACK takes those whose filter reaches from element to element, TFLite's kernel the others."""
+    """XNNPACK takes those whose filter reaches from element to element, if the file has the shape and the filter;
+    TFLite's kernel the others."""
     windows, activation, to = graph.data.windows, graph.options.fused_activation_function, graph.data.quantized
     claimed = all((along.output - 1) * along.stride + along.filter >= along.input for along in windows)
-    claimed = claimed and graph.input(1).is_constant and objection(graph, activation, 2) is None
+    claimed = claimed and graph.input(0).is_stored and graph.input(1).is_constant
+    claimed = claimed and objection(graph, activation, 2) is None
     x, filter, bias = graph.value(2), byte_weights(graph, 1, computed=True), graph.optional_value(3)
     numbers = requantization(graph, activation, 2) if claimed else of_sums(graph, to.low, to.high, 2)
     type = x.type if claimed else TensorType.INT32

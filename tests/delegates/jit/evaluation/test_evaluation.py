@@ -223,7 +223,7 @@ def test_without_machine_code(monkeypatch: pytest.MonkeyPatch, step: Step) -> No
 
 
 PRODUCTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
-Way = Literal["no scale", "computed weights", "computed bias"]
+Way = Literal["no scale", "computed weights", "computed bias", "computed shape"]
 
 
 def product(name: str, type: TensorType, way: Way, depth: int = 19) -> tuple[bytes, dict[int, Array]]:
@@ -260,7 +260,8 @@ def product(name: str, type: TensorType, way: Way, depth: int = 19) -> tuple[byt
         options = DepthwiseConv2DOptions(depth_multiplier=1, **windows)
     elif name == "TRANSPOSE_CONV":
         options = TransposeConvOptions(**windows)
-        operands = [make.constant([*shape[:3], channels], np.int32, I32), weights, x, bias]
+        size = given(np.array([*shape[:3], channels], np.int32), I32, None, fed=way == "computed shape")
+        operands = [size, weights, x, bias]
     make.op(name, operands, [y], options, {"FULLY_CONNECTED": 5, "TRANSPOSE_CONV": 4}.get(name, 3))
     make.io(list(values), [y])
     return make.model(), values
@@ -286,12 +287,20 @@ def test_products_that_xnnpack_does_not_take(
     monkeypatch: pytest.MonkeyPatch, name: str, type: TensorType, depth: int
 ) -> None:
     # Machine code computes all of them, and so do arrays. Sums of 600 products are those of several parts.
-    models = [product(name, type, way, depth) for way in get_args(Way)]
+    models = [product(name, type, way, depth) for way in get_args(Way) if way != "computed shape"]
     found = [outputs(machine_code(model)[0], values)[0] for model, values in models]
     monkeypatch.setenv("GOSSAMER_TARGET", "none")
     found += [computed(*each) for each in models]
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
+
+
+@on_this_cpu
+@of_bytes
+def test_xnnpack_does_not_take_a_transposed_convolution_of_a_computed_shape(type: TensorType) -> None:
+    ways: tuple[Way, ...] = ("no scale", "computed shape")
+    wanted, found = [computed(*product("TRANSPOSE_CONV", type, way)) for way in ways]
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.peer
