@@ -39,7 +39,7 @@ from gossamer.ops._convolution import (
     exact_type,
     prepare_quantized_convolution,
 )
-from gossamer.ops._dynamic_range import quantize_asymmetric, quantize_symmetric
+from gossamer.ops._dynamic_range import lower_rows, quantize_asymmetric, quantize_symmetric, signed
 from gossamer.ops._elementwise import fused_activation
 from gossamer.ops._requantization import (
     byte_weights,
@@ -49,12 +49,14 @@ from gossamer.ops._requantization import (
     requantization,
     requantized_twice,
 )
-from gossamer.ops.lowering import Lowering
+from gossamer.ops._vector_activation import lower_activation
+from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Shape, TensorInfo, Version
 from gossamer.ops.op_signature import HAS_OPTIONS, Condition, operand_types, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Conv2DOptions
+from gossamer.views import View
 
 FILTER_TYPES = {
     TensorType.FLOAT32: (TensorType.FLOAT32, TensorType.INT8, TensorType.INT4, TensorType.UINT8),
@@ -214,6 +216,9 @@ def lower(graph: Lowering) -> None:
         y = _qd8.convolution(graph, graph.value(0), filter, scales, _qd8.bias_of(graph, 2), windows)
         graph.result(_qd8.clamped(graph, y, graph.options.fused_activation_function))
         return
+    if graph.input(1).type in (TensorType.INT4, TensorType.UINT8):
+        graph.result(_lower_builtin_hybrid(graph))
+        return
     x, filter, bias = graph.floats(0, 1, 2)
     if filter.shape[3] == 1 and x.shape[3] > 1:  # as many groups as channels
         weights = graph.reshape(filter, filter.shape[:3]).permute((1, 2, 0))
@@ -221,6 +226,21 @@ def lower(graph: Lowering) -> None:
     else:
         y = graph.convolution(x, filter, bias, geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))
+
+
+def _lower_builtin_hybrid(graph: Lowering) -> View:
+    """Filters that XNNPACK does not take, with images as TFLite's kernel quantizes them, each by its own range."""
+    data: Data = graph.data
+    image = graph.input(0).shape
+    rows = lower_rows(graph, graph.reshape(graph.value(0), (image[0], math.prod(image[1:]))), data.per_channel)
+    levels, filter = graph.reshape(rows.levels, image), graph.array(signed(graph.known(1)), TensorType.INT8)
+    sums = graph.quantized_convolution(levels, filter, None, geometry(data.windows), None, TensorType.INT32)
+    scale: Expression = ("mul", ("mul", ("tof32", 0), 2), 1)
+    if not data.per_channel:
+        scale = ("mul", ("tof32", 0), ("mul", 1, 2))
+    scales = graph.reshape(rows.scales, (image[0], 1, 1, 1)), graph.array(np.asarray(data.scales, np.float32))
+    y = graph.map(("add", scale, 3), sums, *scales, graph.value(2), type=TensorType.FLOAT32)
+    return lower_activation(graph, y, graph.options.fused_activation_function)
 
 
 def _lower_int16(graph: Lowering) -> None:

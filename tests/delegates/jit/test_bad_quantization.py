@@ -125,7 +125,7 @@ LAYERS = [*CONVOLUTIONS, "FULLY_CONNECTED"]
 def test_a_bias_that_is_only_known_when_the_model_runs(name: str, type: TensorType) -> None:
     make = ModelMaker()
     layer(make, name, type, make.tensor((8,), INT32, **grid(0.002, 0)))
-    assert refusal(make.model()) == "the bias is only known when the model runs"
+    assert refusal(make.model()) is None
 
 
 BAD = [{}, grid(0.0, 0), grid(-1.0, 0), grid(1e-40, 0), grid(np.inf, 0)]

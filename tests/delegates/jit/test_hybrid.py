@@ -33,7 +33,7 @@ from gossamer.schema import (
 )
 from tests import qd8
 from tests.conftest import seeds
-from tests.delegates.jit.running import TARGETS, machine_code, outputs
+from tests.delegates.jit.running import TARGETS, machine_code, outputs, reference
 from tests.ops.cases import Case, Operand, const, model_of, tensor
 
 pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
@@ -243,6 +243,36 @@ def test_each_operator_of_a_model_is_what_litert_computes(name: str) -> None:
             results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
         np.testing.assert_array_equal(*results)
     assert seen
+
+
+@pytest.mark.parametrize("peer", [False, pytest.param(True, marks=pytest.mark.peer)], ids=["reference", "litert"])
+@pytest.mark.parametrize("seed", range(12))
+def test_filters_that_xnnpack_does_not_take(seed: int, peer: bool) -> None:
+    draw = Draw(seed)
+    type = draw.choose.choice([TensorType.INT4, TensorType.UINT8])
+    kernel, padding = draw.choose.choice([(1, 1), (3, 3), (2, 4)]), draw.choose.choice(list(Padding))
+    groups = 2 if type == TensorType.INT4 and draw.choose.random() < 0.4 else 1
+    depth, share, images = draw.choose.choice([3, 40]), draw.choose.choice([4, 20]), draw.choose.choice([1, 3])
+    _, options = draw.windows(kernel, (9, 7), padding)
+    weights = draw.weights(groups * share, *kernel, depth, bits=4)
+    scales = draw.scales(groups * share, True if groups > 1 else False if type == TensorType.UINT8 else None)
+    if type == TensorType.UINT8:
+        weights = weights.view(np.uint8)
+    filter = const(weights, weights.dtype, scale=scales if scales.size > 1 else float(scales[0]), type=type)
+    bias = const(draw.floats(groups * share), np.float32)
+    x = tensor(draw.floats(images, 9, 7, groups * depth))
+    version = 2 if type == TensorType.UINT8 else 7
+    case = Case(str(seed), [x, filter, bias], [tensor(np.zeros((1, 1, 1, 1)))], Conv2DOptions(**options), version)
+    model = model_of(CONV_2D, case)
+    interpreter, _ = machine_code(model, 2, TARGETS[seed % len(TARGETS)])
+    other: Any = reference(model)
+    if peer:
+        from ai_edge_litert.interpreter import Interpreter
+
+        other = Interpreter(model_content=model)
+    other.allocate_tensors()
+    (got,), (want,) = (outputs(one, {one.get_input_details()[0]["index"]: x.value}) for one in (interpreter, other))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
 def test_weights_without_depth_are_left_to_what_says_so() -> None:
