@@ -178,7 +178,7 @@ def byte_weights(graph: Lowering, position: int, *, computed: bool = False) -> V
         graph.refuse("the weights are only known when the model runs")
     if tensor.type != TensorType.UINT8 and tensor.quantization.zero_points.any():
         graph.refuse("XNNPACK does not take signed weights with a zero point")
-    if tensor.type == TensorType.INT4:
+    if tensor.type in (TensorType.INT4, TensorType.INT2):
         return graph.array(graph.known(position), TensorType.INT8)
     return graph.value(position)
 

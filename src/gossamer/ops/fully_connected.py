@@ -531,12 +531,9 @@ def _lower_bytes(graph: Lowering) -> None:
         graph.refuse("there is no kernel for shuffled weights")
     x, weights = graph.value(0), byte_weights(graph, 1, computed=True)
     units, depth = weights.shape
-    if graph.input(1).type not in (U8, I8, TensorType.INT4):
-        graph.refuse("XNNPACK does not take these weights")
     rows = math.prod(x.shape) // depth
     activation = graph.options.fused_activation_function
-    odd = graph.input(1).type == TensorType.INT4 and depth % 2 == 1
-    builtin = odd or not graph.input(1).is_constant or objection(graph, activation) is not None
+    builtin = _is_odd(graph) or not graph.input(1).is_constant or objection(graph, activation) is not None
     to: QuantizedFullyConnected = graph.data.kernel.args[0]
     numbers = of_sums(graph, to.low, to.high) if builtin else requantization(graph, activation)
     y = graph.quantized_convolution(
@@ -552,21 +549,30 @@ def _lower_bytes(graph: Lowering) -> None:
     graph.result(graph.reshape(y, graph.output().shape))
 
 
-def _lower_hybrid(graph: Lowering) -> None:
-    """XNNPACK takes int8 weights, int4 ones with an even depth, and int2 ones with a depth of fours and a scale for
-    each unit, with activations that clamp; LiteRT's own kernel the others."""
-    weights, activation = graph.input(1), graph.options.fused_activation_function
+def _is_odd(graph: Lowering) -> bool:
+    """Whether XNNPACK does not take weights that are smaller than a byte: it takes int4 ones with an even depth, and
+    int2 ones with a depth of fours and a scale for each unit."""
+    weights = graph.input(1)
     units, depth = weights.shape
+    if weights.type == TensorType.INT4:
+        return bool(depth % 2)
+    return weights.type == TensorType.INT2 and (bool(depth % 4) or weights.quantization.scales.size != units)
+
+
+def _lower_hybrid(graph: Lowering) -> None:
+    """XNNPACK takes int8 weights, and smaller ones that are not odd, with activations that clamp; LiteRT's own kernel
+    the others."""
+    weights, activation = graph.input(1), graph.options.fused_activation_function
+    depth = weights.shape[1]
     if not depth:
         graph.refuse("the weights have no elements")
     x = graph.reshape(graph.value(0), (math.prod(graph.input(0).shape) // depth, depth))
-    odd = depth % 2 if weights.type == TensorType.INT4 else depth % 4 or weights.quantization.scales.size != units
     if graph.data.kernel.func is _of_blocks:
         size, scales = graph.data.kernel.args
         bias = _qd8.bias_of(graph, 2)
         y = _blockwise.lower_product(graph, x, graph.known(1), size, scales, bias)
         y = _qd8.clamped(graph, y, activation)
-    elif weights.type == U8 or (weights.type != I8 and odd) or activation not in CLAMPS:
+    elif weights.type == U8 or _is_odd(graph) or activation not in CLAMPS:
         y = _lower_builtin_hybrid(graph, x)
     else:
         scales, bias = _qd8.scales_of(graph, 1), _qd8.bias_of(graph, 2)

@@ -168,6 +168,36 @@ def test_int4_weights() -> None:
     check(fully_connected.op, Case("", inputs, [y], FullyConnectedOptions(), version=12))
 
 
+@pytest.mark.parametrize(("depth", "several"), [(64, True), (64, False), (7, True), (10, False)])
+@pytest.mark.parametrize("peer", [False, pytest.param(True, marks=pytest.mark.peer)], ids=["bytes", "litert"])
+def test_int2_weights(depth: int, several: bool, peer: bool) -> None:
+    """As int8 weights: constant ones where XNNPACK takes them, of a depth of fours and a scale for each unit; else
+    computed ones, which TFLite's kernel multiplies."""
+    rng = np.random.default_rng(depth)
+    units, rows = 9, 40
+    x, w = rng.integers(-128, 128, (rows, depth), np.int8), rng.integers(-2, 2, (units, depth), np.int8)
+    scales: Any = rng.uniform(0.01, 0.1, units if several else 1).astype(np.float32)
+    scale = scales if several else float(scales[0])
+    bias = const(rng.integers(-300, 300, units), scale=scales * np.float32(0.07) if several else 0.07 * scale)
+    y = tensor(np.zeros((rows, units)), np.int8, scale=0.05, zero_point=-3)
+    given = tensor(x, np.int8, scale=0.07, zero_point=5)
+    of_bytes = const if several and depth % 4 == 0 else tensor
+    found = []
+    for weights in (const(w, np.int8, scale=scale, type=TensorType.INT2), of_bytes(w, np.int8, scale=scale)):
+        model = model_of(fully_connected.op, Case("", [given, weights, bias], [y], FullyConnectedOptions(), version=14))
+        interpreter, _ = machine_code(model)
+        fed = {details["index"]: value for details, value in zip(interpreter.get_input_details(), (x, w), strict=False)}
+        found.append(outputs(interpreter, fed)[0])
+        if peer and len(found) == 1:
+            from ai_edge_litert.interpreter import Interpreter
+
+            theirs = Interpreter(model_content=model)
+            theirs.allocate_tensors()
+            found.append(outputs(theirs, fed)[0])
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
 @pytest.mark.parametrize("depth", [64, 100, 300])
 def test_products_that_are_rounded_twice_round_once(depth: int) -> None:
     """In one kernel, where a nudge is found that makes it exact; scales as small as this one have none."""
