@@ -85,14 +85,14 @@ def prepare_reduction(ctx: PrepareContext, *, accumulator: bool = False, fold: b
     return resolved
 
 
-_WIDENED = (TensorType.FLOAT32, TensorType.FLOAT16)
+_WIDENED = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL)
 _FUNCTIONS = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
 def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -> None:
     """State an operator as a reduction of input 0, if that is of one of these types and no quantized integer.
 
-    float16 is widened to float32.
+    float16 is widened to float32, and so are booleans for sums and products.
     """
     x = graph.input(0)
     if x.type not in types or (x.type in BYTES and x.quantization and reduction in ("sum", "prod")):
