@@ -6,6 +6,7 @@ from gossamer.codegen.kernels.contract import Gemm
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.tiles import (
     depthwise_tile,
+    fewer_rows,
     gemm_tile,
     proposals,
     quantized_winograd_group,
@@ -43,6 +44,12 @@ def test_16_registers() -> None:
     assert gemm_tile(AVX2, 12544, 24, 256) == (4, 3)
 
 
+def test_smaller_tiles() -> None:
+    assert [fewer_rows(AVX2, tile) for tile in ((6, 2), (5, 2), (4, 3), (10, 1), (1, 4))] == [5, 4, 3, 10, 1]
+    assert strassen_tile(AVX2, 49, 2, 256, 256, 4224) == (6, 2)
+    assert gemm_tile(AVX2, 49, 256, 256, 4224) == (5, 2)
+
+
 @pytest.mark.parametrize(("tiles", "channels", "group"), [(196, 64, 28), (49, 128, 10), (16, 256, 8), (1, 64, 1)])
 def test_groups_of_winograd_tiles(tiles: int, channels: int, group: int) -> None:
     assert winograd_group(AVX512, 36, tiles, channels, channels) == group
@@ -56,10 +63,10 @@ def test_groups_of_winograd_tiles_of_bytes_are_even(tiles: int, bytes: int, grou
 @pytest.mark.parametrize(
     ("pairs", "depth", "channels", "group", "tile"),
     [
-        (98, 256, 256, 49, (7, 2)),
-        (98, 512, 128, 49, (7, 3)),
-        (64, 128, 512, 64, (4, 4)),
-        (64, 128, 128, 64, (4, 4)),
+        (98, 256, 256, 49, (6, 4)),
+        (98, 512, 128, 49, (6, 4)),
+        (64, 128, 512, 64, (6, 4)),
+        (64, 128, 128, 64, (6, 4)),
         (25, 1024, 256, 25, (5, 4)),
         (392, 256, 64, 56, (14, 2)),
     ],

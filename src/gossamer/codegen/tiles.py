@@ -150,6 +150,12 @@ def few_tiles(target: Target, kind: str) -> tuple[Tile, ...]:
     return tuple(sorted({(mr, nv) for nv in (1, 2) for mr in (1, 4, *best[nv - 1 :])}))
 
 
+def fewer_rows(target: Target, tile: Tile) -> int:
+    """Rows of the smaller tiles among which rows are cut evenly: one less, or as many if there is no such kernel."""
+    mr, nv = tile
+    return mr - 1 if (mr - 1, nv) in closed_tiles(target, "gemm") else mr
+
+
 @cache
 def gemm_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Tile:
     """Rows and vectors of a tile, for rows of ``columns`` pixels ``a_stride`` bytes apart, and so much depth.
@@ -186,13 +192,14 @@ def strassen_group(target: Target, pairs: int, depth: int, channels: int, a_stri
 
 @cache
 def strassen_tile(target: Target, group: int, groups: int, channels: int, depth: int, a_stride: int) -> Tile:
-    """As `gemm_tile`, but of tiles that are as quick one whose panels two threads can share evenly."""
-    best, tile = _best_tile(target, group, channels, depth, a_stride)
+    """As `gemm_tile`, for pixels that are cut evenly, but of tiles that are as quick one whose panels two threads can
+    share evenly."""
+    best, tile = _best_tile(target, group, channels, depth, a_stride, evenly=True)
     vectors = channels // target.lanes()
     choices = {tile: best}
     for mr, nv in proposals(target, "gemm"):
         if mr <= group and nv <= vectors:
-            cost = _cost(target, (mr, nv), group, channels, depth, a_stride)
+            cost = _cost(target, (mr, nv), group, channels, depth, a_stride, evenly=True)
             if cost <= 1.03 * best:
                 choices[mr, nv] = cost
 
@@ -211,31 +218,56 @@ def _group(target: Target, sizes: range, rows: int, depth: int, channels: int, a
     return max(size for size, cost in costs.items() if cost <= at_most * min(costs.values()))
 
 
-def _best_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int) -> tuple[float, Tile]:
-    """The best tile after its cost in cycles, for one row of pixels."""
+def _best_tile(
+    target: Target, columns: int, channels: int, depth: int, a_stride: int, evenly: bool = False
+) -> tuple[float, Tile]:
+    """The best tile after its cost in cycles, for one row of pixels; ``evenly``: that is cut into tiles of `fewer_rows`,
+    too."""
     vectors = -(-channels // target.lanes())
     # A row at a time, which needs a load for every multiplication, where there are no more rows.
     best = (2.0 * columns * vectors * depth, (1, min(8, vectors)))
-    for tile, cycles, conflicts in _costs(target, channels, depth, a_stride):
+    for tile, cycles, saved, conflicts in _costs(target, channels, depth, a_stride, evenly):
         mr = tile[0]
         if mr > columns:
             continue
-        cost = -(-columns // mr) * cycles * conflicts
+        cost = _tiled(columns, mr, cycles, saved) * conflicts
         if cost < best[0] - 1e-9:
             best = cost, tile
     return best
 
 
 @cache
-def _costs(target: Target, channels: int, depth: int, a_stride: int) -> tuple[tuple[Tile, float, float], ...]:
-    """Of each tile that is proposed, whatever the number of columns: cycles for all channels, and `_conflicts`."""
+def _costs(
+    target: Target, channels: int, depth: int, a_stride: int, evenly: bool
+) -> tuple[tuple[Tile, float, float, float], ...]:
+    """Of each tile that is proposed, whatever the number of columns: cycles for all channels, how many of them a
+    smaller tile saves (if there are any), and `_conflicts`."""
     vectors = -(-channels // target.lanes())
     tiles = [(mr, min(nv, vectors)) for mr, nv in proposals(target, "gemm")]
-    return tuple([(tile, _panels(target, tile, channels, depth), _conflicts(tile[0], a_stride)) for tile in tiles])
+    return tuple([(tile, *_of_tile(target, tile, channels, depth, a_stride, evenly)) for tile in tiles])
 
 
-def _cost(target: Target, tile: Tile, columns: int, channels: int, depth: int, a_stride: int) -> float:
-    return -(-columns // tile[0]) * _panels(target, tile, channels, depth) * _conflicts(tile[0], a_stride)
+def _of_tile(
+    target: Target, tile: Tile, channels: int, depth: int, a_stride: int, evenly: bool
+) -> tuple[float, float, float]:
+    cycles = _panels(target, tile, channels, depth)
+    smaller = (fewer_rows(target, tile), tile[1])
+    saved = cycles - _panels(target, smaller, channels, depth) if evenly else 0.0
+    return cycles, saved, _conflicts(tile[0], a_stride)
+
+
+def _cost(
+    target: Target, tile: Tile, columns: int, channels: int, depth: int, a_stride: int, evenly: bool = False
+) -> float:
+    cycles, saved, conflicts = _of_tile(target, tile, channels, depth, a_stride, evenly)
+    return _tiled(columns, tile[0], cycles, saved) * conflicts
+
+
+def _tiled(columns: int, mr: int, cycles: float, saved: float) -> float:
+    """Cycles of so many columns in tiles, of which those with a row less save some."""
+    count = -(-columns // mr)
+    smaller = count * mr - columns
+    return count * cycles - (smaller * saved if smaller < count else 0)
 
 
 def _panels(target: Target, tile: Tile, channels: int, depth: int) -> float:

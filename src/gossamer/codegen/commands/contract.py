@@ -36,7 +36,7 @@ from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.layout import item_bytes
 from gossamer.codegen.spec import KernelSpec
-from gossamer.codegen.tiles import Tile, gemm_tiles, last_vector
+from gossamer.codegen.tiles import Tile, fewer_rows, gemm_tiles, last_vector
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.records import field, record, replace
 from gossamer.sizes import told
@@ -710,17 +710,20 @@ def tile_at_hand(
     epilogue: Expression = 0,
     conv: bool = False,
     tiles: Sequence[Tile] = (),
+    evenly: bool = False,
 ) -> Tile:
-    """The best tile whose microkernels are at hand, of ``tiles`` or those that suit a shape."""
+    """The best tile whose microkernels are at hand, of ``tiles`` or those that suit a shape; ``evenly``: those of
+    `fewer_rows`, too."""
     target = build.target
 
     def kernels(tile: Tile) -> Iterator[Gemm]:
         panels = panels_of(channels, tile[1], target.lanes())
-        if panels.whole:
-            yield Gemm(target.name, *tile, epilogue, conv)
-        if panels.rest_nv:
-            ragged, half = last_vector(target, panels.tail)
-            yield Gemm(target.name, tile[0], panels.rest_nv, epilogue, conv, ragged, half=half)
+        for mr in {tile[0], fewer_rows(target, tile) if evenly else tile[0]}:
+            if panels.whole:
+                yield Gemm(target.name, mr, tile[1], epilogue, conv)
+            if panels.rest_nv:
+                ragged, half = last_vector(target, panels.tail)
+                yield Gemm(target.name, mr, panels.rest_nv, epilogue, conv, ragged, half=half)
 
     return build.first(chain(tiles, gemm_tiles(target, columns, channels, depth, a_stride)), kernels)
 
