@@ -45,7 +45,7 @@ def test_16_registers() -> None:
 
 
 def test_smaller_tiles() -> None:
-    assert [fewer_rows(AVX2, tile) for tile in ((6, 2), (5, 2), (4, 3), (10, 1), (1, 4))] == [5, 4, 3, 10, 1]
+    assert [fewer_rows(AVX2, *tile) for tile in ((6, 2), (5, 2), (4, 3), (10, 1), (1, 4))] == [5, 4, 3, 10, 1]
     assert strassen_tile(AVX2, 49, 2, 256, 256, 4224) == (6, 2)
     assert gemm_tile(AVX2, 49, 256, 256, 4224) == (5, 2)
 

@@ -150,9 +150,8 @@ def few_tiles(target: Target, kind: str) -> tuple[Tile, ...]:
     return tuple(sorted({(mr, nv) for nv in (1, 2) for mr in (1, 4, *best[nv - 1 :])}))
 
 
-def fewer_rows(target: Target, tile: Tile) -> int:
+def fewer_rows(target: Target, mr: int, nv: int) -> int:
     """Rows of the smaller tiles among which rows are cut evenly: one less, or as many if there is no such kernel."""
-    mr, nv = tile
     return mr - 1 if (mr - 1, nv) in closed_tiles(target, "gemm") else mr
 
 
@@ -251,7 +250,7 @@ def _of_tile(
     target: Target, tile: Tile, channels: int, depth: int, a_stride: int, evenly: bool
 ) -> tuple[float, float, float]:
     cycles = _panels(target, tile, channels, depth)
-    smaller = (fewer_rows(target, tile), tile[1])
+    smaller = (fewer_rows(target, *tile), tile[1])
     saved = cycles - _panels(target, smaller, channels, depth) if evenly else 0.0
     return cycles, saved, _conflicts(tile[0], a_stride)
 

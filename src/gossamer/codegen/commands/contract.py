@@ -718,7 +718,7 @@ def tile_at_hand(
 
     def kernels(tile: Tile) -> Iterator[Gemm]:
         panels = panels_of(channels, tile[1], target.lanes())
-        for mr in {tile[0], fewer_rows(target, tile) if evenly else tile[0]}:
+        for mr in {tile[0], fewer_rows(target, *tile) if evenly else tile[0]}:
             if panels.whole:
                 yield Gemm(target.name, mr, tile[1], epilogue, conv)
             if panels.rest_nv:

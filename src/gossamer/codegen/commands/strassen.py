@@ -88,7 +88,7 @@ def _form(
     mr, nv = contract.tile_at_hand(build, group, channels, depth, x_pair, tiles=[best], evenly=True)
     nv = settled(nv)
     panels = panels_of(channels, nv, lanes)
-    fewer = computed(fewer_rows, target, (mr, nv))
+    fewer = computed(fewer_rows, target, mr, nv)
     group = largest_group(pairs, mr, groups)
     s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, nv * lanes)
 
