@@ -117,14 +117,16 @@ def inner_products_tiles(target: Target, columns: int, channels: int, steps: int
     return sorted(((mr, nv) for mr, nv in tiles if mr <= columns and nv <= vectors), key=cost)
 
 
-def gemm_tiles(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Iterator[Tile]:
+def gemm_tiles(
+    target: Target, columns: int, channels: int, depth: int, a_stride: int = 0, evenly: bool = False
+) -> Iterator[Tile]:
     """The tile of `gemm_tile`, then all others: those that waste least first."""
-    mr, nv = computed(gemm_tile, target, columns, channels, depth, a_stride)
+    mr, nv = computed(gemm_tile, target, columns, channels, depth, a_stride, evenly)
     yield mr, settled(nv)  # other panels are other commands
     vectors = -(-channels // target.lanes())
     yield from sorted(
         _all_tiles(target, "gemm", columns, vectors),
-        key=lambda tile: _cost(target, tile, columns, channels, depth, a_stride),
+        key=lambda tile: _cost(target, tile, columns, channels, depth, a_stride, evenly),
     )
 
 
@@ -156,12 +158,29 @@ def fewer_rows(target: Target, mr: int, nv: int) -> int:
 
 
 @cache
-def gemm_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Tile:
+def gemm_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0, evenly: bool = False) -> Tile:
     """Rows and vectors of a tile, for rows of ``columns`` pixels ``a_stride`` bytes apart, and so much depth.
 
-    The last tile of a row and the last panel of channels may be cut off; the tile that wastes least wins.
+    The last tile of a row and the last panel of channels may be cut off; the tile that wastes least wins. ``evenly``:
+    rows are cut into tiles of `fewer_rows`, too.
     """
-    return _best_tile(target, columns, channels, depth, a_stride)[1]
+    return _best_tile(target, columns, channels, depth, a_stride, evenly)[1]
+
+
+def cut_evenly(target: Target, columns: int, mr: int, nv: int, overlapping: bool) -> tuple[int, int, int]:
+    """How rows of so many columns are cut into tiles of ``mr``: the large ones, the size of those behind, and the
+    column behind which none begins.
+
+    Those behind are of `fewer_rows`, if the last tile would not fit and a row has some of both; else there is one,
+    which has what is left; or all are large, and the last one overlaps the one before.
+    """
+    tiles, fewer = -(-columns // mr), fewer_rows(target, mr, nv)
+    smaller = tiles * mr - columns
+    if fewer < mr and 0 < smaller < tiles:
+        return tiles - smaller, fewer, columns
+    if overlapping:
+        return tiles, mr, max(columns - mr, 0)
+    return columns // mr, columns % mr or mr, columns
 
 
 @cache
@@ -220,7 +239,7 @@ def _group(target: Target, sizes: range, rows: int, depth: int, channels: int, a
 def _best_tile(
     target: Target, columns: int, channels: int, depth: int, a_stride: int, evenly: bool = False
 ) -> tuple[float, Tile]:
-    """The best tile after its cost in cycles, for one row of pixels; ``evenly``: that is cut into tiles of `fewer_rows`,
+    """The best tile after its cost in cycles, for one row of pixels; ``evenly``: it is cut into tiles of `fewer_rows`,
     too."""
     vectors = -(-channels // target.lanes())
     # A row at a time, which needs a load for every multiplication, where there are no more rows.

@@ -247,8 +247,7 @@ def test_bits_do_not_depend_on_threads(target: Target, pixels: int) -> None:
 @on_every_target
 @pytest.mark.parametrize("pixels", [9, 20, 26, 28])
 def test_rows_in_tiles_of_two_sizes(target: Target, pixels: int) -> None:
-    """5 pairs are too few for two tiles of four and three; 10 are one of four and two of three, 13 one and three, 14 two
-    and two."""
+    """5 pairs are too few for tiles of four and three; 10 are one and two of them, 13 one and three, 14 two and two."""
     rng = np.random.default_rng(5)
     lanes = target.lanes()
     x, weights, bias = normal(rng, pixels, 4 * lanes), normal(rng, 6 * lanes, 4 * lanes), normal(rng, 6 * lanes)

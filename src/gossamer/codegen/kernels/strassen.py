@@ -197,8 +197,8 @@ class StrassenOutput(KernelSpec):
 STRASSEN_PANEL = ArgumentBlock("*kernel *smaller_kernel *x_shape *s_shape *output_shape bytes channels")
 """A panel for `Strassen`: ``bytes`` in b for each product, ``channels`` bytes of a pixel and of a product.
 
-``kernel`` and ``smaller_kernel`` multiply, with ``x_shape`` where the first factor is part of x and ``s_shape`` where it
-is a sum.
+``kernel`` and ``smaller_kernel`` multiply, with ``x_shape`` where the first factor is part of x and ``s_shape`` where
+it is a sum.
 """
 
 
@@ -212,10 +212,10 @@ class Strassen(KernelSpec):
     ``step``, ``y_column`` and ``y_row`` bytes apart.
 
     The pairs are done in groups: ``groups``, or up to ``most_groups`` (see `Groups`). ``input`` with ``input_shape``
-    makes their sums, the kernels of a panel all products, ``output`` the pixels. Kernels multiply ``kernel_pairs`` pairs
-    at a time, the smaller ones ``smaller_pairs`` (see `even_tile`); their ``next`` is ``next_stride`` for each call
-    behind the next product's part of b. ``half_depth``: bytes of half a pixel of x. ``zeros`` is the bias that kernels
-    add, ``bias`` that of the output.
+    makes their sums, the kernels of a panel all products, ``output`` the pixels. Kernels multiply ``kernel_pairs`` at a
+    time, the smaller ones ``smaller_pairs`` (see `even_tile`); their ``next`` is ``next_stride`` for each call behind
+    the next product's part of b. ``half_depth``: bytes of half a pixel of x. ``zeros`` is the bias that kernels add,
+    ``bias`` that of the output.
 
     There are ``panels`` panels in half of the channels, all like ``panel`` (`STRASSEN_PANEL`), but the last like
     ``last_panel``.
