@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 from gossamer.codegen.basis import ENDINGS
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Module, Value
+from gossamer.codegen.kernels.contract import LINE
 from gossamer.codegen.kernels.groups import Groups, even_tile
 from gossamer.codegen.kernels.pack import AHEAD, transpose
 from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
@@ -38,6 +39,9 @@ PRODUCTS = 7
 
 SUMS = 4
 """Of quarters of a."""
+
+PAIRS_AHEAD = 16
+"""Pairs of output pixels after which lines are written, or read of a residual, that have been fetched."""
 
 
 @record(frozen=True)
@@ -167,6 +171,12 @@ class StrassenOutput(KernelSpec):
             halves = (pixels.values[:3], pixels.values[3:])
             products = f.offset(m, pixels.index * (shape.channels * 4))
             is_mine = f.compare("sge", pixels.index, skip)
+            with f.loop(0, shape.channels, LINE // 4) as lines:
+                for pixel, other, _ in halves:
+                    for at in (lines.index * 4, lines.index * 4 + shape.right):
+                        f.prefetch(f.offset(pixel, shape.y_pair * PAIRS_AHEAD + at))
+                        if reads_residual:
+                            f.prefetch(f.offset(other, shape.residual_pair * PAIRS_AHEAD + at))
             with f.loop(0, shape.channels, f.lanes) as channels:
                 left = channels.index * 4
                 right = left + shape.right
