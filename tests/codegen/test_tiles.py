@@ -5,7 +5,9 @@ import pytest
 from gossamer.codegen.kernels.contract import Gemm
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.tiles import (
+    cut_evenly,
     depthwise_tile,
+    fewer_rows,
     gemm_tile,
     proposals,
     quantized_winograd_group,
@@ -43,6 +45,23 @@ def test_16_registers() -> None:
     assert gemm_tile(AVX2, 12544, 24, 256) == (4, 3)
 
 
+def test_smaller_tiles() -> None:
+    assert [fewer_rows(AVX2, *tile) for tile in ((6, 2), (5, 2), (4, 3), (10, 1), (1, 4))] == [5, 4, 3, 10, 1]
+    assert strassen_tile(AVX2, 49, 2, 256, 256, 4224) == (6, 2)
+    assert gemm_tile(AVX2, 49, 256, 256, 4224) == (5, 2)
+    assert gemm_tile(AVX2, 49, 256, 256, 4224, evenly=True) == (6, 2)
+
+
+def test_rows_are_cut_into_tiles() -> None:
+    assert cut_evenly(AVX2, 49, 6, 2, True) == cut_evenly(AVX2, 49, 6, 2, False) == (4, 5, 49)
+    assert cut_evenly(AVX2, 14, 4, 3, True) == (2, 3, 14)
+    assert cut_evenly(AVX2, 12, 4, 3, True) == (3, 4, 8)  # all fit
+    assert cut_evenly(AVX2, 15, 10, 1, True) == (2, 10, 5)  # the last one overlaps
+    assert cut_evenly(AVX2, 15, 10, 1, False) == (1, 5, 15)
+    assert cut_evenly(AVX2, 7, 6, 2, False) == (1, 1, 7)  # too few for a tile of six and one of five
+    assert cut_evenly(AVX2, 3, 4, 2, False) == (0, 3, 3)
+
+
 @pytest.mark.parametrize(("tiles", "channels", "group"), [(196, 64, 28), (49, 128, 10), (16, 256, 8), (1, 64, 1)])
 def test_groups_of_winograd_tiles(tiles: int, channels: int, group: int) -> None:
     assert winograd_group(AVX512, 36, tiles, channels, channels) == group
@@ -56,7 +75,7 @@ def test_groups_of_winograd_tiles_of_bytes_are_even(tiles: int, bytes: int, grou
 @pytest.mark.parametrize(
     ("pairs", "depth", "channels", "group", "tile"),
     [
-        (98, 256, 256, 49, (7, 2)),
+        (98, 256, 256, 49, (6, 4)),
         (98, 512, 128, 49, (7, 3)),
         (64, 128, 512, 64, (4, 4)),
         (64, 128, 128, 64, (4, 4)),

@@ -117,14 +117,16 @@ def inner_products_tiles(target: Target, columns: int, channels: int, steps: int
     return sorted(((mr, nv) for mr, nv in tiles if mr <= columns and nv <= vectors), key=cost)
 
 
-def gemm_tiles(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Iterator[Tile]:
+def gemm_tiles(
+    target: Target, columns: int, channels: int, depth: int, a_stride: int = 0, evenly: bool = False
+) -> Iterator[Tile]:
     """The tile of `gemm_tile`, then all others: those that waste least first."""
-    mr, nv = computed(gemm_tile, target, columns, channels, depth, a_stride)
+    mr, nv = computed(gemm_tile, target, columns, channels, depth, a_stride, evenly)
     yield mr, settled(nv)  # other panels are other commands
     vectors = -(-channels // target.lanes())
     yield from sorted(
         _all_tiles(target, "gemm", columns, vectors),
-        key=lambda tile: _cost(target, tile, columns, channels, depth, a_stride),
+        key=lambda tile: _cost(target, tile, columns, channels, depth, a_stride, evenly),
     )
 
 
@@ -150,13 +152,35 @@ def few_tiles(target: Target, kind: str) -> tuple[Tile, ...]:
     return tuple(sorted({(mr, nv) for nv in (1, 2) for mr in (1, 4, *best[nv - 1 :])}))
 
 
+def fewer_rows(target: Target, mr: int, nv: int) -> int:
+    """Rows of the smaller tiles among which rows are cut evenly: one less, or as many if there is no such kernel."""
+    return mr - 1 if (mr - 1, nv) in closed_tiles(target, "gemm") else mr
+
+
 @cache
-def gemm_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0) -> Tile:
+def gemm_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int = 0, evenly: bool = False) -> Tile:
     """Rows and vectors of a tile, for rows of ``columns`` pixels ``a_stride`` bytes apart, and so much depth.
 
-    The last tile of a row and the last panel of channels may be cut off; the tile that wastes least wins.
+    The last tile of a row and the last panel of channels may be cut off; the tile that wastes least wins. ``evenly``:
+    rows are cut into tiles of `fewer_rows`, too.
     """
-    return _best_tile(target, columns, channels, depth, a_stride)[1]
+    return _best_tile(target, columns, channels, depth, a_stride, evenly)[1]
+
+
+def cut_evenly(target: Target, columns: int, mr: int, nv: int, overlapping: bool) -> tuple[int, int, int]:
+    """How rows of so many columns are cut into tiles of ``mr``: the large ones, the size of those behind, and the
+    column behind which none begins.
+
+    Those behind are of `fewer_rows`, if the last tile would not fit and a row has some of both; else there is one,
+    which has what is left; or all are large, and the last one overlaps the one before.
+    """
+    tiles, fewer = -(-columns // mr), fewer_rows(target, mr, nv)
+    smaller = tiles * mr - columns
+    if fewer < mr and 0 < smaller < tiles:
+        return tiles - smaller, fewer, columns
+    if overlapping:
+        return tiles, mr, max(columns - mr, 0)
+    return columns // mr, columns % mr or mr, columns
 
 
 @cache
@@ -186,13 +210,14 @@ def strassen_group(target: Target, pairs: int, depth: int, channels: int, a_stri
 
 @cache
 def strassen_tile(target: Target, group: int, groups: int, channels: int, depth: int, a_stride: int) -> Tile:
-    """As `gemm_tile`, but of tiles that are as quick one whose panels two threads can share evenly."""
-    best, tile = _best_tile(target, group, channels, depth, a_stride)
+    """As `gemm_tile`, for pixels that are cut evenly, but of tiles that are as quick one whose panels two threads can
+    share evenly."""
+    best, tile = _best_tile(target, group, channels, depth, a_stride, evenly=True)
     vectors = channels // target.lanes()
     choices = {tile: best}
     for mr, nv in proposals(target, "gemm"):
         if mr <= group and nv <= vectors:
-            cost = _cost(target, (mr, nv), group, channels, depth, a_stride)
+            cost = _cost(target, (mr, nv), group, channels, depth, a_stride, evenly=True)
             if cost <= 1.03 * best:
                 choices[mr, nv] = cost
 
@@ -211,31 +236,59 @@ def _group(target: Target, sizes: range, rows: int, depth: int, channels: int, a
     return max(size for size, cost in costs.items() if cost <= at_most * min(costs.values()))
 
 
-def _best_tile(target: Target, columns: int, channels: int, depth: int, a_stride: int) -> tuple[float, Tile]:
-    """The best tile after its cost in cycles, for one row of pixels."""
+def _best_tile(
+    target: Target, columns: int, channels: int, depth: int, a_stride: int, evenly: bool = False
+) -> tuple[float, Tile]:
+    """The best tile after its cost in cycles, for one row of pixels; ``evenly``: it is cut into tiles of `fewer_rows`,
+    too."""
     vectors = -(-channels // target.lanes())
     # A row at a time, which needs a load for every multiplication, where there are no more rows.
     best = (2.0 * columns * vectors * depth, (1, min(8, vectors)))
-    for tile, cycles, conflicts in _costs(target, channels, depth, a_stride):
+    for tile, cycles, saved, conflicts in _costs(target, channels, depth, a_stride, evenly):
         mr = tile[0]
         if mr > columns:
             continue
-        cost = -(-columns // mr) * cycles * conflicts
+        cost = _tiled(columns, mr, cycles, saved, evenly) * conflicts
         if cost < best[0] - 1e-9:
             best = cost, tile
     return best
 
 
 @cache
-def _costs(target: Target, channels: int, depth: int, a_stride: int) -> tuple[tuple[Tile, float, float], ...]:
-    """Of each tile that is proposed, whatever the number of columns: cycles for all channels, and `_conflicts`."""
+def _costs(
+    target: Target, channels: int, depth: int, a_stride: int, evenly: bool
+) -> tuple[tuple[Tile, float, float, float], ...]:
+    """Of each tile that is proposed, whatever the number of columns: cycles for all channels, how many of them a
+    smaller tile saves (if there are any), and `_conflicts`."""
     vectors = -(-channels // target.lanes())
     tiles = [(mr, min(nv, vectors)) for mr, nv in proposals(target, "gemm")]
-    return tuple([(tile, _panels(target, tile, channels, depth), _conflicts(tile[0], a_stride)) for tile in tiles])
+    return tuple([(tile, *_of_tile(target, tile, channels, depth, a_stride, evenly)) for tile in tiles])
 
 
-def _cost(target: Target, tile: Tile, columns: int, channels: int, depth: int, a_stride: int) -> float:
-    return -(-columns // tile[0]) * _panels(target, tile, channels, depth) * _conflicts(tile[0], a_stride)
+def _of_tile(
+    target: Target, tile: Tile, channels: int, depth: int, a_stride: int, evenly: bool
+) -> tuple[float, float, float]:
+    cycles = _panels(target, tile, channels, depth)
+    smaller = (fewer_rows(target, *tile), tile[1])
+    saved = cycles - _panels(target, smaller, channels, depth) if evenly else 0.0
+    return cycles, saved, _conflicts(tile[0], a_stride)
+
+
+def _cost(
+    target: Target, tile: Tile, columns: int, channels: int, depth: int, a_stride: int, evenly: bool = False
+) -> float:
+    cycles, saved, conflicts = _of_tile(target, tile, channels, depth, a_stride, evenly)
+    return _tiled(columns, tile[0], cycles, saved, evenly) * conflicts
+
+
+def _tiled(columns: int, mr: int, cycles: float, saved: float, evenly: bool) -> float:
+    """Cycles of so many columns in tiles, of which those with a row less save some."""
+    count = -(-columns // mr)
+    smaller = count * mr - columns
+    # Tiles of two sizes that save less than this beside one that fits have not been quicker: 56x56x128 to 128 takes
+    # 1.01 times as long with both targets of x86, 28x28x240 to 40 1.2 times with AVX-512.
+    unfit = 1.01 if evenly and smaller else 1
+    return (count * cycles - (smaller * saved if smaller < count else 0)) * unfit
 
 
 def _panels(target: Target, tile: Tile, channels: int, depth: int) -> float:
@@ -252,7 +305,8 @@ def _panels(target: Target, tile: Tile, channels: int, depth: int) -> float:
 def _cycles(mr: int, nv: int, depth: int, half: bool = False) -> float:
     # A step of depth is two multiplications or two loads at a time, and the latency of a multiplication: with AVX2 this
     # is what tiles take on Zen 4 within some percent. From tile to tile, each row costs some cycles more.
-    step = max(mr * (nv - half / 2) / 2, (mr + nv) / 2 * (1.05 if nv == 1 else 1), 4.25) + 0.25
+    sums = mr * (nv - half / 2)
+    step = max(sums / 2, (mr + nv) / 2 * (1.05 if nv == 1 else 1), 4.25) + (0.25 if sums < 12 else 0.15)
     return depth * step + (2 * mr if nv > 1 else 3)
 
 

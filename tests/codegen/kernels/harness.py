@@ -230,6 +230,7 @@ class Product:
             rows=1,
             tiles=-(-m // mr),
             tile_columns=mr,
+            large_tiles=-(-m // mr),
             last_column=m - mr,
             a_image=a.strides[0],
             a_row=0,
@@ -245,6 +246,8 @@ class Product:
             panel_bytes=4 * nv * lanes * k,
             **dict.fromkeys(("panel_bias", "panel_c", "panel_residual"), 4 * nv * lanes),
             kernel=Gemm(target.name, mr, nv),
+            smaller_kernel=None,
+            smaller_ragged_kernel=None,
             shape=shape,
             ragged_kernel=Gemm(target.name, mr, panels.rest_nv, ragged=ragged, half=half) if panels.rest_nv else None,
             ragged_shape=shape,
@@ -260,7 +263,7 @@ class Convolution:
     """y = epilogue(x * weights + bias) through a driver, over NHWC arrays; x has its border already.
 
     ``depth_block``: the elements of depth of a block, for the panel driver; none: the tile driver. ``by_tile``: how
-    threads share what the panel driver does.
+    threads share what the panel driver does. ``evenly``: the last tiles of a row have a pixel less, so that all fit.
     """
 
     def __init__(
@@ -280,6 +283,7 @@ class Convolution:
         prefetch: int = 0,
         threads: int = 1,
         by_tile: bool = False,
+        evenly: bool = False,
     ) -> None:
         channels, kernel_height, kernel_width, depth = weights.shape
         mr, nv = tile
@@ -307,6 +311,9 @@ class Convolution:
         y_group = y[..., group[1] : group[1] + channels]
         tiles, rest = -(-columns // mr), columns % mr
         overlap = depth_block is None
+        large, smaller, end = tiles if overlap else columns // mr, rest or mr, columns - mr if overlap else columns
+        if evenly:
+            large, smaller, end = columns - tiles * (mr - 1), mr - 1, columns
         geometry = {
             "a": x[..., group[0] :],
             "b": self.packed,
@@ -317,7 +324,8 @@ class Convolution:
             "rows": rows,
             "tiles": tiles,
             "tile_columns": mr,
-            "last_column": columns - mr if overlap else (tiles - 1) * mr,
+            "large_tiles": large,
+            "last_column": end,
             "a_image": x.strides[0],
             "a_row": stride * x.strides[1],
             "a_column": stride * x.strides[2],
@@ -351,15 +359,17 @@ class Convolution:
             )
 
         if overlap:
-            kernel = Gemm(target.name, mr, nv, epilogue, conv, weights=kind)
-            last = None
-            if panels.rest_nv:
-                last = Gemm(target.name, mr, panels.rest_nv, epilogue, conv, ragged, half=half, weights=kind)
             both = shape(depth, table)
-            self.kernels = [kernel, last]
+            geometry |= {"shape": both, "ragged_shape": both}
+            for name, height in (("", mr), ("smaller_", smaller if evenly else mr)):
+                last = None
+                if panels.rest_nv:
+                    last = Gemm(target.name, height, panels.rest_nv, epilogue, conv, ragged, half=half, weights=kind)
+                kernel = Gemm(target.name, height, nv, epilogue, conv, weights=kind)
+                geometry |= {f"{name}kernel": kernel, f"{name}ragged_kernel": last}
+            self.kernels = [geometry["kernel"], geometry["ragged_kernel"]]
             driver = ContractSingle if tiles == rows == images == 1 else ContractTiles
             self.spec: KernelSpec = driver(target.name)
-            geometry |= {"kernel": kernel, "shape": both, "ragged_kernel": last, "ragged_shape": both}
             self.arguments = block(self.spec.arguments, **self.spec.arguments.chosen(geometry))
             return
 
@@ -396,7 +406,7 @@ class Convolution:
                     block(
                         DEPTH_BLOCK,
                         kernel=kernel(mr),
-                        last_kernel=kernel(rest or mr),
+                        last_kernel=kernel(smaller),
                         shape=shape(size, table[:1]),
                         a_offset=offsets[tap] + 4 * start,
                         b_offset=at,

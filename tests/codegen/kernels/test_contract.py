@@ -221,6 +221,24 @@ def test_bits_do_not_depend_on_threads(target: Target, depth_block: int | None, 
     assert len(set(results)) == 1
 
 
+@on_every_target
+@pytest.mark.parametrize("depth_block", [None, 16])
+@pytest.mark.parametrize("columns", [6, 7, 13, 14, 15])
+def test_rows_in_tiles_of_two_sizes(target: Target, columns: int, depth_block: int | None) -> None:
+    rng = np.random.default_rng(6)
+    x, weights, bias = normal(rng, 1, 5, columns + 1, 48), normal(rng, 100, 1, 1, 48), normal(rng, 100)
+    results = []
+    for evenly in (True, False):
+        for threads in (1, 3):
+            bordered = filled((1, 7, columns + 2, 100), 5.0)
+            y = bordered[:, 1:-1, 1:-1]
+            how = {"depth_block": depth_block, "prefetch": 1, "evenly": evenly}
+            Convolution(target, x, weights, bias, y, (4, 2), ("relu", 0), **how).run(threads)
+            results.append(bordered.tobytes())
+    assert_close(y, np.maximum(expected(x[:, :, :-1], weights, bias), 0))
+    assert len(set(results)) == 1
+
+
 @pytest.mark.parametrize(("channels", "panels"), [
     (1, (0, 1, 1, 1)), (16, (0, 1, 16, 1)), (17, (0, 2, 1, 2)), (32, (1, 0, 16, 2)), (33, (1, 1, 1, 3)),
     (70, (2, 1, 6, 5)),

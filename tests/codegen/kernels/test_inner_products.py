@@ -163,6 +163,7 @@ class Product:
             rows=1,
             tiles=tiles,
             tile_columns=mr,
+            large_tiles=tiles,
             last_column=(tiles - 1) * mr,
             b_image=0,
             panels=panels.whole,

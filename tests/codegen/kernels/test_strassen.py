@@ -63,6 +63,7 @@ class Product:
         prefetch: int = 0,
         threads: int = 1,
         most_groups: int = 99,
+        fewer: int = 0,
     ) -> None:
         lanes = target.lanes()
         pixels = len(x)
@@ -70,6 +71,7 @@ class Product:
         pairs = -(-pixels // 2)
         group = min(group, pairs)
         mr, nv = min(tile[0], group), tile[1]
+        fewer = fewer or mr
         groups = -(-pairs // group)
         group = largest_group(pairs, mr, groups)
         step, below = (2, 1) if pixels % 2 == 0 and y.shape[1] > 1 else (1, pixels - pairs)
@@ -114,6 +116,7 @@ class Product:
             return self._block(
                 STRASSEN_PANEL,
                 kernel=Gemm(target.name, mr, vectors, prefetch=prefetch),
+                smaller_kernel=Gemm(target.name, fewer, vectors, prefetch=prefetch),
                 x_shape=x_shape,
                 s_shape=s_shape,
                 output_shape=output_shape,
@@ -155,6 +158,7 @@ class Product:
             residual_column=residual_column,
             half_depth=4 * depth,
             kernel_pairs=mr,
+            smaller_pairs=fewer,
             next_stride=prefetch * 64 * (depth // 4),
             panels=panels.whole + bool(panels.rest_nv),
         )
@@ -237,6 +241,23 @@ def test_bits_do_not_depend_on_threads(target: Target, pixels: int) -> None:
             arguments = {"epilogue": ("logistic", 0), "threads": threads, "most_groups": most_groups}
             Product(target, x, weights, bias, y, **arguments).run(threads)
             results.append(y.tobytes())
+    assert len(set(results)) == 1
+
+
+@on_every_target
+@pytest.mark.parametrize("pixels", [9, 20, 26, 28])
+def test_rows_in_tiles_of_two_sizes(target: Target, pixels: int) -> None:
+    """5 pairs are too few for tiles of four and three; 10 are one and two of them, 13 one and three, 14 two and two."""
+    rng = np.random.default_rng(5)
+    lanes = target.lanes()
+    x, weights, bias = normal(rng, pixels, 4 * lanes), normal(rng, 6 * lanes, 4 * lanes), normal(rng, 6 * lanes)
+    results = []
+    for fewer in (4, 3):
+        for threads in (1, 2):
+            y = filled((1, pixels, 6 * lanes))
+            Product(target, x, weights, bias, y, group=14, threads=threads, fewer=fewer).run(threads)
+            results.append(y.tobytes())
+    assert_close(y, expected(x, weights, bias, y.shape))
     assert len(set(results)) == 1
 
 

@@ -126,10 +126,12 @@ class QuantizedContraction(Tiled):
             )
             return
         last = self.panels.rest_nv
+        kernel = build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0
+        ragged_kernel = build.kernel(self._gemm(self.mr, last, True)) if last else 0
         common |= {
-            "kernel": build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0,
+            **dict.fromkeys(("kernel", "smaller_kernel"), kernel),
             "shape": shape,
-            "ragged_kernel": build.kernel(self._gemm(self.mr, last, True)) if last else 0,
+            **dict.fromkeys(("ragged_kernel", "smaller_ragged_kernel"), ragged_kernel),
             "ragged_shape": shape,
         }
         driver = self.driver()

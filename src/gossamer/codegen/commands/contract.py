@@ -36,10 +36,10 @@ from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.layout import item_bytes
 from gossamer.codegen.spec import KernelSpec
-from gossamer.codegen.tiles import Tile, gemm_tiles, last_vector
+from gossamer.codegen.tiles import Tile, cut_evenly, fewer_rows, gemm_tiles, last_vector
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.records import field, record, replace
-from gossamer.sizes import told
+from gossamer.sizes import computed, told
 from gossamer.views import Geometry, View, Widened
 
 T = TypeVar("T", bound="Tiled")
@@ -319,6 +319,7 @@ class Tiled:
             "rows": self.rows,
             "tiles": self.row_tiles,
             "tile_columns": self.mr,
+            "large_tiles": self.row_tiles if overlapping else self.columns // self.mr,
             "last_column": max(self.columns - self.mr, 0) if overlapping else (self.row_tiles - 1) * self.mr,
             **{
                 f"{name}_{way}": step
@@ -364,7 +365,7 @@ class Contraction(Tiled):
         is_often = self.build.is_repeated and weights.is_constant and weights.bytes < REPEATED
         self.is_dot = single and few and weights.is_dense and self.scale is None and not is_often
         a_stride = self.a_steps[2] * (self.columns > 1)
-        tiles = gemm_tiles(target, self.columns, weights.channels, weights.depth, a_stride)
+        tiles = gemm_tiles(target, self.columns, weights.channels, weights.depth, a_stride, evenly=True)
         self._settle(self.build.first(((tile, streams) for tile in tiles for streams in (True, False)), self._kernels))
         packed_matrix = _packed_bytes(self.build, weights, self.panels)
         self.b_image = packed_matrix if weights.image else 0
@@ -378,11 +379,10 @@ class Contraction(Tiled):
     def _kernels(self, choice: tuple[Tile, bool]) -> Iterator[Gemm]:
         """The microkernels for a tile, if weights may be streamed."""
         self._settle(choice)
-        streamed = self._streams
         forms: list[dict[str, Any]] = [{}]
-        if streamed and len(self._pieces()) > 1:
+        if self._streams and len(self._pieces()) > 1:
             forms = [{"epilogue": 0}, {"epilogue": 0, "accumulate": True}, {"accumulate": True}]
-        for mr in {self.mr, self.rest or self.mr} if streamed else {self.mr}:
+        for mr in {self.mr, self._cut()[1]}:
             for form in forms:
                 if self.panels.whole:
                     yield self._gemm(mr, self.nv, False, **form)
@@ -412,6 +412,10 @@ class Contraction(Tiled):
         """Whether all tiles go by a panel before the next. The last of them may need kernels that are not at hand."""
         return self.is_streamed and self.tiles > 1 and self._may_stream
 
+    def _cut(self) -> tuple[int, int, int]:
+        """How a row is cut (`cut_evenly`)."""
+        return computed(cut_evenly, self.build.target, self.columns, self.mr, self.nv, not self._streams)
+
     def multiply_alone(self) -> None:
         """The commands of a private product."""
         thread = self.build.scratch(self.packed_bytes)
@@ -440,8 +444,11 @@ class Contraction(Tiled):
             return
         lanes = build.target.lanes()
         streamed = self._streams
+        large, smaller, last = self._cut()
         common: dict[str, Word] = {
             **self.geometry(overlapping=not streamed),
+            "large_tiles": large,
+            "last_column": last,
             "b": self._packed() if place is None else place,
             "bias": self.bias,
             "b_image": self.b_image,
@@ -464,11 +471,13 @@ class Contraction(Tiled):
             return
         shape = self._shape(self.depth, self.offsets)
         common |= {
-            "kernel": build.kernel(self._gemm(self.mr, self.nv, False)) if self.panels.whole else 0,
             "shape": shape,
-            "ragged_kernel": build.kernel(self._gemm(self.mr, self.panels.rest_nv, True)) if self.panels.rest_nv else 0,
             "ragged_shape": shape,
         }
+        whole, rest = self.panels.whole, self.panels.rest_nv
+        for name, mr in (("", self.mr), ("smaller_", smaller)):
+            common[f"{name}kernel"] = build.kernel(self._gemm(mr, self.nv, False)) if whole else 0
+            common[f"{name}ragged_kernel"] = build.kernel(self._gemm(mr, rest, True)) if rest else 0
         driver = self.driver()
         self._command(driver, barrier, "b", thread, **self.panelwise(driver.arguments.chosen(common), weights.bytes))
 
@@ -577,10 +586,9 @@ class Contraction(Tiled):
                 form["conv"] = False
             if number < len(pieces) - 1:
                 form["epilogue"] = 0
-            kernel = build.kernel(self._gemm(self.mr, nv, is_last, **form))
             words += DEPTH_BLOCK.words(
-                kernel=kernel,
-                last_kernel=build.kernel(self._gemm(self.rest, nv, is_last, **form)) if self.rest else kernel,
+                kernel=build.kernel(self._gemm(self.mr, nv, is_last, **form)),
+                last_kernel=build.kernel(self._gemm(self._cut()[1], nv, is_last, **form)),
                 shape=self._shape(size, self.offsets if tap < 0 else [0]),
                 a_offset=0 if tap < 0 else self.offsets[tap] + 4 * start,
                 b_offset=0 if tap < 0 else 4 * (tap * self.depth + start) * nv * lanes,
@@ -712,17 +720,20 @@ def tile_at_hand(
     epilogue: Expression = 0,
     conv: bool = False,
     tiles: Sequence[Tile] = (),
+    evenly: bool = False,
 ) -> Tile:
-    """The best tile whose microkernels are at hand, of ``tiles`` or those that suit a shape."""
+    """The best tile whose microkernels are at hand, of ``tiles`` or those that suit a shape; ``evenly``: those of
+    `fewer_rows`, too."""
     target = build.target
 
     def kernels(tile: Tile) -> Iterator[Gemm]:
         panels = panels_of(channels, tile[1], target.lanes())
-        if panels.whole:
-            yield Gemm(target.name, *tile, epilogue, conv)
-        if panels.rest_nv:
-            ragged, half = last_vector(target, panels.tail)
-            yield Gemm(target.name, tile[0], panels.rest_nv, epilogue, conv, ragged, half=half)
+        for mr in {tile[0], fewer_rows(target, *tile) if evenly else tile[0]}:
+            if panels.whole:
+                yield Gemm(target.name, mr, tile[1], epilogue, conv)
+            if panels.rest_nv:
+                ragged, half = last_vector(target, panels.tail)
+                yield Gemm(target.name, mr, panels.rest_nv, epilogue, conv, ragged, half=half)
 
     return build.first(chain(tiles, gemm_tiles(target, columns, channels, depth, a_stride)), kernels)
 

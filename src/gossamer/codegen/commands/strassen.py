@@ -24,7 +24,7 @@ from gossamer.codegen.kernels.strassen import (
 )
 from gossamer.codegen.kernels.winograd import plane_bytes
 from gossamer.codegen.layout import merged
-from gossamer.codegen.tiles import STRASSEN_PAIRS, strassen_group, strassen_tile
+from gossamer.codegen.tiles import STRASSEN_PAIRS, fewer_rows, strassen_group, strassen_tile
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.sizes import computed, settled
 from gossamer.views import View
@@ -85,9 +85,10 @@ def _form(
     group = computed(strassen_group, target, pairs, depth, channels, x_pair)
     groups = -(-pairs // group)
     best = computed(strassen_tile, target, group, groups, channels, depth, x_pair)
-    mr, nv = contract.tile_at_hand(build, group, channels, depth, x_pair, tiles=[best])
+    mr, nv = contract.tile_at_hand(build, group, channels, depth, x_pair, tiles=[best], evenly=True)
     nv = settled(nv)
     panels = panels_of(channels, nv, lanes)
+    fewer = computed(fewer_rows, target, mr, nv)
     group = largest_group(pairs, mr, groups)
     s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, nv * lanes)
 
@@ -120,6 +121,7 @@ def _form(
         return build.block(
             STRASSEN_PANEL,
             kernel=build.kernel(Gemm(target.name, mr, vectors, prefetch=PREFETCH)),
+            smaller_kernel=build.kernel(Gemm(target.name, fewer, vectors, prefetch=PREFETCH)),
             x_shape=x_shape,
             s_shape=s_shape,
             output_shape=output_shape,
@@ -153,6 +155,7 @@ def _form(
         "residual_column": residual_column,
         "half_depth": 4 * depth,
         "kernel_pairs": mr,
+        "smaller_pairs": fewer,
         "next_stride": PREFETCH * LINE * (depth // UNROLL),
         "panels": panels.whole + bool(panels.rest_nv),
     }

@@ -240,16 +240,18 @@ class Gemm(KernelSpec):
 
 # What both drivers say about the tensors. All offsets and strides are in bytes.
 _GEOMETRY = (
-    "*a *b *bias *c *residual images rows tiles tile_columns last_column a_image a_row a_column b_image c_image c_row "
-    "c_column residual_image residual_row residual_column panels panel_bytes panel_bias panel_c panel_residual"
+    "*a *b *bias *c *residual images rows tiles tile_columns large_tiles last_column a_image a_row a_column b_image "
+    "c_image c_row c_column residual_image residual_row residual_column panels panel_bytes panel_bias panel_c "
+    "panel_residual"
 )
 """The tensors of a contraction. Rows of output pixels, ``rows`` in each of ``images``, are cut into ``tiles``.
 
-Tile t begins at column t x ``tile_columns``, but not behind ``last_column``. That makes the last tile of a row overlap
-the one before (it computes some pixels again), or begin where it would anyway and be smaller. ``a`` is the first
-element that the first output pixel reads; ``c`` and ``residual`` belong to the first output pixel. From image to image,
-row to row and column to column they move by their own strides. ``b_image`` is 0, or, in a batch of matrix products, the
-bytes from one packed matrix to the next.
+``large_tiles`` of a row have ``tile_columns`` columns. Those behind have one less, each beginning where the one before
+ends; or there is one only, which has what is left. No tile begins behind ``last_column``: so the last one may be large,
+too, and overlap the one before (it computes some pixels again). ``a`` is the first element that the first output pixel
+reads; ``c`` and ``residual`` belong to the first output pixel. From image to image, row to row and column to column
+they move by their own strides. ``b_image`` is 0, or, in a batch of matrix products, the bytes from one packed matrix to
+the next.
 
 There are ``panels`` of ``panel_bytes`` bytes in b, which make so many bytes of bias, c and residual. What is left of
 the channels is one more, ragged, panel (it follows in b).
@@ -280,7 +282,7 @@ def _row(f: Function, g: Arguments, image: Value, row: Value) -> _Position:
 
 
 def _tile(f: Function, g: Arguments, row: _Position, tile: Value) -> _Position:
-    column = f.least(tile * g.tile_columns, g.last_column)
+    column = f.least(tile * g.tile_columns - f.greatest(tile - g.large_tiles, 0), g.last_column)
     return _Position(
         f.offset(row.a, column * g.a_column),
         f.offset(row.c, column * g.c_column),
@@ -316,11 +318,11 @@ def _share(f: Function, tasks: Value, parts: Value) -> Iterator[tuple[Value, Val
 class ContractTiles(KernelSpec):
     """A driver: for every tile all panels. For weights that stay in the second-level cache.
 
-    All tiles have the same number of rows, so the last of a row overlaps unless it fits; the kernels may not
+    ``smaller_kernel`` and ``smaller_ragged_kernel`` make the tiles behind the large ones. The kernels may not
     accumulate, and a residual may be c itself only where no tiles overlap. Threads share tiles x panels.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_GEOMETRY, _KERNELS)
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_GEOMETRY, _KERNELS, "*smaller_kernel *smaller_ragged_kernel")
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -334,7 +336,11 @@ class ContractTiles(KernelSpec):
         with _share(f, g.images * g.rows * g.tiles, panels_of_all) as (task, first, end):
             line = task // g.tiles
             image = line // g.rows
-            at = _tile(f, g, _row(f, g, image, line - image * g.rows), task - line * g.tiles)
+            tile = task - line * g.tiles
+            at = _tile(f, g, _row(f, g, image, line - image * g.rows), tile)
+            is_large = f.compare("slt", tile, g.large_tiles)
+            kernel = f.select(is_large, g.kernel, g.smaller_kernel)
+            ragged_kernel = f.select(is_large, g.ragged_kernel, g.smaller_ragged_kernel)
 
             def call(kernel: Value, shape: Value, panel: Value) -> None:
                 b = f.offset(g.b, image * g.b_image + panel * g.panel_bytes)
@@ -343,9 +349,9 @@ class ContractTiles(KernelSpec):
                 f.call(kernel, at.a, b, bias, c, residual, _null(f), shape)
 
             with f.loop(first, f.least(end, g.panels)) as panels:
-                call(g.kernel, g.shape, panels.index)
+                call(kernel, g.shape, panels.index)
             with f.when(f.compare("sgt", end, g.panels)):
-                call(g.ragged_kernel, g.ragged_shape, g.panels)
+                call(ragged_kernel, g.ragged_shape, g.panels)
         return module.text()
 
 
@@ -383,9 +389,8 @@ class ContractSingle(KernelSpec):
 DEPTH_BLOCK = ArgumentBlock("*kernel *last_kernel *shape a_offset b_offset next_stride next_offset")
 """A row of the tables of `ContractPanels`: a block of the depth, and the microkernels that add it.
 
-``last_kernel`` makes the last tile of every row, which may have fewer rows; where it has not, it equals ``kernel``.
-``next`` is the block of b plus ``next_offset`` plus ``next_stride`` for every tile: tiles share the prefetching of the
-next block among themselves.
+``last_kernel`` makes the tiles of a row behind the large ones. ``next`` is the block of b plus ``next_offset`` plus
+``next_stride`` for every tile: tiles share the prefetching of the next block among themselves.
 """
 
 
@@ -434,9 +439,9 @@ class ContractPanels(KernelSpec):
                     done = lines.index * g.tiles
                     with f.loop(f.greatest(first - done, 0), f.least(end - done, g.tiles)) as tiles:
                         at = _tile(f, g, row, tiles.index)
-                        is_last = f.compare("eq", tiles.index, g.tiles - 1)
+                        is_large = f.compare("slt", tiles.index, g.large_tiles)
                         f.call(
-                            f.select(is_last, block.last_kernel, block.kernel),
+                            f.select(is_large, block.kernel, block.last_kernel),
                             f.offset(at.a, block.a_offset),
                             weights,
                             bias,

@@ -32,6 +32,15 @@ class Groups:
         return start, f.least(end * self._step, self._rows) - start, end - first
 
 
+def even_tile(f: Function, number: Value, rows: Value, most: Value, fewer: Value) -> tuple[Value, Value]:
+    """The first row of a tile, and whether it has ``most`` rows: of so many tiles as ``rows`` are rounded up to, the
+    last ones have ``fewer``, so that there are ``rows`` in all. Where ``fewer`` is ``most``, or there are too few rows,
+    the last ones overlap. There are at least ``fewer`` rows."""
+    large = f.greatest(rows - (rows + most - 1) // most * fewer, 0)
+    start = f.least(number * fewer + f.least(number, large), rows - fewer)
+    return start, f.compare("slt", number, large)
+
+
 def largest_group(rows: int, step: int, groups: int) -> int:
     """Rows for which there must be room, however many threads there are."""
     steps = -(-rows // step)

@@ -26,7 +26,8 @@ from typing import Any, ClassVar
 from gossamer.codegen.basis import ENDINGS
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Module, Value
-from gossamer.codegen.kernels.groups import Groups
+from gossamer.codegen.kernels.contract import LINE
+from gossamer.codegen.kernels.groups import Groups, even_tile
 from gossamer.codegen.kernels.pack import AHEAD, transpose
 from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -38,6 +39,9 @@ PRODUCTS = 7
 
 SUMS = 4
 """Of quarters of a."""
+
+PAIRS_AHEAD = 16
+"""Pairs of output pixels after which lines are written, or read of a residual, that have been fetched."""
 
 
 @record(frozen=True)
@@ -167,6 +171,12 @@ class StrassenOutput(KernelSpec):
             halves = (pixels.values[:3], pixels.values[3:])
             products = f.offset(m, pixels.index * (shape.channels * 4))
             is_mine = f.compare("sge", pixels.index, skip)
+            with f.loop(0, shape.channels, LINE // 4) as lines:
+                for pixel, other, _ in halves:
+                    for at in (lines.index * 4, lines.index * 4 + shape.right):
+                        f.prefetch(f.offset(pixel, shape.y_pair * PAIRS_AHEAD + at))
+                        if reads_residual:
+                            f.prefetch(f.offset(other, shape.residual_pair * PAIRS_AHEAD + at))
             with f.loop(0, shape.channels, f.lanes) as channels:
                 left = channels.index * 4
                 right = left + shape.right
@@ -194,10 +204,11 @@ class StrassenOutput(KernelSpec):
         return module.text()
 
 
-STRASSEN_PANEL = ArgumentBlock("*kernel *x_shape *s_shape *output_shape bytes channels")
+STRASSEN_PANEL = ArgumentBlock("*kernel *smaller_kernel *x_shape *s_shape *output_shape bytes channels")
 """A panel for `Strassen`: ``bytes`` in b for each product, ``channels`` bytes of a pixel and of a product.
 
-``kernel`` multiplies, with ``x_shape`` where the first factor is part of x and ``s_shape`` where it is a sum.
+``kernel`` and ``smaller_kernel`` multiply, with ``x_shape`` where the first factor is part of x and ``s_shape`` where
+it is a sum.
 """
 
 
@@ -211,9 +222,10 @@ class Strassen(KernelSpec):
     ``step``, ``y_column`` and ``y_row`` bytes apart.
 
     The pairs are done in groups: ``groups``, or up to ``most_groups`` (see `Groups`). ``input`` with ``input_shape``
-    makes their sums, the kernel of a panel all products, ``output`` the pixels. Kernels multiply ``kernel_pairs`` pairs
-    at a time; their ``next`` is ``next_stride`` for each call behind the next product's part of b. ``half_depth``:
-    bytes of half a pixel of x. ``zeros`` is the bias that kernels add, ``bias`` that of the output.
+    makes their sums, the kernels of a panel all products, ``output`` the pixels. Kernels multiply ``kernel_pairs`` at a
+    time, the smaller ones ``smaller_pairs`` (see `even_tile`); their ``next`` is ``next_stride`` for each call behind
+    the next product's part of b. ``half_depth``: bytes of half a pixel of x. ``zeros`` is the bias that kernels add,
+    ``bias`` that of the output.
 
     There are ``panels`` panels in half of the channels, all like ``panel`` (`STRASSEN_PANEL`), but the last like
     ``last_panel``.
@@ -226,7 +238,7 @@ class Strassen(KernelSpec):
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         "*input *input_shape *output *panel *last_panel *x *b *zeros *bias *y *residual *scratch scratch_thread "
         "m_offset s_plane m_plane pairs step below skip groups most_groups width x_column y_row y_column residual_row "
-        "residual_column half_depth kernel_pairs next_stride panels"
+        "residual_column half_depth kernel_pairs smaller_pairs next_stride panels"
     )
 
     @property
@@ -267,9 +279,9 @@ class Strassen(KernelSpec):
             for start, step, shape in factors:
                 following = f.offset(b, panel.bytes)
                 with f.loop(0, kernel_calls) as calls:
-                    pair = f.least(calls.index * g.kernel_pairs, pairs - g.kernel_pairs)
+                    pair, is_large = even_tile(f, calls.index, pairs, g.kernel_pairs, g.smaller_pairs)
                     f.call(
-                        panel.kernel,
+                        f.select(is_large, panel.kernel, panel.smaller_kernel),
                         f.offset(start, pair * step),
                         b,
                         g.zeros,
