@@ -23,6 +23,7 @@ from gossamer.codegen.kernels.contract import (
     DEPTH_BLOCK,
     ContractPanels,
     ContractSingle,
+    ContractState,
     ContractTiles,
     Gemm,
     panels_of,
@@ -260,7 +261,7 @@ class Convolution:
     """y = epilogue(x * weights + bias) through a driver, over NHWC arrays; x has its border already.
 
     ``depth_block``: the elements of depth of a block, for the panel driver; none: the tile driver. ``by_tile``: how
-    threads share what the panel driver does.
+    threads share what the panel driver does. ``zeros``: what takes the place of the bias if x is one pixel of zeros.
     """
 
     def __init__(
@@ -280,6 +281,7 @@ class Convolution:
         prefetch: int = 0,
         threads: int = 1,
         by_tile: bool = False,
+        zeros: np.ndarray | None = None,
     ) -> None:
         channels, kernel_height, kernel_width, depth = weights.shape
         mr, nv = tile
@@ -360,6 +362,9 @@ class Convolution:
             driver = ContractSingle if tiles == rows == images == 1 else ContractTiles
             self.spec: KernelSpec = driver(target.name)
             geometry |= {"kernel": kernel, "shape": both, "ragged_kernel": last, "ragged_shape": both}
+            if zeros is not None:
+                self.spec = ContractState(target.name)
+                geometry |= {"zeros": zeros, "empty": shape(0, table), "words": depth}
             self.arguments = block(self.spec.arguments, **self.spec.arguments.chosen(geometry))
             return
 
