@@ -22,7 +22,14 @@ from gossamer.codegen.dots import crosses
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
 from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.bf16_rows import Bf16Rows
-from gossamer.codegen.kernels.contract import ContractGroups, ContractPanels, ContractSingle, ContractTiles, Gemm
+from gossamer.codegen.kernels.contract import (
+    ContractGroups,
+    ContractPanels,
+    ContractSingle,
+    ContractState,
+    ContractTiles,
+    Gemm,
+)
 from gossamer.codegen.kernels.contract16 import Depthwise16, Dot16, PairGemm, Product16
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow, HybridDepthwiseRow
 from gossamer.codegen.kernels.dot import Dot
@@ -104,6 +111,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Gemm(isa, 2, 1, weights="f16")
     yield ContractTiles(isa)
     yield ContractSingle(isa)
+    yield ContractState(isa)
     yield ContractPanels(isa)
     yield DepthwiseRow(isa, 4, ("relu6", 0), (3, 3, 1))
     yield DepthwiseRow(isa, 2, SILU, (5, 5, 2))

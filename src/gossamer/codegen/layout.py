@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 
 from gossamer.codegen.graph import KernelGraph
@@ -140,19 +140,30 @@ def _lives(graph: KernelGraph, known: set[int]) -> dict[Buffer, list[int]]:
     """By buffer, the first and the last command that has to do with it.
 
     A loop reads what is outside until its last turn ends: it is among the loop's own operands, which follow what is
-    inside.
+    inside. The flag of a loop is alive in all of a turn, and that of a loop or a branch in the command behind it: one
+    thread may already be there while another has yet to look where it goes on.
     """
     lives: dict[Buffer, list[int]] = {}
     commands = count()
 
-    def visit(part: KernelGraph) -> None:
+    def touch(views: Iterable[View]) -> None:
+        number = next(commands)
+        for view in views:
+            if id(view.buffer) not in known:
+                lives.setdefault(view.buffer, [number, number])[1] = number
+
+    def visit(part: KernelGraph) -> list[View]:
+        """The flags that may be read after the part."""
+        late: list[View] = []
         for kernel in part.kernels:
-            for region in kernel.regions:
-                visit(region)
-            number = next(commands)
-            for view in (*kernel.operands, *kernel.results):
-                if id(view.buffer) not in known:
-                    lives.setdefault(view.buffer, [number, number])[1] = number
+            if id(kernel.y.buffer) in known:
+                continue  # no run has a command for it
+            flag = kernel.operands[:1] if kernel.regions else []
+            touch(flag)
+            inside = [view for region in kernel.regions for view in visit(region)]
+            touch((*kernel.operands, *kernel.results, *late, *inside))
+            late = [*flag, *inside]
+        return late
 
     visit(graph)
     return lives

@@ -213,6 +213,12 @@ class ProgramBuilder:
         self._packing.append(self._command(kernel, block, barrier))
         self._packed.append((place.offset, size))
 
+    def when_packed(self) -> None:
+        """Let threads meet before what is packed next."""
+        if self._packing:
+            kernel, block, _ = self._packing[-1]
+            self._packing[-1] = (kernel, block, 1)
+
     def mark(self) -> tuple[int, ...]:
         """How far it has come, for `reset`."""
         grown = (self._kernels, self._words, self._packing, self._packed, self._commands, *self._relocations.values())

@@ -23,6 +23,7 @@ from gossamer.codegen.kernels.contract import (
     DEPTH_BLOCK,
     ContractPanels,
     ContractSingle,
+    ContractState,
     ContractTiles,
     Gemm,
     panels_of,
@@ -264,6 +265,7 @@ class Convolution:
 
     ``depth_block``: the elements of depth of a block, for the panel driver; none: the tile driver. ``by_tile``: how
     threads share what the panel driver does. ``evenly``: the last tiles of a row have a pixel less, so that all fit.
+    ``zeros``: what takes the place of the bias if x is one pixel of zeros.
     """
 
     def __init__(
@@ -284,6 +286,7 @@ class Convolution:
         threads: int = 1,
         by_tile: bool = False,
         evenly: bool = False,
+        zeros: np.ndarray | None = None,
     ) -> None:
         channels, kernel_height, kernel_width, depth = weights.shape
         mr, nv = tile
@@ -370,6 +373,9 @@ class Convolution:
             self.kernels = [geometry["kernel"], geometry["ragged_kernel"]]
             driver = ContractSingle if tiles == rows == images == 1 else ContractTiles
             self.spec: KernelSpec = driver(target.name)
+            if zeros is not None:
+                self.spec = ContractState(target.name)
+                geometry |= {"zeros": zeros, "empty": shape(0, table), "words": depth}
             self.arguments = block(self.spec.arguments, **self.spec.arguments.chosen(geometry))
             return
 

@@ -183,6 +183,23 @@ def test_a_single_tile(target: Target, channels: int, threads: int) -> None:
 
 
 @on_every_target
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("channels", [5, 32, 70])
+def test_weights_are_not_read_for_a_row_of_zeros(target: Target, channels: int, threads: int) -> None:
+    rng = np.random.default_rng(8)
+    x, weights, bias = np.zeros((1, 1, 1, 9), np.float32), normal(rng, channels, 1, 1, 9), normal(rng, channels)
+    y, zeros = filled((1, 1, 1, channels)), guarded(normal(rng, channels))
+    none = np.full_like(weights, np.nan)
+    Convolution(target, guarded(x), none, bias, y, (1, 2), ("relu", 0), zeros=zeros).run(threads)
+    assert np.array_equal(y.reshape(-1), np.maximum(zeros, 0))
+    for at, value in ((0, 1.5), (8, -0.25)):
+        x[:] = 0
+        x[..., at] = value
+        Convolution(target, guarded(x), weights, bias, y, (1, 2), ("relu", 0), zeros=zeros).run(threads)
+        assert_close(y, np.maximum(expected(x, weights, bias), 0))
+
+
+@on_every_target
 def test_groups_are_offsets(target: Target) -> None:
     rng = np.random.default_rng(3)
     x, weights, bias = normal(rng, 1, 6, 9, 8), normal(rng, 20, 3, 3, 4), normal(rng, 20)

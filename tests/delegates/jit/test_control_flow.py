@@ -224,13 +224,16 @@ def decomposed(subgraph: int) -> StableHLOCompositeOptions:
     return StableHLOCompositeOptions(name="part", decomposition_subgraph_index=subgraph, composite_attributes=empty)
 
 
-def recurrent(size: int) -> bytes:
-    """h = tanh(W h + b), ten times."""
+def recurrent(size: int, first: float | None = None) -> bytes:
+    """h = tanh(W h + b), ten times. ``first``: a weight."""
     random = np.random.default_rng(3)
     h: Kind = ((1, size), FLOAT)
 
     def body(make: ModelMaker, v: list[int]) -> list[int]:
-        weights, bias = number(make, random.normal(size=(size, size)) / size), number(make, random.normal(size=size))
+        matrix = random.normal(size=(size, size)) / size
+        if first is not None:
+            matrix[0, 0] = first
+        weights, bias = number(make, matrix), number(make, random.normal(size=size))
         product = op(make, "FULLY_CONNECTED", [v[0], weights, bias], h, FullyConnectedOptions())
         return [op(make, "TANH", [product], h)]
 
@@ -246,13 +249,28 @@ def test_turns_read_many_weights_back_and_forth(begin: int) -> None:
     check(recurrent(384), start(begin, floats(1, 384)), within=1e-5, threads=(1, 2, 3))
     interpreter, kernel = machine_code(recurrent(384))
     seen: list[list[int]] = []
-    kernel.observe(lambda times: seen.append([t.runs for t in times if t.kernel.startswith("x8_contract_single")]))
+    kernel.observe(lambda times: seen.append([t.runs for t in times if t.kernel.startswith("x8_contract_state")]))
     outputs(interpreter, start(begin, floats(1, 384)))
     assert seen == [[(11 - begin) // 2, (10 - begin) // 2]]
     assert kernel.program is not None
     jumps = kernel.program.plan.commands[:, 0] == -1
     blocks = kernel.program.plan.commands[jumps, 1] // 8
     assert kernel.program.plan.words[blocks].tolist() == [Jump.GO, Jump.UNLESS, Jump.BACK]
+
+
+@pytest.mark.parametrize("size", [96, 100, 384])
+@pytest.mark.parametrize("first", [None, np.inf, np.nan])
+def test_a_state_of_zeros_gives_the_bits_of_the_product(size: int, first: float | None) -> None:
+    """Zeros with a sign are multiplied."""
+    model, zeros = recurrent(size, first), np.zeros((1, size), np.float32)
+    for threads in (1, 2):
+        for begin in (8, 9):
+            interpreter, kernel = machine_code(model, threads)
+            assert kernel.program is not None
+            assert any(name.startswith("x8_contract_state") for name in kernel.program.plan.kernels)
+            found, want = (outputs(interpreter, start(begin, x))[1] for x in (zeros, -zeros))
+            assert found.tobytes() == want.tobytes()
+            assert np.isnan(found).any() == (first is not None)
 
 
 def branching(make: ModelMaker, v: list[int]) -> list[int]:

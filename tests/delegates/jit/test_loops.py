@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 import gossamer
 from gossamer.codegen.basis import basis
 from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.layout import lay_out
 from gossamer.codegen.library import ensure
 from gossamer.delegates.jit import compiling
 from gossamer.delegates.jit.delegate import JitDelegate
 from gossamer.errors import InvokeError
+from gossamer.programs.program import ARENA
 from gossamer.schema import (
     ConcatenationOptions,
     FullyConnectedOptions,
@@ -23,6 +25,7 @@ from gossamer.schema import (
     QuantizationParameters,
     ReducerOptions,
     SliceOptions,
+    SoftmaxOptions,
     StridedSliceOptions,
     TensorType,
     WhileOptions,
@@ -418,6 +421,30 @@ def test_products_of_rows_are_computed_before_the_loop(limit: int) -> None:
     _, kernel = machine_code(model)
     graph, body, _ = kinds_of(kernel)
     assert (graph.count("contract"), body.count("contract")) == ((1, 1) if limit >= 4 else (0, 2))
+
+
+def test_flags_stay_while_threads_may_look_at_them() -> None:
+    """One thread may be in the next turn, or behind the loop, while another has yet to look if there is one."""
+    h = ((4, 40), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        product = op(make, "FULLY_CONNECTED", [v[0], number(make, floats(40, 40)), -1], h, FullyConnectedOptions())
+        return [op(make, "SOFTMAX", [product], h, SoftmaxOptions(beta=1.0))]
+
+    model = counted([h], body, 4)
+    check(model, {0: floats(4, 40)}, within=1e-6, threads=(1, 2, 3))
+    _, kernel = machine_code(model)
+    assert kernel.built is not None
+    kernels = kernel.built.graph.kernels
+    (at,) = [number for number, node in enumerate(kernels) if node.kind == "loop"]
+    flag = kernels[at].operands[0].buffer
+    later = [*(node for region in kernels[at].regions for node in region.kernels), kernels[at + 1]]
+    written = {view.buffer for node in later for view in node.results} - {flag}
+    places = lay_out(kernel.built.graph, {}).places
+    ends = [(place.base, place.offset, place.offset + place.bytes) for place in map(places.__getitem__, written)]
+    base, start = places[flag].base, places[flag].offset
+    assert [part for part in ends if part[0] == base and part[1] <= start < part[2]] == []
+    assert any(base == ARENA for base, _, _ in ends)
 
 
 @pytest.mark.parametrize("turned", [False, True])

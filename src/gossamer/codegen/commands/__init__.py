@@ -48,7 +48,7 @@ MANY = 64
 
 _ALIGNMENT = 64
 
-_KNOWN = frozenset({MODEL, CONSTANTS, WEIGHTS, SCRATCH, KERNELS, BLOCKS})
+KNOWN = frozenset({MODEL, CONSTANTS, WEIGHTS, SCRATCH, KERNELS, BLOCKS})
 """The bases of what is there before the first run."""
 
 
@@ -228,13 +228,19 @@ class Build:
         """Run a kernel once, before the first run. ``reads``: bytes from ``source`` on that nobody reads again, if that
         is in the model file. Raises `CompileError` for an address of what only a run computes, or is given."""
         for name, word in arguments.items():
-            if isinstance(word, Address) and word.base not in _KNOWN:
+            if isinstance(word, Address) and word.base not in KNOWN:
                 raise CompileError(f"{spec.name} packs, but {name} is in {word.base}, which is only known in a run.")
         source = arguments.get("source")
         gone = (source, reads) if isinstance(source, Address) and source.base == MODEL and reads else None
         name, block = self._use(spec), self.table(spec.arguments.filled(arguments))
         self._builder.pack(name, block, reads=gone)
         self._packing.append((name, block))
+        if any(isinstance(word, Address) and word.base == KERNELS for word in arguments.values()):
+            self._called.clear()
+
+    def when_packed(self) -> None:
+        """Let what is packed next read what has been packed before."""
+        self._builder.when_packed()
 
     def packed(self, key: Any) -> Address | None:
         """What has been packed under this key."""

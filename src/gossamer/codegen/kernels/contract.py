@@ -371,18 +371,53 @@ class ContractSingle(KernelSpec):
         module = Module(target)
         f = module.driver()
         g = f.arguments(self.arguments)
-        with f.share(_panels(f, g, g.ragged_kernel)) as panel:
-            is_ragged = f.compare("eq", panel, g.panels)
-            f.call(
-                f.select(is_ragged, g.ragged_kernel, g.kernel),
-                g.a,
-                f.offset(g.b, panel * g.panel_bytes),
-                f.offset(g.bias, panel * g.panel_bias),
-                f.offset(g.c, panel * g.panel_c),
-                f.offset(g.residual, panel * g.panel_residual),
-                _null(f),
-                f.select(is_ragged, g.ragged_shape, g.shape),
-            )
+        _single(f, g, g.bias, g.shape, g.ragged_shape)
+        return module.text()
+
+
+def _single(f: Function, g: Arguments, bias: Value, shape: Value, ragged_shape: Value) -> None:
+    """All panels of a single tile."""
+    with f.share(_panels(f, g, g.ragged_kernel)) as panel:
+        is_ragged = f.compare("eq", panel, g.panels)
+        f.call(
+            f.select(is_ragged, g.ragged_kernel, g.kernel),
+            g.a,
+            f.offset(g.b, panel * g.panel_bytes),
+            f.offset(bias, panel * g.panel_bias),
+            f.offset(g.c, panel * g.panel_c),
+            f.offset(g.residual, panel * g.panel_residual),
+            _null(f),
+            f.select(is_ragged, ragged_shape, shape),
+        )
+
+
+@record(frozen=True)
+class ContractState(KernelSpec):
+    """A driver: what `ContractSingle` does for a row that may be zeros, as the state is with which recurrent layers
+    begin: then weights need not be read.
+
+    The row has ``words`` of 32 bits. If all their bits are 0, ``zeros`` takes the place of the bias, which is what the
+    weights make of such a row, with the bias; and ``empty`` that of the shapes, which is one without depth.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_OF_A_TILE, _KERNELS, "*zeros *empty words")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("x8", "contract", "state")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        g = f.arguments(self.arguments)
+        with f.loop(0, g.words, carry=[f.integer(1)]) as words:
+            word = f.emit(I64, f"zext {f.load(vector('i32', 1), f.at(g.a, words.index))} to i64")
+            words.hand_on([word])
+            words.goes_on = f.compare("eq", word, 0)
+        is_zero = f.compare("eq", words.results[0], 0)
+        bias = f.select(is_zero, g.zeros, g.bias)
+        shape, ragged_shape = (f.select(is_zero, g.empty, each) for each in (g.shape, g.ragged_shape))
+        _single(f, g, bias, shape, ragged_shape)
         return module.text()
 
 
