@@ -143,7 +143,7 @@ class Sizes:
                     needed.append(text)
                 else:
                     parts.append(self._named(one))
-            line = f"{names} = {self._named(function)}({', '.join(parts)})"
+            line = f"{names}{',' * several} = {self._named(function)}({', '.join(parts)})"
             for number in range(len(self._variables) - len(made), len(self._variables)):
                 self._steps[number] = line, " ".join(needed)
             self._results[key] = made if several else made[0]
@@ -344,6 +344,24 @@ class Later:
     def __init__(self, make: Callable[..., Any], parts: Sequence[Any]) -> None:
         self.make = make
         self.parts = parts
+
+
+def known(part: Any, numbers: Iterator[int] | None = None) -> Any:
+    """What something is that `Later`, lists and tuples hold, for the sizes of ``numbers`` in their order; by default as
+    they are where decisions are made."""
+    if isinstance(part, Size):
+        return part.value if numbers is None else next(numbers)
+    if isinstance(part, Later):
+        return part.make(*known(part.parts, numbers))
+    return [known(inner, numbers) for inner in part] if isinstance(part, (list, tuple)) else part
+
+
+def sizes_in(part: Any) -> list[Size]:
+    """The sizes in something, in the order of `known`."""
+    if isinstance(part, Size):
+        return [part]
+    inside = part.parts if isinstance(part, Later) else part if isinstance(part, (list, tuple)) else ()
+    return [size for inner in inside for size in sizes_in(inner)]
 
 
 def later(make: Callable[..., Any], *parts: Any) -> Any:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
-from gossamer.sizes import Later, later
+from gossamer.sizes import Later, computed, known, later, sizes_in
 
 Shape = tuple[int, ...]
 
@@ -77,6 +77,11 @@ class Stored(Buffer):
         return self._memory
 
 
+class Derived(Buffer):
+    """A constant that was known when nodes were prepared, and may have been worked out of shapes: for others it is
+    another one."""
+
+
 class Widened(Buffer):
     """A float16 constant as float32. Kernels that can read ``narrow`` instead; ``array`` is made when somebody asks."""
 
@@ -100,16 +105,57 @@ class Widened(Buffer):
 
 
 class Late(Buffer):
-    """A constant that depends on open sizes (`gossamer.sizes`). Kernels may read it, but nobody can look at it."""
+    """A constant that depends on open sizes (`gossamer.sizes`). Kernels may read it, but nobody can look at it.
 
-    def __init__(self, shape: Shape, type: TensorType, value: Later) -> None:
+    ``kind``: what it is once sizes are known.
+    """
+
+    def __init__(self, shape: Shape, type: TensorType, value: Later, kind: type[Buffer] = Buffer) -> None:
         super().__init__(shape, type)
         self.value = value
+        self.kind = kind
 
     @property
     def is_constant(self) -> bool:
         """It is."""
         return True
+
+    @property
+    def array(self) -> NoReturn:  # type: ignore[override]  # a value that is not there yet
+        """Not to be had."""
+        raise TypeError("the value of a constant depends on sizes")
+
+    @property
+    def memory(self) -> NoReturn:
+        """Not to be had."""
+        raise TypeError("where a constant lies depends on sizes")
+
+
+def is_derived(buffer: Buffer) -> bool:
+    """Whether it is `Derived`, or will be."""
+    return isinstance(buffer, Derived) or (isinstance(buffer, Late) and buffer.kind is Derived)
+
+
+def derived(buffer: Buffer, shape: Shape, type: TensorType, make: Callable[..., NDArray[Any]], *parts: Any) -> Buffer:
+    """A constant that a function makes of the value of another one and of parts, which may be open sizes."""
+    kind = Derived if is_derived(buffer) else Buffer
+    value = Later(make, (buffer.value, *parts)) if isinstance(buffer, Late) else later(make, buffer.array, *parts)
+    if isinstance(value, Later):
+        return Late(shape, type, value, kind)
+    return kind(shape, type, -1, value)
+
+
+def told_by(buffer: Buffer, function: Callable[..., T], *arguments: Any) -> T:
+    """The integers that a function makes of the value of a constant and of arguments: variables, where that or these
+    are open (`gossamer.sizes.computed`)."""
+    value = buffer.value if isinstance(buffer, Late) else buffer.array
+
+    @lru_cache(4)
+    def tell(*numbers: Any) -> T:
+        given = iter(numbers)
+        return function(known(value, given), *given)
+
+    return computed(tell, *sizes_in(value), *arguments)
 
 
 def worked_out(shape: Shape, type: TensorType, make: Callable[..., NDArray[Any]], *parts: Any) -> Buffer:

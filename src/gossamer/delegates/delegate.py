@@ -21,6 +21,7 @@ from gossamer.errors import InvokeError
 from gossamer.model.structure import Dependencies
 from gossamer.ops.op_def import Context, Shape, TensorInfo
 from gossamer.records import record
+from gossamer.sizes import Later
 
 Array = NDArray[Any]
 
@@ -90,8 +91,9 @@ class NodeInfo(Context, ABC):
         before having called what comes with it."""
 
     @abstractmethod
-    def computed(self, position: int) -> Array | None:
-        """The value of an input if it is known for good, and not only for now: see `SupposedNodes`."""
+    def computed(self, position: int) -> Array | Later | None:
+        """The value of an input if it is known for good, and not only for now (see `SupposedNodes`): where sizes are
+        open that decide it (`gossamer.sizes`), what it will be."""
 
     @abstractmethod
     def callee(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
@@ -119,13 +121,7 @@ class CalleeInfo(ABC):
 
 
 class ResizedNodes(CalleeInfo):
-    """Copies of nodes of a partition, prepared for other shapes: see `Partition.copies`.
-
-    ``leaves_open``: a node is left to the run that depends on nothing but sizes, and would be worked out when it is
-    prepared if they were known.
-    """
-
-    leaves_open: bool
+    """Copies of nodes of a partition, prepared for other shapes: see `Partition.copies`."""
 
 
 class SupposedNodes(ABC):
@@ -177,6 +173,11 @@ class Partition(ABC):
     def node_numbers(self) -> tuple[int, ...]:
         """``node_index`` of each of ``nodes``, which need not be made for that."""
         return tuple([node.node_index for node in self.nodes])
+
+    @property
+    def fed(self) -> Sequence[TensorInfo]:
+        """The ``inputs`` that are not stored in the file."""
+        return [tensor for tensor in self.inputs if not tensor.is_stored]
 
     @abstractmethod
     def set_buffer_handle(self, tensor: TensorInfo, handle: int | None) -> None:

@@ -13,7 +13,7 @@ from gossamer.ops.lowering import Expression, Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape, TensorInfo
 from gossamer.quantization import activation_range, quantized_activation_range
 from gossamer.schema.enums import ActivationFunctionType, TensorType
-from gossamer.views import View
+from gossamer.views import View, told_by
 
 BYTES = frozenset((TensorType.INT8, TensorType.UINT8))
 
@@ -168,12 +168,16 @@ def refuse_quantized(graph: Lowering) -> None:
 
 def nonzero_divisor(graph: Lowering) -> View:
     """Input 1, to divide by: that it has no zeros is known now, or found when the kernel runs."""
-    y, value = graph.value(1), graph.constant(1)
-    if value is None:
+    y = graph.value(1)
+    if not y.is_constant:
         return graph.kernel("nonzero", y, shape=y.shape, type=y.type)
-    if not value.all():
+    if not told_by(y.buffer, _has_no_zeros):
         graph.refuse(f"{graph.op.inputs[1]} has zeros")
     return y
+
+
+def _has_no_zeros(array: Array) -> bool:
+    return bool(array.all())
 
 
 def not_negative(graph: Lowering, x: View) -> View:

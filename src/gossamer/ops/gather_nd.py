@@ -15,6 +15,7 @@ from gossamer.ops.op_def import SAME_SCALE, Array, InvokeContext, OpDef, Prepare
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import GatherNdOptions
+from gossamer.views import told_by
 
 TYPES = (
     TensorType.FLOAT32,
@@ -82,8 +83,11 @@ def reference(ctx: InvokeContext) -> Array:
 def lower(graph: Lowering) -> None:
     params, vectors = graph.value(0), graph.value(1)
     components = vectors.shape[-1]
-    known = graph.constant(1)
-    if known is not None and not ((known >= 0) & (known < params.shape[:components])).all():
+    if vectors.is_constant and not told_by(vectors.buffer, _are_in_range, *params.shape[:components]):
         graph.refuse("an index is out of range")
     sizes = [1] * components + list(params.shape[components:])
     graph.result(graph.reshape(graph.gather(params, vectors, range(components), sizes), graph.output().shape))
+
+
+def _are_in_range(vectors: Array, *extents: int) -> bool:
+    return bool(((vectors >= 0) & (vectors < extents)).all())

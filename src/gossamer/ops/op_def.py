@@ -300,6 +300,8 @@ class OpDef:
 
     def check_operands(self, ctx: Context) -> None:
         """Raise for a wrong number of operands, a missing one, or an input of a type outside ``types``."""
+        if self._takes_all:
+            return
         inputs, outputs = (self._input_rules, ctx.inputs), (self._output_rules, ctx.outputs)
         for what, ((names, needed, most), tensors) in (("input", inputs), ("output", outputs)):
             if not needed <= len(tensors) <= most:
@@ -328,6 +330,9 @@ class OpDef:
     def __post_init__(self) -> None:
         self._input_rules = self._rules(self.inputs)
         self._output_rules = self._rules(self.outputs)
+        # As the operator of a delegate does, whose inputs are all weights of a model.
+        only = all(len(names) == 1 and names[0].endswith("*") for names in (self.inputs, self.outputs))
+        self._takes_all = only and not self.types and self.sparse == self.inputs[0].rstrip("*")
 
     def _rules(self, declared: tuple[str, ...]) -> tuple[list[_Operand], int, int]:
         operands = [(name.rstrip("?*"), name[-1] in "?*", self.types.get(name.rstrip("?*"))) for name in declared]

@@ -37,6 +37,10 @@ SETTLED = 2.0
 """Seconds after which another change of a file gives it another time of change, on every file system."""
 
 
+_is_llvm_found = False
+"""Whether it has been; it may still come, but does not go."""
+
+
 class _Versions(NamedTuple):
     """Of kernels, and of plans."""
 
@@ -46,9 +50,11 @@ class _Versions(NamedTuple):
 
 def is_llvm_here() -> bool:
     """Whether kernels can be made: llvmlite is installed, which is not imported for that."""
+    global _is_llvm_found
     if "llvmlite" in sys.modules:
         return sys.modules["llvmlite"] is not None
-    return find_spec("llvmlite") is not None
+    _is_llvm_found = _is_llvm_found or find_spec("llvmlite") is not None
+    return _is_llvm_found
 
 
 @cache

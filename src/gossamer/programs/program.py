@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple, Protocol, Union
@@ -33,6 +33,10 @@ FAULT = "fault"
 
 CONSTANTS = "constants"
 """The base of values that lie in no file: computed when operators are lowered, or when commands are made."""
+
+COMPUTED = "computed"
+"""The base of what kernels compute once, of constants that are others for other shapes, where ``weights`` are the
+same."""
 
 KERNELS, BLOCKS = "kernels", "blocks"
 """Bases inside a program: its kernels, by number, and its argument blocks."""
@@ -105,6 +109,9 @@ class ProgramPlan:
     packed: NDArray[np.int64]
     """For each of them, what it reads of the model file and nobody reads again: offset, bytes."""
 
+    computing: NDArray[np.int64]
+    """The commands that fill ``computed``, once, after packing."""
+
     commands: NDArray[np.int64]
     """The commands of a run. A jump has -1 for a kernel, and its block the words of `JUMP`."""
 
@@ -135,6 +142,7 @@ class ProgramBuilder:
         self._relocations: dict[str, list[int]] = {}
         self._packing: list[tuple[int, int, int]] = []
         self._packed: list[tuple[int, int]] = []
+        self._computing: list[tuple[int, int, int]] = []
         self._commands: list[tuple[int, int, int]] = []
 
     def kernel(self, name: str) -> Address:
@@ -213,6 +221,10 @@ class ProgramBuilder:
         self._packing.append(self._command(kernel, block, barrier))
         self._packed.append((place.offset, size))
 
+    def compute(self, kernel: str, block: Address) -> None:
+        """Run a kernel once, after all that is packed: it reads constants, and what has been computed so."""
+        self._computing.append(self._command(kernel, block, barrier=True))
+
     def when_packed(self) -> None:
         """Let threads meet before what is packed next."""
         if self._packing:
@@ -221,15 +233,18 @@ class ProgramBuilder:
 
     def mark(self) -> tuple[int, ...]:
         """How far it has come, for `reset`."""
-        grown = (self._kernels, self._words, self._packing, self._packed, self._commands, *self._relocations.values())
-        return tuple([len(one) for one in grown])
+        return tuple([len(one) for one in (*self._grown(), *self._relocations.values())])
+
+    def _grown(self) -> tuple[Sized, ...]:
+        return self._kernels, self._words, self._packing, self._packed, self._computing, self._commands
 
     def reset(self, mark: tuple[int, ...]) -> None:
         """Forget what has come since `mark` said this."""
-        kernels, words, packing, packed, commands, *relocations = mark
+        kernels, words, packing, packed, computing, commands, *relocations = mark
         while len(self._kernels) > kernels:
             self._kernels.popitem()
-        del self._words[words:], self._packing[packing:], self._packed[packed:], self._commands[commands:]
+        del self._words[words:], self._packing[packing:], self._packed[packed:]
+        del self._computing[computing:], self._commands[commands:]
         while len(self._relocations) > len(relocations):
             self._relocations.popitem()
         for places, size in zip(self._relocations.values(), relocations, strict=True):
@@ -245,9 +260,11 @@ class ProgramBuilder:
                 raise CompileError(f"An argument lies outside {base}, which has {known[base]} bytes.")
         if sizes.get(SCRATCH, 0) % _ALIGNMENT:
             raise CompileError(f"The scratch memory of a thread has {sizes[SCRATCH]} bytes, not a multiple of 64.")
-        packing, commands = (np.array(table, np.int64).reshape(-1, 3) for table in (self._packing, self._commands))
+        packing, computing, commands = (
+            np.array(table, np.int64).reshape(-1, 3) for table in (self._packing, self._computing, self._commands)
+        )
         packed = np.array(self._packed, np.int64).reshape(-1, 2)
-        return ProgramPlan(tuple(self._kernels), words, relocations, packing, packed, commands, sizes, packs)
+        return ProgramPlan(tuple(self._kernels), words, relocations, packing, packed, computing, commands, sizes, packs)
 
     def _command(self, kernel: str, block: Address, barrier: bool) -> tuple[int, int, int]:
         if block.base != BLOCKS:
@@ -276,9 +293,11 @@ class Program:
         self._lock = threading.Lock()
         _programs.add(self)
         self.memory: dict[str, host.Memory] = dict(memory or {})
-        self._blocks = host.Memory(plan.words.nbytes + plan.packing.nbytes + plan.commands.nbytes + CALL_SIZE)
+        tables = np.concatenate((plan.packing, plan.computing, plan.commands))
+        self._blocks = host.Memory(plan.words.nbytes + tables.nbytes + CALL_SIZE)
         self._packing = self._blocks.address + plan.words.nbytes
-        self._commands = self._packing + plan.packing.nbytes
+        self._computing = self._packing + plan.packing.nbytes
+        self._commands = self._computing + plan.computing.nbytes
         # One word at a time and many at once.
         self._word = self._blocks.view().cast("q")
         everything = np.frombuffer(self._word, np.int64)
@@ -288,10 +307,9 @@ class Program:
         calls = plan.relocations.get(KERNELS)
         if calls is not None:
             self._words[calls] = numbers[plan.words[calls]]
-        tables = everything[plan.words.size : -CALL_SIZE // 8].reshape(-1, 3)
-        tables[:] = np.concatenate((plan.packing, plan.commands))
         tables[:, 0] = numbers[tables[:, 0]]
         tables[:, 1] += self._blocks.address
+        everything[plan.words.size : -CALL_SIZE // 8] = tables.reshape(-1)
         self._loops = plan.has_loops
         # The call of a thread that runs them alone; it has no team.
         count = len(plan.commands)
@@ -339,6 +357,15 @@ class Program:
                 if release:
                     for offset, size in _joined(packed[step.start : step.stop]):
                         host.release_pages(self._places[MODEL] + offset, size)
+
+    def compute(self, num_threads: int = 1) -> None:
+        """Do what is computed once, after `pack`, with no more threads than CPUs; weights may be another program's."""
+        if not len(self.plan.computing):
+            return
+        num_threads = min(num_threads, host.usable_cpus())
+        with self._lock:
+            self._prepare(num_threads, self._unbound & {MODEL})
+            run_together(num_threads, self._walker, self._computing, len(self.plan.computing))
 
     def run(
         self,

@@ -19,6 +19,9 @@ _DYNAMIC = (
     "Attempting to use a delegate that only supports static-sized tensors with a graph that has dynamic-sized tensors "
     "(tensor#{} is a dynamic-sized tensor)."
 )
+_ALLOWS_DYNAMIC = int(DelegateFlags.ALLOW_DYNAMIC_TENSORS)
+"""As an integer, for the & of an IntFlag is slow."""
+
 _RESTORED = "Restored original execution plan after delegate application failure."
 
 
@@ -60,7 +63,7 @@ class Delegation:
     @property
     def is_static(self) -> bool:
         """Whether an applied delegate relies on the shapes that it was shown."""
-        return any(not delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS for delegate in self._applied)
+        return any(not int(delegate.flags) & _ALLOWS_DYNAMIC for delegate in self._applied)
 
     def preview(self, delegate: Delegate) -> Claims:
         """What a delegate would take, were it applied now; nothing is replaced."""

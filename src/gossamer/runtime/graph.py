@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from threading import get_ident
 from typing import Any, Protocol
 
@@ -94,7 +95,7 @@ class Graph:
             self.dependencies, self.index, [self.tensors[index].shape for index in self.inputs if index >= 0]
         )
 
-    @property
+    @cached_property
     def variables(self) -> list[int]:
         """Indices of the variable tensors that the file declares."""
         home = AllocationType.ARENA_RW_PERSISTENT

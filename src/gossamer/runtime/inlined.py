@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
+from math import prod
+from operator import itemgetter
 from typing import Any, cast
+
+import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalleeInfo, NodeInfo, ResizedNodes, SupposedNodes
@@ -12,11 +17,14 @@ from gossamer.errors import PrepareError
 from gossamer.ops.op_def import Resources, TensorInfo
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.graph import RunningGraph
-from gossamer.runtime.node import MOST_FOLDED, Call, Node, NodeView, Shape, prepare_node
+from gossamer.runtime.node import MOST_FOLDED, WHOLE, Call, Node, NodeView, Shape, has_sizes, prepare_node
 from gossamer.runtime.partition import LocalTensor, local_tensor
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
-from gossamer.sizes import is_open
+from gossamer.sizes import Later, computed, is_open, known, sizes_in
+
+MOST_NUMBERS = 16
+"""Integers of a tensor that are sizes, where they are worked out of these."""
 
 
 class Copies:
@@ -132,7 +140,9 @@ class Inlined(Copies, CalleeInfo):
         self._prepare()
 
 
-def _copied(subgraph: RunningGraph, members: Sequence[Node]) -> tuple[list[Node], dict[int, Tensor]]:
+def _copied(
+    subgraph: RunningGraph, members: Sequence[Node], kind: type[LocalTensor] = LocalTensor
+) -> tuple[list[Node], dict[int, Tensor]]:
     """Copies of nodes and of the tensors that they write, by index, among all that they have to do with."""
     copies = [copy(member) for member in members]
     tensors: dict[int, Tensor] = {}
@@ -143,8 +153,121 @@ def _copied(subgraph: RunningGraph, members: Sequence[Node]) -> tuple[list[Node]
                 tensors.setdefault(index, subgraph.tensors[index])
         for index in node.outputs:
             if index >= 0:
-                tensors[index] = local_tensor(subgraph.tensors[index], LocalTensor)
+                tensors[index] = local_tensor(subgraph.tensors[index], kind)
     return copies, tensors
+
+
+class OpenTensor(LocalTensor):
+    """A tensor of nodes that are prepared for open sizes. ``later``: what will be its value, which depends on nothing
+    else; while it ``is_hidden``, it passes for no constant."""
+
+    __slots__ = ("is_hidden", "later")
+
+    def __init__(self, index: int, type: TensorType, shape: Shape, home: AllocationType) -> None:
+        super().__init__(index, type, shape, home)
+        self.later: Later | None = None
+        self.is_hidden = False
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it will have a value before anything runs."""
+        return not self.is_hidden and (self.later is not None or super().is_constant)
+
+    def array(self) -> NDArray[Any]:
+        """The value. Raises `TypeError` if that depends on open sizes."""
+        if self.later is not None:
+            raise TypeError("a value depends on open sizes")
+        return super().array()
+
+
+@contextmanager
+def _hidden(tensors: Sequence[Tensor]) -> Iterator[None]:
+    open = [tensor for tensor in tensors if isinstance(tensor, OpenTensor)]
+    try:
+        for tensor in open:
+            tensor.is_hidden = True
+        yield
+    finally:
+        for tensor in open:
+            tensor.is_hidden = False
+
+
+class _Derived:
+    """What a node makes of constants that depend on sizes, once these are known: it is prepared as it would be then."""
+
+    def __init__(self, scope: Resized, node: Node) -> None:
+        self._scope = scope
+        self._node = copy(node)
+        self._given: list[tuple[Shape, bytes]] | None = None
+        """What it was called with last: several ask for the same sizes, one after the other."""
+        self._results: list[NDArray[Any]] = []
+
+    def __call__(self, *values: NDArray[Any]) -> list[NDArray[Any]]:
+        """The results, given the operands that are not stored. Raises `TypeError` if they are left to the run."""
+        given = [(value.shape, value.tobytes()) for value in values]
+        if given != self._given:
+            results = self.results(values)
+            if results is None:
+                raise TypeError(f"node {self._node.index} is left to the run")
+            self._given, self._results = given, results
+        return self._results
+
+    def results(self, values: Sequence[NDArray[Any]], *, folds: bool = True) -> list[NDArray[Any]] | None:
+        """The same, ``None`` if they are left to the run. ``folds``: what is small is run by whoever prepares it."""
+        scope, node, given = copy(self._scope), copy(self._node), iter(values)
+        scope.is_default_path &= folds
+        tensors = dict[int, Tensor]()
+        for index in node.inputs:
+            if index >= 0:
+                tensors[index] = self._scope.tensors[index]
+                if not tensors[index].is_stored:
+                    tensors[index] = local_tensor(tensors[index], LocalTensor)
+                    tensors[index].allocation_type = AllocationType.PERSISTENT_RO
+                    value = next(given)
+                    tensors[index].resize(value.shape)
+                    tensors[index].cached = value
+        outputs = [index for index in node.declared_outputs if index >= 0]
+        tensors |= {index: local_tensor(self._scope.tensors[index], LocalTensor) for index in outputs}
+        scope.tensors = tensors
+        prepare_node(scope, node)
+        if node.objection or not all(tensors[index].is_constant for index in outputs):
+            return None
+        return [tensors[index].array().copy() for index in outputs]  # no part of the file, as in a graph
+
+
+def _later(tensor: Tensor) -> Any:
+    """The value of a constant, as a part of what is worked out later."""
+    if isinstance(tensor, OpenTensor) and tensor.later is not None:
+        return tensor.later
+    array = tensor.array()
+    return Later(_array, (array.reshape(-1).tolist(), tensor.dtype, array.shape)) if has_sizes(tensor) else array
+
+
+def _array(numbers: Sequence[int], dtype: np.dtype[Any], shape: Shape) -> NDArray[Any]:
+    return np.array(numbers, dtype).reshape(shape)
+
+
+def _variables(later: Later, shape: Shape) -> NDArray[Any]:
+    """The integers of a value of a known shape, as variables."""
+
+    def numbers(*sizes: int) -> tuple[int, ...]:
+        return tuple(known(later, iter(sizes)).reshape(-1).tolist())
+
+    array = np.empty(shape, object)
+    array.reshape(-1)[:] = computed(numbers, *sizes_in(later))
+    return array
+
+
+def _settle(derived: _Derived, parts: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+    """Give outputs the shapes that depend on values which depend on sizes: variables that are computed of these."""
+
+    def shapes(*numbers: int) -> tuple[int, ...]:
+        results = derived(*known(parts, iter(numbers)))
+        return tuple([size for result in results for size in result.shape])
+
+    made = iter(computed(shapes, *sizes_in(parts)))
+    for tensor, result in zip(outputs, derived(*known(parts)), strict=True):
+        tensor.settle(tuple([next(made) for _ in result.shape]))
 
 
 class Resized(Copies, ResizedNodes):
@@ -154,7 +277,7 @@ class Resized(Copies, ResizedNodes):
     def __init__(
         self, subgraph: RunningGraph, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]
     ) -> None:
-        copies, tensors = _copied(subgraph, members)
+        copies, tensors = _copied(subgraph, members, OpenTensor)
         read = {*outputs, *(number for node in copies for number in node.inputs)}
         for index, shape in shapes.items():
             tensors[index] = local_tensor(subgraph.tensors[index], LocalTensor)
@@ -164,14 +287,45 @@ class Resized(Copies, ResizedNodes):
         self.inputs = tuple([tensors[index] for index in shapes])
         self.outputs = tuple([tensors[index] for index in outputs])
         for node in copies:
-            prepare_node(self, node)
+            self._prepare(node)
             if node.objection or any(index >= 0 and tensors[index].is_dynamic for index in node.outputs):
                 raise PrepareError(node.objection or f"node {node.index} leaves a shape to the run")
-        self.leaves_open = any(
-            all(tensors[index].is_constant for index in node.inputs if index >= 0)
-            and any(is_open(tensors[index].shape) for index in node.outputs if index >= 0)
-            for node in copies
-        )
+
+    def _prepare(self, node: Node) -> None:
+        inputs = [self.tensors[index] for index in node.inputs if index >= 0]
+        late = [tensor for tensor in inputs if tensor.later is not None]
+        sizes = [tensor for tensor in inputs if has_sizes(tensor)]
+        if not all(tensor.is_constant for tensor in inputs) or not (late or sizes):
+            prepare_node(self, node)
+            return
+        derived = _Derived(self, node)
+        try:
+            with _hidden(late):
+                prepare_node(self, node)
+        except Exception:  # whatever it makes of sizes that it computes with
+            with _hidden([*late, *sizes]):
+                prepare_node(self, node)
+        outputs = [self.tensors[index] for index in node.outputs if index >= 0]
+        if node.objection or all(tensor.is_constant for tensor in outputs):
+            return
+        parts = [_later(tensor) for tensor in inputs if not tensor.is_stored]
+        if any(tensor.is_dynamic for tensor in outputs):
+            _settle(derived, parts, outputs)
+        values = known(parts)
+        # Some operators know their result whenever they know their operands; all others if these are small.
+        if derived.results(values, folds=False) is None:
+            if any(tensor.bytes > MOST_FOLDED for tensor in (*inputs, *outputs)):
+                return
+            if derived.results(values) is None:
+                return
+        results = Later(derived, parts)
+        for position, tensor in enumerate(outputs):
+            later = Later(itemgetter(position), (results,))
+            if tensor.type in WHOLE and not is_open(tensor.shape) and prod(tensor.shape) <= MOST_NUMBERS:
+                tensor.allocation_type = AllocationType.PERSISTENT_RO
+                tensor.assign(_variables(later, tensor.shape))
+            elif isinstance(tensor, OpenTensor):
+                tensor.later = later
 
     def callee(self, index: int) -> Call:
         """None: it would be prepared itself, and it is no copy. Raises `PrepareError`."""

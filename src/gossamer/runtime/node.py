@@ -21,7 +21,7 @@ from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.cancellation import Cancellation
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
-from gossamer.sizes import whole
+from gossamer.sizes import Later, whole
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -34,7 +34,7 @@ it is, and where."""
 MOST_FOLDED = 1024
 """Bytes of an operand of a node that is run when it is prepared."""
 
-_WHOLE = frozenset({TensorType.INT32, TensorType.INT64, TensorType.BOOL})
+WHOLE = frozenset({TensorType.INT32, TensorType.INT64, TensorType.BOOL})
 """Types of numbers that stand for themselves, and are never rounded."""
 
 _generations = count(1)
@@ -257,8 +257,10 @@ class NodeView(_NodeContext, NodeInfo):
             return None
         return tensor.array(), partial(self.constant, position)
 
-    def computed(self, position: int) -> Array | None:
+    def computed(self, position: int) -> Array | Later | None:
         tensor = self.tensors_in[position]
+        if tensor is not None and tensor.later is not None:
+            return tensor.later
         return None if tensor is None or tensor.is_supposed else self.constant(position)
 
     def propagate_shapes(self) -> None:
@@ -502,6 +504,11 @@ def prepare_node(scope: Scope, node: Node) -> None:
         _fold(scope, node, ctx)
 
 
+def has_sizes(tensor: Tensor) -> bool:
+    """Whether elements of a constant may be sizes that are open (`gossamer.sizes`)."""
+    return tensor.cached is not None and tensor.cached.dtype == object and not tensor.has_objects
+
+
 def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
     """Run a node now whose operands are all known, if they are small: sizes that are worked out from shapes are known
     before anything runs, and so are the shapes that they decide. An operand without elements is known, too."""
@@ -513,6 +520,9 @@ def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
     outputs = ctx.tensors_out
     if any(tensor.home != AllocationType.ARENA_RW or tensor.bytes > MOST_FOLDED for tensor in outputs):
         return
+    is_whole = all(tensor.type in WHOLE for tensor in (*inputs, *outputs))
+    if not is_whole and any(map(has_sizes, inputs)):
+        return  # which are no real numbers
     op = node.op
     if op.side_effects or op.custom or node.delegate is not None or list(called_subgraphs(node.options)):
         return
@@ -523,15 +533,16 @@ def _fold(scope: Scope, node: Node, ctx: NodePrepareContext) -> None:
             ctx.constant(position)  # which notes that it has been looked at
     try:
         run = NodeInvokeContext(scope, node)
-        if all(tensor.type in _WHOLE for tensor in (*inputs, *outputs)):
+        if is_whole:
             run.kernel = op.reference_function  # which computes the same, and need not be lowered
         with np.errstate(all="ignore"):
             results = run.results()
     except GossamerError:
         return  # which is said when it runs
     for position, value in enumerate(results):
-        if value is not None and value.nbytes <= MOST_FOLDED:
-            ctx.set_constant(position, value)
+        array = None if value is None else np.asarray(value)  # NumPy makes numbers of scalars that are objects
+        if array is not None and array.nbytes <= MOST_FOLDED:
+            ctx.set_constant(position, array)
     node.shapes_out = [tensor.shape for tensor in outputs]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -134,6 +135,16 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if self._kernel is None:
             raise DelegateError("the kernel has been freed")
         return self._kernel
+
+    @cached_property
+    def node_numbers(self) -> tuple[int, ...]:
+        """See `Partition.node_numbers`."""
+        return tuple(self._members)
+
+    @cached_property
+    def fed(self) -> Sequence[TensorInfo]:
+        """See `Partition.fed`."""
+        return [tensor for tensor in self.inputs if not tensor.is_stored]
 
     @property
     def graph(self) -> RunningGraph:

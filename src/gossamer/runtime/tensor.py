@@ -20,6 +20,7 @@ from gossamer.schema.enums import TensorType
 from gossamer.schema.fields import Table
 from gossamer.schema.tables import BlockwiseQuantization
 from gossamer.schema.tables import Tensor as StoredTensor
+from gossamer.sizes import Later
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -59,6 +60,9 @@ class Tensor:
         "stored",
         "type",
     )
+
+    later: Later | None = None
+    """What will be its value, where sizes are open that decide it."""
 
     def __init__(self, index: int, tensor_type: TensorType, shape: Shape, home: AllocationType) -> None:
         self.index = index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,76 @@ def positions() -> bytes:
     return net.model()
 
 
+def rotary() -> bytes:
+    """A decoder's layer of any batch and length: rotary embeddings of a RANGE of it, a causal mask that compares
+    two of these, a root mean square, a gate; its scores are scaled by the logarithm of the length."""
+    net = Net()
+    x = net.tensor((1, 4, 16))
+    batch, length = net.size(x, 0), net.size(x, 1)
+    numbers = net.then("RANGE", [net.scalar(0), length, net.scalar(1)], 1, RangeOptions(), INT)
+    steps = net.then("RESHAPE", [net.then("CAST", [numbers], 1, CastOptions(), FLOAT), net.ints(-1, 1)], 2)
+    half = net.then("MUL", [steps, net.constant([[1.0, 0.3, 0.1, 0.03]], np.float32, FLOAT)], 2)
+    angles = net.then("CONCATENATION", [half, half], 2, ConcatenationOptions(axis=1))
+    cos, sin = net.then("COS", [angles], 2), net.then("SIN", [angles], 2)
+    rows, columns = (net.then("RESHAPE", [numbers, net.ints(*to)], 2, type=INT) for to in ((-1, 1), (1, -1)))
+    sees = net.then("GREATER_EQUAL", [rows, columns], 2, type=TensorType.BOOL)
+    zero, low = (net.constant(value, np.float32, FLOAT) for value in (0, -1e9))
+    mask = net.then("SELECT_V2", [sees, zero, low], 2)
+    scale = net.then("LOG", [net.then("CAST", [length], 0, CastOptions(), FLOAT)], 0)
+    heads, order = net.pack(batch, length, net.scalar(2), net.scalar(8)), net.ints(0, 2, 1, 3)
+
+    def normed(y: int) -> int:
+        spread = net.then("MEAN", [net.then("MUL", [y, y], 3), net.ints(-1)], 3, ReducerOptions(keep_dims=True))
+        least = net.constant(1e-6, np.float32, FLOAT)
+        return net.then("MUL", [y, net.then("RSQRT", [net.then("ADD", [spread, least], 3)], 3)], 3)
+
+    def head(y: int) -> int:
+        rows = net.then("RESHAPE", [net.dense(y, 16, 16), heads], 4, ReshapeOptions())
+        return net.then("TRANSPOSE", [rows, order], 4, TransposeOptions())
+
+    def turned(y: int) -> int:
+        def half(first: int) -> int:
+            ends = [net.ints(0, 0, 0, first), net.ints(0, 0, 0, first + 4), net.ints(1, 1, 1, 1)]
+            return net.then("STRIDED_SLICE", [y, *ends], 4, StridedSliceOptions(begin_mask=7, end_mask=7))
+
+        other = net.then("CONCATENATION", [net.then("NEG", [half(4)], 4), half(0)], 4, ConcatenationOptions(axis=3))
+        return net.then("ADD", [net.then("MUL", [y, cos], 4), net.then("MUL", [other, sin], 4)], 4)
+
+    y = normed(x)
+    scores = net.then("BATCH_MATMUL", [turned(head(y)), turned(head(y))], 4, BatchMatMulOptions(adj_y=True))
+    masked = net.then("ADD", [net.then("MUL", [scores, scale], 4), mask], 4)
+    found = net.then("BATCH_MATMUL", [net.then("SOFTMAX", [masked], 4, SoftmaxOptions(beta=1.0)), head(y)], 4)
+    rows = net.then("TRANSPOSE", [found, order], 4, TransposeOptions())
+    joined = net.then("RESHAPE", [rows, net.pack(batch, length, net.scalar(16))], 3, ReshapeOptions())
+    x1 = net.then("ADD", [x, net.dense(joined, 16, 16)], 3)
+    y = normed(x1)
+    gate = net.then("LOGISTIC", [net.dense(y, 16, 40)], 3)
+    net.io([x], [net.dense(net.then("MUL", [gate, net.dense(y, 16, 40)], 3), 40, 16)])
+    return net.model()
+
+
+def frames() -> bytes:
+    """Overlapping pieces of a sound of any length, as ``tf.signal.frame`` has them: a GATHER at computed places, whose
+    number is a quotient."""
+    net = Net()
+    x = net.tensor((1, 64))
+    count = net.then("FLOOR_DIV", [net.size(x, 1), net.scalar(8)], 0, type=INT)
+    ends = [
+        net.ints(0, 0),
+        net.pack(net.scalar(0), net.then("MUL", [count, net.scalar(8)], 0, type=INT)),
+        net.ints(1, 1),
+    ]
+    even = net.then("STRIDED_SLICE", [x, *ends], 2, StridedSliceOptions(begin_mask=3, end_mask=1))
+    pieces = net.then("RESHAPE", [even, net.pack(net.scalar(1), count, net.scalar(8))], 3, ReshapeOptions())
+    last = net.then("SUB", [count, net.scalar(1)], 0, SubOptions(), INT)
+    starts = net.then("RANGE", [net.scalar(0), last, net.scalar(1)], 1, RangeOptions(), INT)
+    places = net.then("ADD", [net.then("RESHAPE", [starts, net.ints(-1, 1)], 2, type=INT), net.ints(0, 1)], 2, type=INT)
+    pairs = net.then("GATHER", [pieces, places], 4, GatherOptions(axis=1))
+    wide = net.then("RESHAPE", [pairs, net.pack(net.scalar(1), last, net.scalar(16))], 3, ReshapeOptions())
+    net.io([x], [net.dense(wide, 16, 10)])
+    return net.model()
+
+
 def products() -> bytes:
     """Layers of any number of rows."""
     net = Net()
@@ -188,20 +259,31 @@ def of_one_attention(rng: np.random.Generator) -> Sequence[Sequence[int]]:
 
 
 @pytest.mark.parametrize(
-    ("model", "shapes", "is_usual"),
+    ("model", "shapes"),
     [
-        (attention, of_attention, True),
-        (attention, of_one_attention, True),
-        (images, lambda rng: [[1, int(rng.integers(5, 40)), int(rng.integers(5, 40)), 3]], True),
-        (images, lambda rng: [[int(rng.integers(1, 31)), 9, 9, 3]], True),
-        (positions, lambda rng: [[1, int(rng.integers(1, 71))]], False),
-        (products, lambda rng: [[1, int(rng.integers(1, 71)), 24]], True),
+        (attention, of_attention),
+        (attention, of_one_attention),
+        (images, lambda rng: [[1, int(rng.integers(5, 40)), int(rng.integers(5, 40)), 3]]),
+        (images, lambda rng: [[int(rng.integers(1, 31)), 9, 9, 3]]),
+        (positions, lambda rng: [[1, int(rng.integers(1, 71))]]),
+        (rotary, lambda rng: [[int(rng.integers(1, 3)), int(rng.integers(1, 40)), 16]]),
+        (rotary, lambda rng: [[1, int(rng.integers(225, 275)), 16]]),
+        (frames, lambda rng: [[1, int(rng.integers(64, 900))]]),
+        (products, lambda rng: [[1, int(rng.integers(1, 71)), 24]]),
     ],
-    ids=["attention", "attention of one", "images", "batches of images", "positions", "products"],
+    ids=[
+        "attention",
+        "attention of one",
+        "images",
+        "batches of images",
+        "positions",
+        "rotary",
+        "long rotary",
+        "frames",
+        "products",
+    ],
 )
-def test_filled_in_it_is_what_the_shape_alone_would_become(
-    model: Callable[[], bytes], shapes: Shapes, is_usual: bool
-) -> None:
+def test_filled_in_it_is_what_the_shape_alone_would_become(model: Callable[[], bytes], shapes: Shapes) -> None:
     content, rng = model(), np.random.default_rng(1)
     interpreter = Interpreter(model_content=content)
     filled = 0
@@ -218,9 +300,7 @@ def test_filled_in_it_is_what_the_shape_alone_would_become(
         assert fresh.program is not None
         if kernel.is_filled:
             filled += 1
-            assert kernel._is_unusual is not is_usual
-            if is_usual:
-                assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+            assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
         # What there is to say of commands is about those that run.
         assert kernel.built is not None
         assert len(kernel.built.steps) == len(kernel.program.plan.commands)
@@ -348,23 +428,72 @@ def test_templates_wait_until_shapes_have_changed_twice(monkeypatch: pytest.Monk
     assert len(made) == 1
 
 
-def test_who_needs_a_size_ends_it() -> None:
-    """CUMSUM of constants as long as the input: what depends on nothing but sizes may be rounded otherwise."""
+def test_real_numbers_of_sizes_alone() -> None:
+    """They are worked out by who would do it if sizes were known: when nodes are prepared as long as they are few, and
+    then by the program."""
     net = Net()
     x = net.tensor((4,))
     length = net.size(x, 0)
     numbers = net.then("RANGE", [net.scalar(0), length, net.scalar(1)], 1, RangeOptions(), INT)
     waves = net.then("SIN", [net.then("CAST", [numbers], 1, CastOptions(), FLOAT)], 1)
-    net.io([x], [net.then("ADD", [x, waves], 1)])
+    net.io(
+        [x],
+        [
+            net.then(
+                "MUL", [net.then("SOFTMAX", [net.then("ADD", [x, waves], 1)], 1, SoftmaxOptions(beta=1.0)), waves], 1
+            )
+        ],
+    )
     interpreter = Interpreter(model_content=net.model())
-    for size in (3, 4, 5, 6, 7, 8):
+    filled = []
+    for size in (3, 4, 5, 6, 7, 8, 200, 256, 257, 258, 300, 400):
         results = run(interpreter, [[size]])
-        wanted = run(Interpreter(model_content=net.model()), [[size]])
-        assert results[0].tobytes() == wanted[0].tobytes()
-        assert not kernel_of(interpreter).is_filled
+        alone = Interpreter(model_content=net.model())
+        assert results[0].tobytes() == run(alone, [[size]])[0].tobytes()
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+        assert kernel.program.memory["constants"].view() == fresh.program.memory["constants"].view()
+        filled.append(kernel.is_filled)
+        assert bool(len(kernel.program.plan.computing)) == (size > 256)
+    assert sum(filled) == 9
     templates = kernel_of(interpreter)._templates
     assert templates is not None
-    assert "real numbers depend on nothing but sizes" in templates.failure
+    assert not templates.failure
+    assert not any(template.closed for template in templates._made)
+
+
+def test_lengths_share_weights_beside_what_is_computed_of_them() -> None:
+    interpreter = Interpreter(model_content=rotary())
+    programs = []
+    for length in (280, 290, 300, 310, 320):
+        run(interpreter, [[1, length, 16]])
+        programs.append(kernel_of(interpreter).program)
+    assert kernel_of(interpreter).is_filled
+    made = [program for program in programs if program is not None]
+    assert len({program.plan.packs for program in made}) == 1
+    assert len({program.memory["weights"].address for program in made}) == 1
+    assert len({program.memory["computed"].address for program in made}) == len(made) == 5
+    assert all(len(program.plan.computing) for program in made)
+
+
+def test_plans_that_a_template_makes_are_written_when_the_kernel_goes(tmp_path: Path) -> None:
+    path = tmp_path / "products.tflite"
+    path.write_bytes(products())
+    interpreter = Interpreter(model_path=path)
+    for rows in range(30, 36):
+        run(interpreter, [[1, rows, 24]])
+    kernel = kernel_of(interpreter)
+    assert kernel.is_filled
+    assert kernel.is_known
+    assert not kernel.is_kept
+    kernel.free()
+    another = Interpreter(model_path=path)
+    run(another, [[1, 35, 24]])
+    assert kernel_of(another).is_known
+    assert kernel_of(another).is_kept
+    assert not kernel_of(another).is_filled
 
 
 def test_errors_are_those_of_the_nodes() -> None:

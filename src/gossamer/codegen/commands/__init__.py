@@ -23,6 +23,7 @@ from gossamer.errors import CompileError
 from gossamer.programs.program import (
     ARENA,
     BLOCKS,
+    COMPUTED,
     CONSTANTS,
     FAULT,
     KERNELS,
@@ -36,7 +37,7 @@ from gossamer.programs.program import (
 )
 from gossamer.programs.team import Jump
 from gossamer.targets import Target
-from gossamer.views import Buffer, View, dense_strides
+from gossamer.views import Buffer, View, dense_strides, is_derived
 
 AtHand = Callable[[str], bool]
 """Whether a kernel of this name is there."""
@@ -116,6 +117,7 @@ class Build:
         self._model = model
         self._builder = ProgramBuilder()
         self._weights = 0
+        self._computed = 0
         self._scratch = 0
         self._passing = 0
         self._held = 0
@@ -130,7 +132,8 @@ class Build:
         self._packed: dict[Any, Address] = {}
         self._alike: dict[Any, Any] = {}
         self._may_fault = False
-        self._is_known = False
+        self._is_known = ""
+        """The base that the commands of what is known fill; empty for all others."""
 
     def address(self, view: View) -> Address:
         """Where the first element of a view is."""
@@ -187,8 +190,11 @@ class Build:
         """Run a kernel in every run. Without a barrier, the next may begin while threads are still at this one."""
         name, block = self._use(spec), self.table(spec.arguments.filled(arguments))
         if self._is_known:
-            self._builder.pack(name, block, barrier=True)
-            self._packing.append((name, block))
+            if self._is_known == COMPUTED:
+                self._builder.compute(name, block)
+            else:
+                self._builder.pack(name, block, barrier=True)
+                self._packing.append((name, block))
             self._called.clear()
             return
         self._builder.command(name, block, barrier=barrier)
@@ -254,6 +260,12 @@ class Build:
             self._packed[key] = address
         return address
 
+    def computed(self, bytes: int) -> Address:
+        """Memory that is filled once, by commands of what is known."""
+        address = Address(COMPUTED, self._computed)
+        self._computed += -(-bytes // _ALIGNMENT) * _ALIGNMENT
+        return address
+
     def passing(self, bytes: int) -> Address:
         """Memory for what one command writes and the next reads; the commands after that may overwrite it."""
         self._passing = max(self._passing, self._held + bytes)
@@ -266,7 +278,10 @@ class Build:
 
     def constant(self, value: NDArray[Any]) -> Address:
         """A value that kernels read; equal ones are one."""
-        content = value.tobytes()
+        return self.kept(value.tobytes(), value)
+
+    def kept(self, content: bytes, value: NDArray[Any]) -> Address:
+        """The same of a value whose bytes are these."""
         known = self._kept.get(content)
         if known is None:
             known = self._kept[content] = Address(CONSTANTS, self.constant_bytes)
@@ -321,6 +336,8 @@ class Build:
     def planned(self) -> ProgramPlan:
         """The plan of all commands that have been made."""
         sizes = {ARENA: self.layout.arena_bytes + self._passing, WEIGHTS: self._weights}
+        if self._computed:
+            sizes[COMPUTED] = self._computed
         if self._scratch:
             sizes[SCRATCH] = self._scratch
         if self._may_fault:
@@ -352,13 +369,12 @@ class Build:
         drawn: set[int] = set()
         for node in graph.kernels:
             buffer = node.y.buffer
-            self._is_known = id(buffer) in self.layout.known
+            self._is_known = self._base_of_known(node) if id(buffer) in self.layout.known else ""
             if self._is_known and buffer in self.layout.places:
-                continue  # packed for the turn before
+                continue  # computed for the turn before
             if self._is_known:
-                place = Place(WEIGHTS, 0, dense_bytes(buffer), item_bytes(buffer) * prod(buffer.shape))
-                place.offset = self.weights(place.bytes).offset
-                self.layout.places[buffer] = place
+                size = item_bytes(buffer) * prod(buffer.shape)
+                self.layout.places[buffer] = Place(*self._of_known(size), dense_bytes(buffer), size)
             elif id(buffer) not in drawn:
                 drawn.add(id(buffer))
                 place = self.layout.places[buffer]
@@ -367,7 +383,15 @@ class Build:
                     self._draw_border(buffer, place)
             self._blocks.clear()
             self._run(node)
-        self._node, self._is_known = around, False
+        self._node, self._is_known = around, ""
+
+    def _base_of_known(self, node: Kernel) -> str:
+        """Where what a kernel makes of constants is kept: among the weights, which all shapes share, if it does not
+        depend on these."""
+        return COMPUTED if any(is_of_shape(view.buffer, self.layout) for view in node.operands) else WEIGHTS
+
+    def _of_known(self, bytes: int) -> Address:
+        return self.computed(bytes) if self._is_known == COMPUTED else self.weights(bytes)
 
     def _run(self, node: Kernel) -> None:
         """The commands of a kernel; of its parts, if it has kernels that are not at hand."""
@@ -393,7 +417,7 @@ class Build:
             return
         strides, bytes = dense_bytes(buffer), item_bytes(buffer) * prod(buffer.shape)
         if self._is_known:
-            self.layout.places[buffer] = Place(WEIGHTS, self.weights(bytes).offset, strides, bytes)
+            self.layout.places[buffer] = Place(*self._of_known(bytes), strides, bytes)
             return
         self.layout.places[buffer] = Place(ARENA, self.passing(bytes).offset, strides, bytes)
         self._held += -(-bytes // _ALIGNMENT) * _ALIGNMENT
@@ -401,7 +425,10 @@ class Build:
     def _mark(self) -> tuple[Any, ...]:
         """Where things stand, for `_reset`."""
         grown = (*self._dictionaries(), self.steps, self.pieces, self._packing)
-        numbers = (self.constant_bytes, self._weights, self._scratch, self._passing, self._held, self._may_fault)
+        numbers = (
+            *(self.constant_bytes, self._weights, self._computed),
+            *(self._scratch, self._passing, self._held, self._may_fault),
+        )
         return self._builder.mark(), [len(one) for one in grown], numbers
 
     def _dictionaries(self) -> tuple[dict[Any, Any], ...]:
@@ -416,7 +443,8 @@ class Build:
             while len(one) > size:
                 one.popitem()
         del self.steps[steps:], self.pieces[pieces:], self._packing[packing:]
-        self.constant_bytes, self._weights, self._scratch, self._passing, self._held, self._may_fault = numbers
+        self.constant_bytes, self._weights, self._computed, *others = numbers
+        self._scratch, self._passing, self._held, self._may_fault = others
         self._called.clear()
         self._blocks.clear()
 
@@ -493,6 +521,12 @@ class Build:
             right=right * column,
             value=place.fill,
         )
+
+
+def is_of_shape(buffer: Buffer, layout: Layout) -> bool:
+    """Whether what is known of a buffer may depend on shapes."""
+    place = layout.places.get(buffer)
+    return is_derived(buffer) or (place is not None and place.base == COMPUTED)
 
 
 def dense_bytes(buffer: Buffer) -> tuple[int, ...]:

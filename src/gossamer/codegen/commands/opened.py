@@ -7,21 +7,24 @@ is decided on the way tells for which other sizes that is right; for others it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from math import prod
 from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.codegen.build import Drawn, Emitted
-from gossamer.codegen.commands import Build, dense_bytes
-from gossamer.codegen.graph import Kernel
-from gossamer.codegen.layout import Layout, Place, pack, spread_out
+from gossamer.codegen.commands import Build, dense_bytes, is_of_shape
+from gossamer.codegen.graph import Kernel, KernelGraph
+from gossamer.codegen.layout import Layout, Place, item_bytes, pack, spread_out
 from gossamer.codegen.spec import KernelSpec
-from gossamer.programs.program import ARENA, BLOCKS, FAULT, KERNELS, SCRATCH, Address, Word
+from gossamer.programs.program import ARENA, BLOCKS, COMPUTED, FAULT, KERNELS, MODEL, SCRATCH, Address, Word
 from gossamer.sizes import Size, Sizes, is_open, told
 from gossamer.targets import Target
-from gossamer.views import Buffer, Late, View, Widened
+from gossamer.views import Buffer, Derived, Late, View, Widened
 
 T = TypeVar("T")
 
@@ -99,7 +102,9 @@ def _sight(kernel: Kernel, shows: bool) -> _Sight:
 
 def _has_sizes(buffer: Buffer) -> bool:
     """Whether elements of a constant may be open."""
-    return type(buffer) is Buffer and buffer.array is not None and buffer.array.dtype == object
+    if type(buffer) not in (Buffer, Derived):
+        return False
+    return buffer.array is not None and buffer.array.dtype == object
 
 
 class _Said(NamedTuple):
@@ -117,7 +122,7 @@ class _Telling(Build):
         for at, (buffer, real) in enumerate(zip(sight.stand_ins, sight.buffers, strict=True)):
             if not buffer.is_constant:
                 place = layout.places[real]
-                self.layout.places[buffer] = Place(f"p{at}", 0, place.strides, place.bytes)
+                self.layout.places[buffer] = Place(f"p{at}", 0, place.strides, place.bytes, spread=place.spread)
         self._kernel = sight.kernel
         self.by_channel = _Nobody()
         self.numbers: dict[Any, Size] = {}
@@ -198,17 +203,17 @@ class _Telling(Build):
         names = {line.partition(" = ")[0] for line in tables}
         self.lines[start:] = [line for line in self.lines[start:] if line not in tables]
         self._told = {key: block for key, block in self._told.items() if str(block.offset) not in names}
-        words = "".join(f", {name}={self._packed_word(word, names)}" for name, word in arguments.items())
+        for word in arguments.values():
+            if isinstance(word, Address) and word.base in (BLOCKS, KERNELS) and str(word.offset) not in names:
+                raise TypeError("what is packed depends on kernels")
+        source = arguments.get("source")
+        gone = f"{source.base}b, {source.base}o" if isinstance(source, Address) and source.base not in _FIXED else ""
         self.lines += [
             f"if {mine}o not in to.there:",
             *(f"    {line.replace('to.table(', 'to.packing_table(')}" for line in tables),
-            f"    to.build.pack({self._spec(spec)}[1], {self._written(reads)}{words})",
+            f"    to.pack({self._spec(spec)}, to.packing_table({self._inside(spec.arguments.filled(arguments))}), "
+            f"({gone}), {self._written(reads)})",
         ]
-
-    def _packed_word(self, word: Word, tables: Container[str]) -> str:
-        if isinstance(word, Address) and word.base == BLOCKS and str(word.offset) in tables:
-            return f"Address({BLOCKS!r}, {word.offset})"
-        return self._written(word)
 
     def _spec(self, spec: KernelSpec) -> str:
         """An expression for the name of a kernel, and the kernel."""
@@ -237,14 +242,20 @@ class _Telling(Build):
         known = self._told.get(key)
         if known is not None:
             return known
-        at = [place for place, word in enumerate(words) if isinstance(word, Address)]
-        bases = [words[place].base for place in at]  # type: ignore[union-attr]  # they are addresses
-        written = "".join(f"{self._word(word)}, " for word in words)
-        inside = "".join(f"{base!r}, " if base in _FIXED else f"{base}b, " for base in bases)
         name = f"t{len(self.lines)}"
-        self.lines.append(f"{name} = to.table(({written}), {tuple(at)}, ({inside}))")
+        self.lines.append(f"{name} = to.table({self._inside(words)})")
         self._told[key] = Address(BLOCKS, name)  # type: ignore[arg-type]  # as above
         return self._told[key]
+
+    def _inside(self, words: Iterable[Word]) -> str:
+        """The arguments that make a table of words: these, which of them are addresses, and behind what bases."""
+        written, at, bases = "", [], ""
+        for place, word in enumerate(words):
+            written += f"{self._word(word)}, "
+            if isinstance(word, Address):
+                at.append(place)
+                bases += f"{word.base!r}, " if word.base in _FIXED else f"{word.base}b, "
+        return f"({written}), {tuple(at)}, ({bases})"
 
     def _word(self, word: Word) -> str:
         if isinstance(word, _Said):
@@ -303,13 +314,17 @@ class _Filling:
         self.alike: dict[Any, Any] = {}
         """What is made once for all kernels of the same key."""
         self._tables: dict[Any, int] = {}
+        self._is_once = False
 
-    def begin(self) -> None:
-        """The commands of another kernel of the graph."""
+    def begin(self, is_once: bool) -> None:
+        """The commands of another kernel of the graph, which may run once."""
+        self._is_once = is_once
         self._tables.clear()
         self.build._blocks.clear()
 
-    def constant(self, buffer: Buffer | tuple[str, int]) -> tuple[str, int]:
+    def constant(self, buffer: Buffer | _Value | tuple[str, int]) -> tuple[str, int]:
+        if isinstance(buffer, _Value):
+            return self.build.kept(buffer.content, buffer.array)
         if isinstance(buffer, tuple):
             return buffer
         place = self.build.place(buffer)
@@ -344,10 +359,28 @@ class _Filling:
         self.build._tables[offset] = tuple(meant)
         return offset
 
+    def pack(self, named: tuple[str, KernelSpec], block: int, source: tuple[str, int] | tuple[()], reads: int) -> None:
+        name, spec = named
+        self.build.specs[name] = spec
+        at = Address(BLOCKS, block)
+        gone = (Address(*source), reads) if source and source[0] == MODEL and reads else None
+        self.builder.pack(name, at, reads=gone)
+        self.build._packing.append((name, at))
+
     def command(self, named: tuple[str, KernelSpec], block: int, barrier: int) -> None:
         name, spec = named
         self.build.specs[name] = spec
-        self.builder.command(name, Address(BLOCKS, block), barrier=bool(barrier))
+        if self._is_once:
+            self.builder.compute(name, Address(BLOCKS, block))
+        else:
+            self.builder.command(name, Address(BLOCKS, block), barrier=bool(barrier))
+
+
+class _Value(NamedTuple):
+    """A constant that is the same for all sizes and lies in no file."""
+
+    content: bytes
+    array: NDArray[Any]
 
 
 class _Form(NamedTuple):
@@ -397,24 +430,25 @@ class OpenCommands:
     def __init__(self, drawn: Drawn, target: Target, sizes: Sizes) -> None:
         """Raises `TypeError`, or what somebody makes of it, where commands cannot be told so."""
         graph = drawn.graph
-        if drawn.borders or drawn.gaps or drawn.fills or any(kernel.regions for kernel in graph):
+        if drawn.borders or any(kernel.regions for kernel in graph):
             raise TypeError("images with borders, or regions")
-        layout, lives = spread_out(graph, {})
-        if any(id(view.buffer) in layout.known for kernel in graph for view in kernel.results):
-            raise TypeError("something is computed once")
+        layout, lives = spread_out(graph, {}, drawn.gaps)
+        once = _placed_once(graph, layout)
         self._target = target
         self._sizes = sizes
         self._lives = [(first, last) for _, first, last in lives]
         self._model: tuple[int, int] | None = None
-        self._bytes = _Numbers(sizes, [layout.places[buffer].bytes for buffer, *_ in lives])
+        places = [buffer for buffer, *_ in lives] + once
+        self._bytes = _Numbers(sizes, [layout.places[buffer].bytes for buffer in places])
         alike: dict[Any, _Alike] = {}
-        inner = {id(buffer): at for at, (buffer, *_) in enumerate(lives)}
-        self._kernels: list[tuple[_Alike, list[Any]]] = []
+        inner = {id(buffer): at for at, buffer in enumerate(places)}
+        self._kernels: list[tuple[_Alike, list[Any], bool]] = []
+        """What fills in a kernel, where its buffers are, and whether it runs once."""
         self.late: list[Buffer] = []
         """Constants that are others for each shape."""
         for kernel in graph:
             shared = _sight(kernel, shows=False)
-            key = _description(shared)
+            key = _description(shared, drawn.gaps)
             if key not in alike:
                 try:
                     alike[key] = _Alike(target, shared, layout, sizes)
@@ -423,7 +457,8 @@ class OpenCommands:
                         raise
                     alike[id(kernel)] = _Alike(target, _sight(kernel, shows=True), layout, sizes)
             mine = alike.get(key) or alike[id(kernel)]
-            self._kernels.append((mine, [self._place(buffer, layout, inner) for buffer in shared.buffers]))
+            at = [self._place(buffer, layout, inner) for buffer in shared.buffers]
+            self._kernels.append((mine, at, id(kernel.y.buffer) in layout.known))
 
     def _place(self, buffer: Buffer, layout: Layout, inner: Mapping[int, int]) -> Any:
         if not buffer.is_constant:
@@ -436,18 +471,19 @@ class OpenCommands:
         """The program for these sizes; ``late``: the constants of this name for them."""
         layout = Layout(set())
         bytes = self._bytes(given)
-        offsets, layout.arena_bytes = pack([(size, *life) for size, life in zip(bytes, self._lives, strict=True)])
-        inner = [(ARENA, offset) for offset in offsets]
+        lives, once = bytes[: len(self._lives)], bytes[len(self._lives) :]
+        offsets, layout.arena_bytes = pack([(size, *life) for size, life in zip(lives, self._lives, strict=True)])
         build = Build(self._target, layout, model)
+        inner = [*((ARENA, offset) for offset in offsets), *(tuple(build.computed(size)) for size in once)]
         self._fix(build, model)
         to = _Filling(build)
         forms: dict[int, Any] = {}
         instead: dict[int, Any] = {id(one): made for one, made in zip(self.late, late, strict=True)}
-        for alike, places in self._kernels:
+        for alike, places, is_once in self._kernels:
             form = forms.get(id(alike))
             if form is None:
                 form = forms[id(alike)] = alike.form(given)
-            to.begin()
+            to.begin(is_once)
             at = [inner[place] if type(place) is int else instead.get(id(place), place) for place in places]
             form[0](to, form[1], at)
         return Emitted(build.planned(), build.specs, build.constants())
@@ -460,11 +496,30 @@ class OpenCommands:
             raise TypeError("the file is elsewhere")
         self._model = model
         late = {*map(id, self.late)}
-        for _, places in self._kernels:
+        for _, places, _ in self._kernels:
             for at, one in enumerate(places):
                 if isinstance(one, Buffer) and id(one) not in late and one.memory is not None:
                     place = build.stored(one)
-                    places[at] = one if place is None else (place.base, place.offset)
+                    if place is None:
+                        array = np.asarray(one.array)
+                        places[at] = _Value(array.tobytes(), array)
+                    else:
+                        places[at] = (place.base, place.offset)
+
+
+def _placed_once(graph: KernelGraph, layout: Layout) -> list[Buffer]:
+    """Give places to the buffers that are computed once, and return these. Raises `TypeError` where that is not done
+    for each shape."""
+    once: list[Buffer] = []
+    for kernel in graph:
+        buffer = kernel.y.buffer
+        if id(buffer) in layout.known:
+            if not any(is_of_shape(view.buffer, layout) for view in kernel.operands):
+                raise TypeError("something is computed once, for all shapes")
+            size = item_bytes(buffer) * prod(buffer.shape)
+            layout.places[buffer] = Place(COMPUTED, 0, dense_bytes(buffer), size)
+            once.append(buffer)
+    return once
 
 
 class _Numbers:
@@ -482,15 +537,18 @@ class _Numbers:
         return numbers
 
 
-def _description(sight: _Sight) -> Any:
-    """What is the same of kernels that are alike."""
+def _description(sight: _Sight, gaps: set[Buffer]) -> Any:
+    """What is the same of kernels that are alike. ``gaps``: images whose pixels are kept apart."""
     kernel = sight.kernel
     slots = {id(buffer): at for at, buffer in enumerate(sight.stand_ins)}
     views = [
         (slots[id(view.buffer)], told(view.shape), told(view.strides), told(view.offset))
         for view in (*kernel.operands, *kernel.results)
     ]
-    buffers = [(type(buffer), told(buffer.shape), buffer.type) for buffer in sight.stand_ins]
+    buffers = [
+        (type(buffer), told(buffer.shape), buffer.type, real in gaps)
+        for buffer, real in zip(sight.stand_ins, sight.buffers, strict=True)
+    ]
     return kernel.kind, kernel.arity, _settings(kernel.epilogue), _settings(kernel.settings), *views, *buffers
 
 

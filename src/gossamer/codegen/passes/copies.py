@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import COPY, MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.codegen.layout import merged
-from gossamer.views import Buffer, View
+from gossamer.views import Buffer, Shape, View, derived
 
 REDUCED = 2
 """Dimensions over which a kernel reduces, neighbours with even strides being one."""
@@ -26,7 +29,7 @@ def run(graph: KernelGraph) -> None:
             copied = next((copied for known, copied in copies if same(known, view)), None)
             if copied is None:
                 copied = _dense(view)
-                if copied.buffer.array is None:
+                if not copied.is_constant:
                     kernels.append(Kernel(COPY, [view], copied, origin=kernel.origin))
                 if id(view.buffer) not in changing:
                     copies.append((view, copied))
@@ -60,9 +63,11 @@ def is_readable(kernel: Kernel, position: int, view: View) -> bool:
 
 
 def _dense(view: View) -> View:
-    array = view.buffer.array
-    if array is None:
+    if not view.is_constant:
         return Buffer(view.shape, view.type).view()
-    strides = [array.itemsize * stride for stride in view.strides]
-    seen = np.lib.stride_tricks.as_strided(array.reshape(-1)[view.offset :], view.shape, strides)
-    return Buffer(view.shape, view.type, -1, np.array(seen)).view()
+    return derived(view.buffer, view.shape, view.type, _elements, view.shape, view.strides, view.offset).view()
+
+
+def _elements(array: NDArray[Any], shape: Shape, strides: Shape, offset: int) -> NDArray[Any]:
+    steps = [array.itemsize * stride for stride in strides]
+    return np.array(np.lib.stride_tricks.as_strided(array.reshape(-1)[offset:], shape, steps))

@@ -10,14 +10,17 @@ they make; then there is one tensor beside their result, and parameters.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from gossamer.arrays import NDArray
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import Expression, calls, canonical, parameters_of, substitute, type_of
 from gossamer.codegen.graph import MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.schema.enums import TensorType
-from gossamer.views import View, worked_out
+from gossamer.views import View, derived
 
 LARGEST = 64
 """Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
@@ -149,9 +152,11 @@ def _extra(view: View, producer: Kernel) -> View | None:
     """A further operand as an epilogue reads it: along the channels, one after the other."""
     if producer.kind == MAP or not view.shape or view.shape[-1] == 1 or view.strides[-1] == 1:
         return view
-    if view.strides[-1] or any(view.strides) or view.buffer.array is None:
+    if view.strides[-1] or any(view.strides) or not view.is_constant:
         return None
-    value = view.buffer.array.reshape(-1)[view.offset]
     size = view.shape[-1]
-    row = worked_out((size,), view.type, np.full, size, value, view.buffer.array.dtype)
-    return row.view().broadcast(view.shape)
+    return derived(view.buffer, (size,), view.type, _row, size, view.offset).view().broadcast(view.shape)
+
+
+def _row(array: NDArray[Any], size: int, offset: int) -> NDArray[Any]:
+    return np.full(size, array.reshape(-1)[offset], array.dtype)

@@ -24,6 +24,7 @@ from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import COPY, MAP, Kernel, KernelGraph
 from gossamer.codegen.passes.borders import needs_border
 from gossamer.dtypes import element_bits
+from gossamer.sizes import computed
 from gossamer.views import Buffer, View
 
 ROW = 512
@@ -109,10 +110,10 @@ def _lengthened(kernel: Kernel) -> Sequence[Kernel]:
         at -= 1
         rows *= outer[at]
     repeated = [view for view in tensors if _repeats(view, at)]
-    fitting = [n for n in range(1, MOST // bytes + 1) if rows % n == 0]
-    whole = [n for n in fitting if n * bytes >= ROW and n * bytes % LINE == 0]
-    times = min(whole) if whole else max((n for n in fitting if n * bytes <= 2 * ROW), default=1)
-    if not repeated or len(repeated) == len(tensors) or times == 1 or rows == 1:
+    if not repeated or len(repeated) == len(tensors) or rows == 1:
+        return ()
+    times = computed(_times, bytes, rows)
+    if times == 1:
         return ()
     shape = (*outer[:at], rows // times, times, count)
     copies: list[Kernel] = []
@@ -136,6 +137,13 @@ def _lengthened(kernel: Kernel) -> Sequence[Kernel]:
         return ()
     kernel.operands, kernel.y = operands, written
     return copies
+
+
+def _times(bytes: int, rows: int) -> int:
+    """How many of these rows one becomes."""
+    fitting = [n for n in range(1, MOST // bytes + 1) if rows % n == 0]
+    whole = [n for n in fitting if n * bytes >= ROW and n * bytes % LINE == 0]
+    return min(whole) if whole else max((n for n in fitting if n * bytes <= 2 * ROW), default=1)
 
 
 def _is_even(view: View) -> bool:

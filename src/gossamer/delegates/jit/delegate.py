@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
 
 import numpy as np
 
@@ -78,17 +78,22 @@ class Known:
     def __init__(self, target: Target, fingerprint: str | None, dependencies: Dependencies | None) -> None:
         self._directory = user_directory() if fingerprint is not None else None
         self._key = _key(target, fingerprint)
+        self._constants: Mapping[tuple[int, int], int] = {}
         found = disk_cache.load(self._directory, self._key)
         if dependencies is None or not dependencies.include(found.get("constants", {})):
             found = {}
         self.refusals: dict[int, str | None] = found.get("refusals", {})
         self.programs: dict[Any, Any] = found.get("programs", {})
 
-    def save(self, dependencies: Dependencies | None) -> None:
-        """Keep it for the next process, unless the file has changed since it was looked at."""
-        if dependencies is not None and dependencies.are_unchanged():
-            values = {"refusals": self.refusals, "programs": self.programs, "constants": dependencies.constants}
-            disk_cache.save(self._directory, self._key, values)
+    def savable(self, dependencies: Dependencies | None) -> bool:
+        """Whether the next process can have it: not if the file has changed since it was looked at."""
+        self._constants = dict(dependencies.constants) if dependencies is not None else {}
+        return dependencies is not None and dependencies.are_unchanged()
+
+    def save(self) -> None:
+        """Keep what is `savable` for the next process. The file is not looked at."""
+        values = {"refusals": self.refusals, "programs": self.programs, "constants": self._constants}
+        disk_cache.save(self._directory, self._key, values)
 
 
 def _key(target: Target, of: str | None) -> str:
@@ -99,13 +104,13 @@ def _key(target: Target, of: str | None) -> str:
 
 class Prepared(NamedTuple):
     """A program for some shapes: what it is bound to, the shapes of the outputs, and of the kernel that had it made
-    whether it was known, filled in and unusual."""
+    whether it was known and filled in."""
 
     program: Program
     tensors: list[tuple[TensorInfo, str, int]]
     bound: list[NDArray[np.uint8] | None]
     shapes: list[Shape]
-    how: tuple[bool, bool, bool]
+    how: tuple[bool, bool]
 
 
 def kept_bytes(programs: Iterable[Program]) -> int:
@@ -221,7 +226,7 @@ class JitDelegate(Delegate):
 
     def plan(self, partition: Partition) -> dict[str, Any] | None:
         """What is known of a partition with these shapes, if its kernels are at hand; see `JitKernel.prepare`."""
-        if partition.fingerprint is None or any(tensor.is_dynamic for tensor in partition.inputs):
+        if partition.fingerprint is None or any(tensor.is_dynamic for tensor in partition.fed):
             return None  # such a tensor is written by another delegate, and not always with the same shape
         plan: dict[str, Any] | None = self.known(partition).programs.get(key_of(partition))
         if plan is None or kernel_library(self.target).missing((*plan["plan"][0], walker_name(self.target))):
@@ -251,8 +256,8 @@ class JitDelegate(Delegate):
             "boundaries": [tuple(boundary[:3]) for boundary in boundaries],
             "shapes": list(shapes),
         }
-        if in_file:
-            known.save(partition.dependencies)
+        if in_file and known.savable(partition.dependencies):
+            known.save()
         return known, key
 
     def known(self, of: NodeInfo | Partition) -> Known:
@@ -297,6 +302,7 @@ class JitDelegate(Delegate):
                 program.bind(WEIGHTS, weights)
             elif packed is not None:
                 _weights[key], _sources[packed] = packed, of.source
+        program.compute(self.num_threads)
         return program
 
     def recall(self, identity: str) -> Mapping[str, Any]:
@@ -336,11 +342,12 @@ class JitKernel(DelegateKernel):
         """Bytes of these, memory that they share counted for each until there is too much."""
         self._arena = Arena()
         self._planned: deque[tuple[Known, Any]] = deque()
+        self._unsaved: list[Known] = []
+        self._save = finalize(self, _save_all, self._unsaved)
+        """Called when nobody has the kernel any more, or the process ends."""
         self._templates: Templates | None = None
         self.is_filled = False
         """Whether the program is a template filled in, so that no node was prepared or lowered for it."""
-        self._is_unusual = False
-        """Whether the nodes would have become another program had they been lowered for these shapes."""
         self._states: list[NDArray[Any]] = []
         """What operators keep from one run to the next. Each `prepare` begins with another one."""
         self._to_check: list[NodeInfo] = []
@@ -368,8 +375,7 @@ class JitKernel(DelegateKernel):
     def built(self) -> Built | None:
         """The kernel graph behind the program, made again if the plan came from a file."""
         if self._built is None and self.program is not None:
-            again = self._built_again(self._partition) if self._is_unusual and self._partition is not None else None
-            self._built = again or self.built_for(self.target)
+            self._built = self.built_for(self.target)
         return self._built
 
     def built_for(self, target: Target) -> Built | None:
@@ -397,7 +403,7 @@ class JitKernel(DelegateKernel):
         A plan that is known from before is used as it is, if its kernels are at hand: nothing is prepared or lowered.
         """
         self._built = self.program = self.failure = self.again = None
-        self.is_known = self.is_filled = self._is_unusual = False
+        self.is_known = self.is_filled = False
         self._states = []
         self._pieces = self._lowered = None
         self._partition = ctx
@@ -410,7 +416,7 @@ class JitKernel(DelegateKernel):
             self._set_shapes(ctx, prepared.shapes)
             self._arena.give(prepared.program)
             self.program, self._tensors, self._bound = prepared.program, prepared.tensors, prepared.bound
-            self.is_known, self.is_filled, self._is_unusual = prepared.how
+            self.is_known, self.is_filled = prepared.how
             self._prepared[key] = prepared
             return
         known = self._delegate.plan(ctx)
@@ -422,7 +428,7 @@ class JitKernel(DelegateKernel):
             self.is_known = True
         shapes = _shapes(ctx)
         if key is not None and self.program is not None and shapes is not None and not self._states:
-            how = self.is_known, self.is_filled, self._is_unusual
+            how = self.is_known, self.is_filled
             self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, how)
             self._kept_at_most += kept_bytes([self.program])
             while len(self._prepared) > 1 and self._kept_at_most > MOST_KEPT:
@@ -440,8 +446,7 @@ class JitKernel(DelegateKernel):
         opened = None if draft is not None or self._to_check else self._fill(ctx)
         self.is_filled = opened is not None
         if opened is not None:
-            emitted, boundaries, shapes, is_usual = opened
-            self._is_unusual = not is_usual
+            emitted, boundaries, shapes = opened
             self._set_shapes(ctx, shapes)
         else:
             emitted, boundaries = self._compile(ctx, draft)
@@ -449,12 +454,12 @@ class JitKernel(DelegateKernel):
             return
         constants = emitted.constants.tobytes()
         self._states = [one.state for one in boundaries if one.state is not None]
-        kept = None
-        if not self._is_unusual:
-            in_file = len(self._planned) < MOST_PLANS
-            outputs = [one.shape for one in ctx.outputs]
-            kept = self._delegate.keep(ctx, emitted, boundaries, outputs, in_file=in_file)
+        in_file = len(self._planned) < MOST_PLANS
+        outputs = [one.shape for one in ctx.outputs]
+        kept = self._delegate.keep(ctx, emitted, boundaries, outputs, in_file=in_file and not self.is_filled)
         if kept is not None:
+            if in_file and self.is_filled and kept[0].savable(ctx.dependencies):
+                self._unsaved.append(kept[0])  # what is quickly made again need not be written now
             self._planned.append(kept)
             if len(self._planned) > MOST_PLANS:
                 oldest, key = self._planned.popleft()
@@ -509,20 +514,14 @@ class JitKernel(DelegateKernel):
         template, sizes = found
         opened = template.opened(sizes, range_of(ctx.source)) if can_compile(self.target) else None
         if opened is not None:
-            ensure(opened.emitted.specs.values(), self.target)
+            if kernel_library(self.target).missing(opened.emitted.specs):
+                ensure(opened.emitted.specs.values(), self.target)
             return opened
         filled = template.filled(sizes)
-        built = emitted_of(filled.drawn, ctx.source, self.target)
-        if built is None:
+        built = emitted_of(filled.drawn, ctx.source, self.target) if filled is not None else None
+        if filled is None or built is None:
             return None
-        return Opened(built, boundaries_of(filled.drawn.graph), filled.shapes, filled.is_usual)
-
-    def _built_again(self, ctx: Partition) -> Built | None:
-        """What the template has become, with its graph; ``None`` if it would not be found again."""
-        from gossamer.delegates.jit.compiling import emitted_of
-
-        found = self._templates.found(ctx, self.target) if self._templates is not None else None
-        return None if found is None else emitted_of(found[0].filled(found[1]).drawn, ctx.source, self.target)
+        return Opened(built, boundaries_of(filled.drawn.graph), filled.shapes)
 
     def _start(self, ctx: Partition, plan: ProgramPlan, constants: bytes, boundaries: Any) -> Program:
         self.program = self._delegate.program(ctx, plan, constants, self._arena)
@@ -614,23 +613,29 @@ class JitKernel(DelegateKernel):
 
     def free(self) -> None:
         """See `DelegateKernel.free`."""
-        self.program = self._built = self._partition = self.again = None
+        self.program = self._built = self._partition = self.again = self._templates = None
         self._prepared.clear()
         self._kept_at_most = 0
+        self._save()
+
+
+def _save_all(unsaved: Iterable[Known]) -> None:
+    for known in unsaved:
+        known.save()
 
 
 def key_of(partition: Partition) -> Any:
     """What tells a program from others of the same graph: its nodes, the shapes of what they read, and what it writes,
     which may be only something in between."""
-    shapes = [tensor.shape for tensor in partition.inputs if not tensor.is_constant]
+    shapes = [tensor.shape for tensor in partition.fed if not tensor.is_constant]
     return partition.node_numbers, tuple(shapes), tuple([tensor.index for tensor in partition.outputs])
 
 
 def _key_for_shapes(partition: Partition) -> Any:
     """What decides the program of a partition, among all shapes that its graph may have; ``None`` if more does."""
-    if any(one.is_dynamic for one in partition.inputs):
+    if any(one.is_dynamic for one in partition.fed):
         return None  # shapes that may be others the next time
-    if partition.fingerprint is None and any(one.is_constant and not one.is_stored for one in partition.inputs):
+    if partition.fingerprint is None and any(one.is_constant for one in partition.fed):
         return None  # a value that some operator has worked out, perhaps from shapes
     return partition.fingerprint, key_of(partition)
 

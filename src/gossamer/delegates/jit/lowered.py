@@ -13,7 +13,8 @@ from gossamer.delegates.delegate import NodeInfo
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
-from gossamer.views import Buffer, Shape, State, Stored, View
+from gossamer.sizes import Later
+from gossamer.views import Buffer, Derived, Late, Shape, State, Stored, View
 
 MOST_CALLED, MOST_AGAIN = 100_000, 1_000
 """Nodes that are lowered because others call their subgraphs: in all, and for one node of subgraphs called before."""
@@ -72,15 +73,17 @@ class Lowered:
     is_running: bool = False
     states: dict[int, Array] | None = None
 
-    def value(self, tensor: TensorInfo, array: Array | None) -> View:
+    def value(self, tensor: TensorInfo, array: Array | Later | None) -> View:
         """What a tensor is: computed in the graph, a constant, or an input of it."""
         known = self.values.get(tensor.index)
         if known is None:
             if array is None:
                 known = self.input(tensor, tensor.shape, tensor.type)
+            elif isinstance(array, Later):
+                known = self.values[tensor.index] = Late(tensor.shape, tensor.type, array, Derived).view()
             else:
                 value = np.asarray(array)  # what is computed of scalars may be a number
-                known = self.values[tensor.index] = Buffer(tensor.shape, tensor.type, -1, value).view()
+                known = self.values[tensor.index] = Derived(tensor.shape, tensor.type, -1, value).view()
         self.read[tensor.index] = known
         return known
 

@@ -25,7 +25,19 @@ from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, Buffer, FixedPoint, Geometry, Requantization, Shape, View, Widened, worked_out
+from gossamer.sizes import Later
+from gossamer.views import (
+    POINTWISE,
+    Buffer,
+    FixedPoint,
+    Geometry,
+    Requantization,
+    Shape,
+    View,
+    Widened,
+    derived,
+    worked_out,
+)
 
 ELEMENTS = frozenset(
     {
@@ -154,6 +166,8 @@ class GraphLowering(Lowering):
         # What has 16 bytes no kernel moves; so nobody knows the tensor otherwise.
         self.require_elements(tensor)
         value = self._node.computed(position)
+        if isinstance(value, Later):
+            self.refuse(f"the value of input {position} depends on sizes")
         if value is not None:
             return self.array(value.reshape(-1).view(np.float64).reshape(*tensor.shape, 2))
         return self._lowered.input(tensor, (*tensor.shape, 2), TensorType.FLOAT64)
@@ -374,9 +388,8 @@ class GraphLowering(Lowering):
             return x
         if type == TensorType.FLOAT32 and x.type == TensorType.FLOAT16 and x.is_constant and x.is_whole:
             return self.reshape(Widened(x.buffer).view(), x.shape)
-        array = x.buffer.array if x.is_whole else None
-        if array is not None and np.can_cast(array.dtype, numpy_dtype(type), "safe"):
-            return self.array(array.astype(numpy_dtype(type)).reshape(x.shape), type)
+        if x.is_constant and x.is_whole and np.can_cast(numpy_dtype(x.type), numpy_dtype(type), "safe"):
+            return derived(x.buffer, x.shape, type, _converted, x.shape, numpy_dtype(type)).view()
         return self.map(0, x, type=type)
 
     def convolution(self, x: View, weights: View, bias: View | None, geometry: Geometry) -> View:
@@ -600,3 +613,7 @@ def _runs(shape: Shape, axes: Sequence[int]) -> list[list[int]]:
             runs[-1].append(axis)
         inside = axis in axes
     return runs
+
+
+def _converted(array: Array, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    return array.astype(dtype).reshape(shape)

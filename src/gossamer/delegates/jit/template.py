@@ -16,32 +16,26 @@ import numpy as np
 
 from gossamer.codegen.build import Drawn, Emitted, draw, passes_of
 from gossamer.codegen.commands.opened import OpenCommands
-from gossamer.codegen.graph import COPY, PAD, Kernel, KernelGraph
+from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.delegates.delegate import Partition
 from gossamer.delegates.jit.compiling import Boundary, boundaries_of
 from gossamer.delegates.jit.parts import lowered_of
 from gossamer.dtypes import numpy_dtype
+from gossamer.errors import GossamerError
 from gossamer.ops.op_def import Shape
-from gossamer.schema.enums import TensorType
-from gossamer.sizes import Later, Size, Sizes, is_open
+from gossamer.sizes import Later, Size, Sizes
 from gossamer.targets import Target
-from gossamer.views import Buffer, Late, State
+from gossamer.views import Buffer, Derived, Late, State
 
 Shapes = Mapping[int, Shape]
 """By tensor, what a partition reads that is no constant."""
 
 
-WHOLE = frozenset({TensorType.BOOL, TensorType.INT8, TensorType.INT16, TensorType.INT32, TensorType.INT64})
-"""Types of numbers that are never rounded."""
-
-
 class Filled(NamedTuple):
-    """A graph that has had its passes, and the shapes of the outputs. ``is_usual``: it is the one that the nodes would
-    have become had sizes been known."""
+    """A graph that has had its passes, and the shapes of the outputs."""
 
     drawn: Drawn
     shapes: list[Shape]
-    is_usual: bool
 
 
 class Opened(NamedTuple):
@@ -50,7 +44,10 @@ class Opened(NamedTuple):
     emitted: Emitted
     boundaries: tuple[Boundary, ...]
     shapes: list[Shape]
-    is_usual: bool
+
+
+UNFIT = (ZeroDivisionError, TypeError, GossamerError)
+"""What is raised for sizes of which something cannot be worked out, or is left to the run: nodes have the last word."""
 
 
 class Template:
@@ -81,15 +78,13 @@ class Template:
             raise TypeError("what operators keep is theirs")
         if any(tensor.is_constant for tensor in copies.outputs):
             raise TypeError("an output is a constant")
-        _require_same_bits(graph)
         numbers = {history: number for number, history in enumerate(changed)}
         self._open = {place: numbers[history] for place, history in told.items() if history in numbers}
         self._sizes = {place: history[-1] for place, history in told.items() if history not in numbers}
         self._ranks = {tensor: len(shape) for tensor, shape in now.items()}
         shapes_out = [tensor.shape for tensor in copies.outputs]
-        self._is_usual = not copies.leaves_open
         drawn = draw(graph, passes_of(target))
-        self._drawn = Filled(drawn, shapes_out, self._is_usual), sizes
+        self._drawn = Filled(drawn, shapes_out), sizes
         self.closed = ""
         """Why commands are made for each shape, if they are."""
         self._commands: OpenCommands | None = None
@@ -112,12 +107,15 @@ class Template:
         given = [size for _, size in sorted(sizes.items())]
         try:
             return given if self._holds(*given) else None
-        except ZeroDivisionError:
+        except UNFIT:
             return None
 
-    def filled(self, sizes: Sequence[int]) -> Filled:
-        """The graph for these sizes, and the shapes of the outputs."""
-        filled: Filled = self._graph.followed(sizes)
+    def filled(self, sizes: Sequence[int]) -> Filled | None:
+        """The graph for these sizes, and the shapes of the outputs; ``None`` if for them it is another one."""
+        try:
+            filled: Filled = self._graph.followed(sizes)
+        except UNFIT:
+            return None
         return filled
 
     @cached_property
@@ -132,30 +130,16 @@ class Template:
         """
         if self._commands is None:
             return None
-        boundaries, shapes, late = self._around.followed(sizes)
+        try:
+            boundaries, shapes, late = self._around.followed(sizes)
+        except UNFIT:
+            return None
         try:
             emitted = self._commands.filled(sizes, model, late)
         except Exception as error:  # for these sizes commands are others, which somebody cannot tell
             self.closed, self._commands = f"{type(error).__name__}: {error}", None
             return None
-        return Opened(emitted, boundaries, shapes, self._is_usual)
-
-
-def _require_same_bits(graph: KernelGraph) -> None:
-    """Raise `TypeError` for real numbers that are worked out of constants of open sizes.
-
-    Where sizes are known and small, reference kernels compute them when nodes are prepared, and may round otherwise.
-    """
-    constant, moving = set[int](), {COPY, PAD, "gather", "put"}
-    for kernel in graph.kernels:
-        views = [view for view in kernel.operands if view.is_constant or id(view.buffer) in constant]
-        if len(views) < len(kernel.operands) or not any(
-            id(view.buffer) in constant or is_open(view.shape) or isinstance(view.buffer, Late) for view in views
-        ):
-            continue
-        constant.update(id(view.buffer) for view in kernel.results)
-        if kernel.kind not in moving and kernel.y.type not in WHOLE:
-            raise TypeError("real numbers depend on nothing but sizes")
+        return Opened(emitted, boundaries, shapes)
 
 
 MOST_SEEN = 8
@@ -184,9 +168,9 @@ class Templates:
 
     def found(self, partition: Partition, target: Target) -> tuple[Template, list[int]] | None:
         """The template of a partition for its shapes, and the open sizes; ``None`` if there is none."""
-        if any(one.is_dynamic or (one.is_constant and not one.is_stored) for one in partition.inputs):
+        if any(one.is_dynamic or one.is_constant for one in partition.fed):
             return None
-        shapes = {tensor.index: tensor.shape for tensor in partition.inputs if not tensor.is_constant}
+        shapes = {tensor.index: tensor.shape for tensor in partition.fed}
         for template in reversed(self._made):
             sizes = template.sizes(shapes)
             if sizes is not None:
@@ -284,15 +268,19 @@ def _taken_apart(thing: Any) -> tuple[Callable[..., Any], Sequence[Any], bool] |
     if isinstance(thing, KernelGraph):
         return _graph, (thing.kernels, thing.inputs, thing.outputs, list(thing.outer.values())), True
     if isinstance(thing, Late):
-        return Buffer, (thing.shape, thing.type, thing.tensor, thing.value), True
+        return thing.kind, (thing.shape, thing.type, thing.tensor, thing.value), True
     if isinstance(thing, Later):
         return thing.make, thing.parts, True
     if isinstance(thing, Buffer):
-        if type(thing) is not Buffer:
+        if type(thing) not in (Buffer, Derived):
             return None  # of the file, or kept
         if thing.array is not None and thing.array.dtype == object:
-            return _constant, (thing.shape, thing.type, thing.tensor, thing.array.reshape(-1).tolist()), True
-        return Buffer, (thing.shape, thing.type, thing.tensor, thing.array), False
+            return (
+                _constant,
+                (type(thing), thing.shape, thing.type, thing.tensor, thing.array.reshape(-1).tolist()),
+                True,
+            )
+        return type(thing), (thing.shape, thing.type, thing.tensor, thing.array), False
     if isinstance(thing, np.ndarray):
         if thing.dtype == object:
             raise TypeError("an array has open sizes for elements")
@@ -311,5 +299,5 @@ def _graph(kernels: list[Kernel], inputs: Any, outputs: Any, outer: Sequence[Buf
     return KernelGraph(kernels, inputs, outputs, {id(buffer): buffer for buffer in outer})
 
 
-def _constant(shape: Shape, type: Any, tensor: int, numbers: Sequence[int]) -> Buffer:
-    return Buffer(shape, type, tensor, np.array(numbers, numpy_dtype(type)).reshape(shape))
+def _constant(kind: type[Buffer], shape: Shape, type: Any, tensor: int, numbers: Sequence[int]) -> Buffer:
+    return kind(shape, type, tensor, np.array(numbers, numpy_dtype(type)).reshape(shape))
