@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gossamer.batch import tables
+from gossamer.batch.sources import PARQUET
 from gossamer.errors import InputError
 from gossamer.programs.host import file_lock
 
@@ -40,13 +41,23 @@ class Output:
     ``job``: what the rows depend on, plain values. ``first``: the number of the row of the input to go on with.
     ``rows``, ``errors``: of those that are written, and how many of them failed. ``is_complete``: all of them.
 
-    Raises `InputError` where there is something of another job or of somebody else, unless ``overwrite``, which begins
-    anew; and where another process writes.
+    Raises `InputError` for a name that is neither of a Parquet file nor of a folder; where there is something of
+    another job or of somebody else, unless ``overwrite``, which begins anew; and where another process writes.
     """
 
     def __init__(self, path: str, schema: pyarrow.Schema, job: Mapping[str, Any], overwrite: bool) -> None:
         self.path = Path(path)
-        self.is_file = self.path.suffix.lower() in (".parquet", ".pq")
+        self.is_file = self.path.suffix.lower() in PARQUET
+        if path == "-":
+            raise InputError(f"{path!r}: an output is the name of a file .parquet, or of a folder of such files.")
+        is_folder = self.path.is_dir()
+        if self.is_file and is_folder:
+            raise InputError(f"{path}: this is a folder; a name that ends in {self.path.suffix} is of a file.")
+        if not self.is_file and not is_folder and self.path.suffix and not path.endswith(("/", os.sep)):
+            raise InputError(
+                f"{path}: an output is a file .parquet, or a folder of such files, never {self.path.suffix}; "
+                f"a folder of that name is {path}/."
+            )
         self.parts = self.path.with_name(f"{self.path.name}.parts") if self.is_file else self.path
         self._schema = schema
         self._job = json.loads(json.dumps(job))
