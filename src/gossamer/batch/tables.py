@@ -24,9 +24,11 @@ def arrow(what: str = "tables") -> Any:
 
 
 def is_plain(kind: Any) -> bool:
-    """Whether an Arrow type is text, an integer or a truth value."""
+    """Whether an Arrow type is text, an integer, a truth value or a time, also as a dictionary of these."""
     from pyarrow import types
 
+    if types.is_dictionary(kind):
+        return is_plain(kind.value_type)
     return bool(
         types.is_integer(kind)
         or types.is_string(kind)
@@ -34,7 +36,6 @@ def is_plain(kind: Any) -> bool:
         or str(kind) == "string_view"  # pyarrow before 16 has neither it nor a function for it
         or types.is_boolean(kind)
         or types.is_temporal(kind)
-        or types.is_dictionary(kind)
     )
 
 
