@@ -411,7 +411,7 @@ def test_another_job_is_refused(tmp_path: Path, numbers: Path) -> None:
             ({"model": doubled((1, 2))}, "was begun with another model: "),
             ({"batch_size": 3}, "was begun with another batch_size: null, now it is 3"),
             ({"key": "name"}, "was begun with another key: "),
-            ({"inputs": [numbers, numbers]}, "was begun with another inputs: "),
+            ({"inputs": [numbers, numbers]}, "was begun with other inputs: a name, a size or a time"),
         ):
             given: dict[str, Any] = {"model": doubled(), "inputs": numbers, **options}
             with pytest.raises(InputError, match=words):

@@ -188,6 +188,11 @@ class Output:
         there = stored.get("job", {})
         for name in dict.fromkeys((*self._job, *there)):
             if there.get(name) != self._job.get(name):
+                if name == "inputs":  # of which there is but a hash
+                    raise InputError(
+                        f"{self.path} was begun with other inputs: a name, a size or a time of a file was another. Name "
+                        "another output, or begin anew with --overwrite."
+                    )
                 then, now = (_short(one.get(name)) for one in (there, self._job))
                 raise InputError(
                     f"{self.path} was begun with another {name}: {then}, now it is {now}. Name another output, or "
