@@ -32,7 +32,7 @@ class Summary:
     errors: int
     resumed: int
     seconds: float
-    first_error: str | None = None
+    first_error: str | None
 
     @property
     def rows_per_second(self) -> float:

@@ -190,8 +190,8 @@ class Output:
             if there.get(name) != self._job.get(name):
                 if name == "inputs":  # of which there is but a hash
                     raise InputError(
-                        f"{self.path} was begun with other inputs: a name, a size or a time of a file was another. Name "
-                        "another output, or begin anew with --overwrite."
+                        f"{self.path} was begun with other inputs: a name, a size or a time of a file was another. "
+                        "Name another output, or begin anew with --overwrite."
                     )
                 then, now = (_short(one.get(name)) for one in (there, self._job))
                 raise InputError(
