@@ -105,3 +105,31 @@ def test_a_number_has_no_rows(tmp_path: Path) -> None:
     for name in ("one.npy", "one.npz"):
         with pytest.raises(InputError, match="a number has no rows"):
             run(doubled(), tmp_path / name, tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float32(), 2), pa.list_(pa.int16())])
+def test_a_number_that_is_missing_in_a_list_is_no_nan(tmp_path: Path, kind: Any) -> None:
+    parquet.write_table(pa.table({"x": pa.array([[1, None], [3, 4], None], kind)}), tmp_path / "in.parquet")
+    assert run(doubled(), tmp_path / "in.parquet", tmp_path / "out.parquet").errors == 2
+    found = written(tmp_path / "out.parquet")
+    assert found["y"] == [None, [6, 8], None]
+    assert found["error"][0].startswith("input 'x': no numbers")
+
+
+def test_a_column_that_is_there_twice_is_no_input(tmp_path: Path) -> None:
+    cells = pa.array([[1.0, 2.0]])
+    parquet.write_table(pa.table([cells, cells], names=["x", "x"]), tmp_path / "in.parquet")
+    with pytest.raises(InputError, match=r"in.parquet: there is more than one column 'x'"):
+        run(doubled(), tmp_path / "in.parquet", tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_damaged_archive_is_named(tmp_path: Path, save: Any, order: Any) -> None:
+    values = np.asarray(np.random.default_rng(0).random((4000, 2)), np.float32, order)
+    save(tmp_path / "a.npz", x=values)
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    content[20000:20100] = b"\xff" * 100
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(InputError, match=r"a.npz: .*Bad CRC-32|a.npz: .*decompress"):
+        run(doubled(), tmp_path / "a.npz", tmp_path / "out.parquet")

@@ -12,6 +12,7 @@ import math
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from gossamer.arrays import NDArray
 from gossamer.batch import tables
 from gossamer.errors import InputError, did_you_mean, explain
 from gossamer.inputs import sounds
+from gossamer.inputs.arrays import position_of
 from gossamer.inputs.port import Port
 from gossamer.inputs.samples import SUFFIXES, files_in
 from gossamer.records import record
@@ -250,6 +252,9 @@ class TableSource:
             self._inputs = predictor.input_columns({field.name: tables.is_plain(field.type) for field in schema})
         except InputError as error:
             raise InputError(f"{files[0]}: {error}") from None
+        twice = [name for name in self._inputs if names.count(name) > 1]
+        if twice:
+            raise InputError(f"{files[0]}: there is more than one column {twice[0]!r}.")
         self._kept = [*dict.fromkeys((*keys, *keep))]
         self._is_numbered = not keys
         predictor.refuse_clashes([field.name for field in self.kept_schema()])
@@ -464,8 +469,6 @@ class ArraySource:
     """Rows of .npy and .npz files: the first axis. An .npz file has an array for each input."""
 
     def __init__(self, files: Sequence[str], predictor: Predictor) -> None:
-        from gossamer.inputs.arrays import position_of
-
         self.files = files
         self._ports = predictor.inputs
         self._members: list[list[_Member]] = []
@@ -560,8 +563,11 @@ class _Member:
                 yield np.array(mapped[start : min(start + size, end)])
             return
         if self.is_fortran:  # not row by row in the file
-            with np.load(self.path, allow_pickle=False) as archive:
-                values = archive[self.name]
+            try:
+                with np.load(self.path, allow_pickle=False) as archive:
+                    values = archive[self.name]
+            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+                raise InputError(f"{self.path}: damaged ({error}).") from None
             for start in range(first, end, size):
                 yield values[start : min(start + size, end)]
             return
@@ -578,7 +584,10 @@ class _Member:
 
 
 def _exactly(stream: Any, size: int, path: str) -> bytes:
-    content: bytes = stream.read(size)
+    try:
+        content: bytes = stream.read(size)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{path}: damaged ({error}).") from None
     if len(content) != size:
         raise InputError(f"{path}: the array ends before its end.")
     return content

@@ -130,7 +130,7 @@ def command(
             tell=tell,
         )
     if summary.first_error is not None:
-        click.echo(f"The first error: {summary.first_error}", err=True)
+        click.echo("The first error: " + summary.first_error.partition("\n")[0], err=True)
     if as_json:
         write_json({**vars(summary), "rows_per_second": summary.rows_per_second})
     else:
