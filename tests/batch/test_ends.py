@@ -125,3 +125,14 @@ def test_the_first_error_is_told(tmp_path: Path, gossamer: Gossamer, place: Plac
     assert done.out.startswith("3 rows, 2 failed; ")
     again = gossamer("batch", model, tmp_path / "in.parquet", "-o", output, "--json")
     assert (again.code, again.err, again.json["first_error"]) == (1, "", None)
+
+
+def test_a_time_out_of_the_system_is_no_other_run(tmp_path: Path, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a disk in a network: Python has one exception for both."""
+
+    def slow(*_: object) -> None:
+        raise TimeoutError(110, "Connection timed out")
+
+    monkeypatch.setattr(parquet.ParquetWriter, "write_table", slow)
+    with pytest.raises(TimeoutError, match=r"Connection timed out: .*out"):
+        run(doubled(), rows, tmp_path / "out")

@@ -74,6 +74,17 @@ def test_a_session_that_is_reset_is_as_new(tmp_path: Path) -> None:
         assert session.call(x)[0].tolist() == [[103, 106]]
 
 
+def test_a_session_may_be_cloned_while_another_thread_has_it(tmp_path: Path) -> None:
+    """Between the new shape and the memory for it, for instance."""
+    path = tmp_path / "m.tflite"
+    path.write_bytes(doubled())
+    session = Session(str(path))
+    session.call([np.float32([[1, 2]])])
+    session.interpreter.resize_tensor_input(session.inputs[0].index, [3, 2])
+    assert session.clone().call([np.float32([[1, 2]])])[0].tolist() == [[2, 4]]
+    assert session.clone().call([np.ones((3, 2), np.float32)])[0].tolist() == [[2, 2]] * 3
+
+
 def two_signatures(*keys: str) -> bytes:
     """y, z = 2x, 3x in the first subgraph, which each key calls; its names are those of the key and of what it is."""
     make = ModelMaker()

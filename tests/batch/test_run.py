@@ -471,7 +471,7 @@ def test_a_full_disk(tmp_path: Path, numbers: Path, monkeypatch: pytest.MonkeyPa
     os.symlink("/dev/full", parts / ".part-00002.parquet")
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", lambda path: None)
-        with pytest.raises(OSError, match="No space left on device"):
+        with pytest.raises(OSError, match=r"No space left on device: .*out.parquet"):
             run(doubled((1, 2)), numbers, tmp_path / "out.parquet")
     stored = json.loads((parts / "_gossamer.json").read_text())
     assert (stored["first"], stored["rows"], len(stored["parts"])) == (16, 16, 2)

@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,21 +77,23 @@ class Output:
             raise InputError(f"{self.path}: an output is a name that ends in .parquet, or a folder; this is a file.")
         self.parts.mkdir(parents=True, exist_ok=True)
         self._refuse_strangers()
-        try:
-            with file_lock(self.parts / _LOCK, 0):
-                self._resume()
-                try:
-                    yield self
-                finally:
-                    self._end_part()
-        except TimeoutError:
-            raise InputError(f"{self.path}: another run writes it at the moment.") from None
+        with ExitStack() as held:
+            try:
+                held.enter_context(file_lock(self.parts / _LOCK, 0))
+            except TimeoutError:
+                raise InputError(f"{self.path}: another run writes it at the moment.") from None
+            self._resume()
+            try:
+                yield self
+            finally:
+                self._end_part()
 
     def write(self, batch: Any, first: int) -> None:
         """Rows that belong to those of the input up to ``first``, which is not one of them. Raises `OSError`."""
         if self._part is None:
             self._part = _Part(self.parts, len(self._files), self._schema)
-        self._part.write(batch, first)
+        with _naming(self.path):
+            self._part.write(batch, first)
         if self._part.bytes >= PART_BYTES or time.monotonic() - self._part.begun >= PART_SECONDS:
             self._end_part()
 
@@ -107,8 +109,9 @@ class Output:
             self._keep_manifest()
             return
         part = self.parts / ".whole.parquet"
-        _merge([self.parts / name for name in self._files], part, self._schema, self._finished())
-        os.replace(part, self.path)
+        with _naming(self.path):
+            _merge([self.parts / name for name in self._files], part, self._schema, self._finished())
+            os.replace(part, self.path)
         os.unlink(self.parts / _MANIFEST)  # first, so that nobody looks for parts that are gone
         shutil.rmtree(self.parts, ignore_errors=True)
 
@@ -120,7 +123,8 @@ class Output:
             part.drop()
             return
         try:
-            name = part.end()
+            with _naming(self.path):
+                name = part.end()
         except BaseException:
             part.drop()
             raise
@@ -217,6 +221,17 @@ class Output:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, self.parts / _MANIFEST)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """What the system says of writing to an open file, as that a disk is full, with the name of the output."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def _short(value: Any) -> str:

@@ -147,5 +147,6 @@ class Session:
 
     def _begin_anew(self) -> None:
         self.interpreter = self.interpreter.clone()
+        self._ready = False  # whoever has the other one at the moment may have been about to allocate
         if self.signature is not None:
             self._runner = self.interpreter.get_signature_runner(self.signature)
