@@ -54,11 +54,10 @@ def rows(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_ends_the_part_that_is_open(
-    tmp_path: Path, place: Place, rows: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, place: Place, rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, output, number = place("m.tflite", doubled((1, 2))), tmp_path / "out.parquet", getattr(signal, name)
+    model, output, number = place("m.tflite", doubled((1, 2))), tmp_path / "out.parquet", signal.SIGTERM
     command = [sys.executable, "-c", SIGNALLED, str(int(number)), "batch", model, rows, "-o", output, "--jobs", "2"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(command, env=environment, check=False, timeout=HANGS, capture_output=True, text=True)
@@ -77,10 +76,12 @@ def test_signals_are_handled_as_before_afterwards_and_ignored_where_they_were() 
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        with pytest.raises(SystemExit) as raised, _command.ended_by_signals():
-            signal.raise_signal(signal.SIGTERM)
-        assert raised.value.code == 143
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with pytest.raises(SystemExit) as raised, _command.ended_by_signals():
+                signal.raise_signal(number)
+            assert raised.value.code == 128 + number
+            assert signal.getsignal(number) is signal.SIG_DFL
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -136,3 +137,9 @@ def test_a_time_out_of_the_system_is_no_other_run(tmp_path: Path, rows: Path, mo
     monkeypatch.setattr(parquet.ParquetWriter, "write_table", slow)
     with pytest.raises(TimeoutError, match=r"Connection timed out: .*out"):
         run(doubled(), rows, tmp_path / "out")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such device")
+def test_a_model_is_a_file(tmp_path: Path, gossamer: Gossamer, rows: Path) -> None:
+    done = gossamer("batch", os.devnull, rows, "-o", tmp_path / "out.parquet")
+    assert (done.code, done.err) == (1, f"Error: model {os.devnull!r} is no file that can be mapped.\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.batch import run
+from gossamer.batch import Predictor, run
+from gossamer.batch.sources import open_source
 from gossamer.errors import InputError
 from tests.batch.test_predictor import COLORS, MISSING, doubled
 
@@ -44,6 +46,9 @@ def test_folders_of_hive_are_columns(tmp_path: Path) -> None:
         "y": [[0, 0], [2, 0], [4, 0]],
         "error": [None] * 3,
     }
+    source = open_source([str(folder)], Predictor(doubled()), keep=["kind"])
+    (chunk,) = list(pickle.loads(pickle.dumps(source)).chunks(2, 8))  # as a cluster gets it
+    assert chunk.kept.to_pylist() == [{"file": str(folder / parts[2] / "part-0.parquet"), "row": 0, "kind": None}]
     run(doubled(), str(folder / "*" / "*" / "*.parquet"), tmp_path / "pattern.parquet", keep=["kind"])
     assert written(tmp_path / "pattern.parquet")["kind"] == ["a cat", "dog", None]
     with pytest.raises(

@@ -159,8 +159,9 @@ def _files(paths: Sequence[str]) -> tuple[list[str], set[str]]:
 def _is_aside(path: str, folder: str) -> bool:
     """Whether a table in a folder is none of its data, but of those who keep it, as in ``_delta_log``: what begins with
     ``_`` is that for Hive and Spark, if it is no column."""
-    within = Path(path).relative_to(folder).parts
-    return path.lower().endswith(_TABLE_SUFFIXES) and any(part[:1] == "_" and "=" not in part for part in within)
+    if not path.lower().endswith(_TABLE_SUFFIXES):
+        return False
+    return any(part.startswith("_") and "=" not in part for part in Path(path).relative_to(folder).parts)
 
 
 def _kind(path: str, in_folder: bool) -> str:
