@@ -143,3 +143,11 @@ def test_a_time_out_of_the_system_is_no_other_run(tmp_path: Path, rows: Path, mo
 def test_a_model_is_a_file(tmp_path: Path, gossamer: Gossamer, rows: Path) -> None:
     done = gossamer("batch", os.devnull, rows, "-o", tmp_path / "out.parquet")
     assert (done.code, done.err) == (1, f"Error: model {os.devnull!r} is no file that can be mapped.\n")
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_a_run_that_cannot_begin_leaves_nothing(tmp_path: Path, rows: Path) -> None:
+    for name in ("out.parquet", "out"):
+        with pytest.raises(InputError, match=r"install gossamer\[ray\]|no Ray cluster at 'nowhere'"):
+            run(doubled(), rows, tmp_path / name, ray="nowhere")
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]

@@ -75,6 +75,7 @@ class Output:
             return
         if not self.is_file and self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path}: an output is a name that ends in .parquet, or a folder; this is a file.")
+        is_new = not self.parts.exists()
         self.parts.mkdir(parents=True, exist_ok=True)
         self._refuse_strangers()
         with ExitStack() as held:
@@ -87,6 +88,8 @@ class Output:
                 yield self
             finally:
                 self._end_part()
+                if is_new and not self._files:  # as where there is no such cluster
+                    shutil.rmtree(self.parts, ignore_errors=True)
 
     def write(self, batch: Any, first: int) -> None:
         """Rows that belong to those of the input up to ``first``, which is not one of them. Raises `OSError`."""
