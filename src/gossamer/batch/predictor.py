@@ -34,12 +34,11 @@ ERROR = "error"
 SPAN = ("start_seconds", "end_seconds")
 """The columns that say which part of a sound a row is about."""
 
+_ROUNDING = 0.01
+"""By how much a row may differ when it is alone, relative to the largest of an output; float16 has 11 bits."""
 
 _TOGETHER = 32
 """Rows through the model at once, if nothing else is said: products of matrices take less time for each of many."""
-
-_ROUNDING = 0.01
-"""By how much a row may differ when it is alone, relative to the largest of an output; float16 has 11 bits."""
 
 
 @record(frozen=True)
