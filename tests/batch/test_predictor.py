@@ -61,8 +61,8 @@ def test_pictures_are_bytes_paths_and_dictionaries_of_them(picture: Picture, pla
     red, blue = picture(255, 0, 0), picture(0, 0, 255)
     path = str(place("blue.png", blue))
     answer = predictor({"image": [red, path, {"bytes": red, "path": None}, {"bytes": None, "path": path}]})
-    assert answer["scores"].argmax(1).tolist() == [0, 2, 0, 2]
-    assert answer["scores"].shape == (4, 3)
+    assert answer["probabilities"].argmax(1).tolist() == [0, 2, 0, 2]
+    assert answer["probabilities"].shape == (4, 3)
 
 
 def test_a_row_that_fails_has_its_error_and_the_others_their_outputs(picture: Picture) -> None:
@@ -70,11 +70,11 @@ def test_a_row_that_fails_has_its_error_and_the_others_their_outputs(picture: Pi
     answer = Predictor(COLORS)({"image": cells})
     errors = answer["error"].tolist()
     assert errors[0] is errors[5] is None
-    assert errors[1] == "input 'image': not a picture that Pillow can read."
+    assert errors[1] == "input 'picture': not a picture that Pillow can read."
     assert errors[2] == "missing.png: No such file or directory"
-    assert errors[3] == "input 'image': there is no value."
+    assert errors[3] == "input 'picture': there is no value."
     assert "shape [5, 5]" in errors[4]
-    assert [None if one is None else one.argmax() for one in answer["scores"]] == [1, None, None, None, None, 0]
+    assert [None if one is None else one.argmax() for one in answer["probabilities"]] == [1, None, None, None, None, 0]
 
 
 def test_rows_go_together_as_many_as_asked_and_alone_where_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,10 +136,10 @@ def test_pictures_of_a_folder_by_their_names(tmp_path: Path, picture: Picture) -
     assert (summary.rows, summary.errors) == (3, 1)
     written = table(tmp_path / "out.parquet")
     assert written["file"] == [str(folder / name) for name in ("b/green.png", "bad.png", "blue.png")]
-    assert [scores and int(np.argmax(scores)) for scores in written["scores"]] == [1, None, 2]
+    assert [scores and int(np.argmax(scores)) for scores in written["probabilities"]] == [1, None, 2]
     assert written["error"] == [None, f"{folder / 'bad.png'}: not a picture that Pillow can read.", None]
     summary = run(COLORS, [folder / "blue.png", str(folder / "b" / "*.png")], tmp_path / "some.parquet")
-    assert [int(np.argmax(scores)) for scores in table(tmp_path / "some.parquet")["scores"]] == [2, 1]
+    assert [int(np.argmax(scores)) for scores in table(tmp_path / "some.parquet")["probabilities"]] == [2, 1]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
@@ -230,15 +230,15 @@ def test_arrays_for_several_inputs(tmp_path: Path) -> None:
     a = np.float32([[1, 2], [3, 4]])
     np.savez(tmp_path / "both.npz", a=a, b=10 * a)
     run(models.addition(), tmp_path / "both.npz", tmp_path / "out.parquet")
-    assert table(tmp_path / "out.parquet")["sum"] == (11 * a).tolist()
+    assert table(tmp_path / "out.parquet")["total"] == (11 * a).tolist()
     np.savez(tmp_path / "one.npz", a=a)
     np.savez(tmp_path / "uneven.npz", a=a, b=a[:1])
     np.save(tmp_path / "one.npy", a)
     (tmp_path / "cut.npy").write_bytes((tmp_path / "one.npy").read_bytes()[:-4])
     for name, words in (
-        ("one.npz", "there is no array for the inputs b"),
-        ("uneven.npz", "one first size, the number of rows; got a: 2, b: 1"),
-        ("one.npy", "the model takes a, b; give an .npz file"),
+        ("one.npz", "there is no array for the inputs right"),
+        ("uneven.npz", "one first size, the number of rows; got left: 2, right: 1"),
+        ("one.npy", "the model takes left, right; give an .npz file"),
     ):
         with pytest.raises(InputError, match=words):
             run(models.addition(), tmp_path / name, tmp_path / "other.parquet")
@@ -411,7 +411,7 @@ def test_another_job_is_refused(tmp_path: Path, numbers: Path) -> None:
             ({"model": doubled((1, 2))}, "was begun with another model: "),
             ({"batch_size": 3}, "was begun with another batch_size: null, now it is 3"),
             ({"key": "name"}, "was begun with another key: "),
-            ({"inputs": [numbers, numbers]}, "was begun with another inputs: "),
+            ({"inputs": [numbers, numbers]}, "was begun with other inputs: a name, a size or a time"),
         ):
             given: dict[str, Any] = {"model": doubled(), "inputs": numbers, **options}
             with pytest.raises(InputError, match=words):
@@ -471,7 +471,7 @@ def test_a_full_disk(tmp_path: Path, numbers: Path, monkeypatch: pytest.MonkeyPa
     os.symlink("/dev/full", parts / ".part-00002.parquet")
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", lambda path: None)
-        with pytest.raises(OSError, match="No space left on device"):
+        with pytest.raises(OSError, match=r"No space left on device: .*out.parquet"):
             run(doubled((1, 2)), numbers, tmp_path / "out.parquet")
     stored = json.loads((parts / "_gossamer.json").read_text())
     assert (stored["first"], stored["rows"], len(stored["parts"])) == (16, 16, 2)

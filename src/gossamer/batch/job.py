@@ -10,7 +10,7 @@ from typing import Any
 
 from gossamer.batch import local, tables
 from gossamer.batch.model_file import ModelFile
-from gossamer.batch.predictor import Predictor
+from gossamer.batch.predictor import ERROR, Predictor
 from gossamer.batch.sources import Source, open_source, refuse_mixing, rows_of_chunk
 from gossamer.batch.writer import Output
 from gossamer.inputs.samples import Preparation
@@ -24,13 +24,15 @@ Tell = Callable[[str, int, int], None]
 @record(frozen=True)
 class Summary:
     """What a run has done. ``rows``: of the output, of which ``errors`` failed and ``resumed`` were there from a run
-    before. ``seconds``: from the first row on, ``rows_per_second`` in these."""
+    before. ``seconds``: from the first row on, ``rows_per_second`` in these. ``first_error``: of the rows of this run.
+    """
 
     output: str
     rows: int
     errors: int
     resumed: int
     seconds: float
+    first_error: str | None
 
     @property
     def rows_per_second(self) -> float:
@@ -102,15 +104,19 @@ def run(
     target = Output(os.fspath(output), schema, job, overwrite)
     with target.opened():
         resumed, started = target.rows, time.perf_counter()
+        first_error: str | None = None
         if not target.is_complete:
             with closing(_answers(predictor, source, target.first, rows, jobs, ray)) as answers:
                 for end, answer in answers:
+                    errors = answer.column(ERROR)
+                    if first_error is None and errors.null_count < len(errors):
+                        first_error = errors.drop_null()[0].as_py()
                     target.write(tables.cast(answer, schema), end)
                     if tell is not None and source.total is not None:
                         tell("rows", end, source.total)
             target.finish()
         seconds = time.perf_counter() - started
-    return Summary(str(output), target.rows, target.errors, resumed, seconds)
+    return Summary(str(output), target.rows, target.errors, resumed, seconds, first_error)
 
 
 def _answers(

@@ -13,9 +13,11 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.batch import tables
 from gossamer.batch.model_file import ModelFile
+from gossamer.batch.sources import FILE, ROW
 from gossamer.errors import CancelledError, GossamerError, InputError, InvokeError, PrepareError, did_you_mean, explain
 from gossamer.inputs import sounds
-from gossamer.inputs.port import Port
+from gossamer.inputs.port import Port, named_by_signature
+from gossamer.inputs.random_values import random_input
 from gossamer.inputs.samples import Preparation, Reading
 from gossamer.inputs.session import Session
 from gossamer.model import Model
@@ -32,6 +34,8 @@ ERROR = "error"
 SPAN = ("start_seconds", "end_seconds")
 """The columns that say which part of a sound a row is about."""
 
+_ROUNDING = 0.01
+"""By how much a row may differ when it is alone, relative to the largest of an output; float16 has 11 bits."""
 
 _TOGETHER = 32
 """Rows through the model at once, if nothing else is said: products of matrices take less time for each of many."""
@@ -54,14 +58,14 @@ class Predictor:
     """A ``.tflite`` model that takes batches of rows, columns by name, and gives batches of rows.
 
     ``model``: a path, the bytes, a `Model` or a `ModelFile`. ``signature``: the key of one; without it the first
-    subgraph. ``preparation``: how pictures and sounds become numbers. ``columns``: the column of an input, by the name
-    of the input, where it has not its name and is not the only one that may be it. ``keep``: the columns that are
-    carried along; by default all that are not inputs. ``windows``: a sound that is longer than the input gives a row
-    for each of its windows, ``hop`` seconds apart, with columns ``start_seconds`` and ``end_seconds``; without it such
-    a sound is an error of its row. ``dequantize``: quantized outputs as the real numbers that they stand for.
-    ``batch_size``: as many rows go through the model at once, if its first dimension is open; by default 32, or one if
-    it has convolutions, which use their weights often enough in one row.
-    ``threads``: of one run.
+    subgraph, with the names that a signature gives its inputs and outputs, ``serving_default`` if several do.
+    ``preparation``: how pictures and sounds become numbers. ``columns``: the column of an input, by the name of the
+    input, where it has not its name and is not the only one that may be it. ``keep``: the columns that are carried
+    along; by default all that are not inputs. ``windows``: a sound that is longer than the input gives a row for each
+    of its windows, ``hop`` seconds apart, with columns ``start_seconds`` and ``end_seconds``; without it such a sound
+    is an error of its row. ``dequantize``: quantized outputs as the real numbers that they stand for. ``batch_size``:
+    as many rows go through the model at once, if its first dimension is open and they do not change each other; by
+    default 32, or one if it has convolutions, which use their weights often enough in one row. ``threads``: of one run.
 
     A cell of an input is an encoded picture or sound (`bytes`, or a dictionary with these under ``bytes``), the path of
     a file (`str`), a number, or an array or nested list of the input's shape, whose first 1 it may lack; for an input
@@ -104,8 +108,9 @@ class Predictor:
         self._shared = _shared_session(self.model, self.signature, self.threads)
         first = self._shared.session
         self._reading = Reading.of(first.interpreter, self.signature, self.preparation, self.hop)
-        self.inputs: list[Port] = first.inputs
-        self.outputs: list[Port] = first.outputs
+        self.inputs, self.outputs = first.inputs, first.outputs
+        if self.signature is None:
+            self.inputs, self.outputs = named_by_signature(first.model, first.inputs, first.outputs)
         self.output_names = _unique([port.name for port in self.outputs])
         for name in self.columns:
             if not any(port.answers_to(name) for port in self.inputs):
@@ -433,25 +438,57 @@ class _Shared:
 
 
 def _has_open_batch(session: Session) -> bool:
-    """Whether a model takes several rows at once: the first dimension of all inputs is open, and that of all outputs is
-    as large as theirs."""
+    """Whether a model takes several rows at once: the first dimension of all inputs is open, that of all outputs is as
+    large as theirs, and a row has the same outputs whatever the other one holds."""
     ends = (*session.inputs, *session.outputs)
     if not ends or any(not port.signature or port.signature[0] >= 0 for port in ends):
+        return False
+    if session.writes_resources:
         return False
     if all(len(port.signature) == 1 for port in session.inputs):
         return False  # as many numbers as there are, of a sound for instance, are one row
     try:
-        for count in (2, 1):
-            shapes = [tuple(max(size, 1) for size in port.signature[1:]) for port in session.inputs]
-            values = [
-                np.full((count, *shape), b"" if port.is_text else 0, port.dtype)
-                for port, shape in zip(session.inputs, shapes, strict=True)
-            ]
-            if any(len(output) != count for output in session.call(values)):
-                return False
+        alone, one, other = (_first_outputs(session, count, seed) for count, seed in ((1, 0), (2, 1), (2, 1000)))
     except (GossamerError, TypeError):
         return False
-    return True
+    if any(len(values) != 1 for values in alone) or any(len(values) != 2 for values in (*one, *other)):
+        return False
+    return all(
+        _same_bits(first[0], second[0]) and _about_equal(first[0], only[0])
+        for only, first, second in zip(alone, one, other, strict=True)
+    )
+
+
+def _first_outputs(session: Session, rows: int, scale: int) -> list[Array]:
+    """The outputs for random rows, of which the first is always the same and the others are multiplied by ``scale``."""
+    values = []
+    for port in session.inputs:
+        shape = tuple(max(size, 1) for size in port.signature[1:])
+        bounds = (0.0, 1.0) if port.dtype.kind in "iu" and port.dtype.itemsize > 1 else None  # which may be indices
+        made = [random_input(port, (1, *shape), bounds, (0 if row == 0 else scale,)) for row in range(rows)]
+        if port.is_text:
+            made = [np.full((1, *shape), b"%d" % (0 if row == 0 else scale), object) for row in range(rows)]
+        elif port.is_float:
+            made[1:] = [(value * scale).astype(port.dtype) for value in made[1:]]
+        values.append(np.concatenate(made))
+    session.reset()
+    return session.call(values)
+
+
+def _same_bits(one: Array, other: Array) -> bool:
+    if one.dtype.hasobject:
+        return bool(np.array_equal(one, other))
+    return one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+def _about_equal(one: Array, other: Array) -> bool:
+    """Whether values are the same, floats but for rounding: matrix products of several rows add in another order."""
+    if _same_bits(one, other):
+        return True
+    if one.shape != other.shape or one.dtype.kind in "iubO":
+        return False
+    left, right = one.astype(np.complex128), other.astype(np.complex128)
+    return bool(np.abs(left - right).max() <= _ROUNDING * np.abs(right).max())
 
 
 _sessions: dict[tuple[str, str | None, int], _Shared] = {}
@@ -468,10 +505,10 @@ def _shared_session(model: ModelFile, signature: str | None, threads: int) -> _S
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Names of outputs as columns: what is there twice has its position behind it."""
+    """Names of outputs as columns: what is there twice, or has the name of one of ours, has its position behind it."""
     taken: list[str] = []
     for position, name in enumerate(names):
-        taken.append(f"{name}#{position}" if name in (*taken, ERROR, *SPAN) else name)
+        taken.append(f"{name}#{position}" if name in (*taken, ERROR, FILE, ROW, *SPAN) else name)
     return taken
 
 

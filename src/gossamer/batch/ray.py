@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import signal
 import socket
 import threading
 from collections.abc import Generator, Iterator, Sequence
@@ -173,10 +174,13 @@ def _connected(address: str) -> Iterator[None]:
     logger = logging.getLogger("ray.data")
     level = logger.level
     logger.setLevel(logging.ERROR)
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
     except (ConnectionError, ValueError) as error:
         raise InputError(f"there is no Ray cluster at {address!r} ({error}).") from None
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)  # that of Ray aborts
     try:
         yield
     finally:

@@ -10,11 +10,14 @@ import glob
 import hashlib
 import math
 import os
+import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -22,6 +25,7 @@ from gossamer.arrays import NDArray
 from gossamer.batch import tables
 from gossamer.errors import InputError, did_you_mean, explain
 from gossamer.inputs import sounds
+from gossamer.inputs.arrays import position_of
 from gossamer.inputs.port import Port
 from gossamer.inputs.samples import SUFFIXES, files_in
 from gossamer.records import record
@@ -42,6 +46,9 @@ CHUNK_BYTES, CHUNK_ROWS = 8 << 20, 256
 """How large the inputs and outputs of a chunk may become, as far as that is known, and how many rows it may have."""
 
 _TABLE_SUFFIXES = (*PARQUET, *ARROW)
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""What Hive and Spark write for null in the name of a folder."""
 
 
 @record(frozen=True)
@@ -131,8 +138,7 @@ def _files(paths: Sequence[str]) -> tuple[list[str], set[str]]:
     within: set[str] = set()
     for path in paths:
         if os.path.isdir(path):
-            found = files_in(path, (*SUFFIXES, *_TABLE_SUFFIXES))
-            found = [name for name in found if not os.path.basename(name).startswith("_")]
+            found = [name for name in files_in(path, (*SUFFIXES, *_TABLE_SUFFIXES)) if not _is_aside(name, path)]
             if not found:
                 known = ", ".join((*SUFFIXES, *_TABLE_SUFFIXES))
                 raise InputError(f"{path}: the folder has no files that can be read ({known}).")
@@ -148,6 +154,14 @@ def _files(paths: Sequence[str]) -> tuple[list[str], set[str]]:
         else:
             raise InputError(f"input {path!r} does not exist.")
     return files, within
+
+
+def _is_aside(path: str, folder: str) -> bool:
+    """Whether a table in a folder is none of its data, but of those who keep it, as in ``_delta_log``: what begins with
+    ``_`` is that for Hive and Spark, if it is no column."""
+    if not path.lower().endswith(_TABLE_SUFFIXES):
+        return False
+    return any(part.startswith("_") and "=" not in part for part in Path(path).relative_to(folder).parts)
 
 
 def _kind(path: str, in_folder: bool) -> str:
@@ -224,7 +238,9 @@ class TableSource:
 
     def __init__(self, files: Sequence[str], predictor: Predictor, keys: Sequence[str], keep: Sequence[str]) -> None:
         self.files = files
-        self._tables = [_opened(path) for path in files]
+        stored = [_opened(path) for path in files]
+        added, values = _partitions(files)
+        self._tables = [_Partitioned(table, added, here) for table, here in zip(stored, values, strict=True)]
         self.ends: list[int] = np.cumsum([table.rows for table in self._tables]).tolist()
         self.total: int | None = self.ends[-1]
         schema = self._tables[0].schema
@@ -237,6 +253,9 @@ class TableSource:
             self._inputs = predictor.input_columns({field.name: tables.is_plain(field.type) for field in schema})
         except InputError as error:
             raise InputError(f"{files[0]}: {error}") from None
+        twice = [name for name in self._inputs if names.count(name) > 1]
+        if twice:
+            raise InputError(f"{files[0]}: there is more than one column {twice[0]!r}.")
         self._kept = [*dict.fromkeys((*keys, *keep))]
         self._is_numbered = not keys
         predictor.refuse_clashes([field.name for field in self.kept_schema()])
@@ -297,6 +316,52 @@ class TableSource:
     def row_bytes(self) -> int:
         """See `Source`."""
         return sum(os.path.getsize(path) for path in self.files) // max(self.total or 0, 1)
+
+
+def _partitions(files: Sequence[str]) -> tuple[pyarrow.Schema, list[dict[str, Any]]]:
+    """The columns that folders named ``column=value`` stand for, as Hive and Spark lay tables out: their types, int64
+    where all values are integers, else text; and the values of each file."""
+    pa = tables.arrow()
+    found: list[dict[str, Any]] = []
+    for path in files:
+        pairs = (part.split("=", 1) for part in Path(path).parts[:-1] if "=" in part)
+        named = {unquote(name): unquote(value) for name, value in pairs}
+        found.append({name: None if value == _NO_VALUE else value for name, value in named.items()})
+    fields = []
+    for name in dict.fromkeys(name for one in found for name in one):
+        values = [one[name] for one in found if one.get(name) is not None]
+        are_integers = values and all(re.fullmatch(r"-?[0-9]{1,18}", value) for value in values)
+        fields.append(pa.field(name, pa.int64() if are_integers else pa.string()))
+        if are_integers:
+            found = [{**one, name: int(one[name])} if one.get(name) is not None else one for one in found]
+    return pa.schema(fields), found
+
+
+class _Partitioned:
+    """A table with columns of one value each, where it has none of their names."""
+
+    def __init__(self, table: _Table, fields: pyarrow.Schema, values: Mapping[str, Any]) -> None:
+        pa = tables.arrow()
+        self._table = table
+        self._added = {field.name: field for field in fields if field.name not in table.schema.names}
+        self._values = values
+        self.rows = table.rows
+        self.schema = pa.schema([*table.schema, *self._added.values()], table.schema.metadata)
+
+    def batches(self, first: int, rows: int, columns: Sequence[str]) -> Iterator[Any]:
+        """See `_Table`."""
+        pa = tables.arrow()
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for batch in self._table.batches(first, rows, [name for name in columns if name not in self._added]):
+            yield pa.record_batch(
+                [
+                    pa.array([self._values.get(name)] * batch.num_rows, self._added[name].type)
+                    if name in self._added
+                    else batch.column(name)
+                    for name in columns
+                ],
+                schema=schema,
+            )
 
 
 class _Table(Protocol):
@@ -405,8 +470,6 @@ class ArraySource:
     """Rows of .npy and .npz files: the first axis. An .npz file has an array for each input."""
 
     def __init__(self, files: Sequence[str], predictor: Predictor) -> None:
-        from gossamer.inputs.arrays import position_of
-
         self.files = files
         self._ports = predictor.inputs
         self._members: list[list[_Member]] = []
@@ -486,7 +549,7 @@ class _Member:
 
     def rows(self, port: Port) -> int:
         """How many there are for an input."""
-        return self.shape[0] // max(self.step(port), 1) if self.shape else 0
+        return self.shape[0] // max(self.step(port), 1)
 
     def read(self, first: int, rows: int, port: Port) -> Iterator[list[Array]]:
         """Rows from one on, so many at a time."""
@@ -501,8 +564,11 @@ class _Member:
                 yield np.array(mapped[start : min(start + size, end)])
             return
         if self.is_fortran:  # not row by row in the file
-            with np.load(self.path, allow_pickle=False) as archive:
-                values = archive[self.name]
+            try:
+                with np.load(self.path, allow_pickle=False) as archive:
+                    values = archive[self.name]
+            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+                raise InputError(f"{self.path}: damaged ({error}).") from None
             for start in range(first, end, size):
                 yield values[start : min(start + size, end)]
             return
@@ -519,7 +585,10 @@ class _Member:
 
 
 def _exactly(stream: Any, size: int, path: str) -> bytes:
-    content: bytes = stream.read(size)
+    try:
+        content: bytes = stream.read(size)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{path}: damaged ({error}).") from None
     if len(content) != size:
         raise InputError(f"{path}: the array ends before its end.")
     return content
@@ -542,12 +611,16 @@ def _members(path: str) -> Mapping[str | None, _Member]:
                 shape, is_fortran, dtype = _header(file)
                 if os.fstat(file.fileno()).st_size < file.tell() + math.prod(shape) * dtype.itemsize:
                     raise ValueError("it ends before its end")
+            if not shape:
+                raise ValueError("a number has no rows")
             return {None: _Member(path, None, shape, dtype, is_fortran)}
         found: dict[str | None, _Member] = {}
         with zipfile.ZipFile(path) as archive:
             for entry in archive.namelist():
                 with archive.open(entry) as stream:
                     shape, is_fortran, dtype = _header(stream)
+                if not shape:
+                    raise ValueError(f"{entry}: a number has no rows")
                 name = entry.removesuffix(".npy")
                 found[name] = _Member(path, name, shape, dtype, is_fortran)
         return found

@@ -24,9 +24,11 @@ def arrow(what: str = "tables") -> Any:
 
 
 def is_plain(kind: Any) -> bool:
-    """Whether an Arrow type is text, an integer or a truth value."""
+    """Whether an Arrow type is text, an integer, a truth value or a time, also as a dictionary of these."""
     from pyarrow import types
 
+    if types.is_dictionary(kind):
+        return is_plain(kind.value_type)
     return bool(
         types.is_integer(kind)
         or types.is_string(kind)
@@ -34,7 +36,6 @@ def is_plain(kind: Any) -> bool:
         or str(kind) == "string_view"  # pyarrow before 16 has neither it nor a function for it
         or types.is_boolean(kind)
         or types.is_temporal(kind)
-        or types.is_dictionary(kind)
     )
 
 
@@ -94,7 +95,24 @@ def _numbers(column: Any) -> Any:
         values = column.flatten().to_numpy(zero_copy_only=False)
         ends = np.cumsum(column.value_lengths().to_numpy(zero_copy_only=False))
         return np.split(values, ends[:-1])
-    return [_array(cell, leaf.to_pandas_dtype()) for cell in column.to_pylist()]
+    cells, dtype = column.to_pylist(), leaf.to_pandas_dtype()
+    # NumPy would take what is missing for NaN.
+    is_whole = not _has_nulls(column)
+    return [_array(cell, dtype) if is_whole or not _lacks(cell) else cell for cell in cells]
+
+
+def _has_nulls(column: Any) -> bool:
+    """Whether a list, or a number in it, is missing."""
+    types = arrow().types
+    while types.is_list(column.type) or types.is_large_list(column.type) or types.is_fixed_size_list(column.type):
+        column = column.flatten()
+        if column.null_count:
+            return True
+    return False
+
+
+def _lacks(cell: Any) -> bool:
+    return any(map(_lacks, cell)) if isinstance(cell, list) else cell is None
 
 
 def _leaf(kind: Any) -> Any:

@@ -12,11 +12,12 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gossamer.batch import tables
+from gossamer.batch.sources import PARQUET
 from gossamer.errors import InputError
 from gossamer.programs.host import file_lock
 
@@ -40,13 +41,23 @@ class Output:
     ``job``: what the rows depend on, plain values. ``first``: the number of the row of the input to go on with.
     ``rows``, ``errors``: of those that are written, and how many of them failed. ``is_complete``: all of them.
 
-    Raises `InputError` where there is something of another job or of somebody else, unless ``overwrite``, which begins
-    anew; and where another process writes.
+    Raises `InputError` for a name that is neither of a Parquet file nor of a folder; where there is something of
+    another job or of somebody else, unless ``overwrite``, which begins anew; and where another process writes.
     """
 
     def __init__(self, path: str, schema: pyarrow.Schema, job: Mapping[str, Any], overwrite: bool) -> None:
         self.path = Path(path)
-        self.is_file = self.path.suffix.lower() in (".parquet", ".pq")
+        self.is_file = self.path.suffix.lower() in PARQUET
+        if path == "-":
+            raise InputError(f"{path!r}: an output is the name of a file .parquet, or of a folder of such files.")
+        is_folder = self.path.is_dir()
+        if self.is_file and is_folder:
+            raise InputError(f"{path}: this is a folder; a name that ends in {self.path.suffix} is of a file.")
+        if not self.is_file and not is_folder and self.path.suffix and not path.endswith(("/", os.sep)):
+            raise InputError(
+                f"{path}: an output is a file .parquet, or a folder of such files, never {self.path.suffix}; "
+                f"a folder of that name is {path}/."
+            )
         self.parts = self.path.with_name(f"{self.path.name}.parts") if self.is_file else self.path
         self._schema = schema
         self._job = json.loads(json.dumps(job))
@@ -64,23 +75,28 @@ class Output:
             return
         if not self.is_file and self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path}: an output is a name that ends in .parquet, or a folder; this is a file.")
+        is_new = not self.parts.exists()
         self.parts.mkdir(parents=True, exist_ok=True)
         self._refuse_strangers()
-        try:
-            with file_lock(self.parts / _LOCK, 0):
-                self._resume()
-                try:
-                    yield self
-                finally:
-                    self._end_part()
-        except TimeoutError:
-            raise InputError(f"{self.path}: another run writes it at the moment.") from None
+        with ExitStack() as held:
+            try:
+                held.enter_context(file_lock(self.parts / _LOCK, 0))
+            except TimeoutError:
+                raise InputError(f"{self.path}: another run writes it at the moment.") from None
+            self._resume()
+            try:
+                yield self
+            finally:
+                self._end_part()
+                if is_new and not self._files:  # as where there is no such cluster
+                    shutil.rmtree(self.parts, ignore_errors=True)
 
     def write(self, batch: Any, first: int) -> None:
         """Rows that belong to those of the input up to ``first``, which is not one of them. Raises `OSError`."""
         if self._part is None:
             self._part = _Part(self.parts, len(self._files), self._schema)
-        self._part.write(batch, first)
+        with _naming(self.path):
+            self._part.write(batch, first)
         if self._part.bytes >= PART_BYTES or time.monotonic() - self._part.begun >= PART_SECONDS:
             self._end_part()
 
@@ -96,8 +112,9 @@ class Output:
             self._keep_manifest()
             return
         part = self.parts / ".whole.parquet"
-        _merge([self.parts / name for name in self._files], part, self._schema, self._finished())
-        os.replace(part, self.path)
+        with _naming(self.path):
+            _merge([self.parts / name for name in self._files], part, self._schema, self._finished())
+            os.replace(part, self.path)
         os.unlink(self.parts / _MANIFEST)  # first, so that nobody looks for parts that are gone
         shutil.rmtree(self.parts, ignore_errors=True)
 
@@ -109,7 +126,8 @@ class Output:
             part.drop()
             return
         try:
-            name = part.end()
+            with _naming(self.path):
+                name = part.end()
         except BaseException:
             part.drop()
             raise
@@ -177,6 +195,11 @@ class Output:
         there = stored.get("job", {})
         for name in dict.fromkeys((*self._job, *there)):
             if there.get(name) != self._job.get(name):
+                if name == "inputs":  # of which there is but a hash
+                    raise InputError(
+                        f"{self.path} was begun with other inputs: a name, a size or a time of a file was another. "
+                        "Name another output, or begin anew with --overwrite."
+                    )
                 then, now = (_short(one.get(name)) for one in (there, self._job))
                 raise InputError(
                     f"{self.path} was begun with another {name}: {then}, now it is {now}. Name another output, or "
@@ -201,6 +224,17 @@ class Output:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, self.parts / _MANIFEST)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """What the system says of writing to an open file, as that a disk is full, with the name of the output."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def _short(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ def load_archive(path: str, content: bytes | None = None) -> dict[str, Array]:
     try:
         with np.load(path if content is None else io.BytesIO(content), allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{path}: not an .npz archive of arrays ({error}).") from None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +11,16 @@ from gossamer.arrays import NDArray
 from gossamer.errors import ModelError
 from gossamer.model import Model
 from gossamer.model.metadata import model_metadata
-from gossamer.records import record
+from gossamer.records import record, replace
 
 if TYPE_CHECKING:
     from gossamer.runtime.interpreter import Interpreter
+    from gossamer.schema import TensorMap
 
 Array = NDArray[Any]
+
+DEFAULT_SIGNATURE = "serving_default"
+"""The key of the signature that is meant where none is named: TensorFlow's exporters give it to the only one."""
 
 
 def affine(scale: float, zero_point: int) -> str:
@@ -147,3 +151,26 @@ def ports(interpreter: Interpreter, signature: str | None = None) -> tuple[list[
         named = (runner.get_input_details(), runner.get_output_details())
         made = [[_port(i, n, [d["name"]], d) for i, (n, d) in enumerate(details.items())] for details in named]
     return made[0], made[1]
+
+
+def named_by_signature(model: Model, inputs: Sequence[Port], outputs: Sequence[Port]) -> tuple[list[Port], list[Port]]:
+    """Inputs and outputs of the first subgraph under the names that a signature gives them, where one does: the default
+    one, ``serving_default``, or the first. What the file calls them is an alias then."""
+    found = [one for one in model.signature_defs if one.subgraph_index == 0]
+    if not found:
+        return list(inputs), list(outputs)
+    chosen = next((one for one in found if one.signature_key == DEFAULT_SIGNATURE), found[0])
+    return _renamed(inputs, chosen.inputs), _renamed(outputs, chosen.outputs)
+
+
+def _renamed(ports: Sequence[Port], entries: Sequence[TensorMap]) -> list[Port]:
+    names: dict[int, list[str]] = {}
+    for entry in entries:
+        names.setdefault(entry.tensor_index, []).append(entry.name)
+    made = []
+    for port in ports:
+        known = names.get(port.index) or [port.name]
+        name = known.pop(0) if len(known) > 1 else known[0]  # one tensor may be several outputs
+        aliases = dict.fromkeys((*port.aliases, port.name))
+        made.append(replace(port, name=name, aliases=tuple(alias for alias in aliases if alias != name)))
+    return made

@@ -151,7 +151,7 @@ def files_in(path: str, suffixes: Sequence[str] = SUFFIXES) -> list[str]:
     here = Path(path).resolve()
     for entry in _visible(path):
         if not entry.is_dir():
-            if entry.suffix.lower() in suffixes:
+            if entry.suffix.lower() in suffixes and (entry.is_file() or not entry.exists()):  # no pipe, which may wait
                 found.append(str(entry))
         elif not here.is_relative_to(entry.resolve()):  # a link to a folder that this one is in would go on for ever
             found += files_in(str(entry), suffixes)

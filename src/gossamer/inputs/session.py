@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gossamer.records import record
 from gossamer.resolver import OpResolverType
 from gossamer.runtime.interpreter import Interpreter
 from gossamer.runtime.signature import SignatureRunner
+from gossamer.runtime.state import lasting_state
 
 Array = NDArray[Any]
 
@@ -126,12 +128,25 @@ class Session:
     def clone(self) -> Session:
         """Another session for another thread: machine code and packed weights are shared, tensors and state are not."""
         other = copy(self)
-        other.interpreter = self.interpreter.clone()
-        if self.signature is not None:
-            other._runner = other.interpreter.get_signature_runner(self.signature)
+        other._begin_anew()
         return other
 
     def reset(self) -> None:
-        """Forget what variables hold, so that the next call does not depend on those before."""
-        if self._ready:
+        """Forget what variables and resources hold, so that the next call does not depend on those before."""
+        if not self._ready:
+            return
+        if self.writes_resources:  # which only a new interpreter has as they were
+            self._begin_anew()
+        else:
             self.interpreter.reset_all_variables()
+
+    @cached_property
+    def writes_resources(self) -> bool:
+        """Whether a run leaves values behind that TFLite's ``reset_all_variables`` does not reset."""
+        return lasting_state(self.model, self.interpreter._engine.settings.resolver)[1]
+
+    def _begin_anew(self) -> None:
+        self.interpreter = self.interpreter.clone()
+        self._ready = False  # whoever has the other one at the moment may have been about to allocate
+        if self.signature is not None:
+            self._runner = self.interpreter.get_signature_runner(self.signature)

@@ -15,14 +15,14 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.dtypes import is_packed, numpy_dtype, type_name
 from gossamer.errors import CancelledError, InvokeError, ModelError, PrepareError
+from gossamer.inputs.port import DEFAULT_SIGNATURE
 from gossamer.log import logger
-from gossamer.model import Model
 from gossamer.records import field, record, replace
-from gossamer.resolver import OpResolver, OpResolverType
-from gossamer.runtime.arenas import called_subgraphs
+from gossamer.resolver import OpResolverType
 from gossamer.runtime.interpreter import Interpreter
 from gossamer.runtime.signature import SignatureRunner
-from gossamer.schema.enums import BuiltinOperator, TensorType
+from gossamer.runtime.state import lasting_state
+from gossamer.schema.enums import TensorType
 from gossamer.serve.protocol import (
     MAX_SIZE,
     InferenceFailed,
@@ -41,7 +41,6 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 PLATFORM = "gossamer_tflite"
-DEFAULT_SIGNATURE = "serving_default"
 
 
 def available_cpus() -> int:
@@ -144,7 +143,7 @@ class ServedModel:
             raise ModelError(f"model {name!r} cannot be served: {'; '.join(self.left_out.values())}")
         key = DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in self.signatures else next(iter(self.signatures))
         self.default = self.signatures[key]
-        self._is_stateful, self._keeps_resources = _state(self.model, self._prototype._engine.settings.resolver)
+        self._is_stateful, self._keeps_resources = lasting_state(self.model, self._prototype._engine.settings.resolver)
         self._allocate()
 
     def __repr__(self) -> str:
@@ -523,33 +522,3 @@ def _described(signature: Signature) -> dict[str, Any]:
         ]
         for side, ports in sides.items()
     }
-
-
-def _state(model: Model, resolver: OpResolver) -> tuple[bool, bool]:
-    """Whether a run leaves variables or memories of operators behind, which can be reset; and whether it writes
-    resources, which only a new interpreter has as they were. What CALL_ONCE does, a new one does too."""
-    with_variables = {
-        index
-        for index, subgraph in enumerate(model.subgraphs)
-        if any(tensor.is_variable for tensor in subgraph.tensors)
-    }
-    once, resets, writers = set(), bool(with_variables), set()
-    for index, subgraph in enumerate(model.subgraphs):
-        for operator in subgraph.operators:
-            code = model.operator_code(operator)
-            builtin = BuiltinOperator(model.builtin_code(operator))
-            if builtin == BuiltinOperator.CALL_ONCE:
-                once |= set(called_subgraphs(operator.builtin_options))
-                continue
-            is_custom = builtin == BuiltinOperator.CUSTOM
-            op = (
-                resolver.find_custom(code.custom_code, code.version)
-                if is_custom
-                else resolver.find_builtin(builtin, code.version)
-            )
-            if op is not None:
-                resets |= op.reset_function is not None
-                if op.side_effects and not op.outputs:
-                    writers.add(index)
-    # Variables of another subgraph than the first have memory, and can be reset, only when that is allocated.
-    return resets, bool(writers - once) or bool(with_variables - {0})

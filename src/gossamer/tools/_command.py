@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -34,6 +37,9 @@ EXIT_CODES = (
     "Exit codes: 0 done; 1 the model or an input is bad; 2 the command line is wrong; "
     f"{BUG} a bug of ours; {INTERRUPTED} Ctrl-C."
 )
+
+_SELDOM = 30.0
+"""Seconds between two lines of progress in a log."""
 
 # Wide enough that nothing is cut or folded where no window limits the width: files and pipes.
 _UNLIMITED = 10_000
@@ -91,6 +97,8 @@ def existing_file(path: str, what: str, advice: str = "") -> str:
         return path
     if place.is_dir():
         reason = "is a folder, not a file."
+    elif place.exists():
+        reason = "is no file that can be mapped."
     elif not place.parent.is_dir():
         reason = f"does not exist: there is no folder {str(place.parent)!r}."
     else:
@@ -167,10 +175,22 @@ def plural(count: int, noun: str) -> str:
 
 @contextmanager
 def progress_bar(*, silent: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on the terminal for what takes long enough to be seen: a function of what is done, how many of how many."""
+    """A bar on the terminal for what takes long enough to be seen: a function of what is done, how many of how many.
+    Where there is no terminal, as in a log, it is a line every half minute."""
     out = console(stderr=True)
-    if silent or not out.is_terminal:
+    if silent:
         yield None
+        return
+    if not out.is_terminal:
+        told = time.monotonic()
+
+        def log(what: str, done: int, total: int) -> None:
+            nonlocal told
+            if time.monotonic() - told >= _SELDOM:
+                told = time.monotonic()
+                out.print(f"{what}: {done:,} of {total:,}", markup=False)
+
+        yield log
         return
     from rich.progress import Progress as Bar
 
@@ -184,3 +204,29 @@ def progress_bar(*, silent: bool) -> Iterator[Callable[[str, int, int], None] | 
             bar.update(tasks[what], completed=done, total=total)
 
         yield tell
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Within it SIGTERM, and SIGHUP of a terminal that is gone, raise `SystemExit`, so that what is under way is ended
+    as after Ctrl-C. The exit code is 128 and the number of the signal, as shells have it.
+
+    Further ones change nothing: ``timeout`` sends two. A signal that is ignored, as under ``nohup``, stays so.
+    """
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # only that one is told of signals
+    mine = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+
+    def end(number: int, _: object) -> None:
+        for one in mine:
+            signal.signal(one, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    for number in mine:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)

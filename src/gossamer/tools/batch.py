@@ -9,7 +9,17 @@ from contextlib import nullcontext, redirect_stdout
 import click
 
 from gossamer.inputs.samples import Preparation
-from gossamer.tools._command import Failure, Tool, console, existing_file, json_option, plural, progress_bar, write_json
+from gossamer.tools._command import (
+    Failure,
+    Tool,
+    console,
+    ended_by_signals,
+    existing_file,
+    json_option,
+    plural,
+    progress_bar,
+    write_json,
+)
 from gossamer.tools._inputs import hop_option, preparation_options
 
 _HELP = """Run MODEL on every row of INPUTs and write what it says to Parquet.
@@ -27,8 +37,9 @@ arrays    .npy, or .npz with an array for each input: the first axis is the
 The rows are in the order of the inputs, whatever --jobs says: keys, what --keep names, a column for each output, and
 "error", which is empty where all is well. Pictures and sounds become numbers as in gossamer run.
 
-OUTPUT is a file .parquet, or a folder of parts. A run that was ended, by Ctrl-C, by an error or with the machine, goes
-on where it was when the same command is given again; --overwrite begins anew. The exit code is 1 if rows have failed.
+OUTPUT is a file .parquet, or a folder of parts. A run that was ended, by Ctrl-C, SIGTERM (exit code 143), an error or
+with the machine, goes on where it was when the same command is given again; --overwrite begins anew. The exit code is 1
+if rows have failed.
 """
 
 
@@ -100,7 +111,7 @@ def command(
     from gossamer.batch import run
 
     # Ray prints what happens to its nodes.
-    with redirect_stdout(sys.stderr) if ray else nullcontext(), progress_bar(silent=False) as tell:
+    with ended_by_signals(), redirect_stdout(sys.stderr) if ray else nullcontext(), progress_bar(silent=False) as tell:
         summary = run(
             model,
             inputs,
@@ -118,6 +129,8 @@ def command(
             overwrite=overwrite,
             tell=tell,
         )
+    if summary.first_error is not None:
+        click.echo("The first error: " + summary.first_error.partition("\n")[0], err=True)
     if as_json:
         write_json({**vars(summary), "rows_per_second": summary.rows_per_second})
     else:
