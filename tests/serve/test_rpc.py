@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import queue
 import random
 import threading
 import time
@@ -608,6 +609,60 @@ def test_health(dial: Dial, ready: HeldRepository) -> None:
     assert client("grpc.health.v1.Health/Check").status == 2
     assert not client("ServerReady").ready
     assert client("ServerLive").live
+
+
+def test_health_is_watched(dial: Dial, ready: HeldRepository) -> None:
+    client = dial(ready, tokens=("secret",))
+    name = "grpc.health.v1.Health/Watch"
+    states = client.method(name)(iter([client.request(name)]), timeout=PATIENCE)
+    assert next(states).status == 1
+    ready.ready = False
+    assert next(states).status == 2
+    ready.ready = True
+    assert next(states).status == 1
+    states.cancel()
+    unknown = client.method(name)(iter([client.request(name, service="other")]), timeout=PATIENCE)
+    assert next(unknown).status == 3
+    unknown.cancel()
+
+
+def test_who_watches_is_told_of_the_end(ready: HeldRepository) -> None:
+    from gossamer.serve.server import Server
+    from gossamer.serve.settings import Settings
+
+    server = Server(Settings(http_port=None, grpc_port=0))
+    name = "grpc.health.v1.Health/Watch"
+    with contextlib.ExitStack() as running:
+        running.enter_context(server.running(ready))
+        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+            client = Dialled(channel)
+            states = client.method(name)(iter([client.request(name)]), timeout=PATIENCE)
+            assert next(states).status == 1
+            running.close()
+            assert [state.status for state in states] == [2]
+
+
+def test_the_end_waits_for_nobody_where_nobody_calls(monkeypatch: pytest.MonkeyPatch, ready: HeldRepository) -> None:
+    from gossamer.serve.server import Server
+    from gossamer.serve.settings import Settings
+
+    monkeypatch.setattr("gossamer.serve.server.GRACE", PATIENCE)
+    began = time.monotonic()
+    with Server(Settings(http_port=None, grpc_port=0)).running(ready):
+        pass
+    assert time.monotonic() - began < PATIENCE
+
+
+def test_an_idle_connection_is_ended(dial: Dial, ready: HeldRepository) -> None:
+    client = dial(ready, keep_alive=0.1)
+    states: queue.Queue[Any] = queue.Queue()
+    client.channel.subscribe(states.put)
+    assert client("ServerLive").live
+    seen = []
+    while grpc.ChannelConnectivity.READY not in seen or seen[-1] is grpc.ChannelConnectivity.READY:
+        seen.append(states.get(timeout=PATIENCE))
+    assert seen[-1] is grpc.ChannelConnectivity.IDLE
+    assert client.infer(REQUEST).id == "7"
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])

@@ -15,7 +15,8 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from fastapi import FastAPI, Request
@@ -35,6 +36,7 @@ from gossamer.serve.protocol import (
     NotReady,
     Overloaded,
     RequestError,
+    TimedOut,
     TooLarge,
     Unauthorized,
     UnknownModel,
@@ -48,6 +50,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+Result = TypeVar("Result")
 
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository", "parameters", "statistics")
 
@@ -70,6 +73,7 @@ class Application:
         """Bytes of bodies that are in memory."""
         self._tokens = [token.encode() for token in settings.tokens]
         self._api = _api(self)
+        self._turn = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -133,12 +137,13 @@ class Application:
             if (len(body) if length is None else length) > self.settings.max_json_size:
                 limit = self.settings.max_json_size
                 raise TooLarge(f"the JSON of a request may have {limit} bytes; tensors can be sent as binary data")
-            request, form = json_form.read_request(
-                body, length, name, version, lambda: self._metadata(name, version), self.settings.timeout
-            )
+            request, form = await self._read(body, length, name, version)
             response = await _answer(self.repository.infer(request), receive)
             name, version = response.model_name, response.model_version
-            pieces, head_length = json_form.write_response(response, form)
+            if form.takes_long(response):
+                pieces, head_length = await self._aside(partial(json_form.write_response, response, form))
+            else:
+                pieces, head_length = json_form.write_response(response, form)
             await self._send(send, 200, pieces, head_length)
         except RequestError as caught:
             error, status, http_status = caught, caught.grpc_code, caught.http_status
@@ -167,8 +172,27 @@ class Application:
                 error=str(error) if error else None,
             )
 
-    def _metadata(self, name: str, version: str) -> Any:
-        return self.repository.metadata(name, version)
+    async def _read(
+        self, body: bytes, length: int | None, name: str, version: str
+    ) -> tuple[InferenceRequest, json_form.Form]:
+        """The request that a body holds, and how its answer is to look. Raises `InvalidRequest`, and `TimedOut`."""
+        metadata, timeout = partial(self.repository.metadata, name, version), self.settings.timeout
+        read = partial(json_form.read_request, body, length, name, version, metadata, timeout)
+        if (len(body) if length is None else length) <= json_form.LARGE:
+            return read()
+        began = time.monotonic()
+        try:
+            request, form = await asyncio.wait_for(self._aside(read), timeout)
+        except asyncio.TimeoutError:
+            raise TimedOut("the deadline passed while the request was read") from None
+        if request.deadline is not None:
+            request.deadline -= time.monotonic() - began
+        return request, form
+
+    async def _aside(self, work: Callable[[], Result]) -> Result:
+        """Do in a thread what would hold other requests up, one after the other: JSON takes much memory."""
+        async with self._turn:
+            return await asyncio.to_thread(work)
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive, held: Held) -> bytes:
         """The body, inflated. Raises `TooLarge` before it is read, if its length is told, and `Abandoned`."""

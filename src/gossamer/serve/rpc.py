@@ -8,6 +8,7 @@ sends slowly is waited for no longer than it may be, and what is no message is a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import time
@@ -60,7 +61,18 @@ MAX_FIELDS = 1 << 16
 _SMALL = 64 << 10
 """The most bytes of a message that is no request for inference."""
 
-_OPEN = ("/grpc.health.v1.Health/Check", f"/{SERVICE}/ServerLive", f"/{SERVICE}/ServerReady")
+QUIET = 10.0
+"""Seconds without a call after which none is expected in the moment in which the server ends."""
+
+WATCHED = 0.5
+"""Seconds between two looks at whether the server is ready, for those who watch it."""
+
+_OPEN = (
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+    f"/{SERVICE}/ServerLive",
+    f"/{SERVICE}/ServerReady",
+)
 """What is answered without a token, as over HTTP: whoever watches over the process has none."""
 
 _FIXED = {"bool_contents": 1, "fp32_contents": 4, "fp64_contents": 8}
@@ -93,6 +105,8 @@ class Server:
                 ("grpc.keepalive_time_ms", int(1e3 * settings.keep_alive)),
                 ("grpc.keepalive_timeout_ms", int(1e3 * settings.write_timeout)),
                 ("grpc.keepalive_permit_without_calls", 1),
+                # As over HTTP; clients connect again by themselves.
+                ("grpc.max_connection_idle_ms", int(1e3 * settings.keep_alive)),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
                 # A port that somebody has is an error, not shared.
                 ("grpc.so_reuseport", 0),
@@ -103,7 +117,7 @@ class Server:
         for name, methods in messages.services().items():
             handlers = {method.name: service.handler(f"/{name}/{method.name}", method) for method in methods}
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
-        self._ended = service.ended
+        self._service = service
         try:
             if certificate:
                 credentials = grpc.ssl_server_credentials([(key, certificate)])
@@ -124,10 +138,11 @@ class Server:
         A server that stops cancels, without a word, what arrives just then. So that nothing does, calls that come
         within ``grace`` seconds are held, and told to go when the server has stopped to accept any.
         """
-        await asyncio.sleep(grace)
+        if asyncio.get_running_loop().time() - self._service.last_call < QUIET:
+            await asyncio.sleep(grace)
         stopping = asyncio.ensure_future(self._server.stop(timeout))
         await asyncio.sleep(0.05)
-        self._ended.set()
+        self._service.ended.set()
         await stopping
 
 
@@ -155,6 +170,7 @@ class Call:
         import grpc
 
         data = await self.context.read()
+        self.service.last_call = asyncio.get_running_loop().time()
         return None if data is grpc.aio.EOF else data
 
     async def body(self) -> bytes:
@@ -209,6 +225,8 @@ class Service:
         self.application, self.repository = application, application.repository
         self.ended = asyncio.Event()
         """Set when no more calls are accepted."""
+        self.last_call = -math.inf
+        """When the latest message came, in the event loop's time."""
 
     def handler(self, path: str, method: messages.Method) -> grpc.RpcMethodHandler[Any, Any]:
         """What grpc calls for a method. It reads requests itself, so that for grpc they are streams of bytes."""
@@ -334,6 +352,24 @@ class Service:
             raise UnknownModel(f"there is no service {request.service!r}")
         status = "SERVING" if self.application.is_ready else "NOT_SERVING"
         return messages.message("HealthCheckResponse", "grpc.health.v1")(status=status)
+
+    async def Watch(self, request_type: Any, call: Call) -> AsyncIterator[Any]:
+        """The state now, and each other one that follows, until the server ends."""
+        request = parsed(request_type, await call.body())
+        is_known = not request.service or request.service in messages.services()
+        response_type = messages.message("HealthCheckResponse", "grpc.health.v1")
+        told = ""
+        while True:
+            status = "SERVING" if self.application.is_ready else "NOT_SERVING"
+            if not is_known:
+                status = "SERVICE_UNKNOWN"
+            if status != told:
+                told = status
+                yield response_type(status=status)
+            if self.ended.is_set():
+                return
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.ended.wait(), WATCHED)
 
     # -- grpc.reflection
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -77,6 +78,10 @@ class Server:
         the process at once.
         """
         _allow_files(self.settings.max_connections)
+        # Modules and models stay until the end: passed over, a collection does not hold requests up for 50 ms, and the
+        # process ends the quicker.
+        gc.collect()
+        gc.freeze()
         loop = _new_loop()
         received: list[int] = []
 
