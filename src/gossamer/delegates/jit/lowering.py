@@ -83,15 +83,19 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
         if not tensor.is_dynamic:
             builder.require_elements(tensor)
     before = len(lowered.graph.kernels)
-    with np.errstate(all="ignore"):  # of scales, as the reference kernels do
-        function(builder)
-    for tensor in outputs:
-        if tensor.index not in lowered.values and tensor.index not in lowered.stretches:
-            raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
-    if is_empty:  # there is nothing to compute, but something may be wrong
-        if any(kind_of(kernel).checks for kernel in lowered.graph.kernels[before:]):
-            builder.refuse(f'"{outputs[0].name}" has no elements')
+    try:
+        with np.errstate(all="ignore"):  # of scales, as the reference kernels do
+            function(builder)
+        for tensor in outputs:
+            if tensor.index not in lowered.values and tensor.index not in lowered.stretches:
+                raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
+        if is_empty:  # there is nothing to compute, but something may be wrong
+            if any(kind_of(kernel).checks for kernel in lowered.graph.kernels[before:]):
+                builder.refuse(f'"{outputs[0].name}" has no elements')
+            del lowered.graph.kernels[before:]
+    except BaseException:  # what checks would stay, though nobody reads its result
         del lowered.graph.kernels[before:]
+        raise
 
 
 def _unknown_shape(tensor: TensorInfo) -> str:
