@@ -309,7 +309,7 @@ def test_metrics(connect: Connect, ready: HeldRepository) -> None:
     requests = {name: value for name, value in found.items() if name.startswith("gossamer_requests_total")}
     assert requests == {
         'gossamer_requests_total{model="m",protocol="http",status="OK",version="1"}': 1,
-        'gossamer_requests_total{model="m",protocol="http",status="INVALID_ARGUMENT",version=""}': 1,
+        'gossamer_requests_total{model="m",protocol="http",status="INVALID_ARGUMENT",version="1"}': 1,
         'gossamer_requests_total{model="",protocol="http",status="NOT_FOUND",version=""}': 1,
         'gossamer_requests_total{model="",protocol="http",status="INVALID_ARGUMENT",version=""}': 1,
     }

@@ -104,12 +104,11 @@ class Application:
     def known(self, name: str, version: str) -> tuple[str, str]:
         """A model and its version, or "" for what is not there: clients do not make up names in metrics and logs."""
         try:
-            self.repository.get(name, version)
+            return name, self.repository.get(name, version).version
         except UnknownModel:
             return "", ""
         except RequestError:
-            pass
-        return name, version
+            return name, version
 
     def check_token(self, header: bytes) -> None:
         """Raise `Unauthorized` if there are tokens, and the header ``Authorization`` has none of them."""

@@ -55,7 +55,8 @@ class ModelOptions:
 
     ``workers``: runs side by side, by default one a CPU, each with ``num_threads`` threads. ``max_queue_size``:
     requests that may wait. ``max_elements``: of a tensor of a request whose shape is open. ``max_memory``: bytes that
-    the tensors of one run may take for the shapes that a request asks for.
+    the tensors of one run may take for the shapes that a request asks for, and each of those whose shapes its values
+    decide.
 
     ``max_batch_size``: rows that run together where rows are independent (`gossamer.serve.rows`); 1: requests run
     alone. ``batch_delay``: seconds that the first of them waits for others, while a worker is idle. ``exact_batches``:
@@ -450,7 +451,7 @@ def _refusal(error: BaseException, name: str) -> RequestError | None:
     while cause is not None:
         if isinstance(cause, MemoryError):
             return TooLarge(f"model {name!r}: there is not enough memory for it: {cause}")
-        cause = cause.__cause__
+        cause = cause.__cause__ or cause.__context__
     text = str(error).partition("\n")[0]
     if isinstance(error, PrepareError | InvokeError):
         return InvalidRequest(f"model {name!r} refuses these inputs: {text}")

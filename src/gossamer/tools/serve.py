@@ -97,6 +97,14 @@ def _port(ctx: click.Context, parameter: click.Parameter, value: str) -> int | N
 )
 @click.option("--max-json", metavar="SIZE", callback=_size, default="16M", show_default=True, help="Bytes of its JSON.")
 @click.option(
+    "--max-memory",
+    metavar="SIZE",
+    callback=_size,
+    default="2G",
+    show_default=True,
+    help="Bytes that the shapes and values of a request may have a run take.",
+)
+@click.option(
     "--max-connections", type=click.IntRange(min=1), default=1024, show_default=True, help="Clients at a time."
 )
 @click.option(
@@ -137,6 +145,7 @@ def command(
     timeout: float,
     max_body: int,
     max_json: int,
+    max_memory: int,
     max_connections: int,
     drain_timeout: float,
     tls_certificate: str | None,
@@ -190,6 +199,7 @@ def command(
     options = ModelOptions(
         num_threads=num_threads,
         max_queue_size=queue_size,
+        max_memory=max_memory,
         max_batch_size=max_batch_size,
         batch_delay=1e-3 * batch_delay,
         exact_batches=exact_batches,
