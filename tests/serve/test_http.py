@@ -78,6 +78,16 @@ def test_what_is_not_there(connect: Connect, ready: HeldRepository, method: str,
     assert answer.error
 
 
+def test_heads(connect: Connect, ready: HeldRepository) -> None:
+    """Load balancers ask so, too."""
+    client = connect(ready)
+    for path, status in (("/v2/health/ready", 200), ("/v2/models/m", 200), ("/nothing", 404), (INFER, 405)):
+        answer = client("HEAD", path)
+        assert (answer.status, answer.body) == (status, b"")
+        assert int(answer.headers["content-length"]) > 0
+    assert client.infer().json == ANSWER
+
+
 def test_inference_as_json(connect: Connect, ready: HeldRepository) -> None:
     client = connect(ready)
     for path in (INFER, "/v2/models/m/versions/1/infer", "/v2/models/%6d/infer"):

@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -307,6 +308,30 @@ def test_a_signal_ends_the_command(number: signal.Signals, code: int) -> None:
         events = [json.loads(line)["event"] for line in logged.splitlines()]
         assert events[-2:] == ["draining", "stopped"]
         assert events.index("model ready") < events.index("started")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process could handle")
+def test_a_signal_ends_what_still_loads() -> None:
+    """By a handler: without one, the first process of a container goes on."""
+    code = """
+        import runpy, time
+        from gossamer.serve.repository import Repository
+        def start(self):
+            print("loading", flush=True)
+            time.sleep(600)
+        Repository.start = start
+        runpy.run_module("gossamer", run_name="__main__")
+    """
+    line = [sys.executable, "-c", textwrap.dedent(code), "serve", DIGITS, "--http-port=0", "--grpc-port=none"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "loading\n"
+        process.terminate()
+        try:
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process could handle")

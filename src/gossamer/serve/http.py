@@ -89,6 +89,8 @@ class Application:
                 name, version = asks.groups("")
                 await self._infer(unquote(name), unquote(version), headers, receive, send)
             else:
+                if scope["method"] == "HEAD":  # what GET has; the body is left out where it is sent
+                    scope = {**scope, "method": "GET"}
                 await self._api(scope, receive, send)
         except Unauthorized as error:
             with contextlib.suppress(Abandoned):

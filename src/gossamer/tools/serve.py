@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import signal
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -207,6 +209,8 @@ def command(
     if workers is not None:
         options = replace(options, workers=workers)
     repository = Repository(models, options, observe=server.metrics.ran, watch=watch)
+    # Until requests are answered. The first process of a container would not be ended by what it does not handle.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     with server, contextlib.ExitStack() as stack:
         stack.callback(repository.close, 0)  # whatever runs then has had its time
         repository.start()
