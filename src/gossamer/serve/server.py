@@ -260,7 +260,7 @@ class _Http(uvicorn.Server):
             encrypted = {"ssl": config.ssl, "ssl_handshake_timeout": self._head_timeout}
 
         def protocol() -> asyncio.Protocol:
-            made: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]
+            made: asyncio.Protocol = config.http_protocol_class(
                 config=config, server_state=self.server_state, app_state=self.lifespan.state
             )
             return made
