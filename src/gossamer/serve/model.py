@@ -18,10 +18,11 @@ from gossamer.errors import CancelledError, InvokeError, ModelError, PrepareErro
 from gossamer.log import logger
 from gossamer.model import Model
 from gossamer.records import field, record, replace
-from gossamer.resolver import OpResolver, OpResolverType
+from gossamer.resolver import OpResolver
 from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.interpreter import Interpreter
 from gossamer.runtime.signature import SignatureRunner
+from gossamer.runtime.subgraph import Subgraph
 from gossamer.schema.enums import BuiltinOperator, TensorType
 from gossamer.serve.protocol import (
     MAX_SIZE,
@@ -205,12 +206,15 @@ class ServedModel:
         with self._lock:
             return self._prototype.clone()
 
-    def plain_interpreter(self) -> Interpreter:
-        """One that runs every node by itself, whose tensors have the shapes that they stand for."""
-        return Interpreter(
-            model_content=self._content,
-            experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-        )
+    def shapes_for(self, subgraph: int, shapes: Mapping[int, Shape]) -> Subgraph:
+        """A subgraph whose inputs have these shapes, and whose other tensors have those that follow, as far as they can
+        be known before a run. Raises `PrepareError`."""
+        interpreter = Interpreter(model_content=self._content)
+        for index, shape in shapes.items():
+            interpreter._resize_input(index, shape, subgraph)
+        found = interpreter._subgraph(subgraph)
+        found.propagate_shapes()
+        return found
 
     # -- how
 
