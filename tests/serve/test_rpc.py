@@ -611,6 +611,32 @@ def test_health(dial: Dial, ready: HeldRepository) -> None:
     assert client("ServerLive").live
 
 
+def test_many_integers_hold_nobody_up(dial: Dial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are taken from their fields, and put into them, in a thread, piece by piece."""
+    repository = HeldRepository()
+    repository.at_once = lambda asked: InferenceResponse("m", "1", asked.id, {"y": asked.inputs["x"]})
+    threads: list[str] = []
+
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return function(*arguments)
+
+        return call
+
+    for name in ("read_request", "write_response"):
+        monkeypatch.setattr(rpc, name, noted(getattr(rpc, name)))
+    client = dial(repository)
+    values = np.arange(-50_000, 50_000).reshape(2, -1)
+    for count in (2, values.size):
+        made = message("ModelInferRequest")(model_name="m", id="7")
+        sent = values.ravel()[:count].tolist()
+        made.inputs.add(name="x", datatype="INT32", shape=[count]).contents.int_contents.extend(sent)
+        assert list(client.infer(made.SerializeToString()).outputs[0].contents.int_contents) == sent
+    assert threads[0] == threads[1] == "gossamer-serve"
+    assert "gossamer-serve" not in threads[2:]
+
+
 def test_health_is_watched(dial: Dial, ready: HeldRepository) -> None:
     client = dial(ready, tokens=("secret",))
     name = "grpc.health.v1.Health/Watch"

@@ -142,7 +142,7 @@ class Application:
             response = await _answer(self.repository.infer(request), receive)
             name, version = response.model_name, response.model_version
             if form.takes_long(response):
-                pieces, head_length = await self._aside(partial(json_form.write_response, response, form))
+                pieces, head_length = await self.aside(partial(json_form.write_response, response, form))
             else:
                 pieces, head_length = json_form.write_response(response, form)
             await self._send(send, 200, pieces, head_length)
@@ -181,16 +181,22 @@ class Application:
         read = partial(json_form.read_request, body, length, name, version, metadata, timeout)
         if (len(body) if length is None else length) <= json_form.LARGE:
             return read()
+        return await self.read_aside(read, timeout)
+
+    async def read_aside(
+        self, read: Callable[[], tuple[InferenceRequest, Result]], timeout: float | None
+    ) -> tuple[InferenceRequest, Result]:
+        """A request that takes long to read, `aside`; its deadline is that of one that does not. Raises `TimedOut`."""
         began = time.monotonic()
         try:
-            request, form = await asyncio.wait_for(self._aside(read), timeout)
+            request, form = await asyncio.wait_for(self.aside(read), timeout)
         except asyncio.TimeoutError:
             raise TimedOut("the deadline passed while the request was read") from None
         if request.deadline is not None:
             request.deadline -= time.monotonic() - began
         return request, form
 
-    async def _aside(self, work: Callable[[], Result]) -> Result:
+    async def aside(self, work: Callable[[], Result]) -> Result:
         """Do in a thread what would hold other requests up, one after the other: JSON takes much memory."""
         async with self._turn:
             return await asyncio.to_thread(work)

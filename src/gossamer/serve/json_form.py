@@ -37,8 +37,8 @@ HEAD_LENGTH = "Inference-Header-Content-Length"
 LARGE = 256 << 10
 """Bytes of JSON from which reading it is no work for an event loop: it takes about 16 ms for each MiB."""
 
-_MANY = 1 << 14
-"""Elements that are written as JSON at a time: about 8 ms."""
+MANY = 1 << 14
+"""Elements that are written at a time: as JSON about 8 ms."""
 
 _SHARED_MEMORY = "shared_memory_region"
 
@@ -56,7 +56,7 @@ class Form:
 
     def takes_long(self, response: InferenceResponse) -> bool:
         """Whether writing this answer is no work for an event loop."""
-        return any(array.size > _MANY and not self.is_raw(name) for name, array in response.outputs.items())
+        return any(array.size > MANY and not self.is_raw(name) for name, array in response.outputs.items())
 
 
 def read_request(
@@ -312,7 +312,7 @@ def _bare(
 def _elements(name: str, array: Array) -> str:
     """The elements of a tensor as JSON, in pieces: writing one lets no other thread run."""
     flat = array.reshape(-1)
-    return ",".join([_text(_numbers(name, flat[at : at + _MANY]))[1:-1] for at in range(0, flat.size, _MANY)])
+    return ",".join([_text(_numbers(name, flat[at : at + MANY]))[1:-1] for at in range(0, flat.size, MANY)])
 
 
 def _numbers(name: str, array: Array) -> list[Any]:

@@ -13,6 +13,7 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from gossamer.release import __version__
 from gossamer.serve import extensions, messages
 from gossamer.serve.http import EXTENSIONS, Application, Held
-from gossamer.serve.json_form import deadline, refuse_sequences
+from gossamer.serve.json_form import MANY, deadline, refuse_sequences
 from gossamer.serve.logs import say
 from gossamer.serve.protocol import (
     DATATYPES,
@@ -406,9 +407,15 @@ class Service:
         status = "OK"
         error: RequestError | None = None
         try:
-            request, is_raw = read_request(message, call.timeout)
+            timeout = call.timeout
+            if any(_is_long(tensor) for tensor in message.inputs):
+                request, is_raw = await application.read_aside(partial(read_request, message, timeout), timeout)
+            else:
+                request, is_raw = read_request(message, timeout)
             response = await asyncio.wrap_future(self.repository.infer(request))
             name, version = response.model_name, response.model_version
+            if not is_raw and any(array.size > MANY for array in response.outputs.values()):
+                return await application.aside(partial(write_response, response, is_raw))
             return write_response(response, is_raw)
         except asyncio.CancelledError:
             status, error = Abandoned.grpc_code, Abandoned("the client went away, or its deadline has passed")
@@ -615,6 +622,11 @@ def write_response(response: InferenceResponse, is_raw: bool) -> Any:
     return made
 
 
+def _is_long(tensor: Any) -> bool:
+    """Whether the elements of an input are so many that taking them from their fields is no work for an event loop."""
+    return any(len(getattr(tensor.contents, field)) > MANY for field in _WIDE)
+
+
 def _from_contents(name: str, tensor: Any) -> Array:
     """A tensor whose elements are in the field for its datatype."""
     kind, shape = checked_datatype(name, tensor.datatype), checked_shape(name, tensor.shape)
@@ -635,7 +647,9 @@ def _from_contents(name: str, tensor: Any) -> Array:
         return array_from_raw(name, kind.name, shape, memoryview(tensor.contents.SerializeToString())[-width * count :])
     if kind.size == 0 or not count:
         return array_from_values(name, kind.name, shape, list(values))
-    wide = np.fromiter(values, _WIDE[kind.contents], count)
+    wide = np.empty(count, _WIDE[kind.contents])
+    for at in range(0, count, MANY):  # in pieces: one call would let no other thread run
+        wide[at : at + MANY] = values[at : at + MANY]
     array: Array = wide.astype(kind.dtype)
     if array.dtype != wide.dtype and (array != wide).any():
         raise InvalidRequest(f'tensor "{name}": {wide[array != wide][0]} does not fit {kind.name}')
@@ -649,7 +663,9 @@ def _fill_contents(contents: Any, kind: Datatype, array: Array) -> None:
         number = contents.DESCRIPTOR.fields_by_name[field].number
         contents.MergeFromString(bytes([number << 3 | 2]) + _varint(array.nbytes) + raw_from_array(array))
     else:
-        getattr(contents, field).extend(array.ravel().tolist())
+        flat, written = array.reshape(-1), getattr(contents, field)
+        for at in range(0, flat.size, MANY):
+            written.extend(flat[at : at + MANY].tolist())
 
 
 def _varint(value: int) -> bytes:
