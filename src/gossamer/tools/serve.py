@@ -193,6 +193,7 @@ def command(
         timeout=timeout,
         max_body_size=max_body,
         max_json_size=max_json,
+        max_held_size=max(max_body, max_memory // 2),
         max_connections=max_connections,
         drain_timeout=drain_timeout,
     )
