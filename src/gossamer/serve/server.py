@@ -297,6 +297,7 @@ class _Http(uvicorn.Server):
         for listening in self._sockets:
             if os.name != "nt":
                 loop.remove_reader(listening)
+                self._accept(listening)  # who came since the last turn
             listening.close()
         for server in getattr(self, "servers", ()):
             server.close()
