@@ -291,3 +291,12 @@ def test_what_is_large_is_written_in_pieces(kind: str) -> None:
     plain = [value.decode() for value in array.ravel()] if kind == "object" else array.ravel().tolist()
     assert y["data"] == [None if value != value else value for value in plain]
     assert z == {"name": "z", "datatype": y["datatype"], "shape": [2, 0], "data": []}
+
+
+def test_what_is_too_large_for_json() -> None:
+    array = np.zeros(100_000, np.float32)
+    response = InferenceResponse("m", "1", "7", {"y": array})
+    with pytest.raises(TooLarge, match=r'output "y" of shape \[100000\] is too large for JSON: ask for binary data'):
+        write_response(response, Form(False, {}), 300_000)
+    assert len(write_response(response, Form(False, {}), 400_000)[0][0]) > 399_999
+    assert write_response(response, Form(True, {}), 0)[0][1] == array.tobytes()

@@ -141,10 +141,8 @@ class Application:
             request, form = await self._read(body, length, name, version)
             response = await _answer(self.repository.infer(request), receive)
             name, version = response.model_name, response.model_version
-            if form.takes_long(response):
-                pieces, head_length = await self.aside(partial(json_form.write_response, response, form))
-            else:
-                pieces, head_length = json_form.write_response(response, form)
+            write = partial(json_form.write_response, response, form, self.settings.max_held_size // 4)
+            pieces, head_length = await self.aside(write) if form.takes_long(response) else write()
             await self._send(send, 200, pieces, head_length)
         except RequestError as caught:
             error, status, http_status = caught, caught.grpc_code, caught.http_status

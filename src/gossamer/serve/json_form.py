@@ -7,6 +7,7 @@ https://github.com/kserve/open-inference-protocol/blob/main/specification/extens
 from __future__ import annotations
 
 import json
+import math
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -118,9 +119,9 @@ def refuse_sequences(parameters: Mapping[str, Any]) -> None:
         raise InvalidRequest("this server has no sequence extension: requests do not depend on each other")
 
 
-def write_response(response: InferenceResponse, form: Form) -> tuple[list[bytes], int | None]:
+def write_response(response: InferenceResponse, form: Form, limit: float = math.inf) -> tuple[list[bytes], int | None]:
     """An answer's body in pieces, and how many bytes of it are JSON if there are others. Raises `InvalidRequest` for
-    strings that JSON cannot hold.
+    strings that JSON cannot hold, `TooLarge` for tensors that take more than ``limit`` characters of it.
 
     JSON has no NaN and no infinities: ``null`` stands for them. Raw outputs have them as they are.
     """
@@ -133,7 +134,7 @@ def write_response(response: InferenceResponse, form: Form) -> tuple[list[bytes]
             tensor["parameters"] = {"binary_data_size": len(contents[-1])}
             outputs.append(_text(tensor))
         else:
-            outputs.append(f'{_text(tensor)[:-1]},"data":[{_elements(name, array)}]}}')
+            outputs.append(f'{_text(tensor)[:-1]},"data":[{_elements(name, array, limit)}]}}')
     head: dict[str, Any] = {"model_name": response.model_name, "model_version": response.model_version}
     if response.id:
         head["id"] = response.id
@@ -309,10 +310,16 @@ def _bare(
     return InferenceRequest(model_name, inputs, model_version, deadline=deadline({}, timeout)), Form(True, {})
 
 
-def _elements(name: str, array: Array) -> str:
+def _elements(name: str, array: Array, limit: float) -> str:
     """The elements of a tensor as JSON, in pieces: writing one lets no other thread run."""
     flat = array.reshape(-1)
-    return ",".join([_text(_numbers(name, flat[at : at + MANY]))[1:-1] for at in range(0, flat.size, MANY)])
+    pieces, size = [], 0
+    for at in range(0, flat.size, MANY):
+        pieces.append(_text(_numbers(name, flat[at : at + MANY]))[1:-1])
+        size += len(pieces[-1])
+        if size > limit:
+            raise TooLarge(f'output "{name}" of shape {list(array.shape)} is too large for JSON: ask for binary data')
+    return ",".join(pieces)
 
 
 def _numbers(name: str, array: Array) -> list[Any]:
