@@ -408,7 +408,7 @@ class Service:
         error: RequestError | None = None
         try:
             timeout = call.timeout
-            if any(_is_long(tensor) for tensor in message.inputs):
+            if not message.raw_input_contents and any(map(_is_long, message.inputs)):
                 request, is_raw = await application.read_aside(partial(read_request, message, timeout), timeout)
             else:
                 request, is_raw = read_request(message, timeout)
