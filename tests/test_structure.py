@@ -18,8 +18,9 @@ SRC = Path(gossamer.__file__).parent
 TESTS = Path(__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 
-EVERYWHERE = ("arrays", "disk_cache", "log", "phases", "records", "release")
-"""What stands in for slow modules of Python and NumPy, what is kept between processes, times, and the version."""
+EVERYWHERE = ("arrays", "disk_cache", "limits", "log", "phases", "records", "release")
+"""What stands in for slow modules of Python and NumPy, what is kept between processes, how much memory is given, times,
+and the version."""
 
 # A package may import itself and these. "schema" stands under everything.
 ALLOWED = {

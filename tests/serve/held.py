@@ -25,6 +25,7 @@ PATIENCE = 120.0
 class Served:
     """What `HeldRepository.get` gives: a model with the input x and the output y, float32 of any length."""
 
+    version = "1"
     metadata = ModelMetadata(
         "m", ("1",), "test", (TensorMetadata("x", "FP32", (-1,)),), (TensorMetadata("y", "FP32", (-1,)),)
     )

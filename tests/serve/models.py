@@ -77,6 +77,16 @@ def square_net() -> Model:
     return b.finish()
 
 
+def grown_net() -> Model:
+    """As many sines as a request says, in rows of as many, summed: its values decide the memory that it takes."""
+    b = Builder()
+    rows, columns = b.input("rows", (1,), "int32"), b.input("columns", (1,), "int32")
+    line = b.add("FILL", columns, np.float32(0.5), shape=("k",))
+    tiled = b.add("TILE", line, rows, shape=("n",))
+    b.output("sum", b.add("SUM", b.add("SIN", tiled), np.int32([0])))
+    return b.finish()
+
+
 def count_net() -> Model:
     """Counts to ``limit``, one turn of a loop after the other: minutes, or until it is cancelled."""
     b = Builder()

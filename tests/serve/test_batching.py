@@ -26,6 +26,7 @@ from gossamer.serve.protocol import (
     NotReady,
     Overloaded,
     TimedOut,
+    TooLarge,
 )
 from tests.serve import models
 
@@ -369,3 +370,22 @@ def test_nothing_that_is_done_is_kept() -> None:
         del pending
         while gone() is not None:  # the worker has told the answer, and is about to look for more
             gc.collect()
+
+
+@pytest.mark.parametrize("sizes", [(1, 2**31 - 1), (2**31 - 1, 1), (2**12, 2**11)])
+def test_memory_that_values_decide_has_a_limit(sizes: tuple[int, int]) -> None:
+    """It is refused before anything is allocated; so much more would end the process."""
+    model = ServedModel(bytes(models.grown_net()), "m", options=ModelOptions(workers=1, max_memory=1 << 24))
+    scheduler = Scheduler(model)
+
+    def ask(rows: int, columns: int) -> Any:
+        inputs = {"rows": np.int32([rows]), "columns": np.int32([columns])}
+        return scheduler.submit(InferenceRequest("m", inputs)).result(PATIENCE).outputs["sum"]
+
+    try:
+        for _ in range(2):
+            np.testing.assert_allclose(ask(10, 10), 100 * np.sin(0.5), rtol=1e-5)
+            with pytest.raises(TooLarge, match="bytes are wanted at a time, at most 16777216 are given"):
+                ask(*sizes)
+    finally:
+        scheduler.drain()

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import logging
+import queue
 import struct
 import threading
 import zlib
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer.serve import json_form
 from gossamer.serve.protocol import Overloaded, TimedOut
 from tests.serve.client import ANSWER, BODY, INFER, Client, X, connected, raw_request, read_all
 from tests.serve.held import PATIENCE, HeldRepository, doubled
@@ -74,6 +76,16 @@ def test_what_is_not_there(connect: Connect, ready: HeldRepository, method: str,
     answer = connect(ready)(method, path, BODY if path.endswith("infer") and method == "POST" else None)
     assert answer.status == status
     assert answer.error
+
+
+def test_heads(connect: Connect, ready: HeldRepository) -> None:
+    """Load balancers ask so, too."""
+    client = connect(ready)
+    for path, status in (("/v2/health/ready", 200), ("/v2/models/m", 200), ("/nothing", 404), (INFER, 405)):
+        answer = client("HEAD", path)
+        assert (answer.status, answer.body) == (status, b"")
+        assert int(answer.headers["content-length"]) > 0
+    assert client.infer().json == ANSWER
 
 
 def test_inference_as_json(connect: Connect, ready: HeldRepository) -> None:
@@ -158,6 +170,48 @@ def test_json_has_a_limit_of_its_own(connect: Connect, ready: HeldRepository) ->
     answer = client.infer(BODY + b" ")
     assert (answer.status, "as binary data" in answer.error) == (413, True)
     assert client.infer(bytes(4000), inference_header_content_length="0").status == 200
+
+
+def test_large_json_holds_nobody_up(connect: Connect, ready: HeldRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read in a thread, and so is written what is large."""
+    reached: queue.Queue[str] = queue.Queue()
+    goes_on = {step: threading.Event() for step in ("reads", "writes")}
+
+    def held(function: Callable[..., Any], step: str, is_large: Callable[[Any], bool]) -> Callable[..., Any]:
+        def wait(*arguments: Any) -> Any:
+            if is_large(arguments[0]):
+                reached.put(step)
+                assert goes_on[step].wait(PATIENCE)
+            return function(*arguments)
+
+        return wait
+
+    monkeypatch.setattr(
+        json_form, "read_request", held(json_form.read_request, "reads", lambda body: len(body) > json_form.LARGE)
+    )
+    monkeypatch.setattr(
+        json_form, "write_response", held(json_form.write_response, "writes", lambda made: made.outputs["y"].size > 2)
+    )
+    client = connect(ready)
+    other = Client(client.connection.port)
+    values = list(range(100_000))
+    client.send("POST", INFER, json.dumps({"inputs": [{**X, "shape": [len(values)], "data": values}]}))
+    for step, event in goes_on.items():
+        assert reached.get(timeout=PATIENCE) == step
+        assert other.infer().json == ANSWER
+        event.set()
+    assert client.answer().json["outputs"][0]["data"] == [2.0 * value for value in values]
+    other.close()
+
+
+def test_reading_large_json_has_the_time_of_the_request(
+    connect: Connect, ready: HeldRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+    monkeypatch.setattr(json_form, "read_request", lambda *_: goes_on.wait(PATIENCE))
+    answer = connect(ready, timeout=0.1).infer(BODY + b" " * json_form.LARGE)
+    goes_on.set()
+    assert (answer.status, answer.error) == (504, "the deadline passed while the request was read")
 
 
 def test_all_bodies_together_have_a_limit(connect: Connect, ready: HeldRepository) -> None:
@@ -265,7 +319,7 @@ def test_metrics(connect: Connect, ready: HeldRepository) -> None:
     requests = {name: value for name, value in found.items() if name.startswith("gossamer_requests_total")}
     assert requests == {
         'gossamer_requests_total{model="m",protocol="http",status="OK",version="1"}': 1,
-        'gossamer_requests_total{model="m",protocol="http",status="INVALID_ARGUMENT",version=""}': 1,
+        'gossamer_requests_total{model="m",protocol="http",status="INVALID_ARGUMENT",version="1"}': 1,
         'gossamer_requests_total{model="",protocol="http",status="NOT_FOUND",version=""}': 1,
         'gossamer_requests_total{model="",protocol="http",status="INVALID_ARGUMENT",version=""}': 1,
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
+import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -234,3 +236,67 @@ def test_compressed_bodies(encoding: str, compress: Callable[[bytes], bytes]) ->
 def test_other_encodings() -> None:
     with pytest.raises(InvalidRequest, match="'br'"):
         json_form.inflated(b"", "br", 10)
+
+
+def test_what_is_large_is_read_as_what_is_small() -> None:
+    values = [0, -1, 2**62, 1.5, -2e-300, True, None, "é", {"a": [1, 2.0]}]
+    text = json.dumps(values * 10_000).encode()
+    assert len(text) > json_form.LARGE
+    read = json_form.parsed(text)
+    assert read == values * 10_000
+    assert list(map(type, read)) == list(map(type, values * 10_000))
+    for wrong in (b"[NaN]", b"[1,]", b"[" + b"9" * 5000 + b"]"):
+        with pytest.raises(InvalidRequest, match="not JSON"):
+            json_form.parsed(b" " * json_form.LARGE + wrong)
+
+
+def test_who_reads_what_is_large_lets_others_run() -> None:
+    """In one call of C nobody else would."""
+    text, turns, ends = b"[" + b"1," * json_form.LARGE + b"1]", [0], threading.Event()
+
+    def count() -> None:
+        while not ends.is_set():
+            turns[0] += 1
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    other = threading.Thread(target=count)
+    other.start()
+    try:
+        while not turns[0]:
+            pass
+        before = turns[0]
+        json_form.parsed(text)
+        assert turns[0] > before + 100
+    finally:
+        ends.set()
+        other.join()
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8", "bool", "float16", "object"])
+def test_what_is_large_is_written_in_pieces(kind: str) -> None:
+    array = (np.arange(40_000) % 100 - 50).reshape(2, 20_000).astype(kind)
+    if kind == "float32":
+        array[1, 7] = np.nan
+    if kind == "object":
+        array = np.array([b"%d" % value for value in array.ravel()], object).reshape(array.shape)
+    form = Form(False, {})
+    response = InferenceResponse("m", "1", "7", {"y": array, "z": array[:, :0]})
+    assert form.takes_long(response)
+    assert not Form(True, {}).takes_long(response)
+    pieces, length = write_response(response, form)
+    assert length is None
+    y, z = json.loads(b"".join(pieces))["outputs"]
+    plain = [value.decode() for value in array.ravel()] if kind == "object" else array.ravel().tolist()
+    assert y["data"] == [None if value != value else value for value in plain]
+    assert z == {"name": "z", "datatype": y["datatype"], "shape": [2, 0], "data": []}
+
+
+def test_what_is_too_large_for_json() -> None:
+    array = np.zeros(100_000, np.float32)
+    response = InferenceResponse("m", "1", "7", {"y": array})
+    with pytest.raises(TooLarge, match=r'output "y" of shape \[100000\] is too large for JSON: ask for binary data'):
+        write_response(response, Form(False, {}), 300_000)
+    assert len(write_response(response, Form(False, {}), 400_000)[0][0]) > 399_999
+    assert write_response(response, Form(True, {}), 0)[0][1] == array.tobytes()

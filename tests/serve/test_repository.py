@@ -219,7 +219,8 @@ def test_a_file_that_grows_while_it_is_read(
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
     repository = make(tmp_path)
     repository.start()
-    assert reasons(repository)["m", "1"].endswith("m.tflite is being written; it is loaded when it is whole")
+    assert states(repository) == {("m", "1"): "LOADING"}
+    assert reasons(repository) == {("m", "1"): "its file is being written"}
     repository.refresh()
     assert ask(repository) == [4]
 
@@ -313,6 +314,105 @@ def test_folders_are_watched(
     (tmp_path / "m/2.tflite").unlink()
     wait_until(lambda: ("m", "2") not in states(repository))
     assert ask(repository) == [2]
+
+
+def test_what_is_fresh(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.tflite", b"")
+    for age, is_fresh in ((1000, False), (-1000, False), (50, True)):  # a clock that is ahead is no sign of a writer
+        os.utime(path, (time.time() - age,) * 2)
+        assert find_models([path])["m", "1"].is_fresh(100) == is_fresh
+
+
+def test_a_watched_file_is_loaded_when_nobody_writes_to_it(
+    tmp_path: Path, make: MakeRepository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Half of a file is no fault, however long its copy takes."""
+    looks, is_whole = [0], threading.Event()
+
+    def is_fresh(self: Any, seconds: float) -> bool:
+        looks[0] += 1
+        return not is_whole.is_set()
+
+    monkeypatch.setattr(module.Source, "is_fresh", is_fresh)
+    paths = [write(tmp_path / "m.tflite", times(2)), tmp_path / "new.tflite"]
+    repository = make(tmp_path, watch=True, poll_interval=0.02)
+    repository.start()
+    whole = times(4)
+    with caplog.at_level("INFO", "gossamer.serve"):
+        for end in (10, len(whole) // 2, len(whole)):
+            for path in paths:
+                path.write_bytes(whole[:end])
+            seen = looks[0]
+            wait_until(lambda seen=seen: looks[0] > seen + 4)  # type: ignore[misc]
+            assert states(repository) == {("m", "1"): "READY", ("new", "1"): "LOADING"}
+            assert reasons(repository) == dict.fromkeys([("m", "1"), ("new", "1")], "its file is being written")
+            assert ask(repository) == [2]
+        is_whole.set()
+        wait_until(lambda: set(states(repository).values()) == {"READY"} and not reasons(repository))
+    assert ask(repository) == ask(repository, "new") == [4]
+    events = [(record.event, record.levelname) for record in caplog.records]
+    assert sorted(events) == 2 * [("model is being written", "INFO")] + 2 * [("model ready", "INFO")]
+
+
+def test_a_file_that_could_not_be_read_is_tried_when_it_can_be(
+    tmp_path: Path, make: MakeRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "m.tflite", times(2))
+    path.chmod(0o400)
+    real = Path.read_bytes
+
+    def read_bytes(self: Path) -> bytes:
+        if not self.stat().st_mode & 0o044:
+            raise PermissionError(13, "Permission denied", str(self))
+        return real(self)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    repository = make(tmp_path)
+    repository.start()
+    assert "Permission denied" in reasons(repository)["m", "1"]
+    path.chmod(0o444)
+    repository.refresh()
+    assert ask(repository) == [2]
+
+
+def test_a_folder_that_cannot_be_read_keeps_what_is_served(
+    tmp_path: Path, make: MakeRepository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path / "m" / "1.tflite", times(2))
+    repository = make(tmp_path, watch=True, poll_interval=0.02)
+    repository.start()
+    looks: list[Path] = []
+
+    def iterdir(self: Path) -> Any:
+        looks.append(self)
+        raise OSError(116, "Stale file handle")
+
+    with monkeypatch.context() as patch, caplog.at_level("INFO", "gossamer.serve"):
+        patch.setattr(Path, "iterdir", iterdir)
+        with pytest.raises(OSError, match="Stale"):
+            repository.refresh()
+        seen = len(looks)
+        wait_until(lambda: len(looks) > seen + 3)
+        assert ask(repository) == [2]
+    faults = [record for record in caplog.records if record.event == "repository cannot be looked at"]
+    assert len(faults) == 1
+    (tmp_path / "m" / "1.tflite").unlink()
+    wait_until(lambda: not repository.index())
+
+
+def test_links_that_are_exchanged_are_followed(tmp_path: Path, make: MakeRepository) -> None:
+    """As Kubernetes has the files of a volume: links through a hidden folder, which is another one after an update."""
+    for number in (1, 2):
+        write(tmp_path / f"..{number}" / "model.tflite", times(number))
+    (tmp_path / "..data").symlink_to("..1")
+    (tmp_path / "model.tflite").symlink_to("..data/model.tflite")
+    repository = make(tmp_path, watch=True, poll_interval=0.02)
+    repository.start()
+    assert states(repository) == {("model", "1"): "READY"}
+    assert ask(repository, "model") == [1]
+    (tmp_path / "..new").symlink_to("..2")
+    (tmp_path / "..new").replace(tmp_path / "..data")
+    wait_until(lambda: ask(repository, "model") == [2])
 
 
 def test_an_error_that_nobody_thought_of_is_a_reason_too(

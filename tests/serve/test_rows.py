@@ -96,3 +96,20 @@ def test_other_open_sizes_stay_open() -> None:
 
 def test_state() -> None:
     assert signature(models.counter_net()).batching == "off: the model keeps values from one run to the next"
+
+
+def test_shapes_that_are_worked_out_of_shapes() -> None:
+    """As Keras has them for layers over sequences: they belong to no row, and have as many elements for all."""
+    b = Builder()
+    x = b.input("x", ("n", "m", 4))
+    size = b.add("SHAPE", x, out_type="int32")
+    first, second = (
+        b.add("STRIDED_SLICE", size, np.int32([at]), np.int32([at + 1]), np.int32([1]), shrink_axis_mask=1)
+        for at in (0, 1)
+    )
+    rows = b.add("RESHAPE", x, np.int32([-1, 4]), shape=("k", 4))
+    made = b.add("FULLY_CONNECTED", rows, models.weights(3, 4), shape=("k", 3))
+    whole = b.add("PACK", first, second, np.int32(3), values_count=3)
+    b.output("y", b.add("RESHAPE", made, whole, shape=("n", "m", 3)))
+    found = signature(b.finish())
+    assert found.max_rows == 8, found.batching

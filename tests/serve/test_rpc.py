@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import queue
 import random
 import threading
 import time
@@ -608,6 +609,86 @@ def test_health(dial: Dial, ready: HeldRepository) -> None:
     assert client("grpc.health.v1.Health/Check").status == 2
     assert not client("ServerReady").ready
     assert client("ServerLive").live
+
+
+def test_many_integers_hold_nobody_up(dial: Dial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are taken from their fields, and put into them, in a thread, piece by piece."""
+    repository = HeldRepository()
+    repository.at_once = lambda asked: InferenceResponse("m", "1", asked.id, {"y": asked.inputs["x"]})
+    threads: list[str] = []
+
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return function(*arguments)
+
+        return call
+
+    for name in ("read_request", "write_response"):
+        monkeypatch.setattr(rpc, name, noted(getattr(rpc, name)))
+    client = dial(repository)
+    values = np.arange(-50_000, 50_000).reshape(2, -1)
+    for count in (2, values.size):
+        made = message("ModelInferRequest")(model_name="m", id="7")
+        sent = values.ravel()[:count].tolist()
+        made.inputs.add(name="x", datatype="INT32", shape=[count]).contents.int_contents.extend(sent)
+        assert list(client.infer(made.SerializeToString()).outputs[0].contents.int_contents) == sent
+    assert threads[0] == threads[1] == "gossamer-serve"
+    assert "gossamer-serve" not in threads[2:]
+
+
+def test_health_is_watched(dial: Dial, ready: HeldRepository) -> None:
+    client = dial(ready, tokens=("secret",))
+    name = "grpc.health.v1.Health/Watch"
+    states = client.method(name)(iter([client.request(name)]), timeout=PATIENCE)
+    assert next(states).status == 1
+    ready.ready = False
+    assert next(states).status == 2
+    ready.ready = True
+    assert next(states).status == 1
+    states.cancel()
+    unknown = client.method(name)(iter([client.request(name, service="other")]), timeout=PATIENCE)
+    assert next(unknown).status == 3
+    unknown.cancel()
+
+
+def test_who_watches_is_told_of_the_end(ready: HeldRepository) -> None:
+    from gossamer.serve.server import Server
+    from gossamer.serve.settings import Settings
+
+    server = Server(Settings(http_port=None, grpc_port=0))
+    name = "grpc.health.v1.Health/Watch"
+    with contextlib.ExitStack() as running:
+        running.enter_context(server.running(ready))
+        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+            client = Dialled(channel)
+            states = client.method(name)(iter([client.request(name)]), timeout=PATIENCE)
+            assert next(states).status == 1
+            running.close()
+            assert [state.status for state in states] == [2]
+
+
+def test_the_end_waits_for_nobody_where_nobody_calls(monkeypatch: pytest.MonkeyPatch, ready: HeldRepository) -> None:
+    from gossamer.serve.server import Server
+    from gossamer.serve.settings import Settings
+
+    monkeypatch.setattr("gossamer.serve.server.GRACE", PATIENCE)
+    began = time.monotonic()
+    with Server(Settings(http_port=None, grpc_port=0)).running(ready):
+        pass
+    assert time.monotonic() - began < PATIENCE
+
+
+def test_an_idle_connection_is_ended(dial: Dial, ready: HeldRepository) -> None:
+    client = dial(ready, keep_alive=0.1)
+    states: queue.Queue[Any] = queue.Queue()
+    client.channel.subscribe(states.put)
+    assert client("ServerLive").live
+    seen = []
+    while grpc.ChannelConnectivity.READY not in seen or seen[-1] is grpc.ChannelConnectivity.READY:
+        seen.append(states.get(timeout=PATIENCE))
+    assert seen[-1] is grpc.ChannelConnectivity.IDLE
+    assert client.infer(REQUEST).id == "7"
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])

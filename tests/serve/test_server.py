@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -116,6 +118,81 @@ def test_connections_have_a_limit(connect: Connect, ready: HeldRepository) -> No
     with connected(client.connection.port) as connection:
         assert refused(connection) == (503, "this server takes 1 connections")
     assert client.infer().json == ANSWER
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there the event loop accepts by itself")
+def test_connections_that_come_together_are_accepted_together(
+    connect: Connect, ready: HeldRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one in each turn of the event loop, the last would wait for as many turns as there are others."""
+    from gossamer.serve.server import _Http
+
+    turns = [0]
+    accept = _Http._accept
+
+    def counted(self: _Http, listening: socket.socket) -> None:
+        turns[0] += 1
+        accept(self, listening)
+
+    monkeypatch.setattr(_Http, "_accept", counted)
+    client = connect(ready)
+    assert client.infer().json == ANSWER
+    goes_on, is_held = threading.Event(), threading.Event()
+
+    def hold(request: Any) -> Any:
+        is_held.set()
+        assert goes_on.wait(PATIENCE)
+        return doubled(request)
+
+    ready.at_once = hold  # the event loop
+    client.send("POST", INFER, BODY)
+    assert is_held.wait(PATIENCE)
+    before = turns[0]
+    others = [connected(client.connection.port) for _ in range(50)]
+    ready.at_once = doubled
+    goes_on.set()
+    for other in others:
+        other.sendall(raw_request(BODY, INFER, "connection: close"))
+    for other in others:
+        assert read_all(other).startswith(b"HTTP/1.1 200 ")
+        other.close()
+    assert turns[0] - before < 5
+    assert client.answer().json == ANSWER
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there the event loop accepts by itself")
+def test_there_are_no_descriptors_for_a_while(
+    connect: Connect, ready: HeldRepository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from gossamer.serve.server import _Http
+
+    accept, tries = _Http._accept, [0]
+
+    class Exhausted:
+        def __init__(self, real: socket.socket) -> None:
+            self.real, self.fileno = real, real.fileno
+
+        def accept(self) -> Any:
+            tries[0] += 1
+            if tries[0] == 1:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return self.real.accept()
+
+    def exhausted(self: _Http, listening: Any) -> None:
+        accept(self, listening if isinstance(listening, Exhausted) else Exhausted(listening))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(_Http, "_accept", exhausted)
+    monkeypatch.setattr("gossamer.serve.server.PAUSE", 0.01)
+    assert connect(ready).infer().json == ANSWER
+    assert tries[0] > 1
+    (fault,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert fault.getMessage() == 'no connection can be accepted reason="Too many open files"'
+
+
+def test_who_says_nothing_of_tls_is_cut_off(serve: Serve, ready: HeldRepository) -> None:
+    server = serve(ready, tls_certificate=CERTIFICATE, tls_key=KEY, head_timeout=0.1)
+    with connected(server.http_port or 0) as silent:
+        assert read_all(silent) == b""
 
 
 def test_a_client_that_does_not_read_its_answer(connect: Connect, repository: HeldRepository) -> None:
@@ -231,6 +308,30 @@ def test_a_signal_ends_the_command(number: signal.Signals, code: int) -> None:
         events = [json.loads(line)["event"] for line in logged.splitlines()]
         assert events[-2:] == ["draining", "stopped"]
         assert events.index("model ready") < events.index("started")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process could handle")
+def test_a_signal_ends_what_still_loads() -> None:
+    """By a handler: without one, the first process of a container goes on."""
+    code = """
+        import runpy, time
+        from gossamer.serve.repository import Repository
+        def start(self):
+            print("loading", flush=True)
+            time.sleep(600)
+        Repository.start = start
+        runpy.run_module("gossamer", run_name="__main__")
+    """
+    line = [sys.executable, "-c", textwrap.dedent(code), "serve", DIGITS, "--http-port=0", "--grpc-port=none"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "loading\n"
+        process.terminate()
+        try:
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process could handle")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.dtypes import type_name
+from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.limits import require_memory
 from gossamer.ops.op_def import Context, PrepareContext, Shape, TensorInfo
 from gossamer.quantization import INT32_MAX
 from gossamer.schema.enums import TensorType
@@ -120,8 +121,8 @@ def vector(sizes: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def checked_shape(ctx: Context, shape: Sequence[int]) -> Shape:
-    """The shape as a tuple. Raises for a negative dimension, for more dimensions than NumPy arrays have everywhere, and
-    for more elements than TFLite can count."""
+    """The shape as a tuple. Raises for a negative dimension, for more dimensions than NumPy arrays have everywhere, for
+    more elements than TFLite can count, and for more bytes than are given."""
     if len(shape) > MAX_RANK:
         ctx.fail(f"output shape has {len(shape)} dimensions, at most {MAX_RANK} are possible")
     size = 1
@@ -131,6 +132,11 @@ def checked_shape(ctx: Context, shape: Sequence[int]) -> Shape:
         size *= max(dimension, 1)
     if size > INT32_MAX:
         ctx.fail(f"output shape {list(shape)} is too large: more than {INT32_MAX} elements")
+    if not is_open(shape):
+        try:
+            require_memory(size * numpy_dtype(ctx.outputs[0].type).itemsize)
+        except MemoryError as error:
+            ctx.fail(f"output shape {list(shape)}: {error}")
     return tuple(shape)
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from gossamer.disk_cache import NO_LINK, NO_WAIT
 from gossamer.disk_cache import open_private as open_private  # here too: it is what the operating system decides
 from gossamer.disk_cache import private_directory as private_directory
+from gossamer.limits import require_memory
 
 # LLVM's spelling of the features that Linux, and Windows for us, spell otherwise. The rest is spelt alike.
 _LINUX_FEATURES = {
@@ -161,9 +162,11 @@ class Memory:
     """Zeroed bytes at an address, for as long as somebody holds this object. Large ones lie on huge pages.
 
     Small pages are all there from the beginning: one that comes when it is touched costs up to five times as much.
+    Raises `MemoryError` if there are not so many.
     """
 
     def __init__(self, size: int) -> None:
+        require_memory(size)
         self.size = size
         large = size >= _WORTH_HUGE_PAGE
         reserved = _round_up(max(size, 1), HUGE_PAGE) + HUGE_PAGE if large else _round_up(max(size, 1), page_size())

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.limits import require_memory
 from gossamer.model.model import Model
 from gossamer.records import record
 from gossamer.schema.fields import Table
@@ -17,6 +18,7 @@ ALIGNMENT = 64
 
 def aligned_memory(size: int) -> NDArray[np.uint8]:
     """Zeroed memory that starts at a multiple of 64 bytes. Raises `MemoryError` if there is not so much."""
+    require_memory(size)
     try:
         raw = np.zeros(size + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError) as error:

@@ -12,6 +12,7 @@ from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import Delegate
 from gossamer.dtypes import byte_size, decode_strings, numpy_dtype, string_array, type_name
 from gossamer.errors import DelegateError, InvokeError
+from gossamer.limits import require_memory
 from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
 from gossamer.quantization import UNQUANTIZED, Blocks, Quantization
@@ -152,7 +153,7 @@ class Tensor:
 
     def resize(self, shape: Shape) -> None:
         """Take a new shape and forget the memory, unless nothing changes. Raises `ValueError` for a negative
-        dimension or more bytes than an address can hold."""
+        dimension or more bytes than an address can hold, `MemoryError` for more than are given (`memory_limit`)."""
         if self.has_data and shape == self.shape and not self.has_objects:
             return
         self.bytes = self.required_bytes(shape)
@@ -199,7 +200,7 @@ class Tensor:
         self.resize((0,))
 
     def required_bytes(self, shape: Shape) -> int:
-        """Bytes that the shape takes; 0 for strings. Raises `ValueError` as `resize` does."""
+        """Bytes that the shape takes; 0 for strings. Raises `ValueError` and `MemoryError` as `resize` does."""
         elements = 1
         for size in shape:
             if size < 0:
@@ -208,6 +209,7 @@ class Tensor:
         size_in_bytes = byte_size(self.type, elements)
         if size_in_bytes > MAX_BYTES:
             raise ValueError(f"shape {list(shape)} of {type_name(self.type)} needs {size_in_bytes} bytes: too large")
+        require_memory(size_in_bytes)
         return size_in_bytes
 
     def own_memory(self) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.errors import CancelledError
+from gossamer.limits import memory_limit
 from gossamer.log import logger
 from gossamer.serve.model import Instance, ServedModel, Signature
 from gossamer.serve.protocol import (
@@ -317,8 +318,9 @@ class Scheduler:
 
     def _serve(self, instance: Instance) -> None:
         """What a worker does until the end."""
-        while self._serve_one(instance):
-            self._renew(instance)
+        with memory_limit(self._options.max_memory):
+            while self._serve_one(instance):
+                self._renew(instance)
 
     def _renew(self, instance: Instance) -> None:
         try:

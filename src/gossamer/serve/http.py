@@ -15,7 +15,8 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from fastapi import FastAPI, Request
@@ -35,6 +36,7 @@ from gossamer.serve.protocol import (
     NotReady,
     Overloaded,
     RequestError,
+    TimedOut,
     TooLarge,
     Unauthorized,
     UnknownModel,
@@ -48,6 +50,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+Result = TypeVar("Result")
 
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository", "parameters", "statistics")
 
@@ -70,6 +73,7 @@ class Application:
         """Bytes of bodies that are in memory."""
         self._tokens = [token.encode() for token in settings.tokens]
         self._api = _api(self)
+        self._turn = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -85,6 +89,8 @@ class Application:
                 name, version = asks.groups("")
                 await self._infer(unquote(name), unquote(version), headers, receive, send)
             else:
+                if scope["method"] == "HEAD":  # what GET has; the body is left out where it is sent
+                    scope = {**scope, "method": "GET"}
                 await self._api(scope, receive, send)
         except Unauthorized as error:
             with contextlib.suppress(Abandoned):
@@ -100,12 +106,11 @@ class Application:
     def known(self, name: str, version: str) -> tuple[str, str]:
         """A model and its version, or "" for what is not there: clients do not make up names in metrics and logs."""
         try:
-            self.repository.get(name, version)
+            return name, self.repository.get(name, version).version
         except UnknownModel:
             return "", ""
         except RequestError:
-            pass
-        return name, version
+            return name, version
 
     def check_token(self, header: bytes) -> None:
         """Raise `Unauthorized` if there are tokens, and the header ``Authorization`` has none of them."""
@@ -133,12 +138,11 @@ class Application:
             if (len(body) if length is None else length) > self.settings.max_json_size:
                 limit = self.settings.max_json_size
                 raise TooLarge(f"the JSON of a request may have {limit} bytes; tensors can be sent as binary data")
-            request, form = json_form.read_request(
-                body, length, name, version, lambda: self._metadata(name, version), self.settings.timeout
-            )
+            request, form = await self._read(body, length, name, version)
             response = await _answer(self.repository.infer(request), receive)
             name, version = response.model_name, response.model_version
-            pieces, head_length = json_form.write_response(response, form)
+            write = partial(json_form.write_response, response, form, self.settings.max_held_size // 4)
+            pieces, head_length = await self.aside(write) if form.takes_long(response) else write()
             await self._send(send, 200, pieces, head_length)
         except RequestError as caught:
             error, status, http_status = caught, caught.grpc_code, caught.http_status
@@ -167,8 +171,33 @@ class Application:
                 error=str(error) if error else None,
             )
 
-    def _metadata(self, name: str, version: str) -> Any:
-        return self.repository.metadata(name, version)
+    async def _read(
+        self, body: bytes, length: int | None, name: str, version: str
+    ) -> tuple[InferenceRequest, json_form.Form]:
+        """The request that a body holds, and how its answer is to look. Raises `InvalidRequest`, and `TimedOut`."""
+        metadata, timeout = partial(self.repository.metadata, name, version), self.settings.timeout
+        read = partial(json_form.read_request, body, length, name, version, metadata, timeout)
+        if (len(body) if length is None else length) <= json_form.LARGE:
+            return read()
+        return await self.read_aside(read, timeout)
+
+    async def read_aside(
+        self, read: Callable[[], tuple[InferenceRequest, Result]], timeout: float | None
+    ) -> tuple[InferenceRequest, Result]:
+        """A request that takes long to read, `aside`; its deadline is that of one that does not. Raises `TimedOut`."""
+        began = time.monotonic()
+        try:
+            request, form = await asyncio.wait_for(self.aside(read), timeout)
+        except asyncio.TimeoutError:
+            raise TimedOut("the deadline passed while the request was read") from None
+        if request.deadline is not None:
+            request.deadline -= time.monotonic() - began
+        return request, form
+
+    async def aside(self, work: Callable[[], Result]) -> Result:
+        """Do in a thread what would hold other requests up, one after the other: JSON takes much memory."""
+        async with self._turn:
+            return await asyncio.to_thread(work)
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive, held: Held) -> bytes:
         """The body, inflated. Raises `TooLarge` before it is read, if its length is told, and `Abandoned`."""

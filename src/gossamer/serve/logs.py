@@ -43,12 +43,19 @@ class _Json(logging.Formatter):
         line = {
             "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": getattr(record, "event", None) or record.getMessage(),
-            **getattr(record, "fields", {}),
+            **_fields(record),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """An event and its fields; what libraries say in words is the event ``message``."""
+    event = getattr(record, "event", None)
+    if event is None:
+        return {"event": "message", "logger": record.name, "message": record.getMessage()}
+    return {"event": event, **getattr(record, "fields", {})}
 
 
 class _Text(logging.Formatter):

@@ -100,7 +100,7 @@ HEALTH = """
 HealthCheckRequest  service=1:string
 HealthCheckResponse  status=1:HealthCheckResponse.ServingStatus
 enum HealthCheckResponse.ServingStatus  UNKNOWN=0 SERVING=1 NOT_SERVING=2 SERVICE_UNKNOWN=3
-rpc Health  Check(HealthCheckRequest,HealthCheckResponse)
+rpc Health  Check(HealthCheckRequest,HealthCheckResponse) Watch(HealthCheckRequest,*HealthCheckResponse)
 """
 
 REFLECTION = """

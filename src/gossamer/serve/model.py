@@ -18,10 +18,10 @@ from gossamer.errors import CancelledError, InvokeError, ModelError, PrepareErro
 from gossamer.inputs.port import DEFAULT_SIGNATURE
 from gossamer.log import logger
 from gossamer.records import field, record, replace
-from gossamer.resolver import OpResolverType
 from gossamer.runtime.interpreter import Interpreter
 from gossamer.runtime.signature import SignatureRunner
 from gossamer.runtime.state import lasting_state
+from gossamer.runtime.subgraph import Subgraph
 from gossamer.schema.enums import TensorType
 from gossamer.serve.protocol import (
     MAX_SIZE,
@@ -54,7 +54,8 @@ class ModelOptions:
 
     ``workers``: runs side by side, by default one a CPU, each with ``num_threads`` threads. ``max_queue_size``:
     requests that may wait. ``max_elements``: of a tensor of a request whose shape is open. ``max_memory``: bytes that
-    the tensors of one run may take for the shapes that a request asks for.
+    the tensors of one run may take for the shapes that a request asks for, and each of those whose shapes its values
+    decide.
 
     ``max_batch_size``: rows that run together where rows are independent (`gossamer.serve.rows`); 1: requests run
     alone. ``batch_delay``: seconds that the first of them waits for others, while a worker is idle. ``exact_batches``:
@@ -203,12 +204,15 @@ class ServedModel:
         with self._lock:
             return self._prototype.clone()
 
-    def plain_interpreter(self) -> Interpreter:
-        """One that runs every node by itself, whose tensors have the shapes that they stand for."""
-        return Interpreter(
-            model_content=self._content,
-            experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-        )
+    def shapes_for(self, subgraph: int, shapes: Mapping[int, Shape]) -> Subgraph:
+        """A subgraph whose inputs have these shapes, and whose other tensors have those that follow, as far as they can
+        be known before a run. Raises `PrepareError`."""
+        interpreter = Interpreter(model_content=self._content)
+        for index, shape in shapes.items():
+            interpreter._resize_input(index, shape, subgraph)
+        found = interpreter._subgraph(subgraph)
+        found.propagate_shapes()
+        return found
 
     # -- how
 
@@ -449,7 +453,7 @@ def _refusal(error: BaseException, name: str) -> RequestError | None:
     while cause is not None:
         if isinstance(cause, MemoryError):
             return TooLarge(f"model {name!r}: there is not enough memory for it: {cause}")
-        cause = cause.__cause__
+        cause = cause.__cause__ or cause.__context__
     text = str(error).partition("\n")[0]
     if isinstance(error, PrepareError | InvokeError):
         return InvalidRequest(f"model {name!r} refuses these inputs: {text}")

@@ -33,16 +33,28 @@ Key = tuple[str, str]
 
 @record(frozen=True)
 class Source:
-    """A file, and what it was when it was looked at: device, node, size, and time of change. ``fault``: why there is no
-    such file."""
+    """A file, and what it was when it was looked at: when it was written to, device, node, size, rights and owner.
+    ``fault``: why there is no such file."""
 
     path: str
     stamp: tuple[int, ...] = ()
     fault: str = ""
 
+    def is_fresh(self, seconds: float) -> bool:
+        """Whether it has been written to in the last so many seconds."""
+        return bool(self.stamp) and 0 <= time.time() - 1e-9 * self.stamp[0] < seconds
+
+
+class _BeingWritten(Exception):
+    """A file changes while it is read."""
+
+
+_WRITTEN = "its file is being written"
+
 
 def find_models(paths: Iterable[str | os.PathLike[str]]) -> dict[Key, Source]:
-    """The versions of models in these files and folders. Of two with one name and version the first counts."""
+    """The versions of models in these files and folders. Of two with one name and version the first counts. Raises
+    `OSError` for a folder that is there and cannot be read."""
     found: dict[Key, Source] = {}
     for name, path in map(split_name, paths):
         for (own_name, version), source in _models_in(path):
@@ -104,7 +116,7 @@ def _version(path: Path) -> str:
 def _children(folder: Path) -> list[Path]:
     try:
         return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
-    except OSError:  # it has gone in the meantime
+    except (FileNotFoundError, NotADirectoryError):  # it has gone in the meantime
         return []
 
 
@@ -116,7 +128,7 @@ def _source(path: Path) -> Source:
 
 
 def _stamp(stat: os.stat_result) -> tuple[int, ...]:
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+    return stat.st_mtime_ns, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mode, stat.st_uid, stat.st_gid
 
 
 class _Version:
@@ -136,8 +148,9 @@ class Repository:
     watchfiles is installed, and every ``poll_interval`` seconds at the latest.
 
     A version that takes the place of another is loaded beside it; what runs on the old one is finished there. One that
-    cannot be loaded is in the `index` with its reason, and is tried again when its file has changed: one that is still
-    being copied is loaded when it is whole. All methods may be called from any thread.
+    cannot be loaded is in the `index` with its reason, and is tried again when its file has changed. A file that is
+    found while changes are followed is loaded when nobody has written to it for ``poll_interval`` seconds: one that is
+    being copied is whole then. All methods may be called from any thread.
     """
 
     def __init__(
@@ -218,7 +231,8 @@ class Repository:
     # -- what changes
 
     def start(self) -> None:
-        """Load what there is, as many models at a time as there are CPUs; then follow changes in a thread."""
+        """Load what there is, as many models at a time as there are CPUs; then follow changes in a thread. Raises
+        `OSError` for a folder that cannot be read."""
         self.refresh()
         self._started = True
         if self._watches and self._watcher is None:
@@ -226,11 +240,9 @@ class Repository:
             self._watcher.start()
 
     def refresh(self) -> None:
-        """Look at the files: load what is new or has changed, unload what has gone. Returns when that is done."""
-        with self._refreshing:
-            if self._closed:
-                return
-            self._follow(find_models(self.paths))
+        """Look at the files: load what is new or has changed, unload what has gone. Returns when that is done. Raises
+        `OSError` for a folder that cannot be read: what is served stays then."""
+        self._refresh()
 
     def load(self, name: str) -> None:
         """Have a model that was unloaded, or could not be loaded, loaded from its files. Raises `UnknownModel` if there
@@ -320,7 +332,13 @@ class Repository:
     def _unknown(self, name: str, known: Iterable[str]) -> UnknownModel:
         return UnknownModel(f"there is no model {name!r}{did_you_mean(name, known)}")
 
-    def _follow(self, found: dict[Key, Source]) -> None:
+    def _refresh(self, *, waits: bool = False) -> None:
+        """``waits``: for what is being written, until the next time."""
+        with self._refreshing:
+            if not self._closed:
+                self._follow(find_models(self.paths), waits=waits)
+
+    def _follow(self, found: dict[Key, Source], *, waits: bool = False) -> None:
         with self._lock:
             known = {(name, version) for name, versions in self._versions.items() for version in versions}
         for key in known - found.keys():
@@ -331,11 +349,15 @@ class Repository:
                 continue
             with self._lock:
                 each = self._versions.setdefault(key[0], {}).setdefault(key[1], _Version())
-                if each.source != source:
+                is_new = each.source != source
+                is_early = is_new and waits and source.is_fresh(self._poll_interval)
+                if is_new and not is_early:
                     each.source = source
                     if each.scheduler is None:
                         each.state, each.reason = LOADING, ""
                     changed.append((key, source))
+            if is_early:
+                self._wait_for(key)
         if len(changed) <= 1 or available_cpus() == 1:
             for key, source in changed:
                 self._load(key, source)
@@ -348,6 +370,9 @@ class Repository:
         name, version = key
         try:
             scheduler = Scheduler(_load(source, key, self.options), self._observe)
+        except _BeingWritten:
+            self._wait_for(key)
+            return
         except Exception as error:  # whatever is wrong with one model, the others go on
             reason = f"{type(error).__name__}: {error}".rstrip()
             with self._lock:
@@ -362,9 +387,22 @@ class Repository:
             each = self._versions[name][version]
             old, each.scheduler = each.scheduler, scheduler
             each.state, each.reason = READY, source.fault
-        say("model ready", model=name, version=version, path=source.path)
+        say("model ready", model=name, version=version, path=source.path, reason=source.fault or None)
         if old is not None:
             self._leave(old)
+
+    def _wait_for(self, key: Key) -> None:
+        """Leave a version until its file is whole, which is seen at another look."""
+        name, version = key
+        with self._lock:
+            each = self._versions[name][version]
+            each.source = None
+            if each.scheduler is None:
+                each.state = LOADING
+            is_said = each.reason == _WRITTEN
+            each.reason = _WRITTEN
+        if not is_said:
+            say("model is being written", model=name, version=version)
 
     def _drop(self, key: Key, reason: str = "") -> None:
         """Have a version finish what it has accepted; its place is empty at once, or says why it is not there."""
@@ -397,13 +435,18 @@ class Repository:
 
     def _watch(self) -> None:
         """Look at the files when something has changed in their folders, and every now and then."""
+        fault = ""
         for _ in self._changes():
             if self._stop.is_set():
                 return
             try:
-                self.refresh()
+                self._refresh(waits=True)
+                fault = ""
             except Exception as error:
-                say("repository cannot be looked at", logging.ERROR, error)
+                if fault != repr(error):  # once, and not at each look
+                    fault = repr(error)
+                    expected = isinstance(error, OSError)
+                    say("repository cannot be looked at", logging.ERROR, None if expected else error, reason=str(error))
 
     def _changes(self) -> Iterator[Any]:
         try:
@@ -438,12 +481,13 @@ class Repository:
 
 
 def _load(source: Source, key: Key, options: ModelOptions) -> ServedModel:
-    """The model of a file, which is read, not mapped: see `ServedModel`. Raises `OSError`, and what that raises."""
+    """The model of a file, which is read, not mapped: see `ServedModel`. Raises `_BeingWritten`, `OSError`, and what
+    that raises."""
     if source.fault and not source.stamp:
         raise FileNotFoundError(source.fault)
     content = Path(source.path).read_bytes()
     if _stamp(os.stat(source.path)) != source.stamp:
-        raise OSError(f"{source.path} is being written; it is loaded when it is whole")
+        raise _BeingWritten
     if not content:
         raise ModelError(f"{source.path} is empty")
     return ServedModel(content, *key, options)

@@ -26,7 +26,7 @@ from gossamer.arrays import NDArray
 from gossamer.errors import GossamerError
 from gossamer.inputs.port import Port as Described
 from gossamer.inputs.random_values import random_input
-from gossamer.runtime.interpreter import Interpreter
+from gossamer.runtime.subgraph import Subgraph
 from gossamer.serve.model import Instance, Port, ServedModel, Signature
 
 Array = NDArray[Any]
@@ -143,20 +143,16 @@ class _Trial:
         """Of all tensors that depend on inputs, the elements are as many times more as there are more rows."""
         counts = []
         for rows in (2, 4):
-            interpreter = self.model.plain_interpreter()
-            for port, tail in zip(self.signature.inputs, self.tails, strict=True):
-                interpreter._resize_input(port.index, (rows, *tail), self.signature.subgraph)
-            interpreter._subgraph(self.signature.subgraph).allocate_tensors()
-            counts.append(self._elements(interpreter))
+            shapes = {port.index: (rows, *tail) for port, tail in zip(self.signature.inputs, self.tails, strict=True)}
+            counts.append(self._elements(self.model.shapes_for(self.signature.subgraph, shapes)))
         for index, few in counts[0].items():
             many = counts[1].get(index)
             if few is None or many is None or many != 2 * few:
                 name = self.model.model.subgraphs[self.signature.subgraph].tensors[index].name
                 raise _Dependent(f"tensor {name!r} depends on the inputs, and does not grow with the rows")
 
-    def _elements(self, interpreter: Interpreter) -> dict[int, int | None]:
+    def _elements(self, subgraph: Subgraph) -> dict[int, int | None]:
         """By index of a tensor that depends on values of the inputs, its elements; `None` where only a run tells."""
-        subgraph = interpreter._subgraph(self.signature.subgraph)
         found: dict[int, int | None] = {port.index: None for port in self.signature.inputs}
         for operator in self.model.model.subgraphs[self.signature.subgraph].operators:
             if not any(index in found for index in operator.inputs):

@@ -8,10 +8,12 @@ sends slowly is waited for no longer than it may be, and what is no message is a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 from gossamer.release import __version__
 from gossamer.serve import extensions, messages
 from gossamer.serve.http import EXTENSIONS, Application, Held
-from gossamer.serve.json_form import deadline, refuse_sequences
+from gossamer.serve.json_form import MANY, deadline, refuse_sequences
 from gossamer.serve.logs import say
 from gossamer.serve.protocol import (
     DATATYPES,
@@ -60,7 +62,18 @@ MAX_FIELDS = 1 << 16
 _SMALL = 64 << 10
 """The most bytes of a message that is no request for inference."""
 
-_OPEN = ("/grpc.health.v1.Health/Check", f"/{SERVICE}/ServerLive", f"/{SERVICE}/ServerReady")
+QUIET = 10.0
+"""Seconds without a call after which none is expected in the moment in which the server ends."""
+
+WATCHED = 0.5
+"""Seconds between two looks at whether the server is ready, for those who watch it."""
+
+_OPEN = (
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+    f"/{SERVICE}/ServerLive",
+    f"/{SERVICE}/ServerReady",
+)
 """What is answered without a token, as over HTTP: whoever watches over the process has none."""
 
 _FIXED = {"bool_contents": 1, "fp32_contents": 4, "fp64_contents": 8}
@@ -93,6 +106,8 @@ class Server:
                 ("grpc.keepalive_time_ms", int(1e3 * settings.keep_alive)),
                 ("grpc.keepalive_timeout_ms", int(1e3 * settings.write_timeout)),
                 ("grpc.keepalive_permit_without_calls", 1),
+                # As over HTTP; clients connect again by themselves.
+                ("grpc.max_connection_idle_ms", int(1e3 * settings.keep_alive)),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
                 # A port that somebody has is an error, not shared.
                 ("grpc.so_reuseport", 0),
@@ -103,7 +118,7 @@ class Server:
         for name, methods in messages.services().items():
             handlers = {method.name: service.handler(f"/{name}/{method.name}", method) for method in methods}
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
-        self._ended = service.ended
+        self._service = service
         try:
             if certificate:
                 credentials = grpc.ssl_server_credentials([(key, certificate)])
@@ -124,10 +139,11 @@ class Server:
         A server that stops cancels, without a word, what arrives just then. So that nothing does, calls that come
         within ``grace`` seconds are held, and told to go when the server has stopped to accept any.
         """
-        await asyncio.sleep(grace)
+        if asyncio.get_running_loop().time() - self._service.last_call < QUIET:
+            await asyncio.sleep(grace)
         stopping = asyncio.ensure_future(self._server.stop(timeout))
         await asyncio.sleep(0.05)
-        self._ended.set()
+        self._service.ended.set()
         await stopping
 
 
@@ -155,6 +171,7 @@ class Call:
         import grpc
 
         data = await self.context.read()
+        self.service.last_call = asyncio.get_running_loop().time()
         return None if data is grpc.aio.EOF else data
 
     async def body(self) -> bytes:
@@ -209,6 +226,8 @@ class Service:
         self.application, self.repository = application, application.repository
         self.ended = asyncio.Event()
         """Set when no more calls are accepted."""
+        self.last_call = -math.inf
+        """When the latest message came, in the event loop's time."""
 
     def handler(self, path: str, method: messages.Method) -> grpc.RpcMethodHandler[Any, Any]:
         """What grpc calls for a method. It reads requests itself, so that for grpc they are streams of bytes."""
@@ -335,6 +354,24 @@ class Service:
         status = "SERVING" if self.application.is_ready else "NOT_SERVING"
         return messages.message("HealthCheckResponse", "grpc.health.v1")(status=status)
 
+    async def Watch(self, request_type: Any, call: Call) -> AsyncIterator[Any]:
+        """The state now, and each other one that follows, until the server ends."""
+        request = parsed(request_type, await call.body())
+        is_known = not request.service or request.service in messages.services()
+        response_type = messages.message("HealthCheckResponse", "grpc.health.v1")
+        told = ""
+        while True:
+            status = "SERVING" if self.application.is_ready else "NOT_SERVING"
+            if not is_known:
+                status = "SERVICE_UNKNOWN"
+            if status != told:
+                told = status
+                yield response_type(status=status)
+            if self.ended.is_set():
+                return
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.ended.wait(), WATCHED)
+
     # -- grpc.reflection
 
     async def ServerReflectionInfo(self, request_type: Any, call: Call) -> AsyncIterator[Any]:
@@ -370,9 +407,15 @@ class Service:
         status = "OK"
         error: RequestError | None = None
         try:
-            request, is_raw = read_request(message, call.timeout)
+            timeout = call.timeout
+            if not message.raw_input_contents and any(map(_is_long, message.inputs)):
+                request, is_raw = await application.read_aside(partial(read_request, message, timeout), timeout)
+            else:
+                request, is_raw = read_request(message, timeout)
             response = await asyncio.wrap_future(self.repository.infer(request))
             name, version = response.model_name, response.model_version
+            if not is_raw and any(array.size > MANY for array in response.outputs.values()):
+                return await application.aside(partial(write_response, response, is_raw))
             return write_response(response, is_raw)
         except asyncio.CancelledError:
             status, error = Abandoned.grpc_code, Abandoned("the client went away, or its deadline has passed")
@@ -579,6 +622,11 @@ def write_response(response: InferenceResponse, is_raw: bool) -> Any:
     return made
 
 
+def _is_long(tensor: Any) -> bool:
+    """Whether the elements of an input are so many that taking them from their fields is no work for an event loop."""
+    return any(len(getattr(tensor.contents, field)) > MANY for field in _WIDE)
+
+
 def _from_contents(name: str, tensor: Any) -> Array:
     """A tensor whose elements are in the field for its datatype."""
     kind, shape = checked_datatype(name, tensor.datatype), checked_shape(name, tensor.shape)
@@ -599,7 +647,9 @@ def _from_contents(name: str, tensor: Any) -> Array:
         return array_from_raw(name, kind.name, shape, memoryview(tensor.contents.SerializeToString())[-width * count :])
     if kind.size == 0 or not count:
         return array_from_values(name, kind.name, shape, list(values))
-    wide = np.fromiter(values, _WIDE[kind.contents], count)
+    wide = np.empty(count, _WIDE[kind.contents])
+    for at in range(0, count, MANY):  # in pieces: one call would let no other thread run
+        wide[at : at + MANY] = values[at : at + MANY]
     array: Array = wide.astype(kind.dtype)
     if array.dtype != wide.dtype and (array != wide).any():
         raise InvalidRequest(f'tensor "{name}": {wide[array != wide][0]} does not fit {kind.name}')
@@ -613,7 +663,9 @@ def _fill_contents(contents: Any, kind: Datatype, array: Array) -> None:
         number = contents.DESCRIPTOR.fields_by_name[field].number
         contents.MergeFromString(bytes([number << 3 | 2]) + _varint(array.nbytes) + raw_from_array(array))
     else:
-        getattr(contents, field).extend(array.ravel().tolist())
+        flat, written = array.reshape(-1), getattr(contents, field)
+        for at in range(0, flat.size, MANY):
+            written.extend(flat[at : at + MANY].tolist())
 
 
 def _varint(value: int) -> bytes:

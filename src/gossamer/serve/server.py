@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import logging
 import os
 import signal
 import socket
@@ -36,6 +38,13 @@ ENDING = 5.0
 """Seconds at the end for runs that have been cancelled."""
 
 BACKLOG = 1024
+
+ACCEPTED = 64
+"""Connections that are accepted in one turn of the event loop. uvloop takes one, so that of 200 that come at once the
+last waits for 200 turns, in each of which those before it are answered: two seconds."""
+
+PAUSE = 0.5
+"""Seconds until it is tried again to accept, where there are no more descriptors."""
 
 
 class Server:
@@ -77,6 +86,10 @@ class Server:
         the process at once.
         """
         _allow_files(self.settings.max_connections)
+        # Modules and models stay until the end: passed over, a collection does not hold requests up for 50 ms, and the
+        # process ends the quicker.
+        gc.collect()
+        gc.freeze()
         loop = _new_loop()
         received: list[int] = []
 
@@ -194,6 +207,8 @@ class _Http(uvicorn.Server):
         config.ssl = tls
         super().__init__(config)
         self._sockets: list[socket.socket] = []
+        self._joining: set[asyncio.Task[None]] = set()
+        self._head_timeout, self._most = settings.head_timeout, settings.max_connections
         self.listening = asyncio.Event()
         self.lost = 0
         """Requests that have not been answered at the end."""
@@ -204,8 +219,59 @@ class _Http(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._sockets = sockets or []
-        await super().startup(sockets)
+        if os.name == "nt":  # whose event loop cannot be told of sockets
+            await super().startup(sockets)
+        else:
+            await super().startup([])
+            for listening in self._sockets:
+                listening.setblocking(False)
+                listening.listen(BACKLOG)
+                asyncio.get_running_loop().add_reader(listening, self._accept, listening)
         self.listening.set()
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Accept those who are there."""
+        loop = asyncio.get_running_loop()
+        for _ in range(ACCEPTED):
+            try:
+                connection, _address = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                say("no connection can be accepted", logging.ERROR, reason=error.strerror)
+                loop.remove_reader(listening)
+                loop.call_later(PAUSE, self._accept_again, listening)
+                return
+            if len(self._joining) > self._most:  # who says nothing of TLS for long is many
+                connection.close()
+                continue
+            joining = loop.create_task(self._join(connection))
+            self._joining.add(joining)
+            joining.add_done_callback(self._joining.discard)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    async def _join(self, connection: socket.socket) -> None:
+        """Have a connection that is accepted served."""
+        config, encrypted = self.config, {}
+        if config.ssl is not None:
+            encrypted = {"ssl": config.ssl, "ssl_handshake_timeout": self._head_timeout}
+
+        def protocol() -> asyncio.Protocol:
+            made: asyncio.Protocol = config.http_protocol_class(
+                config=config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            return made
+
+        try:
+            connection.setblocking(False)
+            with contextlib.suppress(OSError):  # it has gone, or is none of TCP
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await asyncio.get_running_loop().connect_accepted_socket(protocol, connection, **encrypted)
+        except (OSError, asyncio.TimeoutError, asyncio.CancelledError):  # what it sends is no TLS, or nothing
+            connection.close()
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:  # ten ticks are a second
@@ -228,6 +294,11 @@ class _Http(uvicorn.Server):
             listening.listen(0)  # from now on nobody who connects is put into the queue of those to be accepted
         for _ in range(5):  # turns of the loop, in which those are accepted who are there
             await asyncio.sleep(0.01)
+        for listening in self._sockets:
+            if os.name != "nt":
+                loop.remove_reader(listening)
+                self._accept(listening)  # who came since the last turn
+            listening.close()
         for server in getattr(self, "servers", ()):
             server.close()
         last_seen = loop.time()
@@ -240,6 +311,8 @@ class _Http(uvicorn.Server):
                         connection.transport.close()
             await asyncio.sleep(0.02)
         self.lost = self.active
+        for joining in list(self._joining):
+            joining.cancel()
         for connection in list(self.server_state.connections):
             connection.transport.abort()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import signal
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +99,14 @@ def _port(ctx: click.Context, parameter: click.Parameter, value: str) -> int | N
 )
 @click.option("--max-json", metavar="SIZE", callback=_size, default="16M", show_default=True, help="Bytes of its JSON.")
 @click.option(
+    "--max-memory",
+    metavar="SIZE",
+    callback=_size,
+    default="2G",
+    show_default=True,
+    help="Bytes that the shapes and values of a request may have a run take.",
+)
+@click.option(
     "--max-connections", type=click.IntRange(min=1), default=1024, show_default=True, help="Clients at a time."
 )
 @click.option(
@@ -137,6 +147,7 @@ def command(
     timeout: float,
     max_body: int,
     max_json: int,
+    max_memory: int,
     max_connections: int,
     drain_timeout: float,
     tls_certificate: str | None,
@@ -182,6 +193,7 @@ def command(
         timeout=timeout,
         max_body_size=max_body,
         max_json_size=max_json,
+        max_held_size=max(max_body, max_memory // 2),
         max_connections=max_connections,
         drain_timeout=drain_timeout,
     )
@@ -190,6 +202,7 @@ def command(
     options = ModelOptions(
         num_threads=num_threads,
         max_queue_size=queue_size,
+        max_memory=max_memory,
         max_batch_size=max_batch_size,
         batch_delay=1e-3 * batch_delay,
         exact_batches=exact_batches,
@@ -197,6 +210,8 @@ def command(
     if workers is not None:
         options = replace(options, workers=workers)
     repository = Repository(models, options, observe=server.metrics.ran, watch=watch)
+    # Until requests are answered. The first process of a container would not be ended by what it does not handle.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     with server, contextlib.ExitStack() as stack:
         stack.callback(repository.close, 0)  # whatever runs then has had its time
         repository.start()

@@ -327,3 +327,21 @@ def test_many_steps_of_one_run_are_not_in_vain(monkeypatch: pytest.MonkeyPatch) 
         run(interpreter, (np.arange(8) % count).astype(np.float32))
     assert len(late_kernel(interpreter).steps) == 3
     assert late_kernel(interpreter).failure is None
+
+
+def test_nothing_is_chosen_from_rows() -> None:
+    """As with a mask that is false everywhere: what GATHER would check is not left in the program of the others."""
+    make = ModelMaker()
+    x, mask, places = make.tensor((3,)), make.tensor((3,), TensorType.BOOL), make.tensor((1, 1), TensorType.INT64)
+    flat, y = make.tensor((1,), TensorType.INT64), make.tensor((1,))
+    minus = make.constant([-1], np.int32, INT)
+    make.op("WHERE", [mask], [places])
+    make.op("RESHAPE", [places, minus], [flat], ReshapeOptions())
+    make.op("GATHER", [x, flat], [y], GatherOptions())
+    make.io([x, mask], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    for chosen in ([], [0, 2], [], [1], [], [0, 1, 2]):
+        truth = np.isin(np.arange(3), chosen)
+        np.testing.assert_array_equal(run(interpreter, X.ravel()[:3], truth), X.ravel()[chosen])
+        assert late_kernel(interpreter).steps[0].program is not None

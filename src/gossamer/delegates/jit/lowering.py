@@ -96,18 +96,22 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
         if not tensor.is_dynamic:
             builder.require_elements(tensor)
     before = len(lowered.graph.kernels)
-    with np.errstate(all="ignore"):  # of scales, as the reference kernels do
-        function(builder)
-    for tensor in outputs:
-        if tensor.index not in lowered.values and tensor.index not in lowered.stretches:
-            raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
-    if is_empty:  # there is nothing to compute, but a divisor of 0 is wrong nonetheless
-        kernels = [kernel for kernel in lowered.graph.kernels[before:] if all(view.size for view in kernel.operands)]
-        if any(kind_of(kernel).checks and kernel.kind != NONZERO for kernel in kernels):
-            builder.refuse(f'"{outputs[0].name}" has no elements')
-        checks = KernelGraph(kernels)
-        checks.remove_unread(lambda kernel: kernel.kind == NONZERO)
-        lowered.graph.kernels[before:] = checks.kernels
+    try:
+        with np.errstate(all="ignore"):  # of scales, as the reference kernels do
+            function(builder)
+        for tensor in outputs:
+            if tensor.index not in lowered.values and tensor.index not in lowered.stretches:
+                raise CompileError(f"{node.op.name} lowers without saying what its output {tensor.index} is")
+        if is_empty:  # there is nothing to compute, but a divisor of 0 is wrong nonetheless
+            kernels = [one for one in lowered.graph.kernels[before:] if all(view.size for view in one.operands)]
+            if any(kind_of(kernel).checks and kernel.kind != NONZERO for kernel in kernels):
+                builder.refuse(f'"{outputs[0].name}" has no elements')
+            checks = KernelGraph(kernels)
+            checks.remove_unread(lambda kernel: kernel.kind == NONZERO)
+            lowered.graph.kernels[before:] = checks.kernels
+    except BaseException:  # what checks would stay, though nobody reads its result
+        del lowered.graph.kernels[before:]
+        raise
 
 
 def _unknown_shape(tensor: TensorInfo) -> str:
