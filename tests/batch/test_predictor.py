@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 import gossamer
 from gossamer.batch import ModelFile, Predictor, Preparation
+from gossamer.batch import predictor as batch_predictor
 from gossamer.errors import CancelledError, InputError
 from gossamer.schema import TensorType
 from tests.runtime.graphs import ModelMaker
@@ -63,6 +65,35 @@ def test_pictures_are_bytes_paths_and_dictionaries_of_them(picture: Picture, pla
     answer = predictor({"image": [red, path, {"bytes": red, "path": None}, {"bytes": None, "path": path}]})
     assert answer["probabilities"].argmax(1).tolist() == [0, 2, 0, 2]
     assert answer["probabilities"].shape == (4, 3)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system cannot be told which files come")
+def test_the_system_is_told_of_files_before_they_are_read(
+    picture: Picture, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [str(place(f"{number}.png", picture(number, 0, 255))) for number in range(40)]
+    paths[7] = "missing.png"
+    events: list[int] = []
+    original = Predictor._read
+
+    def read(self: Predictor, cell: Any, port: Any) -> Any:
+        events.append(-1)
+        return original(self, cell, port)
+
+    def told(file: int, offset: int, length: int, advice: int) -> None:
+        assert advice == os.POSIX_FADV_WILLNEED
+        events.append(file)
+
+    monkeypatch.setattr(Predictor, "_read", read)
+    monkeypatch.setattr(batch_predictor.os, "posix_fadvise", told)
+    answer = Predictor(COLORS)({"image": paths})
+    assert [error is not None for error in answer["error"]] == [path == "missing.png" for path in paths]
+    assert events.count(-1) == 40
+    assert len(events) == 79  # but for the one that is missing
+    read_at = [place for place, event in enumerate(events) if event == -1]
+    ahead = [sum(event != -1 for event in events[:place]) - number for number, place in enumerate(read_at)]
+    assert max(ahead) == batch_predictor._AHEAD
+    assert min(ahead) >= 0
 
 
 def test_a_row_that_fails_has_its_error_and_the_others_their_outputs(picture: Picture) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import wave
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import gossamer
-from gossamer.batch import run, sources, writer
+from gossamer.batch import local, run, sources, writer
 from gossamer.errors import InputError, PrepareError
 from tests.batch.test_predictor import COLORS, MISSING, doubled
 from tests.conftest import HANGS, ROOT, thinned
@@ -98,6 +99,25 @@ def test_the_answer_does_not_depend_on_jobs(
         assert table(tmp_path / f"{jobs}")["y"] == expected()
         assert parquet.read_table(tmp_path / f"{jobs}").equals(parquet.read_table(tmp_path / "1"))
     assert len(list((tmp_path / "1").glob("part-*.parquet"))) == -(-100 // rows)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_threads_take_turns_while_there_are_several(
+    tmp_path: Path, numbers: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    small(monkeypatch, 10)
+    usual = sys.getswitchinterval()
+    seen: list[float] = []
+
+    def tell(*_: object) -> None:
+        seen.append(sys.getswitchinterval())
+        if fails and len(seen) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) if fails else nullcontext():
+        run(doubled((1, 2)), numbers, tmp_path / "out", jobs=2, tell=tell)
+    assert seen[:2] == [usual, pytest.approx(local.TURN)]  # the first chunk is worked on alone
+    assert sys.getswitchinterval() == usual
 
 
 def test_several_tables_of_any_kind(tmp_path: Path, numbers: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,6 +96,19 @@ def test_what_is_asked_for_beats_what_is_stored() -> None:
     uint8_port = port(16, 16, 1, dtype=np.uint8, scale=1 / 64, zero_point=64)
     np.testing.assert_array_equal(to_numbers(RAMP, uint8_port, Options(stored=stored)), RAMP)
     np.testing.assert_array_equal(to_numbers(RAMP, uint8_port, asked), np.rint((RAMP / 127.5 - 1) * 64) + 64)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+@pytest.mark.parametrize("asked", [([127.5], [127.5]), ([123.7, 116.3, 103.5], [58.4, 57.1, 57.4])])
+def test_numbers_that_are_looked_up_are_those_of_each_pixel(dtype: Any, asked: Any) -> None:
+    ramp = np.arange(256, dtype=np.uint8)
+    pixels = np.stack([ramp, ramp[::-1], ramp ^ 90], -1)[None]
+    to = port(1, 1, 256, 3, dtype=dtype, scale=0.0173, zero_point=3)
+    mean, std = (np.float32(values) for values in asked)
+    expected = to.quantize((pixels.astype(np.float32) - mean) / std)
+    values = to_numbers(pixels, to, Options(asked=asked))
+    assert values.dtype == dtype
+    np.testing.assert_array_equal(values, expected)
 
 
 def test_mean_and_std_for_each_channel() -> None:

@@ -166,6 +166,7 @@ def test_it_runs_without_being_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     interpreter.allocate_tensors()
     for x in (X, -X, X):
         found = run(interpreter, x)
+        interpreter.reset_all_variables()
     equal(found, expected)
     interpreter.allocate_tensors()
     equal([interpreter.get_tensor(details["index"]) for details in interpreter.get_output_details()], expected)

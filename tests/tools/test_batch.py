@@ -212,10 +212,11 @@ def test_sounds_beside_each_other(gossamer: Run, place: Place, tmp_path: Path) -
     assert heard == [[n / 128, 3 * n / 128, 6 * n / 128] for n in range(1, 9)]
 
 
-@pytest.mark.parametrize(("jobs", "plans"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_many_inputs_are_planned_once(
-    gossamer: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, plans: int
+    gossamer: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
+    """By each thread, unless it knows the plan of the first."""
     calls = []
     allocate = Subgraph.allocate_tensors
 
@@ -225,7 +226,7 @@ def test_many_inputs_are_planned_once(
 
     monkeypatch.setattr(Subgraph, "allocate_tensors", counted)
     assert gossamer("run", model, photos, photos, "--json", "--jobs", jobs).code == 0
-    assert len(calls) == plans
+    assert 1 <= len(calls) <= jobs
 
 
 def test_one_after_another_while_they_are_asked_for(model: Path) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
 from gossamer.batch.predictor import Predictor
 from gossamer.batch.sources import Chunk
+
+TURN = 0.0005
+"""Seconds after which a thread that waits for Python's lock is given it. One that prepares a picture often lets go of
+it, but so shortly that another has not woken up when it is taken again, and would wait until all of that is done."""
 
 
 def answers(predictor: Predictor, chunks: Iterator[Chunk], jobs: int) -> Generator[tuple[int, Any], None, None]:
@@ -29,14 +35,28 @@ def answers(predictor: Predictor, chunks: Iterator[Chunk], jobs: int) -> Generat
         return
     yield from map(work, islice(chunks, 1))
     pool = ThreadPoolExecutor(jobs)
+    with _turns():
+        try:
+            ahead: deque[Future[tuple[int, Any]]] = deque(
+                pool.submit(work, chunk) for chunk in islice(chunks, 2 * jobs)
+            )
+            while ahead:
+                answer = ahead.popleft().result()
+                ahead.extend(pool.submit(work, chunk) for chunk in islice(chunks, 1))
+                yield answer
+        except BaseException:
+            predictor.cancel()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _turns() -> Iterator[None]:
+    """Meanwhile threads wait no longer than `TURN` for Python's lock."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, TURN))
     try:
-        ahead: deque[Future[tuple[int, Any]]] = deque(pool.submit(work, chunk) for chunk in islice(chunks, 2 * jobs))
-        while ahead:
-            answer = ahead.popleft().result()
-            ahead.extend(pool.submit(work, chunk) for chunk in islice(chunks, 1))
-            yield answer
-    except BaseException:
-        predictor.cancel()
-        raise
+        yield
     finally:
-        pool.shutdown(cancel_futures=True)
+        sys.setswitchinterval(usual)

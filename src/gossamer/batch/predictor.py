@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,9 @@ _ROUNDING = 0.01
 
 _TOGETHER = 32
 """Rows through the model at once, if nothing else is said: products of matrices take less time for each of many."""
+
+_AHEAD, _AHEAD_BYTES = 16, 1 << 20
+"""So many files are being read by the system ahead of the one that is worked on, and so much of each at most."""
 
 
 @record(frozen=True)
@@ -273,7 +277,7 @@ class Predictor:
                 yield from self._run_ready(session, ready)
                 return
             group: list[_Item] = []
-            for row, cells in enumerate(zip(*columns, strict=True)):
+            for row, cells in enumerate(self._read_ahead(zip(*columns, strict=True))):
                 if self._is_cancelled:
                     raise CancelledError("the batch was cancelled")
                 try:
@@ -316,6 +320,19 @@ class Predictor:
             rows = range(first, min(first + size, count))
             group = [_Item(row, [column[row : row + 1] for column in columns], None) for row in rows]
             yield from self._run(session, group)
+
+    def _read_ahead(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """The rows, with the system told of the files that they name some rows before they are read: then nothing waits
+        for a disk or a network where something could be worked out."""
+        waiting: deque[tuple[Any, ...]] = deque()
+        for cells in rows:
+            for cell, port in zip(cells, self.inputs, strict=True):
+                if isinstance(cell, str) and not port.is_text:
+                    _announce(cell)
+            waiting.append(cells)
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft()
+        yield from waiting
 
     def _items(self, row: int, cells: Sequence[Any]) -> list[_Item]:
         """The runs that a row needs: one, or one for each window of a sound."""
@@ -404,6 +421,18 @@ class _Item:
     row: int
     values: Sequence[Array]
     span: tuple[float, float] | None
+
+
+def _announce(path: str) -> None:
+    """Have the system read a file in the background, where it can; what is wrong with it who reads it says."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    with suppress(OSError, ValueError):
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for who writes it
+        try:
+            os.posix_fadvise(file, 0, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
+        finally:
+            os.close(file)
 
 
 def _values(one: Array | sounds.Window) -> Array:

@@ -12,12 +12,13 @@ import logging
 import pickle
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gossamer.batch import tables
+from gossamer.batch import local, tables
 from gossamer.batch.predictor import Predictor
 from gossamer.batch.sources import Chunk, Source
 from gossamer.errors import GossamerError, InputError, InvokeError, explain
@@ -91,6 +92,7 @@ class Worker:
     ``end``, and ``answer``, which is an Arrow stream, or ``error``, a pickled exception."""
 
     def __init__(self, work: Any) -> None:
+        sys.setswitchinterval(local.TURN)  # the process is the actor's
         self._work = work
         self._lock = threading.Lock()
         self._made: tuple[Predictor, Source, int] | None = None

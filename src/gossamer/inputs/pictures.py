@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,7 +110,7 @@ def read_picture(path: str, port: Port, options: Options, content: bytes | None 
     if layout is None:
         raise InputError(f"{path}: a picture does not fit the input {port.describe()}; give a .npy file of that shape.")
     # Read at once: Pillow would read in many small pieces.
-    image = _open(path, Path(path).read_bytes() if content is None else content)
+    image = _open(path, _content(path) if content is None else content)
     source = _in_mode(image, {1: "L", 4: "RGBA"}.get(layout.channels, "RGB"))
     width, height = layout.width or image.width, layout.height or image.height
     shown_width, shown_height = width, height
@@ -119,13 +118,18 @@ def read_picture(path: str, port: Port, options: Options, content: bytes | None 
         factor = min(width / image.width, height / image.height)
         shown_width, shown_height = max(1, round(image.width * factor)), max(1, round(image.height * factor))
     left, top = (width - shown_width) // 2, (height - shown_height) // 2
-    pixels = np.zeros((height, width, layout.channels), np.uint8)
-    pixels[top : top + shown_height, left : left + shown_width] = _resized(
-        source, shown_width, shown_height, options.resample
-    )
+    pixels = _resized(source, shown_width, shown_height, options.resample)
+    if pixels.shape[:2] != (height, width):
+        margins = (top, height - top - shown_height), (left, width - left - shown_width), (0, 0)
+        pixels = np.pad(pixels, margins)
     values = layout.tensor(to_numbers(pixels, port, options), len(port.shape))
     picture = Picture(path, _in_mode(image, "RGB"), width, height, left, top, shown_width, shown_height)
     return picture, values
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def _in_mode(image: Image, mode: str) -> Image:
@@ -180,10 +184,18 @@ def to_numbers(pixels: NDArray[np.uint8], port: Port, options: Options) -> NDArr
         raise InputError(f"a picture cannot fill the input {port.describe()}: it must be a number type.")
     normalization = options.asked or (stored if dtype.kind == "i" else None)
     if port.is_quantized and (normalization or dtype.itemsize > 1):
-        return port.quantize(_normalized(pixels, normalization or ([127.5], [127.5])))
+        return _quantized(pixels, port, normalization or ([127.5], [127.5]))
     if dtype == np.int8:
-        return (pixels.astype(np.int16) - 128).astype(np.int8)
+        return (pixels ^ 128).view(np.int8)  # the same bits as pixel - 128
     return pixels.astype(dtype)
+
+
+def _quantized(pixels: NDArray[np.uint8], port: Port, normalization: Normalization) -> NDArray[Any]:
+    """A pixel has one of 256 values: what becomes of these is looked up, for each channel."""
+    channels = range(pixels.shape[-1])
+    levels = np.stack([np.arange(256, dtype=np.uint8) for _ in channels], -1)
+    table = port.quantize(_normalized(levels, normalization))
+    return np.stack([table[:, channel].take(pixels[..., channel]) for channel in channels], -1)
 
 
 def _normalized(pixels: NDArray[np.uint8], normalization: Normalization) -> NDArray[np.float32]:

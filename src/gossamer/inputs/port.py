@@ -52,7 +52,7 @@ class Port:
     @property
     def is_float(self) -> bool:
         """Whether the elements are floating-point numbers; those of ml_dtypes (bfloat16, float8) are."""
-        return self.dtype.kind == "f" or "float" in self.dtype.name
+        return self.dtype.kind == "f" or (self.dtype.kind == "V" and "float" in self.dtype.name)
 
     @property
     def is_quantized(self) -> bool:

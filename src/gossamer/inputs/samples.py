@@ -236,10 +236,10 @@ class Reading:
 
     def of_file(self, file: str, port: Port) -> Arrays:
         """The samples in a file: several in a sound."""
-        suffix = Path(file).suffix.lower()
-        if suffix in pictures.SUFFIXES:
+        name = file.lower()
+        if name.endswith(pictures.SUFFIXES):
             return [pictures.read_picture(file, port, self.pixels)[1]]
-        if suffix in sounds.SUFFIXES:
+        if name.endswith(sounds.SUFFIXES):
             return [window.values for window in sounds.read_sound(file, port, self.sound)]
         return [fit(load_array(file), port, file)]
 
@@ -343,7 +343,7 @@ class Reading:
         if isinstance(cell, bytes) and sounds.is_sound(cell):
             return sounds.read_sound(where, port, self.sound, cell)
         if isinstance(cell, str):
-            if Path(cell).suffix.lower() in sounds.SUFFIXES:
+            if cell.lower().endswith(sounds.SUFFIXES):
                 return sounds.read_sound(cell, port, self.sound)
             return self.of_file(cell, port)
         return [self._of_cell(cell, port, where)]

@@ -66,6 +66,7 @@ class Session:
         self.subgraph = 0
         self._runner: SignatureRunner | None = None
         self._ready = False
+        self._prepared: list[tuple[int, ...]] | None = None
         self.timeout: float | None = None
         if signature is None:
             self.inputs, self.outputs = ports(self.interpreter)
@@ -82,14 +83,18 @@ class Session:
         """Resize inputs to these shapes where they differ, and allocate. A signature does so at each `call`."""
         if self._runner is not None:
             return
+        wanted = None if shapes is None else list(map(tuple, shapes))
+        if self._ready and wanted is not None and wanted == self._prepared:
+            return
         current = [tuple(d["shape"].tolist()) for d in self.interpreter.get_input_details()]
-        for port, old, new in zip(self.inputs, current, shapes or current, strict=True):
-            if tuple(new) != old:
+        for port, old, new in zip(self.inputs, current, wanted or current, strict=True):
+            if new != old:
                 self.interpreter.resize_tensor_input(port.index, list(new))
                 self._ready = False
         if not self._ready:
             self.interpreter.allocate_tensors()
             self._ready = True
+        self._prepared = wanted
 
     def set_inputs(self, values: Sequence[Array]) -> None:
         """Write the inputs of the next `invoke`."""
