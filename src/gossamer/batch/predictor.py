@@ -14,7 +14,6 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.batch import tables
 from gossamer.batch.model_file import ModelFile
-from gossamer.batch.sources import FILE, ROW
 from gossamer.errors import CancelledError, GossamerError, InputError, InvokeError, PrepareError, did_you_mean, explain
 from gossamer.inputs import sounds
 from gossamer.inputs.port import Port, named_by_signature
@@ -537,7 +536,7 @@ def _unique(names: Sequence[str]) -> list[str]:
     """Names of outputs as columns: what is there twice, or has the name of one of ours, has its position behind it."""
     taken: list[str] = []
     for position, name in enumerate(names):
-        taken.append(f"{name}#{position}" if name in (*taken, ERROR, FILE, ROW, *SPAN) else name)
+        taken.append(f"{name}#{position}" if name in (*taken, ERROR, tables.FILE, tables.ROW, *SPAN) else name)
     return taken
 
 

@@ -39,9 +39,6 @@ Array = NDArray[Any]
 
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 ARRAYS = (".npy", ".npz")
-FILE, ROW = "file", "row"
-"""The columns of keys where none is asked for: the name of a file, and the number of a row from 0 on."""
-
 CHUNK_BYTES, CHUNK_ROWS = 8 << 20, 256
 """How large the inputs and outputs of a chunk may become, as far as that is known, and how many rows it may have."""
 
@@ -210,7 +207,7 @@ class FileSource:
     def kept_schema(self) -> pyarrow.Schema:
         """The name of the file."""
         pa = tables.arrow()
-        return pa.schema([(FILE, pa.string())])
+        return pa.schema([(tables.FILE, pa.string())])
 
     def chunks(self, first: int, rows: int) -> Iterator[Chunk]:
         """See `Source`: the cells are paths, and what is wrong with a file is the error of its row."""
@@ -270,8 +267,8 @@ class TableSource:
     def kept_schema(self) -> pyarrow.Schema:
         """The keys, else the number of the row (and the file, if there are several), and what is kept."""
         pa = tables.arrow()
-        numbers = [pa.field(FILE, pa.string())] if len(self.files) > 1 else []
-        numbers.append(pa.field(ROW, pa.int64()))
+        numbers = [pa.field(tables.FILE, pa.string())] if len(self.files) > 1 else []
+        numbers.append(pa.field(tables.ROW, pa.int64()))
         schema = self._tables[0].schema
         return pa.schema([*(numbers if self._is_numbered else []), *(schema.field(name) for name in self._kept)])
 
@@ -501,7 +498,7 @@ class ArraySource:
     def kept_schema(self) -> pyarrow.Schema:
         """The number of the row, and the file, if there are several."""
         pa = tables.arrow()
-        return pa.schema([*([(FILE, pa.string())] if len(self.files) > 1 else []), (ROW, pa.int64())])
+        return pa.schema([*([(tables.FILE, pa.string())] if len(self.files) > 1 else []), (tables.ROW, pa.int64())])
 
     def chunks(self, first: int, rows: int) -> Iterator[Chunk]:
         """See `Source`."""

@@ -13,6 +13,9 @@ from gossamer.inputs.port import Port
 
 Array = NDArray[Any]
 
+FILE, ROW = "file", "row"
+"""The columns of keys where none is asked for: the name of a file, and the number of a row from 0 on."""
+
 
 def arrow(what: str = "tables") -> Any:
     """The module pyarrow. Raises `InputError` that names the extra if it is missing."""
