@@ -4,12 +4,13 @@
 
 Pictures are JPEG files of noise that is as smooth as photographs are; the model is by default the int8 MobileNetV2 of
 `networks.py`. Needs `gossamer[ray,compile]` and Linux. The nodes are simulated on this machine, with an actor of one
-thread each, so that all of them share its cores.
+thread each, so that all of them share its cores, with Ray's own processes: what an actor reaches there that only reads,
+prepares and invokes, a line says, too.
 
 The loop reads a picture, prepares it, invokes and keeps the answer. Its rate with all cores is that of a loop on each
 at the same time: that is what the machine can do. A ratio is a rate to that of as many loops as there are cores for the
 threads; "begun" is without what is there once, which is what the same takes with one picture. Rates are in seconds, and
-in seconds of CPU time of all processes, which what else the machine does changes less. All ways must give the same
+but for a cluster in seconds of CPU time, which what else the machine does changes less. All ways must give the same
 table, or it ends with an error. Then a node is killed in the middle, and must not be missed.
 
 Memory of a node is that of its processes, in MiB: of the one that runs the model the resident set, of all of them,
@@ -20,13 +21,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -45,19 +48,63 @@ RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RA
 STORE = 100 << 20
 """Bytes of a node's object store."""
 
+_BLOCKS = 32
+"""Tasks for each actor of Ray Data."""
+
+
+class Plain:
+    """What a user writes without it: one file after another. As it is, it is an actor of Ray Data, too."""
+
+    def __init__(self, model: str) -> None:
+        self.session = Session(model, threads=1)
+        self.reading = Reading.of(self.session.interpreter, None, gossamer.batch.Preparation(), None)
+
+    def answer(self, path: str) -> Any:
+        """What the model says of a file."""
+        return self.session.call([self.reading.windows(path, self.session.inputs[0], "")[0]])[0]
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What the model says of files."""
+        answers = [self.answer(path).tobytes() for path in batch["file"]]
+        return {"file": batch["file"], "scores": np.array(answers, object)}
+
 
 def loop(model: str, folder: str) -> None:
-    """What a user writes without it: files one by one; prints seconds, those of the CPU and a sum of the answers."""
-    session = Session(model, threads=1)
-    reading = Reading.of(session.interpreter, None, gossamer.batch.Preparation(), None)
-    paths = sorted(map(str, Path(folder).glob("*.jpg")))
-    session.call([reading.windows(paths[0], session.inputs[0], "")[0]])
+    """Prints seconds, those of the CPU and a sum of the answers."""
+    plain = Plain(model)
+    paths = files(Path(folder))
+    plain.answer(paths[0])
     print("ready", flush=True)
     sys.stdin.readline()
     started, begun = time.perf_counter(), time.process_time()
-    answers = {path: session.call([reading.windows(path, session.inputs[0], "")[0]])[0] for path in paths}
+    answers = {path: plain.answer(path) for path in paths}
     taken = time.perf_counter() - started, time.process_time() - begun
     print(*taken, sum(int(answer.astype(np.int64).sum()) for answer in answers.values()))
+
+
+def files(folder: Path) -> list[str]:
+    """The pictures in a folder."""
+    return sorted(map(str, folder.glob("*.jpg")))
+
+
+def plain_actors(model: str, folder: Path, output: Path, nodes: int, address: str) -> float:
+    """Seconds that Ray Data takes with an actor of ours on each node, which knows nothing of `gossamer batch`."""
+    import ray
+    import ray.data
+
+    rmtree(output, ignore_errors=True)
+    ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        started = time.perf_counter()
+        paths = ray.data.from_items([{"file": path} for path in files(folder)], override_num_blocks=_BLOCKS * nodes)
+        compute = ray.data.ActorPoolStrategy(size=nodes)
+        actors = {"compute": compute, "num_cpus": 0.5, "batch_size": 64}
+        paths.map_batches(Plain, fn_constructor_args=(model,), **actors).write_parquet(str(output))
+        return time.perf_counter() - started
+    finally:
+        ray.shutdown()
 
 
 def loops(model: str, folder: Path, count: int) -> tuple[float, float, int]:
@@ -96,15 +143,6 @@ def memory(node: Any) -> tuple[float, float]:
     return sum(_kibibytes(p, "Rss") for p in actors) / 1024, sum(_kibibytes(p, "Pss") for p in found) / 1024
 
 
-def busy(nodes: Sequence[Any]) -> float:
-    """Seconds of CPU time that the processes of nodes have had."""
-    total = 0
-    for node in nodes:
-        for process in processes(node):
-            total += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
-    return total / os.sysconf("SC_CLK_TCK")
-
-
 def processes(node: Any) -> list[int]:
     """Those of a node, its raylet first."""
     (raylet,) = node.all_processes["raylet"]
@@ -138,6 +176,12 @@ class Once:
         if not self._is_done and done >= self.share * total:
             self._is_done = True
             self.answer = self.function()
+
+
+def scores_of(table: Any) -> Any:
+    """All numbers of the column that is neither a file nor an error."""
+    (scores,) = (name for name in table.column_names if name not in ("file", "error"))
+    return table.column(scores).combine_chunks().flatten().to_numpy()
 
 
 def main() -> None:
@@ -186,16 +230,14 @@ def measure(model: str, place: Path, options: argparse.Namespace) -> None:
         spent = after.children_user + after.children_system - before.children_user - before.children_system
         return json.loads(done.stdout)["seconds"], spent
 
-    def run(what: str, folder: Path, nodes: Sequence[Any] = (), tell: Any = None, **how: Any) -> tuple[float, float]:
-        """Seconds on a cluster, and those of the CPU."""
+    def run(what: str, folder: Path, tell: Any = None, **how: Any) -> tuple[float, float]:
+        """Seconds on a cluster; those of the CPU are not known, as actors are gone at the end."""
         output.unlink(missing_ok=True)
-        begun = time.process_time() + busy(nodes)
-        last = Once(1.0, lambda: busy(nodes))
-        summary = gossamer.batch.run(model, [str(folder)], output, tell=tell or last, **how)
+        summary = gossamer.batch.run(model, [str(folder)], output, tell=tell, **how)
         if summary.errors:
             raise SystemExit(f"{what}: {summary.errors} pictures failed")
         tables[what] = pq.read_table(output)
-        return summary.seconds, (last.answer or 0.0) + time.process_time() - begun
+        return summary.seconds, 0.0
 
     def say(what: str, threads: int, whole: tuple[float, float], start: tuple[float, float] = (0.0, 0.0)) -> None:
         used = min(threads, cores)
@@ -219,29 +261,35 @@ def measure(model: str, place: Path, options: argparse.Namespace) -> None:
         print(f"{what:34} {'':8} {first:8.1f} {1:6.2f} {first:8.1f} {1:6.2f} {second:8.1f} {1:6.2f}", flush=True)
     start = command("one", one)
     command("some", some)
-    (scores,) = (name for name in tables["some"].column_names if name not in ("file", "error"))
-    answers = tables.pop("some").column(scores).combine_chunks().flatten().to_numpy()
-    if int(answers.astype(np.int64).sum()) != total:
+    if int(scores_of(tables.pop("some")).astype(np.int64).sum()) != total:
         raise SystemExit("the plain loop gives something else")
     say("gossamer batch", 1, command("one thread", pictures), start)
     say(f"gossamer batch --jobs {options.jobs}", options.jobs, command("jobs", pictures, options.jobs), start)
     with cluster(options.nodes, 1) as (made, nodes):
-        start = run("one", one, nodes, ray=made.address)
-        taken = run("ray", pictures, nodes, ray=made.address)
-        say(f"gossamer batch --ray, {options.nodes} nodes", options.nodes, taken, start)
+        least, most = (
+            (plain_actors(model, folder, place / "plain", options.nodes, made.address), 0.0)
+            for folder in (one, pictures)
+        )
+        say(f"plain class in Ray Data, {options.nodes} nodes", options.nodes, most, least)
+        start = run("one", one, ray=made.address)
+        say(
+            f"gossamer batch --ray, {options.nodes} nodes", options.nodes, run("ray", pictures, ray=made.address), start
+        )
         killed = Once(0.5, lambda: made.remove_node(nodes[0], allow_graceful=False))
-        seconds, _ = run("killed", pictures, tell=killed, ray=made.address)
-        say("  a node killed in the middle", options.nodes, (seconds, 0.0), start)
+        say("  a node killed in the middle", options.nodes, run("killed", pictures, killed, ray=made.address), start)
     for what, table in tables.items():
         if what != "one" and not table.equals(tables["one thread"]):
             raise SystemExit(f"{what}: not the table of one thread")
+    plain = pq.read_table(place / "plain").sort_by("file").column("scores").to_pylist()
+    if b"".join(plain) != scores_of(tables["one thread"]).tobytes():
+        raise SystemExit("the plain class gives something else")
     print(f"all tables are equal, {tables['killed'].num_rows} rows each")
     print(f"{'memory of a node, MiB':34} {'model':>8} {'all':>9}")
     used: dict[int, tuple[float, float]] = {}
     for workers in (1, options.workers):
         with cluster(1, workers) as (made, (node,)):
             middle = Once(0.5, lambda node=node: memory(node))
-            run("some", some, tell=middle, ray=made.address, jobs=workers)
+            run("some", some, middle, ray=made.address, jobs=workers)
         used[workers] = middle.answer
         what = f"{workers} workers" if workers > 1 else "one worker"
         print(f"{what:34} {used[workers][0]:8.1f} {used[workers][1]:9.1f}", flush=True)
