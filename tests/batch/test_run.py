@@ -9,7 +9,7 @@ import subprocess
 import sys
 import wave
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,17 @@ def test_threads_take_turns_while_there_are_several(
     with pytest.raises(KeyboardInterrupt) if fails else nullcontext():
         run(doubled((1, 2)), numbers, tmp_path / "out", jobs=2, tell=tell)
     assert seen[:2] == [usual, pytest.approx(local.TURN)]  # the first chunk is worked on alone
+    assert sys.getswitchinterval() == usual
+
+
+def test_runs_that_overlap_leave_the_turns_as_they_were() -> None:
+    usual = sys.getswitchinterval()
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(local._turns)
+    second.enter_context(local._turns)
+    first.close()
+    assert sys.getswitchinterval() == pytest.approx(local.TURN)
+    second.close()
     assert sys.getswitchinterval() == usual
 
 

@@ -6,8 +6,8 @@ import sys
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import islice
+from threading import Lock
 from typing import Any
 
 from gossamer.batch.predictor import Predictor
@@ -35,7 +35,7 @@ def answers(predictor: Predictor, chunks: Iterator[Chunk], jobs: int) -> Generat
         return
     yield from map(work, islice(chunks, 1))
     pool = ThreadPoolExecutor(jobs)
-    with _turns():
+    with _turns:
         try:
             ahead: deque[Future[tuple[int, Any]]] = deque(
                 pool.submit(work, chunk) for chunk in islice(chunks, 2 * jobs)
@@ -51,12 +51,26 @@ def answers(predictor: Predictor, chunks: Iterator[Chunk], jobs: int) -> Generat
             pool.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def _turns() -> Iterator[None]:
-    """Meanwhile threads wait no longer than `TURN` for Python's lock."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(min(usual, TURN))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
+class _Turns:
+    """Meanwhile threads wait no longer than `TURN` for Python's lock, until the last who asks for it is done."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._asking = 0
+        self._usual = 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._asking:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._usual, TURN))
+            self._asking += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._asking -= 1
+            if not self._asking:
+                sys.setswitchinterval(self._usual)
+
+
+_turns = _Turns()

@@ -474,6 +474,8 @@ class Contraction(Tiled):
                 tile_tasks=1,
             )
             return
+        shape = self._shape(self.depth, self.offsets)
+        common |= {"shape": shape, "ragged_shape": shape}
         driver = self.driver()
         if place is None and self._may_be_zeros:
             driver = ContractState(build.target.name)
@@ -516,8 +518,7 @@ class Contraction(Tiled):
     def _panel_kernels(self, mr: int, **form: Any) -> dict[str, Word]:
         """What makes tiles of so many rows in whole panels, and in the last one."""
         whole, last = (0 if kernel is None else self.build.kernel(kernel) for kernel in self._gemms(mr, **form))
-        shape = self._shape(self.depth, self.offsets)
-        return {"kernel": whole, "shape": shape, "ragged_kernel": last, "ragged_shape": shape}
+        return {"kernel": whole, "ragged_kernel": last}
 
     def _gemms(self, mr: int, **form: Any) -> tuple[Gemm | None, Gemm | None]:
         last = self.panels.rest_nv
