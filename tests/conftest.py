@@ -17,19 +17,19 @@ ROOT = Path(__file__).resolve().parent.parent
 OPTIONAL = ("peer", "slow", "release", "corpus", "browser", "engines", "emulator")
 
 MANY = (
-    "tests/codegen/kernels/",
+    "tests/codegen/",
     "tests/convert/",
     "tests/delegates/",
     "tests/flex/kernels/",
     "tests/micro/kernels/",
-    "tests/ops/test_output_types.py",
+    "tests/ops/",
     "tests/runtime/test_edited_files.py",
     "tests/test_docs.py::test_a_row_of_the_page_on_operators",
     "tests/test_versions.py",
 )
 """Where parametrised tests have more cases than have to run each time."""
 
-EVERY = 5
+EVERY = 7
 """Which of those cases run by default: the first, and each that is so many behind; a prime, so that every value of
 every parameter has its turn. All of them run with any option of `OPTIONAL`, as ``--corpus`` in `.ci/run`, and in files
 that are picked by hand."""
