@@ -6,9 +6,10 @@ Polynomials and rational functions, without branches and tables. Bounds on error
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
 
-from gossamer.codegen.ir import I64, Function, Value
+from gossamer.codegen.ir import I64, Function, Value, vector
 
 GREATEST = float.fromhex("0x1.FFFFFEp+127")
 """The greatest number."""
@@ -45,23 +46,74 @@ def exp_minus_1(f: Function, x: Value) -> Value:
 
 
 def logistic(f: Function, x: Value) -> Value:
-    """1 / (1 + e^-x), within 4 units above -87."""
-    # e^-x with few constants: 16 registers hold them all.
-    n, r = _reduced(f, f.at_most(f.at_least(x, -87.0), 87.0), 127.0, negate=True)
-    p = polynomial(f, r, (*_EXP, 1.0))
-    return reciprocal(f, f.fma(p, f.bits(n << 23, "float"), f.constant(x.type, 1.0)))
+    """1 / (1 + e^-x), within 5 units above -20 and 8 above -87."""
+    p, power = _powers(f, f.at_most(f.at_least(x, -87.0), 87.0))
+    return reciprocal(f, f.fma(p, power, f.constant(x.type, 1.0)))
+
+
+def _powers(f: Function, x: Value) -> tuple[Value, Value]:
+    """Two factors of e^-x, for x from -87 to 87."""
+    # e^-x = e^r 2^(n / steps), n an integer: the smaller the steps, the shorter the polynomial of r. The other factor is
+    # made of bits, an exponent and a fraction that is looked up. This follows products and keeps what multiplies from
+    # the next ones, so that every operation counts; 16 registers hold all constants.
+    steps = _STEPS[f.target.vector_bits]
+    large = f.constant(x.type, _LARGE)
+    shifted = f.fma(x, f.constant(x.type, -steps / math.log(2)), large)
+    r = f.fma(shifted - large, f.constant(x.type, -math.log(2) / steps), -x)
+    number, fraction_bits = f.bits(shifted, "i32"), 24 - steps.bit_length()
+    fractions = [_bits(2.0 ** (step / steps)) - (step << fraction_bits) for step in range(steps)]
+    power = f.wrapping("add", f.wrapping("shl", number, fraction_bits), _looked_up(f, fractions, number))
+    return polynomial(f, r, _near_0(math.log(2) / steps / 2)), f.bits(power, "float")
+
+
+_STEPS = {128: 1, 256: 8, 512: 32}
+"""Powers between two of 2, by the bits of registers: one register of them, two where one instruction reads both."""
+
+
+def _near_0(most: float) -> Sequence[float]:
+    """Coefficients of e^r for |r| up to ``most``: a series of as many terms as it takes, of which the last is told by
+    those of lower degree as well as may be (Chebyshev)."""
+    if most < 0.02:
+        return 0.5, 1 + most**2 / 8, 1.0
+    if most < 0.05:
+        return 1 / 6, 0.5 + most**2 / 24, 1.0, 1.0
+    return *_EXP, 1.0
+
+
+def _looked_up(f: Function, table: Sequence[int], index: Value) -> Value:
+    """The words of a table by the low bits of the index: one, as many as there are in a register, or twice that."""
+    if len(table) == 1:
+        return f.constant(index.type, table[0])
+    lanes, whole = index.type.lanes, vector("i32", f.lanes)
+    registers = [
+        Value(f, whole, f"<{', '.join(f'i32 {word}' for word in table[at : at + f.lanes])}>")
+        for at in range(0, len(table), f.lanes)
+    ]
+    wide = index if lanes == f.lanes else f.shuffle(index, index, [*range(lanes), *[-1] * (f.lanes - lanes)])
+    if len(registers) == 1:
+        name, operands = "llvm.x86.avx2.permd", (registers[0], wide)
+    else:
+        name, operands = "llvm.x86.avx512.vpermi2var.d.512", (registers[0], wide, registers[1])
+    f.module.declare(f"declare {whole} @{name}({', '.join([whole.text] * len(operands))})")
+    found = f.emit(whole, f"call {whole} @{name}({', '.join(map(str, operands))})")
+    return found if lanes == f.lanes else f.shuffle(found, found, range(lanes))
+
+
+def _bits(number: float) -> int:
+    """Of a float32, as an integer."""
+    return int.from_bytes(struct.pack("<f", number), "little")
 
 
 _EXP = [float.fromhex(c) for c in ("0x1.0F9F9Cp-7", "0x1.573A1Ap-5", "0x1.555A80p-3", "0x1.FFFDC6p-2", "0x1.FFFFF6p-1")]
 """Those of XNNPACK's f32-vscaleexpminusmax rr2-p5; 1 follows."""
 
 
-def _reduced(f: Function, x: Value, bias: float, *, negate: bool = False) -> tuple[Value, Value]:
-    """x (or -x) = n ln 2 + r: n + bias in the low bits of an integer, and r."""
+def _reduced(f: Function, x: Value, bias: float) -> tuple[Value, Value]:
+    """x = n ln 2 + r: n + bias in the low bits of an integer, and r."""
     large = f.constant(x.type, _LARGE + bias)
-    shifted = f.fma(x, f.constant(x.type, (-1 if negate else 1) / math.log(2)), large)
+    shifted = f.fma(x, f.constant(x.type, 1 / math.log(2)), large)
     n = shifted - large
-    r = f.fma(n, f.constant(x.type, -_LN2_HIGH), -x if negate else x)
+    r = f.fma(n, f.constant(x.type, -_LN2_HIGH), x)
     r = f.fma(n, f.constant(x.type, -_LN2_LOW), r)
     return f.bits(shifted, "i32"), r
 
