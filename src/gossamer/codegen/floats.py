@@ -126,8 +126,8 @@ def reciprocal(f: Function, x: Value) -> Value:
         name = f"llvm.x86.avx512.rcp14.ps.{32 * x.type.lanes}"
         f.module.declare(f"declare {x.type} @{name}({x.type}, {x.type}, i8)")
         estimate = f.emit(x.type, f"call {x.type} @{name}({x}, {x}, i8 -1)")
-        return estimate + estimate * (one - x * estimate)
-    return f.emit(x.type, f"fdiv arcp ninf nnan {one}, {x.text}")
+        return f.fma(estimate, f.fma(-x, estimate, one), estimate)
+    return f.emit(x.type, f"fdiv arcp contract ninf nnan {one}, {x.text}")
 
 
 # The two rational functions were fitted with weights for the relative error (Sanathanan-Koerner and Lawson iterations),
