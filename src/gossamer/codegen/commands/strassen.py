@@ -18,12 +18,14 @@ from gossamer.codegen.kernels.strassen import (
     STRASSEN_PANEL,
     SUMS,
     Strassen,
+    StrassenInnerOutput,
     StrassenInput,
     StrassenOutput,
     StrassenWeights,
 )
 from gossamer.codegen.kernels.winograd import plane_bytes
 from gossamer.codegen.layout import merged
+from gossamer.codegen.passes.strassen import MULTIPLE, TWICE_BYTES, TWICE_CHANNELS, TWICE_PIXELS
 from gossamer.codegen.tiles import STRASSEN_PAIRS, fewer_rows, strassen_group, strassen_tile
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.sizes import computed, settled
@@ -41,21 +43,29 @@ def commands(node: Kernel, build: Build) -> None:
     if len(line) != 1 or len(lines) > 2:
         contract.commands(node, build)
         return
-    channels, depth = weights.shape[0] // 2, weights.shape[3] // 2
+    twice = _is_twice(line[0][0], weights.shape[0], weights.shape[3])
+    parts = 4 if twice else 2
+    channels, depth = weights.shape[0] // parts, weights.shape[3] // parts
     form = build.alike(
-        (Strassen, *line, *lines, channels, depth, node.epilogue),
-        lambda: _form(build, node.epilogue, line[0], lines, channels, depth),
+        (Strassen, *line, *lines, channels, depth, node.epilogue, twice),
+        lambda: _form(build, node.epilogue, line[0], lines, channels, depth, twice),
     )
     build.command(
-        Strassen(target.name),
+        Strassen(target.name, twice),
         x=build.address(x),
-        b=_packed(weights, form.nv, build),
+        b=_packed(weights, form.nv, twice, build),
         bias=build.address(bias),
         y=build.address(node.y),
         residual=build.address(residual) if residual is not None else 0,
         scratch_thread=build.scratch(form.scratch),
         **form.words,
     )
+
+
+def _is_twice(pixels: int, channels: int, depth: int) -> bool:
+    """Whether products are made of seven, too: two pairs of pixels make four, and halves are halved."""
+    suits = pixels % 4 == 0 and channels % (2 * MULTIPLE) == 0 == depth % (2 * MULTIPLE)
+    return suits and pixels >= TWICE_PIXELS and min(channels, depth) >= TWICE_CHANNELS
 
 
 class _Form(NamedTuple):
@@ -73,8 +83,9 @@ def _form(
     lines: Sequence[tuple[int, ...]],
     channels: int,
     depth: int,
+    twice: bool,
 ) -> _Form:
-    target = build.target
+    target, each = build.target, 2 if twice else 1
     (pixels, x_column), (width, y_column, residual_column) = line, lines[-1]
     _, y_row, residual_row = lines[0]
     if len(lines) == 1:
@@ -82,34 +93,38 @@ def _form(
     lanes, pairs = target.lanes(), -(-pixels // 2)
     step, below = (2, 1) if pixels % 2 == 0 and width > 1 else (1, pixels - pairs)
     x_pair = step * x_column
-    group = computed(strassen_group, target, pairs, depth, channels, x_pair)
-    groups = -(-pairs // group)
-    best = computed(strassen_tile, target, group, groups, channels, depth, x_pair)
-    mr, nv = contract.tile_at_hand(build, group, channels, depth, x_pair, tiles=[best], evenly=True)
+    # What is multiplied at a time: pairs, or two of them, and bytes from one to the next.
+    rows, x_row = pairs // each, each * x_pair
+    group = computed(strassen_group, target, rows, depth, channels, x_row)
+    groups = -(-rows // group)
+    best = computed(strassen_tile, target, group, groups, channels, depth, x_row)
+    mr, nv = contract.tile_at_hand(build, group, channels, depth, x_row, tiles=[best], evenly=True)
     nv = settled(nv)
     panels = panels_of(channels, nv, lanes)
     fewer = computed(fewer_rows, target, mr, nv)
-    group = largest_group(pairs, mr, groups)
-    s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, nv * lanes)
+    group = largest_group(rows, mr, groups)
+    s_plane, m_plane = plane_bytes(each * group, each * depth), plane_bytes(each * group, nv * lanes)
+    inner_s_plane, inner_m_plane = plane_bytes(mr, depth), plane_bytes(mr, nv * lanes)
 
     def panel(vectors: int) -> Address:
-        x_shape, s_shape = (
+        pixel = 4 * vectors * lanes
+        x_shape, s_shape, inner_shape = (
             build.block(
                 Gemm.arguments,
                 depth=depth,
                 taps=1,
                 tap_offsets=build.table([0]),
                 a_stride=stride,
-                c_stride=4 * vectors * lanes,
+                c_stride=pixel,
                 residual_stride=0,
                 tail=lanes,
             )
-            for stride in (x_pair, 4 * depth)
+            for stride in (x_row, each * each * 4 * depth, 4 * depth)
         )
         output_shape = build.block(
             StrassenOutput.arguments,
             channels=vectors * lanes,
-            right=4 * channels,
+            right=each * 4 * channels,
             m_plane=m_plane,
             width=width,
             step=step,
@@ -118,6 +133,12 @@ def _form(
             residual_pair=step * residual_column,
             residual_turn=residual_row - width * residual_column,
         )
+        inner_output_shape = build.block(
+            StrassenInnerOutput.arguments,
+            channels=vectors * lanes,
+            right=PRODUCTS * m_plane,
+            m_plane=inner_m_plane,
+        )
         return build.block(
             STRASSEN_PANEL,
             kernel=build.kernel(Gemm(target.name, mr, vectors, prefetch=PREFETCH)),
@@ -125,14 +146,27 @@ def _form(
             x_shape=x_shape,
             s_shape=s_shape,
             output_shape=output_shape,
-            bytes=4 * vectors * lanes * depth,
-            channels=4 * vectors * lanes,
+            bytes=pixel * depth,
+            channels=pixel,
+            inner_shape=inner_shape,
+            inner_output_shape=inner_output_shape,
         )
 
+    def input_shape(pair: int, plane: int, depth: int) -> Address:
+        return build.block(StrassenInput.arguments, depth=depth, x_pair=pair, s_plane=plane)
+
     whole = panel(nv)
+    panel_count = panels.whole + bool(panels.rest_nv)
+    # Panels that are computed together share the sums of factors; their products should stay in the cache.
+    products, chunks = PRODUCTS * m_plane, panel_count
+    if twice:
+        together = max(1, TWICE_BYTES // (2 * products))
+        chunks = -(-panel_count // together)
+        products *= 2 * min(together, panel_count)
+    scratch = SUMS * s_plane + products
     words: dict[str, Word] = {
         "input": build.kernel(StrassenInput(target.name)),
-        "input_shape": build.block(StrassenInput.arguments, depth=depth, x_pair=x_pair, s_plane=s_plane),
+        "input_shape": input_shape(x_pair, s_plane, each * depth),
         "output": build.kernel(StrassenOutput(target.name, epilogue)),
         "panel": whole,
         "last_panel": panel(panels.rest_nv) if panels.rest_nv else whole,
@@ -146,39 +180,51 @@ def _form(
         "below": below,
         "skip": pixels % 2,
         "groups": groups,
-        "most_groups": pairs // STRASSEN_PAIRS[0],
+        "most_groups": max(groups, rows // (STRASSEN_PAIRS[0] // each)),
         "width": width,
         "x_column": x_column,
         "y_row": y_row,
         "y_column": y_column,
         "residual_row": residual_row,
         "residual_column": residual_column,
-        "half_depth": 4 * depth,
+        "half_depth": each * 4 * depth,
         "kernel_pairs": mr,
         "smaller_pairs": fewer,
         "next_stride": PREFETCH * LINE * (depth // UNROLL),
-        "panels": panels.whole + bool(panels.rest_nv),
+        "panels": panel_count,
+        "inner_x_shape": input_shape(x_row, inner_s_plane, depth),
+        "inner_s_shape": input_shape(each * each * 4 * depth, inner_s_plane, depth),
+        "inner_output": build.kernel(StrassenInnerOutput(target.name)) if twice else 0,
+        "chunks": chunks,
+        "inner_offset": scratch,
+        "inner_s_plane": inner_s_plane,
+        "inner_m_plane": inner_m_plane,
+        "quarter": 4 * channels,
+        "quarter_depth": 4 * depth,
     }
-    return _Form(nv, SUMS * s_plane + PRODUCTS * m_plane, words)
+    if twice:
+        scratch += SUMS * inner_s_plane + PRODUCTS * inner_m_plane
+    return _Form(nv, scratch, words)
 
 
-def _packed(weights: View, nv: int, build: Build) -> Address:
+def _packed(weights: View, nv: int, twice: bool, build: Build) -> Address:
     """Sums of constant weights, made once for all kernels that read them so."""
     source, lanes = build.address(weights), build.target.lanes()
-    key = (StrassenWeights, source, weights.shape, nv)
+    key = (StrassenWeights, source, weights.shape, nv, twice)
     known = build.packed(key)
     if known is None:
-        channels, depth = weights.shape[0] // 2, weights.shape[3] // 2
+        parts, products = (4, PRODUCTS**2) if twice else (2, PRODUCTS)
+        channels, depth = weights.shape[0] // parts, weights.shape[3] // parts
         panels = panels_of(channels, nv, lanes)
-        known = build.weights(4 * PRODUCTS * channels * depth, key)
+        known = build.weights(4 * products * channels * depth, key)
         build.pack(
-            StrassenWeights(build.target.name),
+            StrassenWeights(build.target.name, twice),
             reads=4 * weights.size,
             source=source,
             destination=known,
             channels=channels,
             depth=depth,
-            source_row=8 * depth,
+            source_row=4 * parts * depth,
             nv=nv,
             panels=panels.whole,
             rest_nv=panels.rest_nv,

@@ -16,16 +16,19 @@ eight products of quarters; here there are seven, of sums of quarters:
 of channels `contract.Gemm` for all products and `StrassenOutput`, so that sums and products stay in the cache.
 `StrassenWeights` makes and packs the sums of weights, once: seven quarters of the memory. Results differ from those of
 a direct sum by some 1e-6 of the largest.
+
+``twice``: each of the seven products is made of seven in the same way, by the same microkernels: two pairs of pixels
+make four.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from gossamer.codegen.basis import ENDINGS
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
-from gossamer.codegen.ir import F32, I64, PTR, Module, Value
+from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Value
 from gossamer.codegen.kernels.contract import LINE
 from gossamer.codegen.kernels.groups import Groups, even_tile
 from gossamer.codegen.kernels.pack import AHEAD, transpose
@@ -46,11 +49,14 @@ PAIRS_AHEAD = 16
 
 @record(frozen=True)
 class StrassenWeights(KernelSpec):
-    """Weights [2 x channels, 2 x depth] as the second factors of all products: [panel][product][depth][nv x lanes].
+    """Weights [2 x channels, 2 x depth] as the second factors of all products: [panel][product][depth][nv x lanes];
+    ``twice``: [4 x channels, 4 x depth], of seven products for each of seven.
 
-    ``channels`` and ``depth``, those of a quarter, are multiples of the lanes. There are ``panels`` panels of ``nv``
+    ``channels`` and ``depth``, those of a part, are multiples of the lanes. There are ``panels`` panels of ``nv``
     vectors; what is left makes one of ``rest_nv``. Threads share vectors of channels.
     """
+
+    twice: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         "*source *destination channels depth source_row nv panels rest_nv"
@@ -58,32 +64,34 @@ class StrassenWeights(KernelSpec):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("f32", "strassen", "weights")
+        return ("f32", "strassen", "weights", "twice" * self.twice)
 
     def emit(self, target: Target) -> str:
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
-        lanes = f.lanes
-        square = f.stack(F32, PRODUCTS * lanes * lanes)  # [product][channel][depth]
+        lanes, size = f.lanes, 4 if self.twice else 2
+        count = PRODUCTS**2 if self.twice else PRODUCTS
+        square = f.stack(F32, count * lanes * lanes)  # [product][channel][depth]
         with f.share(a.channels // lanes) as number:
             panel = number // a.nv
             width = f.select(f.compare("eq", panel, a.panels), a.rest_nv, a.nv)
             step = width * (4 * lanes)
-            start = panel * a.nv * a.depth * (PRODUCTS * 4 * lanes) + (number - panel * a.nv) * (4 * lanes)
+            start = panel * a.nv * a.depth * (count * 4 * lanes) + (number - panel * a.nv) * (4 * lanes)
             destination = f.offset(a.destination, start)
             with f.loop(0, a.depth, lanes) as blocks:
                 with f.loop(0, lanes) as channels:
-                    left = f.offset(a.source, (number * lanes + channels.index) * a.source_row + blocks.index * 4)
-                    right = f.offset(left, a.channels * a.source_row)
-                    b11, b12 = f.load(f.f32, left), f.load(f.f32, right)
-                    b21, b22 = (f.load(f.f32, f.offset(upper, a.depth * 4)) for upper in (left, right))
-                    for ahead in (f.offset(upper, AHEAD) for upper in (left, right)):
-                        f.prefetch(ahead)
-                        f.prefetch(f.offset(ahead, a.depth * 4))
-                    for product, value in enumerate(_weights(b11, b12, b21, b22)):
+                    row = f.offset(a.source, (number * lanes + channels.index) * a.source_row + blocks.index * 4)
+                    matrix = []
+                    for _ in range(size):
+                        parts = [f.offset(row, a.depth * (4 * part)) for part in range(size)]
+                        for part in parts:
+                            f.prefetch(f.offset(part, AHEAD))
+                        matrix.append([f.load(f.f32, part) for part in parts])
+                        row = f.offset(row, a.channels * a.source_row)
+                    for product, value in enumerate(_second_factors(matrix)):
                         f.store(value, f.at(square, channels.index * lanes + product * lanes * lanes))
-                with f.loop(0, PRODUCTS) as products:
+                with f.loop(0, count) as products:
                     here = f.at(square, products.index * (lanes * lanes))
                     to = f.offset(destination, (products.index * a.depth + blocks.index) * step)
                     for column in transpose(f, [f.load(f.f32, f.at(here, lane * lanes)) for lane in range(lanes)]):
@@ -204,11 +212,45 @@ class StrassenOutput(KernelSpec):
         return module.text()
 
 
-STRASSEN_PANEL = ArgumentBlock("*kernel *smaller_kernel *x_shape *s_shape *output_shape bytes channels")
+@record(frozen=True)
+class StrassenInnerOutput(KernelSpec):
+    """A microkernel: pairs of rows of a product from the seven that it is made of. ``void k(ptr m, ptr y, ptr shape, i64
+    pairs)``. ``shape`` is the argument block: ``channels`` of the panel, a multiple of the lanes; ``right``, bytes to
+    the other half of them in y; ``m_plane``, bytes between products. Rows are dense, in y as in products.
+    """
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("channels right m_plane")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("f32", "strassen", "inner", "output")
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.function(ENTRY, *((PTR, name) for name in ("m", "y", "shape")), (I64, "pairs"))
+        m, y, shape_pointer, pairs = f.parameters
+        shape = f.arguments(self.arguments, shape_pointer)
+        row = shape.channels * 4
+        with f.loop(0, pairs) as loop:
+            products, above = f.offset(m, loop.index * row), f.offset(y, loop.index * (row * 2))
+            with f.loop(0, shape.channels, f.lanes) as channels:
+                at = channels.index * 4
+                first, to = f.offset(products, at), f.offset(above, at)
+                values = _outputs([f.load(f.f32, f.offset(first, shape.m_plane * each)) for each in range(PRODUCTS)])
+                below = f.offset(to, row)
+                places = (to, f.offset(to, shape.right), below, f.offset(below, shape.right))
+                for value, place in zip(values, places, strict=True):
+                    f.store(value, place)
+        return module.text()
+
+
+STRASSEN_PANEL = ArgumentBlock(
+    "*kernel *smaller_kernel *x_shape *s_shape *output_shape bytes channels *inner_shape *inner_output_shape"
+)
 """A panel for `Strassen`: ``bytes`` in b for each product, ``channels`` bytes of a pixel and of a product.
 
 ``kernel`` and ``smaller_kernel`` multiply, with ``x_shape`` where the first factor is part of x and ``s_shape`` where
-it is a sum.
+it is a sum; ``inner_shape`` where it is a sum of parts of these.
 """
 
 
@@ -233,76 +275,169 @@ class Strassen(KernelSpec):
     ``scratch`` has ``m_offset`` bytes for sums, ``s_plane`` for each, and then the products, ``m_plane`` for each; for
     every thread, ``scratch_thread`` bytes apart. All strides are in bytes. y overlaps neither x nor the residual.
     Threads share groups x panels.
+
+    ``twice``: panels are those of a quarter of the channels, ``quarter`` bytes; the products of the second half of the
+    channels follow those of the first. A product is made of seven: ``input`` makes the sums of its first factor, a part
+    of x or a sum, with ``inner_x_shape`` or ``inner_s_shape``, and ``inner_output`` makes it. Between are
+    ``inner_s_plane`` bytes for each sum, from ``inner_offset`` on in the scratch memory, then ``inner_m_plane`` for each
+    product. ``quarter_depth``: bytes of a quarter of a pixel of x. There is an even number of pairs; what groups consist
+    of, and kernels multiply, are two pairs each. These words are not read otherwise.
     """
+
+    twice: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         "*input *input_shape *output *panel *last_panel *x *b *zeros *bias *y *residual *scratch scratch_thread "
         "m_offset s_plane m_plane pairs step below skip groups most_groups width x_column y_row y_column residual_row "
-        "residual_column half_depth kernel_pairs smaller_pairs next_stride panels"
+        "residual_column half_depth kernel_pairs smaller_pairs next_stride panels "
+        "*inner_x_shape *inner_s_shape *inner_output chunks inner_offset inner_s_plane inner_m_plane quarter quarter_depth"
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("x8", "strassen")
+        return ("x8", "strassen", "twice" * self.twice)
 
     def emit(self, target: Target) -> str:
         module = Module(target)
+        if self.twice:
+            _product(module)
         f = module.driver()
         g = f.arguments(self.arguments)
-        _, tid, _ = f.parameters
+        arguments, tid, threads = f.parameters
         s = f.offset(g.scratch, tid * g.scratch_thread)
         m = f.offset(s, g.m_offset)
         whole = f.arguments(STRASSEN_PANEL, g.panel)
         summed = f.stack(I64, 1)  # the group whose sums are in the scratch memory
         f.store(f.integer(-1), summed)
 
-        groups = Groups(f, g.pairs, g.kernel_pairs, g.groups, g.most_groups)
+        pairs_of_each = 2 if self.twice else 1
+        groups = Groups(f, g.pairs // pairs_of_each, g.kernel_pairs, g.groups, g.most_groups)
         x_pair = g.x_column * g.step
+        chunks = g.panels
+        if self.twice:
+            wanted = (threads + groups.count - 1) // groups.count
+            chunks = f.least(f.greatest(wanted, g.chunks), g.panels)
 
-        with f.share(groups.count * g.panels) as task:
-            group = task // g.panels
-            number = task - group * g.panels
-            first_pair, pairs, kernel_calls = groups[group]
-            first = first_pair * g.step
+        with f.share(groups.count * chunks) as task:
+            group = task // chunks
+            number = task - group * chunks
+            start, rows, kernel_calls = groups[group]
+            pairs = rows * pairs_of_each
+            first = start * pairs_of_each * g.step
             x = f.offset(g.x, first * g.x_column)
             below = f.offset(x, g.below * g.x_column)
             with f.when(f.compare("ne", group, f.load(I64, summed))):
                 f.call(g.input, x, below, s, g.input_shape, pairs)
                 f.store(group, summed)
-
-            is_last = f.compare("eq", number + 1, g.panels)
-            panel = f.arguments(STRASSEN_PANEL, f.select(is_last, g.last_panel, g.panel))
-            factors = [(start, x_pair, panel.x_shape) for start in (x, f.offset(x, g.half_depth))]
-            factors.append((f.offset(below, g.half_depth), x_pair, panel.x_shape))
-            factors += [(f.offset(s, g.s_plane * sum), g.half_depth, panel.s_shape) for sum in range(SUMS)]
-            b, c = f.offset(g.b, number * (whole.bytes * PRODUCTS)), m
-            for start, step, shape in factors:
-                following = f.offset(b, panel.bytes)
-                with f.loop(0, kernel_calls) as calls:
-                    pair, is_large = even_tile(f, calls.index, pairs, g.kernel_pairs, g.smaller_pairs)
-                    f.call(
-                        f.select(is_large, panel.kernel, panel.smaller_kernel),
-                        f.offset(start, pair * step),
-                        b,
-                        g.zeros,
-                        f.offset(c, pair * panel.channels),
-                        Value(f, PTR, "null"),
-                        f.offset(following, calls.index * g.next_stride),
-                        shape,
-                    )
-                b, c = following, f.offset(c, g.m_plane)
-
-            at = number * whole.channels
-            rows = [pixel // g.width for pixel in (first, first + g.below)]
-            columns = [first - rows[0] * g.width, first + g.below - rows[1] * g.width]
-            pixels = [
-                f.offset(f.offset(getattr(g, name), row * getattr(g, f"{name}_row")), column * stride + at)
-                for name, stride in (("y", g.y_column), ("residual", g.residual_column))
-                for row, column in zip(rows, columns, strict=True)
-            ]
+            lines = [pixel // g.width for pixel in (first, first + g.below)]
+            columns = [first - lines[0] * g.width, first + g.below - lines[1] * g.width]
             skip = f.select(f.compare("eq", first, 0), g.skip, 0)
-            f.call(g.output, m, f.offset(g.bias, at), *pixels, panel.output_shape, pairs, *columns, skip)
+
+            def panel_of(number: Value) -> Value:
+                return f.select(f.compare("eq", number + 1, g.panels), g.last_panel, g.panel)
+
+            def output(products: Value, panel: Arguments, at: Value) -> None:
+                """The pixels of a panel, ``at`` bytes from the first channel."""
+                pixels = [
+                    f.offset(f.offset(getattr(g, name), line * getattr(g, f"{name}_row")), column * stride + at)
+                    for name, stride in (("y", g.y_column), ("residual", g.residual_column))
+                    for line, column in zip(lines, columns, strict=True)
+                ]
+                f.call(g.output, products, f.offset(g.bias, at), *pixels, panel.output_shape, pairs, *columns, skip)
+
+            parts = [x, f.offset(x, g.half_depth), f.offset(below, g.half_depth)]
+            parts += [f.offset(s, g.s_plane * sum) for sum in range(SUMS)]
+            steps = [x_pair] * (PRODUCTS - SUMS) + [g.half_depth] * SUMS
+            if not self.twice:
+                panel = f.arguments(STRASSEN_PANEL, panel_of(number))
+                b = f.offset(g.b, number * (whole.bytes * PRODUCTS))
+                shapes = [panel.x_shape] * (PRODUCTS - SUMS) + [panel.s_shape] * SUMS
+                _multiply(f, g, panel, zip(parts, steps, shapes, strict=True), b, m, rows, kernel_calls)
+                output(m, panel, number * whole.channels)
+            else:
+                begin, end = (g.panels * at // chunks for at in (number, number + 1))
+                for at, (part, step) in enumerate(zip(parts, steps, strict=True)):
+                    is_sum = f.integer(int(at >= PRODUCTS - SUMS))
+                    f.call(
+                        Value(f, PTR, "@product"),
+                        *(arguments, part, f.offset(m, g.m_plane * at), f.offset(s, g.inner_offset)),
+                        *(f.integer(at), is_sum, step, rows, kernel_calls, begin, end),
+                    )
+                with f.loop(begin, end) as loop:
+                    panel = f.arguments(STRASSEN_PANEL, panel_of(loop.index))
+                    products = f.offset(m, (loop.index - begin) * g.m_plane * (2 * PRODUCTS))
+                    output(products, panel, loop.index * whole.channels)
+                    output(
+                        f.offset(products, g.m_plane * PRODUCTS), panel, loop.index * whole.channels + g.quarter
+                    )
         return module.text()
+
+
+def _product(module: Module) -> None:
+    """The function that makes one of the seven products, the one with this ``number``, of seven: for panels from
+    ``begin`` to ``end``. The rows of its first factor are ``step`` bytes apart."""
+    pointers, numbers = ("args", "x", "c", "s"), ("number", "is_sum", "step", "pairs", "calls", "begin", "end")
+    f = module.function(
+        "product", *((PTR, name) for name in pointers), *((I64, name) for name in numbers), internal=True
+    )
+    arguments, x, c, s, number, is_sum, step, pairs, calls, begin, end = f.parameters
+    g = f.arguments(Strassen.arguments, arguments)
+    whole = f.arguments(STRASSEN_PANEL, g.panel)
+    m = f.offset(s, g.inner_s_plane * SUMS)
+    none, is_sum = Value(f, PTR, "null"), f.compare("ne", is_sum, 0)
+    input_shape = f.select(is_sum, g.inner_s_shape, g.inner_x_shape)
+    # Tile by tile: what lies between is small then, and stays in the first-level cache.
+    with f.loop(0, calls) as tiles:
+        row, is_large = even_tile(f, tiles.index, pairs, g.kernel_pairs, g.smaller_pairs)
+        rows = f.select(is_large, g.kernel_pairs, g.smaller_pairs)
+        above = f.offset(x, row * step * 2)
+        below = f.offset(above, step)
+        f.call(g.input, above, below, s, input_shape, rows)
+        factors = [above, f.offset(above, g.quarter_depth), f.offset(below, g.quarter_depth)]
+        factors += [f.offset(s, g.inner_s_plane * sum) for sum in range(SUMS)]
+        with f.loop(begin, end) as panels:
+            at = panels.index
+            panel = f.arguments(
+                STRASSEN_PANEL, f.select(f.compare("eq", at + 1, g.panels), g.last_panel, g.panel)
+            )
+            kernel = f.select(is_large, panel.kernel, panel.smaller_kernel)
+            shape = f.select(is_sum, panel.s_shape, panel.x_shape)
+            shapes = [shape] * (PRODUCTS - SUMS) + [panel.inner_shape] * SUMS
+            b = f.offset(g.b, at * (whole.bytes * PRODUCTS**2) + number * panel.bytes * PRODUCTS)
+            following = f.offset(b, panel.bytes * PRODUCTS + tiles.index * g.next_stride)
+            for inner, (factor, shape) in enumerate(zip(factors, shapes, strict=True)):
+                of_b, to = f.offset(b, panel.bytes * inner), f.offset(m, g.inner_m_plane * inner)
+                f.call(kernel, factor, of_b, g.zeros, to, none, f.offset(following, panel.bytes * inner), shape)
+            y = f.offset(c, (at - begin) * g.m_plane * (2 * PRODUCTS) + row * panel.channels * 2)
+            f.call(g.inner_output, m, y, panel.inner_output_shape, rows)
+
+
+def _multiply(
+    f: Function,
+    g: Arguments,
+    panel: Arguments,
+    factors: Iterable[tuple[Value, Value, Value]],
+    b: Value,
+    c: Value,
+    rows: Value,
+    calls: Value,
+) -> None:
+    """All products of a panel, of first factors whose rows are a step apart."""
+    for start, step, shape in factors:
+        following = f.offset(b, panel.bytes)
+        with f.loop(0, calls) as loop:
+            row, is_large = even_tile(f, loop.index, rows, g.kernel_pairs, g.smaller_pairs)
+            f.call(
+                f.select(is_large, panel.kernel, panel.smaller_kernel),
+                f.offset(start, row * step),
+                b,
+                g.zeros,
+                f.offset(c, row * panel.channels),
+                Value(f, PTR, "null"),
+                f.offset(following, loop.index * g.next_stride),
+                shape,
+            )
+        b, c = following, f.offset(c, g.m_plane)
 
 
 def _sums(a11: Value, a12: Value, a21: Value, a22: Value) -> list[Value]:
@@ -315,6 +450,20 @@ def _weights(b11: Value, b12: Value, b21: Value, b22: Value) -> list[Value]:
     t1 = b12 - b11
     t2 = b22 - t1
     return [b11, b21, b21 - t2, t1, t2, b22 - b12, b22]
+
+
+def _second_factors(matrix: Sequence[Sequence[Value]]) -> Iterator[Value]:
+    """Of all products, of parts of the second factor: a row for each part of the channels."""
+    half = len(matrix) // 2
+    if not half:
+        yield matrix[0][0]
+        return
+    each = [
+        [_weights(left[at], right[at], left[half + at], right[half + at]) for at in range(half)]
+        for left, right in zip(matrix[:half], matrix[half:], strict=True)
+    ]
+    for product in range(PRODUCTS):
+        yield from _second_factors([[sums[product] for sums in row] for row in each])
 
 
 def _outputs(m: list[Value]) -> list[Value]:
