@@ -71,7 +71,13 @@ from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.scatter import Scatter
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
-from gossamer.codegen.kernels.strassen import Strassen, StrassenInput, StrassenOutput, StrassenWeights
+from gossamer.codegen.kernels.strassen import (
+    Strassen,
+    StrassenInnerOutput,
+    StrassenInput,
+    StrassenOutput,
+    StrassenWeights,
+)
 from gossamer.codegen.kernels.suppress import Suppress
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
 from gossamer.codegen.kernels.topk import TopK
@@ -188,11 +194,12 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (WinogradOutput(isa, size) for size in SIZES)
     yield WinogradOutput(isa, 4, RESIDUAL)
     yield Winograd(isa)
-    yield StrassenWeights(isa)
+    yield from (StrassenWeights(isa, twice) for twice in (False, True))
     yield StrassenInput(isa)
+    yield StrassenInnerOutput(isa)
     yield StrassenOutput(isa)
     yield StrassenOutput(isa, RESIDUAL)
-    yield Strassen(isa)
+    yield from (Strassen(isa, twice) for twice in (False, True))
     yield Normalize(isa, "layer", ("add", ("mul", 0, 1), 2), "vv")
     yield Normalize(isa, "rms", ("mul", 0, 1), "s")
     yield Normalize(isa, "l2")

@@ -88,6 +88,11 @@ def test_groups_of_pairs_of_pixels(pairs: int, depth: int, channels: int, group:
     assert strassen_tile(AVX512, group, -(-pairs // group), channels, depth, 8 * depth) == tile
 
 
+def test_tiles_of_products_of_seven_have_few_rows() -> None:
+    assert strassen_tile(AVX512, 56, 7, 64, 256, 2048) == (14, 2)
+    assert strassen_tile(AVX512, 56, 7, 64, 256, 2048, 8) == (7, 2)
+
+
 @pytest.mark.parametrize("target", all_targets().values(), ids=lambda target: target.name)
 def test_all_that_is_proposed_can_be_had(target: Target) -> None:
     for mr, nv in proposals(target, "gemm"):

@@ -53,9 +53,9 @@ def logistic(f: Function, x: Value) -> Value:
 
 def _powers(f: Function, x: Value) -> tuple[Value, Value]:
     """Two factors of e^-x, for x from -87 to 87."""
-    # e^-x = e^r 2^(n / steps), n an integer: the smaller the steps, the shorter the polynomial of r. The other factor is
-    # made of bits, an exponent and a fraction that is looked up. This follows products and keeps what multiplies from
-    # the next ones, so that every operation counts; 16 registers hold all constants.
+    # e^-x = e^r 2^(n / steps), n an integer: the smaller the steps, the shorter the polynomial of r. The other factor
+    # is made of bits, an exponent and a fraction that is looked up. This follows products and keeps what multiplies
+    # from the next ones, so that every operation counts; 16 registers hold all constants.
     steps = _STEPS[f.target.vector_bits]
     large = f.constant(x.type, _LARGE)
     shifted = f.fma(x, f.constant(x.type, -steps / math.log(2)), large)
@@ -90,10 +90,8 @@ def _looked_up(f: Function, table: Sequence[int], index: Value) -> Value:
         for at in range(0, len(table), f.lanes)
     ]
     wide = index if lanes == f.lanes else f.shuffle(index, index, [*range(lanes), *[-1] * (f.lanes - lanes)])
-    if len(registers) == 1:
-        name, operands = "llvm.x86.avx2.permd", (registers[0], wide)
-    else:
-        name, operands = "llvm.x86.avx512.vpermi2var.d.512", (registers[0], wide, registers[1])
+    name = "llvm.x86.avx2.permd" if len(registers) == 1 else "llvm.x86.avx512.vpermi2var.d.512"
+    operands = [registers[0], wide, *registers[1:]]
     f.module.declare(f"declare {whole} @{name}({', '.join([whole.text] * len(operands))})")
     found = f.emit(whole, f"call {whole} @{name}({', '.join(map(str, operands))})")
     return found if lanes == f.lanes else f.shuffle(found, found, range(lanes))

@@ -29,6 +29,10 @@ STRASSEN_PAIRS = range(24, 64 + 1)
 """Pairs of pixels at a time: with fewer, weights are read too often (128 pixels at once are 3 % quicker than twice 64);
 more are up to 2 % slower, for their sums leave the cache."""
 
+TWICE_ROWS = 8
+"""Rows of a tile where products are made of seven: it is not the products alone that have to stay in the first-level
+cache, but the sums of their factors."""
+
 
 def last_vector(target: Target, tail: int) -> tuple[bool, bool]:
     """Whether the microkernel of the last panel, in whose last vector ``tail`` channels are, is (ragged, half)."""
@@ -209,17 +213,18 @@ def strassen_group(target: Target, pairs: int, depth: int, channels: int, a_stri
 
 
 @cache
-def strassen_tile(target: Target, group: int, groups: int, channels: int, depth: int, a_stride: int) -> Tile:
+def strassen_tile(
+    target: Target, group: int, groups: int, channels: int, depth: int, a_stride: int, most: int = 1 << 30
+) -> Tile:
     """As `gemm_tile`, for pixels that are cut evenly, but of tiles that are as quick one whose panels two threads can
-    share evenly."""
+    share evenly. It has at most so many rows."""
     best, tile = _best_tile(target, group, channels, depth, a_stride, evenly=True)
     vectors = channels // target.lanes()
-    choices = {tile: best}
+    costs = {tile: best} if tile[0] <= most else {}
     for mr, nv in proposals(target, "gemm"):
-        if mr <= group and nv <= vectors:
-            cost = _cost(target, (mr, nv), group, channels, depth, a_stride, evenly=True)
-            if cost <= 1.03 * best:
-                choices[mr, nv] = cost
+        if mr <= min(group, most) and nv <= vectors:
+            costs[mr, nv] = _cost(target, (mr, nv), group, channels, depth, a_stride, evenly=True)
+    choices = {tile: cost for tile, cost in costs.items() if cost <= 1.03 * min(costs.values())}
 
     def larger_share(tile: Tile) -> int:
         whole, rest = divmod(vectors, tile[1])

@@ -12,6 +12,7 @@ from gossamer.codegen.kernels.strassen import (
     STRASSEN_PANEL,
     SUMS,
     Strassen,
+    StrassenInnerOutput,
     StrassenInput,
     StrassenOutput,
     StrassenWeights,
@@ -23,12 +24,13 @@ from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import PLAIN, block, filled, guarded, normal, on_every_target, run
 
 
-def add_weights(target: Target, weights: np.ndarray, nv: int, threads: int = 1) -> np.ndarray:
-    """Weights [channels, depth] as packed sums of quarters."""
-    channels, depth = (size // 2 for size in weights.shape)
+def add_weights(target: Target, weights: np.ndarray, nv: int, threads: int = 1, twice: bool = False) -> np.ndarray:
+    """Weights [channels, depth] as packed sums of quarters; ``twice``: of sixteenths."""
+    parts, products = (4, PRODUCTS**2) if twice else (2, PRODUCTS)
+    channels, depth = (size // parts for size in weights.shape)
     panels = panels_of(channels, nv, target.lanes())
-    packed = filled([PRODUCTS * channels * depth])
-    spec = StrassenWeights(target.name)
+    packed = filled([products * channels * depth])
+    spec = StrassenWeights(target.name, twice)
     arguments = block(
         spec.arguments,
         source=weights,
@@ -64,31 +66,39 @@ class Product:
         threads: int = 1,
         most_groups: int = 99,
         fewer: int = 0,
+        twice: bool = False,
+        chunks: int = 1,
     ) -> None:
         lanes = target.lanes()
-        pixels = len(x)
-        channels, depth = (size // 2 for size in weights.shape)
+        pixels, each = len(x), 2 if twice else 1
+        channels, depth = (size // (2 * each) for size in weights.shape)
         pairs = -(-pixels // 2)
-        group = min(group, pairs)
+        rows = pairs // each
+        group = min(group, rows)
         mr, nv = min(tile[0], group), tile[1]
         fewer = fewer or mr
-        groups = -(-pairs // group)
-        group = largest_group(pairs, mr, groups)
+        groups = -(-rows // group)
+        group = largest_group(rows, mr, groups)
         step, below = (2, 1) if pixels % 2 == 0 and y.shape[1] > 1 else (1, pixels - pairs)
         panels = panels_of(channels, nv, lanes)
-        b = add_weights(target, weights, nv)
+        b = add_weights(target, weights, nv, twice=twice)
         width = y.shape[1]
         widest = min(nv, panels.vectors) * lanes
-        s_plane, m_plane = plane_bytes(group, depth), plane_bytes(group, widest)
+        panel_count = panels.whole + bool(panels.rest_nv)
+        s_plane, m_plane = plane_bytes(each * group, each * depth), plane_bytes(each * group, widest)
+        inner_s_plane, inner_m_plane = plane_bytes(mr, depth), plane_bytes(mr, widest)
         m_offset = SUMS * s_plane
-        scratch = filled([threads, (m_offset + PRODUCTS * m_plane) // 4])
+        together = 2 * -(-panel_count // chunks) if twice else 1
+        inner_offset = m_offset + together * PRODUCTS * m_plane
+        inner = SUMS * inner_s_plane + PRODUCTS * inner_m_plane if twice else 0
+        scratch = filled([threads, (inner_offset + inner) // 4])
         zeros = guarded(np.zeros(widest, np.float32))
         y_row, y_column = y.strides[:2]
         residual_row, residual_column = (0, 0) if residual is None else residual.strides[:2]
         self._keep = [x, weights, bias, y, residual, b, scratch, zeros]
 
         def panel(vectors: int) -> np.ndarray:
-            x_shape, s_shape = (
+            x_shape, s_shape, inner_shape = (
                 self._block(
                     Gemm.arguments,
                     depth=depth,
@@ -99,12 +109,18 @@ class Product:
                     residual_stride=0,
                     tail=0,
                 )
-                for stride in (step * x.strides[0], 4 * depth)
+                for stride in (each * step * x.strides[0], each * each * 4 * depth, 4 * depth)
+            )
+            inner_output_shape = self._block(
+                StrassenInnerOutput.arguments,
+                channels=vectors * lanes,
+                right=PRODUCTS * m_plane,
+                m_plane=inner_m_plane,
             )
             output_shape = self._block(
                 StrassenOutput.arguments,
                 channels=vectors * lanes,
-                right=4 * channels,
+                right=each * 4 * channels,
                 m_plane=m_plane,
                 width=width,
                 step=step,
@@ -122,14 +138,19 @@ class Product:
                 output_shape=output_shape,
                 bytes=4 * vectors * lanes * depth,
                 channels=4 * vectors * lanes,
+                inner_shape=inner_shape,
+                inner_output_shape=inner_output_shape,
             )
 
+        def input_shape(pair: int, plane: int, depth: int) -> np.ndarray:
+            return self._block(StrassenInput.arguments, depth=depth, x_pair=pair, s_plane=plane)
+
         whole = panel(nv)
-        self.spec = Strassen(target.name)
+        self.spec = Strassen(target.name, twice)
         self.arguments = block(
             self.spec.arguments,
             input=StrassenInput(target.name),
-            input_shape=self._block(StrassenInput.arguments, depth=depth, x_pair=step * x.strides[0], s_plane=s_plane),
+            input_shape=input_shape(step * x.strides[0], s_plane, each * depth),
             output=StrassenOutput(target.name, epilogue),
             panel=whole,
             last_panel=panel(panels.rest_nv) if panels.rest_nv else whole,
@@ -149,18 +170,27 @@ class Product:
             below=below,
             skip=pixels % 2,
             groups=groups,
-            most_groups=min(most_groups, pairs // mr),
+            most_groups=min(most_groups, rows // mr),
             width=width,
             x_column=x.strides[0],
             y_row=y_row,
             y_column=y_column,
             residual_row=residual_row,
             residual_column=residual_column,
-            half_depth=4 * depth,
+            half_depth=each * 4 * depth,
             kernel_pairs=mr,
             smaller_pairs=fewer,
             next_stride=prefetch * 64 * (depth // 4),
-            panels=panels.whole + bool(panels.rest_nv),
+            panels=panel_count,
+            inner_x_shape=input_shape(each * step * x.strides[0], inner_s_plane, depth),
+            inner_s_shape=input_shape(each * each * 4 * depth, inner_s_plane, depth),
+            inner_output=StrassenInnerOutput(target.name),
+            inner_offset=inner_offset,
+            inner_s_plane=inner_s_plane,
+            inner_m_plane=inner_m_plane,
+            chunks=min(chunks, panel_count),
+            quarter=4 * channels,
+            quarter_depth=4 * depth,
         )
 
     def run(self, threads: int = 1) -> None:
@@ -229,6 +259,49 @@ def test_a_residual_and_a_border(target: Target, rows: int) -> None:
 
 
 @on_every_target
+@pytest.mark.parametrize("threads", [1, 3])
+def test_products_of_products(target: Target, threads: int) -> None:
+    rng = np.random.default_rng(6)
+    lanes = target.lanes()
+    for rows, columns, depth, channels, chunks in ((1, 4, 4, 4, 1), (2, 22, 8, 20, 2), (7, 8, 4, 12, 3)):
+        x, weights = normal(rng, rows * columns, depth * lanes), normal(rng, channels * lanes, depth * lanes)
+        bias, y = normal(rng, channels * lanes), filled((rows, columns, channels * lanes))
+        how = {"epilogue": ("relu", 0), "threads": threads, "twice": True, "chunks": chunks}
+        Product(target, x, weights, bias, y, **how).run(threads)
+        assert_close(y, np.maximum(expected(x, weights, bias, y.shape), 0))
+
+
+@on_every_target
+def test_products_of_products_with_a_residual_and_a_border(target: Target) -> None:
+    rng = np.random.default_rng(7)
+    depth = channels = 4 * target.lanes()
+    x = normal(rng, 4 * 5, depth + 3)[:, :depth]
+    weights, bias = normal(rng, channels, depth), normal(rng, channels)
+    residual = normal(rng, 4, 6, channels)[:, :5]
+    bordered = filled((6, 7, channels), 5.0)
+    y = bordered[1:-1, 1:-1]
+    Product(target, x, weights, bias, y, (3, 1), 4, ("add", 0, 1), residual, prefetch=1, twice=True).run()
+    assert_close(y, expected(x, weights, bias, y.shape) + residual)
+    outside = np.ones(bordered.shape, bool)
+    outside[1:-1, 1:-1] = False
+    assert (bordered[outside] == 5).all()
+
+
+@on_every_target
+def test_bits_of_products_of_products_do_not_depend_on_threads(target: Target) -> None:
+    rng = np.random.default_rng(8)
+    lanes = target.lanes()
+    x, weights, bias = normal(rng, 52, 4 * lanes), normal(rng, 20 * lanes, 4 * lanes), normal(rng, 20 * lanes)
+    results = []
+    for threads, chunks, fewer in ((1, 1, 4), (2, 1, 3), (3, 2, 4), (9, 3, 3)):
+        y = filled((1, 52, 20 * lanes))
+        how = {"threads": threads, "most_groups": 2, "fewer": fewer, "twice": True, "chunks": chunks}
+        Product(target, x, weights, bias, y, **how).run(threads)
+        results.append(y.tobytes())
+    assert len(set(results)) == 1
+
+
+@on_every_target
 @pytest.mark.parametrize("pixels", [48, 49])
 def test_bits_do_not_depend_on_threads(target: Target, pixels: int) -> None:
     rng = np.random.default_rng(3)
@@ -262,18 +335,22 @@ def test_rows_in_tiles_of_two_sizes(target: Target, pixels: int) -> None:
 
 
 @on_every_target
-def test_errors_are_small(target: Target) -> None:
+@pytest.mark.parametrize(("twice", "most"), [(False, 2e-6), (True, 4e-6)])
+def test_errors_are_small(target: Target, twice: bool, most: float) -> None:
     rng = np.random.default_rng(4)
-    x, weights = normal(rng, 50, 512), normal(rng, 256, 512)
-    bias, y = normal(rng, 256), filled((1, 50, 256))
-    Product(target, x, weights, bias, y, group=25).run()
+    x, weights = normal(rng, 52, 512), normal(rng, 256, 512)
+    bias, y = normal(rng, 256), filled((1, 52, 256))
+    Product(target, x, weights, bias, y, group=25, twice=twice).run()
     want = expected(x, weights, bias, y.shape)
-    assert np.abs(y - want).max() <= 2e-6 * np.abs(want).max()
+    assert np.abs(y - want).max() <= most * np.abs(want).max()
 
 
 def test_names_and_refusals() -> None:
     assert Strassen("avx2").name == "x8_strassen__avx2"
+    assert Strassen("avx2", True).name == "x8_strassen_twice__avx2"
     assert StrassenWeights("avx2").name == "f32_strassen_weights__avx2"
+    assert StrassenWeights("avx2", True).name == "f32_strassen_weights_twice__avx2"
+    assert StrassenInnerOutput("avx2").name == "f32_strassen_inner_output__avx2"
     assert StrassenInput("avx2").name == "f32_strassen_input__avx2"
     assert StrassenOutput("avx2", ("relu", ("add", 0, 1))).name == "f32_strassen_output_add_relu__avx2"
     with pytest.raises(CompileError, match="one operand"):
@@ -282,6 +359,9 @@ def test_names_and_refusals() -> None:
 
 @pytest.mark.parametrize("target", PLAIN, ids=lambda target: target.name)
 def test_it_compiles(target: Target) -> None:
-    for spec in (Strassen(target.name), StrassenWeights(target.name), StrassenInput(target.name)):
-        assembly(spec, target)
+    for twice in (False, True):
+        assembly(Strassen(target.name, twice), target)
+        assembly(StrassenWeights(target.name, twice), target)
+    assembly(StrassenInput(target.name), target)
+    assembly(StrassenInnerOutput(target.name), target)
     assembly(StrassenOutput(target.name, ("relu", ("add", 0, 1))), target)

@@ -216,6 +216,16 @@ def test_strassen(size: int) -> None:
     assert kinds(make, x, make.add(y, make.convolution(x, 192), RELU6), within=1e-5) == {"strassen": 2}
 
 
+@pytest.mark.parametrize(("pixels", "kernel"), [(100, "x8_strassen_twice"), (98, "x8_strassen")])
+def test_products_of_strassen_are_made_of_seven_if_they_are_large(pixels: int, kernel: str) -> None:
+    make = Layers()
+    x = make.tensor((1, 2, pixels // 2, 256))
+    assert kinds(make, x, make.convolution(x, 320, activation=RELU), within=1e-5) == {"strassen": 1}
+    _, made = machine_code(make.model())
+    assert made.built is not None
+    assert made.built.steps[0].kernel.split("__")[0] == kernel
+
+
 def test_strassen_into_an_image_with_a_border() -> None:
     make = Layers()
     x = make.tensor((1, 14, 14, 256))

@@ -26,7 +26,7 @@ from gossamer.codegen.kernels.strassen import (
 from gossamer.codegen.kernels.winograd import plane_bytes
 from gossamer.codegen.layout import merged
 from gossamer.codegen.passes.strassen import MULTIPLE, TWICE_BYTES, TWICE_CHANNELS, TWICE_PIXELS
-from gossamer.codegen.tiles import STRASSEN_PAIRS, fewer_rows, strassen_group, strassen_tile
+from gossamer.codegen.tiles import STRASSEN_PAIRS, TWICE_ROWS, fewer_rows, strassen_group, strassen_tile
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.sizes import computed, settled
 from gossamer.views import View
@@ -97,7 +97,8 @@ def _form(
     rows, x_row = pairs // each, each * x_pair
     group = computed(strassen_group, target, rows, depth, channels, x_row)
     groups = -(-rows // group)
-    best = computed(strassen_tile, target, group, groups, channels, depth, x_row)
+    most = (TWICE_ROWS,) if twice else ()
+    best = computed(strassen_tile, target, group, groups, channels, depth, x_row, *most)
     mr, nv = contract.tile_at_hand(build, group, channels, depth, x_row, tiles=[best], evenly=True)
     nv = settled(nv)
     panels = panels_of(channels, nv, lanes)

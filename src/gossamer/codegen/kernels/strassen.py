@@ -17,8 +17,8 @@ of channels `contract.Gemm` for all products and `StrassenOutput`, so that sums 
 `StrassenWeights` makes and packs the sums of weights, once: seven quarters of the memory. Results differ from those of
 a direct sum by some 1e-6 of the largest.
 
-``twice``: each of the seven products is made of seven in the same way, by the same microkernels: two pairs of pixels
-make four.
+``twice``: each of the seven products is made of seven in the same way (`StrassenInnerOutput`): two pairs of pixels make
+four, and weights take 49 sixteenths of their memory.
 """
 
 from __future__ import annotations
@@ -214,9 +214,11 @@ class StrassenOutput(KernelSpec):
 
 @record(frozen=True)
 class StrassenInnerOutput(KernelSpec):
-    """A microkernel: pairs of rows of a product from the seven that it is made of. ``void k(ptr m, ptr y, ptr shape, i64
-    pairs)``. ``shape`` is the argument block: ``channels`` of the panel, a multiple of the lanes; ``right``, bytes to
-    the other half of them in y; ``m_plane``, bytes between products. Rows are dense, in y as in products.
+    """A microkernel: pairs of rows of a product from the seven that it is made of.
+
+    ``void k(ptr m, ptr y, ptr shape, i64 pairs)``. ``shape`` is the argument block: ``channels`` of the panel, a
+    multiple of the lanes; ``right``, bytes to the other half of them in y; ``m_plane``, bytes between products. Rows
+    are dense, in y as in products.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock("channels right m_plane")
@@ -276,12 +278,14 @@ class Strassen(KernelSpec):
     every thread, ``scratch_thread`` bytes apart. All strides are in bytes. y overlaps neither x nor the residual.
     Threads share groups x panels.
 
-    ``twice``: panels are those of a quarter of the channels, ``quarter`` bytes; the products of the second half of the
-    channels follow those of the first. A product is made of seven: ``input`` makes the sums of its first factor, a part
-    of x or a sum, with ``inner_x_shape`` or ``inner_s_shape``, and ``inner_output`` makes it. Between are
-    ``inner_s_plane`` bytes for each sum, from ``inner_offset`` on in the scratch memory, then ``inner_m_plane`` for each
-    product. ``quarter_depth``: bytes of a quarter of a pixel of x. There is an even number of pairs; what groups consist
-    of, and kernels multiply, are two pairs each. These words are not read otherwise.
+    ``twice``: each product is made of seven, tile by tile. Panels are those of a quarter of the channels, ``quarter``
+    bytes, and the products of the second half of the channels follow those of the first. There is an even number of
+    pairs; what groups consist of, and kernels multiply, are two pairs each. ``input`` makes the sums of a first factor,
+    a part of x or a sum, with ``inner_x_shape`` or ``inner_s_shape``, for some panels at a time, and ``inner_output``
+    the product. Between are ``inner_s_plane`` bytes for each sum, from ``inner_offset`` on in the scratch memory, then
+    ``inner_m_plane`` for each product. ``quarter_depth``: bytes of a quarter of a pixel of x. Threads share groups x
+    ``chunks`` of the panels, of which the scratch memory has room for the products: or more, up to panels, if there are
+    more threads. These words are not read otherwise.
     """
 
     twice: bool = False
@@ -290,7 +294,8 @@ class Strassen(KernelSpec):
         "*input *input_shape *output *panel *last_panel *x *b *zeros *bias *y *residual *scratch scratch_thread "
         "m_offset s_plane m_plane pairs step below skip groups most_groups width x_column y_row y_column residual_row "
         "residual_column half_depth kernel_pairs smaller_pairs next_stride panels "
-        "*inner_x_shape *inner_s_shape *inner_output chunks inner_offset inner_s_plane inner_m_plane quarter quarter_depth"
+        "*inner_x_shape *inner_s_shape *inner_output inner_offset inner_s_plane inner_m_plane chunks quarter "
+        "quarter_depth"
     )
 
     @property
@@ -367,9 +372,7 @@ class Strassen(KernelSpec):
                     panel = f.arguments(STRASSEN_PANEL, panel_of(loop.index))
                     products = f.offset(m, (loop.index - begin) * g.m_plane * (2 * PRODUCTS))
                     output(products, panel, loop.index * whole.channels)
-                    output(
-                        f.offset(products, g.m_plane * PRODUCTS), panel, loop.index * whole.channels + g.quarter
-                    )
+                    output(f.offset(products, g.m_plane * PRODUCTS), panel, loop.index * whole.channels + g.quarter)
         return module.text()
 
 
@@ -397,9 +400,7 @@ def _product(module: Module) -> None:
         factors += [f.offset(s, g.inner_s_plane * sum) for sum in range(SUMS)]
         with f.loop(begin, end) as panels:
             at = panels.index
-            panel = f.arguments(
-                STRASSEN_PANEL, f.select(f.compare("eq", at + 1, g.panels), g.last_panel, g.panel)
-            )
+            panel = f.arguments(STRASSEN_PANEL, f.select(f.compare("eq", at + 1, g.panels), g.last_panel, g.panel))
             kernel = f.select(is_large, panel.kernel, panel.smaller_kernel)
             shape = f.select(is_sum, panel.s_shape, panel.x_shape)
             shapes = [shape] * (PRODUCTS - SUMS) + [panel.inner_shape] * SUMS
