@@ -122,6 +122,7 @@ class Product:
                 output_shape=output_shape,
                 bytes=4 * vectors * lanes * depth,
                 channels=4 * vectors * lanes,
+                y_channels=4 * vectors * lanes,
             )
 
         whole = panel(nv)

@@ -127,6 +127,7 @@ def _form(
             output_shape=output_shape,
             bytes=4 * vectors * lanes * depth,
             channels=4 * vectors * lanes,
+            y_channels=4 * vectors * lanes,
         )
 
     whole = panel(nv)

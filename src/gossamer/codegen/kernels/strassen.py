@@ -20,10 +20,11 @@ a direct sum by some 1e-6 of the largest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from gossamer.codegen.basis import ENDINGS
+from gossamer.codegen.dots import crosses
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Module, Value
 from gossamer.codegen.kernels.contract import LINE
@@ -81,7 +82,7 @@ class StrassenWeights(KernelSpec):
                     for ahead in (f.offset(upper, AHEAD) for upper in (left, right)):
                         f.prefetch(ahead)
                         f.prefetch(f.offset(ahead, a.depth * 4))
-                    for product, value in enumerate(_weights(b11, b12, b21, b22)):
+                    for product, value in enumerate(weight_sums(b11, b12, b21, b22)):
                         f.store(value, f.at(square, channels.index * lanes + product * lanes * lanes))
                 with f.loop(0, PRODUCTS) as products:
                     here = f.at(square, products.index * (lanes * lanes))
@@ -121,7 +122,7 @@ class StrassenInput(KernelSpec):
                 a11, a21 = (f.load(f.f32, f.offset(start, at)) for start in (above, under))
                 a12, a22 = (f.load(f.f32, f.offset(f.offset(start, half), at)) for start in (above, under))
                 to = f.offset(row, at)
-                for value in _sums(a11, a12, a21, a22):
+                for value in input_sums(a11, a12, a21, a22):
                     f.store(value, to)
                     to = f.offset(to, shape.s_plane)
         return module.text()
@@ -182,7 +183,7 @@ class StrassenOutput(KernelSpec):
                 right = left + shape.right
                 first = f.offset(products, left)
                 factors = [f.load(f.f32, f.offset(first, shape.m_plane * number)) for number in range(PRODUCTS)]
-                values = iter(_outputs(factors))
+                values = iter(quarters(factors))
                 begin = {at: f.load(f.f32, f.offset(bias, at)) for at in (left, right)}
                 for is_below, (pixel, other, _) in enumerate(halves):
                     for at in (left, right):
@@ -204,8 +205,9 @@ class StrassenOutput(KernelSpec):
         return module.text()
 
 
-STRASSEN_PANEL = ArgumentBlock("*kernel *smaller_kernel *x_shape *s_shape *output_shape bytes channels")
-"""A panel for `Strassen`: ``bytes`` in b for each product, ``channels`` bytes of a pixel and of a product.
+STRASSEN_PANEL = ArgumentBlock("*kernel *smaller_kernel *x_shape *s_shape *output_shape bytes channels y_channels")
+"""A panel for `Strassen`: ``bytes`` in b for each product, ``channels`` bytes of a pixel of a product and of the bias,
+``y_channels`` of a pixel of y and of the residual.
 
 ``kernel`` and ``smaller_kernel`` multiply, with ``x_shape`` where the first factor is part of x and ``s_shape`` where
 it is a sum.
@@ -224,8 +226,11 @@ class Strassen(KernelSpec):
     The pairs are done in groups: ``groups``, or up to ``most_groups`` (see `Groups`). ``input`` with ``input_shape``
     makes their sums, the kernels of a panel all products, ``output`` the pixels. Kernels multiply ``kernel_pairs`` at a
     time, the smaller ones ``smaller_pairs`` (see `even_tile`); their ``next`` is ``next_stride`` for each call behind
-    the next product's part of b. ``half_depth``: bytes of half a pixel of x. ``zeros`` is the bias that kernels add,
-    ``bias`` that of the output.
+    the next product's part of b. ``half_depth``: bytes of half a pixel of x, and from pair to pair of a sum. ``zeros``
+    is the bias that kernels add, ``bias`` that of the output.
+
+    ``widened``: ``input`` makes the first factors of all products, sums or not, one behind the other, and kernels are
+    `gossamer.codegen.kernels.inner_products.InnerProductGemm`, which make many tiles; smaller ones have a pair less.
 
     There are ``panels`` panels in half of the channels, all like ``panel`` (`STRASSEN_PANEL`), but the last like
     ``last_panel``.
@@ -241,9 +246,19 @@ class Strassen(KernelSpec):
         "residual_column half_depth kernel_pairs smaller_pairs next_stride panels"
     )
 
+    widened: bool = False
+
     @property
     def parts(self) -> tuple[str, ...]:
         return ("x8", "strassen")
+
+    @property
+    def variant(self) -> str:
+        return "widened" * self.widened
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        yield from (cls(target.name, widened) for widened in (False, True)[: 1 + crosses(target)])
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -272,27 +287,55 @@ class Strassen(KernelSpec):
 
             is_last = f.compare("eq", number + 1, g.panels)
             panel = f.arguments(STRASSEN_PANEL, f.select(is_last, g.last_panel, g.panel))
-            factors = [(start, x_pair, panel.x_shape) for start in (x, f.offset(x, g.half_depth))]
-            factors.append((f.offset(below, g.half_depth), x_pair, panel.x_shape))
-            factors += [(f.offset(s, g.s_plane * sum), g.half_depth, panel.s_shape) for sum in range(SUMS)]
-            b, c = f.offset(g.b, number * (whole.bytes * PRODUCTS)), m
-            for start, step, shape in factors:
-                following = f.offset(b, panel.bytes)
-                with f.loop(0, kernel_calls) as calls:
-                    pair, is_large = even_tile(f, calls.index, pairs, g.kernel_pairs, g.smaller_pairs)
-                    f.call(
-                        f.select(is_large, panel.kernel, panel.smaller_kernel),
-                        f.offset(start, pair * step),
-                        b,
-                        g.zeros,
-                        f.offset(c, pair * panel.channels),
-                        Value(f, PTR, "null"),
-                        f.offset(following, calls.index * g.next_stride),
-                        shape,
-                    )
-                b, c = following, f.offset(c, g.m_plane)
+            b = f.offset(g.b, number * (whole.bytes * PRODUCTS))
 
-            at = number * whole.channels
+            following = f.offset(b, panel.bytes)
+            if self.widened:
+                # Tiles of two sizes, which are never cut off: there are enough pairs.
+                tiles = (pairs + g.kernel_pairs - 1) // g.kernel_pairs
+                large = pairs - tiles * g.smaller_pairs
+                behind = large * g.kernel_pairs
+                with f.loop(0, PRODUCTS, carry=[s, b, m, following]) as products:
+                    start, weights, c, following = products.values
+                    for kernel, pair, first_tile, count in (
+                        (panel.kernel, f.integer(0), f.integer(0), large),
+                        (panel.smaller_kernel, behind, large, tiles - large),
+                    ):
+                        f.call(
+                            kernel,
+                            f.offset(start, pair * g.half_depth),
+                            weights,
+                            g.zeros,
+                            f.offset(c, pair * panel.channels),
+                            Value(f, PTR, "null"),
+                            following,
+                            panel.s_shape,
+                            first_tile,
+                            count,
+                        )
+                    steps = (g.s_plane, panel.bytes, g.m_plane, panel.bytes)
+                    products.hand_on([f.offset(*pair) for pair in zip(products.values, steps, strict=True)])
+            else:
+                factors = [(start, x_pair, panel.x_shape) for start in (x, f.offset(x, g.half_depth))]
+                factors.append((f.offset(below, g.half_depth), x_pair, panel.x_shape))
+                factors += [(f.offset(s, g.s_plane * sum), g.half_depth, panel.s_shape) for sum in range(SUMS)]
+                c = m
+                for start, step, shape in factors:
+                    with f.loop(0, kernel_calls) as calls:
+                        pair, is_large = even_tile(f, calls.index, pairs, g.kernel_pairs, g.smaller_pairs)
+                        f.call(
+                            f.select(is_large, panel.kernel, panel.smaller_kernel),
+                            f.offset(start, pair * step),
+                            b,
+                            g.zeros,
+                            f.offset(c, pair * panel.channels),
+                            Value(f, PTR, "null"),
+                            f.offset(following, calls.index * g.next_stride),
+                            shape,
+                        )
+                    b, c, following = following, f.offset(c, g.m_plane), f.offset(following, panel.bytes)
+
+            at = number * whole.y_channels
             rows = [pixel // g.width for pixel in (first, first + g.below)]
             columns = [first - rows[0] * g.width, first + g.below - rows[1] * g.width]
             pixels = [
@@ -301,23 +344,35 @@ class Strassen(KernelSpec):
                 for row, column in zip(rows, columns, strict=True)
             ]
             skip = f.select(f.compare("eq", first, 0), g.skip, 0)
-            f.call(g.output, m, f.offset(g.bias, at), *pixels, panel.output_shape, pairs, *columns, skip)
+            f.call(
+                g.output,
+                m,
+                f.offset(g.bias, number * whole.channels),
+                *pixels,
+                panel.output_shape,
+                pairs,
+                *columns,
+                skip,
+            )
         return module.text()
 
 
-def _sums(a11: Value, a12: Value, a21: Value, a22: Value) -> list[Value]:
+def input_sums(a11: Value, a12: Value, a21: Value, a22: Value) -> list[Value]:
+    """s1, s2, s3 and s4."""
     s1 = a21 + a22
     s2 = s1 - a11
     return [s1, s2, a11 - a21, a12 - s2]
 
 
-def _weights(b11: Value, b12: Value, b21: Value, b22: Value) -> list[Value]:
+def weight_sums(b11: Value, b12: Value, b21: Value, b22: Value) -> list[Value]:
+    """The second factors of all products."""
     t1 = b12 - b11
     t2 = b22 - t1
     return [b11, b21, b21 - t2, t1, t2, b22 - b12, b22]
 
 
-def _outputs(m: list[Value]) -> list[Value]:
+def quarters(m: list[Value]) -> list[Value]:
+    """c11, c12, c21 and c22."""
     u = m[0] + m[4]
     v = u + m[5]
     return [m[0] + m[1], (u + m[3]) + m[6], v + m[2], v + m[3]]
