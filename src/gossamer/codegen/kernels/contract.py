@@ -560,23 +560,25 @@ class ContractGroups(KernelSpec):
             in_c, in_residual = number * g.panel_c, number * g.panel_residual
             with lines() as (row, image, begin, end, before):
                 weights = f.offset(b, image * g.b_image)
-                middle = f.least(f.greatest(begin, g.large_tiles), end)
-                for kernel, start, stop in (
-                    (panel.kernel, begin, middle),
-                    (panel.smaller_kernel, middle, end),
-                ):
+                first_column, middle = _column(f, g, begin), f.least(f.greatest(begin, g.large_tiles), end)
+                a = f.offset(rows, before * tile_bytes - first_column * g.row_bytes)
+                c, residual = f.offset(row.c, in_c), f.offset(row.residual, in_residual)
+
+                def call(kernel: Value, start: Value, stop: Value, column: Value) -> None:
                     with f.when(f.compare("slt", start, stop)):
-                        column = _column(f, g, start)
                         f.call(
                             kernel,
-                            f.offset(rows, before * tile_bytes + (column - _column(f, g, begin)) * g.row_bytes),
+                            f.offset(a, column * g.row_bytes),
                             weights,
                             bias,
-                            f.offset(row.c, column * g.c_column + in_c),
-                            f.offset(row.residual, column * g.residual_column + in_residual),
+                            f.offset(c, column * g.c_column),
+                            f.offset(residual, column * g.residual_column),
                             f.offset(weights, g.panel_bytes),
                             panel.shape,
                             before + (start - begin),
                             stop - start,
                         )
+
+                call(panel.kernel, begin, middle, first_column)
+                call(panel.smaller_kernel, middle, end, _column(f, g, middle))
         return module.text()
