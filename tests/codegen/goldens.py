@@ -54,6 +54,11 @@ from gossamer.codegen.kernels.quantized_normalize import QuantizedNormalize
 from gossamer.codegen.kernels.quantized_reduce import QuantizedReduce
 from gossamer.codegen.kernels.quantized_resize import QuantizedResize
 from gossamer.codegen.kernels.quantized_softmax import QuantizedSoftmax
+from gossamer.codegen.kernels.quantized_strassen import (
+    QuantizedStrassenInput,
+    QuantizedStrassenOutput,
+    QuantizedStrassenWeights,
+)
 from gossamer.codegen.kernels.quantized_window import QuantizedWindow
 from gossamer.codegen.kernels.quantized_winograd import (
     QuantizedWinogradInput,
@@ -152,6 +157,10 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield InnerProductGemm(isa, 4, 2)
         yield InnerProductGemm(isa, 3, 1, "u8", ADDED, ragged=True)
         yield InnerProductGemm(isa, 2, 2, "i8", Sums())
+        yield Strassen(isa, widened=True)
+        yield QuantizedStrassenWeights(isa)
+        yield QuantizedStrassenInput(isa)
+        yield QuantizedStrassenOutput(isa, "i8", ADDED)
         yield QuantizedPack(isa, wide=True)
         yield QuantizedPack(isa, True, True, True)
         yield QuantizedGemm(isa, 1, 4, by_sign=True)

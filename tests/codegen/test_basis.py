@@ -41,7 +41,10 @@ reduced precision, which is then not had."""
 TILES, VNNI = {"TileGemm", "WithTiles"}, {"ScaleRows"}
 """What only targets with tiles of bytes, or dot products of 512 bits, have."""
 
-INNER_PRODUCTS = {"ContractGroups", "InnerProductGemm", "InnerProductRows"}
+INNER_PRODUCTS = {
+    *("ContractGroups", "InnerProductGemm", "InnerProductRows"),
+    *("QuantizedStrassenInput", "QuantizedStrassenOutput", "QuantizedStrassenWeights"),
+}
 """What only targets have that multiply bytes so, or whose base does."""
 
 

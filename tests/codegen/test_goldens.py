@@ -15,6 +15,11 @@ from gossamer.codegen.dots import crosses
 from gossamer.codegen.kernels.bf16_rows import Bf16Rows
 from gossamer.codegen.kernels.contract import ContractGroups
 from gossamer.codegen.kernels.inner_products import InnerProductGemm, InnerProductRows
+from gossamer.codegen.kernels.quantized_strassen import (
+    QuantizedStrassenInput,
+    QuantizedStrassenOutput,
+    QuantizedStrassenWeights,
+)
 from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
 from gossamer.codegen.spec import KernelSpec
@@ -22,6 +27,12 @@ from gossamer.targets import Target, all_targets
 from tests.codegen import goldens
 
 TARGETS = all_targets()
+
+PAIRS_OF_BYTES = {
+    *(ContractGroups, InnerProductGemm, InnerProductRows),
+    *(QuantizedStrassenInput, QuantizedStrassenOutput, QuantizedStrassenWeights),
+}
+"""What only targets have where products of bytes are crossed."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +61,7 @@ def test_every_kind_of_kernel_has_its_representatives() -> None:
     }
     for target in TARGETS.values():
         missing = {Bf16Rows} | (set() if target.tiles else {ScaleRows, TileGemm, WithTiles})
-        missing |= set() if crosses(target) else {ContractGroups, InnerProductGemm, InnerProductRows}
+        missing |= set() if crosses(target) else PAIRS_OF_BYTES
         assert {type(spec) for spec in goldens.representatives(target)} == kinds - missing
 
 

@@ -6,6 +6,7 @@ from gossamer.codegen.kernels.contract import Gemm
 from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.tiles import (
     cut_evenly,
+    cut_in_two,
     depthwise_tile,
     fewer_rows,
     gemm_tile,
@@ -50,6 +51,20 @@ def test_smaller_tiles() -> None:
     assert strassen_tile(AVX2, 49, 2, 256, 256, 4224) == (6, 2)
     assert gemm_tile(AVX2, 49, 256, 256, 4224) == (5, 2)
     assert gemm_tile(AVX2, 49, 256, 256, 4224, evenly=True) == (6, 2)
+
+
+def test_one_column_is_not_left_alone() -> None:
+    assert [cut_in_two(columns, 4) for columns in (8, 7, 14, 13, 49, 9)] == [
+        (2, 0),
+        (1, 3),
+        (3, 2),
+        (1, 3),
+        (10, 3),
+        (0, 3),
+    ]
+    assert cut_in_two(5, 4) == (1, 1)  # of which no tiles of three can be made
+    assert [cut_in_two(columns, 3) for columns in (4, 7)] == [(0, 2), (1, 2)]
+    assert cut_in_two(5, 2) == (2, 1)
 
 
 def test_rows_are_cut_into_tiles() -> None:

@@ -110,15 +110,24 @@ def inner_products_tiles(target: Target, columns: int, channels: int, steps: int
     def cost(tile: Tile) -> float:
         mr, nv = tile
         panels, rest = divmod(vectors, nv)
-        tiles, last = divmod(columns, mr)
+        large, smaller = cut_in_two(columns, mr)
         return sum(
             count * (panels * cycles(rows, nv) + (cycles(rows, rest) if rest else 0))
-            for rows, count in ((mr, tiles), (last, 1))
+            for rows, count in ((mr, large), (smaller, -(-columns // mr) - large))
             if rows
         )
 
     tiles = proposals(target, "inner_products")
     return sorted(((mr, nv) for mr, nv in tiles if mr <= columns and nv <= vectors), key=cost)
+
+
+def cut_in_two(columns: int, mr: int) -> tuple[int, int]:
+    """How rows of so many columns are cut into tiles of ``mr``: how many these are, and how many columns those behind
+    have (0: there are none). One column is not left alone, for which all weights are read: others give it some."""
+    tiles, rest = divmod(columns, mr)
+    if rest == 1 and tiles >= mr - 2:
+        return tiles - (mr - 2), mr - 1
+    return tiles, rest
 
 
 def gemm_tiles(

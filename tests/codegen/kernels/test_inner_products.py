@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.dots import Byte, crosses, order
-from gossamer.codegen.kernels.contract import GROUP_PANEL, LINE, ContractGroups, panels_of
+from gossamer.codegen.kernels.contract import GROUP_PANEL, ContractGroups, panels_of
 from gossamer.codegen.kernels.inner_products import (
     STEP,
     TOGETHER,
-    UNROLL,
     InnerProductGemm,
     InnerProductRows,
     panel_bytes,
@@ -21,6 +20,7 @@ from gossamer.codegen.kernels.inner_products import (
 )
 from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.codegen.kernels.quantized_contract import QuantizedPack
+from gossamer.codegen.tiles import cut_in_two
 from gossamer.errors import CompileError
 from gossamer.programs import host
 from gossamer.targets import Target, all_targets
@@ -106,7 +106,7 @@ class Product:
         run(QuantizedPack(target.name, type == "u8", by_depth, wide=True), arguments, threads)
 
         self.y = guarded(np.zeros((rows, channels), np.int32 if sums else dtype))
-        row, tiles, rest = row_bytes(steps), -(-rows // mr), rows % mr or mr
+        row, tiles, (large_tiles, smaller) = row_bytes(steps), -(-rows // mr), cut_in_two(rows, mr)
         shape = block(
             Requantized.arguments,
             depth=STEP * steps,
@@ -129,8 +129,8 @@ class Product:
             return InnerProductGemm(target.name, count, vectors, type, output, ragged)
 
         def panel(vectors: int, ragged: bool) -> np.ndarray:
-            kernels = (kernel(count, vectors, ragged) for count in (mr, rest))
-            names = ("kernel", "last_kernel")
+            kernels = (kernel(count, vectors, ragged) for count in (mr, smaller or mr))
+            names = ("kernel", "smaller_kernel")
             return block(GROUP_PANEL, **dict(zip(names, kernels, strict=True)), shape=shape)
 
         whole = [size for size in (16, 8, 4) if taps == 1 and depth % size == 0]
@@ -163,8 +163,8 @@ class Product:
             rows=1,
             tiles=tiles,
             tile_columns=mr,
-            large_tiles=tiles,
-            last_column=(tiles - 1) * mr,
+            large_tiles=large_tiles,
+            last_column=rows,
             b_image=0,
             panels=panels.whole,
             panel_bytes=panel_bytes(lanes, nv, steps),
@@ -176,13 +176,11 @@ class Product:
             input=input,
             input_shape=block(input.arguments, **common),
             columns=len(image),
-            tile_bytes=mr * row,
+            row_bytes=row,
             scratch=self.scratch,
             scratch_thread=scratch_bytes,
             groups=min(groups, tiles),
             most_groups=tiles,
-            next_tiles=UNROLL * nv,
-            next_stride=LINE * (steps // UNROLL),
         )
         run(driver, arguments, threads)
 

@@ -138,6 +138,7 @@ class Product:
                 output_shape=output_shape,
                 bytes=4 * vectors * lanes * depth,
                 channels=4 * vectors * lanes,
+                y_channels=4 * vectors * lanes,
                 inner_shape=inner_shape,
                 inner_output_shape=inner_output_shape,
             )

@@ -101,6 +101,8 @@ CONVOLUTIONS: list[tuple[tuple[int, int, int, int], tuple[int, int, int], dict[s
     ((2, 7, 15, 32), (16, 3, 3), {"activation": RELU}),
     ((1, 10, 14, 16), (16, 3, 3), {"padding": Padding.VALID}),
     ((1, 8, 8, 64), (64, 3, 3), {"activation": RELU6}),
+    ((1, 9, 8, 96), (64, 1, 1), {"activation": RELU6}),
+    ((3, 5, 5, 64), (96, 1, 1), {}),
 ]
 
 
@@ -293,7 +295,7 @@ def test_transposed_convolutions(shape: Any, filter: Any, stride: int, type: typ
 
 def test_kernels_are_shared_between_layers() -> None:
     names = []
-    for channels in (64, 128):
+    for channels in (96, 192):
         rng = np.random.default_rng(channels)
         numbers = Numbers(rng, np.int8, channels, 64)
         x, w = numbers.bytes(rng, 1, 14, 14, 64), numbers.bytes(rng, channels, 1, 1, 64)
@@ -355,6 +357,28 @@ def test_where_half_of_the_multiplications_suit(rows: int, depth: int, channels:
         _, kernel = machine_code(model_of(fully_connected.op, case), 1, target)
         assert kernel.built is not None
         assert ("x8_contract_groups__avx2" in kernel.built.specs) == (suits and target.name == "avx2")
+
+
+@pytest.mark.parametrize(("rows", "depth", "channels", "type", "suits"), [
+    (64, 96, 64, np.int8, True),
+    (65, 64, 96, np.int8, True),
+    (63, 96, 64, np.int8, False),  # sums of weights are not worth reading
+    (64, 64, 64, np.int8, False),  # nor making
+    (64, 96, 72, np.int8, False),  # no halves of whole panels
+    (64, 104, 64, np.int8, False),
+    (64, 96, 64, np.uint8, False),  # weights have a zero point
+])  # fmt: skip
+def test_where_seven_eighths_of_the_multiplications_suit(
+    rows: int, depth: int, channels: int, type: type, suits: bool
+) -> None:
+    for target in TARGETS:
+        numbers = Numbers(np.random.default_rng(0), type, channels, depth)
+        x, w = (numbers.bytes(np.random.default_rng(0), count, depth) for count in (rows, channels))
+        y = numbers.y(np.zeros((rows, channels)))
+        case = Case("", [numbers.x(x), numbers.w(w), None], [y], FullyConnectedOptions())
+        _, kernel = machine_code(model_of(fully_connected.op, case), 1, target)
+        assert kernel.built is not None
+        assert ("x8_strassen__avx2_widened" in kernel.built.specs) == (suits and target.name == "avx2")
 
 
 @pytest.mark.parametrize(("rows", "type", "suits"), [(1, np.int8, True), (2, np.int8, False), (1, np.uint8, False)])

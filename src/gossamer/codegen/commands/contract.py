@@ -284,7 +284,7 @@ class Tiled:
         return {
             "input_shape": build.block(input.arguments, a_stride=self.a_steps[2], v_stride=row_bytes, **words),
             "columns": self.columns,
-            "tile_bytes": self.mr * row_bytes,
+            "row_bytes": row_bytes,
             "scratch": Address(SCRATCH),
             "scratch_thread": build.scratch(self.mr * row_bytes * largest_group(self.tiles, 1, groups)),
             "groups": groups,

@@ -6,10 +6,9 @@ from typing import get_args
 
 from gossamer.codegen.commands.byte_products import ByteContraction
 from gossamer.codegen.dots import crosses
-from gossamer.codegen.kernels.contract import GROUP_PANEL, LINE, ContractGroups
+from gossamer.codegen.kernels.contract import GROUP_PANEL, ContractGroups
 from gossamer.codegen.kernels.inner_products import (
     TOGETHER,
-    UNROLL,
     Block,
     InnerProductGemm,
     InnerProductRows,
@@ -20,7 +19,7 @@ from gossamer.codegen.kernels.inner_products import (
 from gossamer.codegen.kernels.outputs import Dequantized
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedPack
 from gossamer.codegen.spec import KernelSpec
-from gossamer.codegen.tiles import Tile, inner_products_tiles
+from gossamer.codegen.tiles import Tile, cut_in_two, inner_products_tiles
 from gossamer.programs.program import Address, Word
 from gossamer.records import replace
 
@@ -57,6 +56,11 @@ class InnerProducts(ByteContraction):
         self.packed_taps, self.packed_depth = 1, self.weights.depth
         tiles = inner_products_tiles(self.build.dots, self.columns, self.weights.channels, self.steps)
         return self.build.first(((tile, True) for tile in tiles), self._kernels)
+
+    def cut(self, mr: int) -> None:
+        """Cut rows into tiles of so many pixels, and smaller ones behind."""
+        super().cut(mr)
+        self.large_tiles, self.rest = cut_in_two(self.columns, mr)
 
     @property
     def _is_streamed(self) -> bool:
@@ -95,7 +99,7 @@ class InnerProducts(ByteContraction):
         build.command(
             ContractGroups(build.target.name),
             barrier=barrier,
-            **self.geometry(overlapping=False),
+            **self.geometry(overlapping=False) | {"large_tiles": self.large_tiles},
             **self._outward(),
             b=self._packed() if place is None else place,
             b_image=self.b_image,
@@ -105,8 +109,6 @@ class InnerProducts(ByteContraction):
             ragged_panel=self._panel(self.panels.rest_nv, True) if self.panels.rest_nv else 0,
             input=build.kernel(rows),
             **groups,
-            next_tiles=UNROLL * self.nv,
-            next_stride=LINE * (self.steps // UNROLL),
         )
 
     def _panel(self, nv: int, is_last: bool) -> Address:
@@ -116,7 +118,7 @@ class InnerProducts(ByteContraction):
         return build.table(
             GROUP_PANEL.words(
                 kernel=build.kernel(self._gemm(self.mr, nv, is_last)),
-                last_kernel=build.kernel(self._gemm(self.rest or self.mr, nv, is_last)),
+                smaller_kernel=build.kernel(self._gemm(self.rest or self.mr, nv, is_last)),
                 shape=build.block(layout, **layout.chosen(words)),
             )
         )

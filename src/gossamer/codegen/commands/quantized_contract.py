@@ -6,7 +6,7 @@ Operands are an NHWC image of bytes or int16, weights [O, h, w, C / groups] of b
 
 from __future__ import annotations
 
-from gossamer.codegen.commands import Build, pair_products, quantized_winograd
+from gossamer.codegen.commands import Build, pair_products, quantized_strassen, quantized_winograd
 from gossamer.codegen.commands.byte_products import byte_of, epilogue_operands
 from gossamer.codegen.commands.contract import groups_of, matrix, moved
 from gossamer.codegen.commands.tile_contract import contraction
@@ -23,6 +23,9 @@ def commands(node: Kernel, build: Build) -> None:
         return
     if quantized_winograd.suits(node, build):
         quantized_winograd.multiply(node, build)
+        return
+    if quantized_strassen.suits(node, build):
+        quantized_strassen.multiply(node, build)
         return
     x, weights, bias = node.operands[:3]
     numbers: Requantization = node.settings.requantization

@@ -149,6 +149,7 @@ def _form(
             output_shape=output_shape,
             bytes=pixel * depth,
             channels=pixel,
+            y_channels=pixel,
             inner_shape=inner_shape,
             inner_output_shape=inner_output_shape,
         )

@@ -281,8 +281,12 @@ def _row(f: Function, g: Arguments, image: Value, row: Value) -> _Position:
     return _Position(a, c, residual)
 
 
+def _column(f: Function, g: Arguments, tile: Value) -> Value:
+    return tile * g.tile_columns - f.greatest(tile - g.large_tiles, 0)
+
+
 def _tile(f: Function, g: Arguments, row: _Position, tile: Value) -> _Position:
-    column = f.least(tile * g.tile_columns - f.greatest(tile - g.large_tiles, 0), g.last_column)
+    column = f.least(_column(f, g, tile), g.last_column)
     return _Position(
         f.offset(row.a, column * g.a_column),
         f.offset(row.c, column * g.c_column),
@@ -488,9 +492,8 @@ class ContractPanels(KernelSpec):
         return module.text()
 
 
-GROUP_PANEL = ArgumentBlock("*kernel *last_kernel *shape")
-"""What makes panels for `ContractGroups`; ``last_kernel`` makes the last tile of every row, which may have fewer rows.
-"""
+GROUP_PANEL = ArgumentBlock("*kernel *smaller_kernel *shape")
+"""What makes panels for `ContractGroups`; ``smaller_kernel`` makes the tiles behind the large ones."""
 
 
 @record(frozen=True)
@@ -498,18 +501,17 @@ class ContractGroups(KernelSpec):
     """A driver: for every group of tiles first their rows of ``a``, as ``input`` brings them to its form, then all
     panels. The kernels do not accumulate.
 
-    ``void input(ptr a, ptr rows, ptr input_shape, i64 count)`` makes rows that follow each other in ``scratch``, where
-    those of a tile have ``tile_bytes`` bytes, of the ``columns`` pixels of a row; every thread has ``scratch_thread``
-    bytes there. There are ``groups`` groups, or up to ``most_groups`` (see `Groups`). ``panel`` (`GROUP_PANEL`) makes
-    the whole panels, ``ragged_panel`` (null: there is none) the last one; ``next`` is the next panel plus
-    ``next_stride`` for each of ``next_tiles`` tiles, a power of 2, which so fetch all of it, and the tiles behind them
-    again. Threads share groups x panels.
+    ``void input(ptr a, ptr rows, ptr input_shape, i64 count)`` makes rows of ``row_bytes`` bytes that follow each other
+    in ``scratch``, of the ``columns`` pixels of a row; every thread has ``scratch_thread`` bytes there. There are
+    ``groups`` groups, or up to ``most_groups`` (see `Groups`). ``panel`` (`GROUP_PANEL`) makes the whole panels,
+    ``ragged_panel`` (null: there is none) the last one. Kernels make many tiles of a row
+    (`gossamer.codegen.kernels.inner_products.InnerProductGemm`), which fetch the next panel. Threads share groups x
+    panels.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         _GEOMETRY,
-        "*panel *ragged_panel *input *input_shape columns tile_bytes *scratch scratch_thread groups "
-        "most_groups next_tiles next_stride",
+        "*panel *ragged_panel *input *input_shape columns row_bytes *scratch scratch_thread groups most_groups",
     )
 
     @property
@@ -525,7 +527,7 @@ class ContractGroups(KernelSpec):
         f = module.driver()
         g = f.arguments(self.arguments)
         _, tid, _ = f.parameters
-        rows = f.offset(g.scratch, tid * g.scratch_thread)
+        rows, tile_bytes = f.offset(g.scratch, tid * g.scratch_thread), g.tile_columns * g.row_bytes
         made = f.stack(I64, 1)  # the group whose rows are in the scratch memory
         f.store(f.integer(-1), made)
         panels_of_all = _panels(f, g, g.ragged_panel)
@@ -539,34 +541,44 @@ class ContractGroups(KernelSpec):
             @contextmanager
             def lines() -> Iterator[tuple[_Position, Value, Value, Value, Value]]:
                 """Each row of the group: where it lies, its image, its first tile and the end of its tiles there, and
-                how many tiles of the group are before that of number 0."""
+                how many tiles of the group are before that one."""
                 with f.loop(first_line, (first + count + g.tiles - 1) // g.tiles) as loop:
                     image = loop.index // g.rows
                     row = _row(f, g, image, loop.index - image * g.rows)
                     before = loop.index * g.tiles - first
-                    yield row, image, f.greatest(-before, 0), f.least(count - before, g.tiles), before
+                    begin = f.greatest(-before, 0)
+                    yield row, image, begin, f.least(count - before, g.tiles), before + begin
 
             with f.when(f.compare("ne", group, f.load(I64, made))):
                 with lines() as (row, _, begin, end, before):
-                    column = begin * g.tile_columns
-                    a, to = f.offset(row.a, column * g.a_column), f.offset(rows, (before + begin) * g.tile_bytes)
-                    f.call(g.input, a, to, g.input_shape, f.least(end * g.tile_columns, g.columns) - column)
+                    column = _column(f, g, begin)
+                    a, to = f.offset(row.a, column * g.a_column), f.offset(rows, before * tile_bytes)
+                    f.call(g.input, a, to, g.input_shape, f.least(_column(f, g, end), g.columns) - column)
                 f.store(group, made)
             panel = f.arguments(GROUP_PANEL, f.select(f.compare("eq", number, g.panels), g.ragged_panel, g.panel))
             b, bias = f.offset(g.b, number * g.panel_bytes), f.offset(g.bias, number * g.panel_bias)
             in_c, in_residual = number * g.panel_c, number * g.panel_residual
             with lines() as (row, image, begin, end, before):
                 weights = f.offset(b, image * g.b_image)
-                with f.loop(begin, end) as inside:
-                    at, tile = _tile(f, g, row, inside.index), before + inside.index
-                    f.call(
-                        f.select(f.compare("eq", inside.index, g.tiles - 1), panel.last_kernel, panel.kernel),
-                        f.offset(rows, tile * g.tile_bytes),
-                        weights,
-                        bias,
-                        f.offset(at.c, in_c),
-                        f.offset(at.residual, in_residual),
-                        f.offset(weights, g.panel_bytes + (tile & (g.next_tiles - 1)) * g.next_stride),
-                        panel.shape,
-                    )
+                first_column, middle = _column(f, g, begin), f.least(f.greatest(begin, g.large_tiles), end)
+                a = f.offset(rows, before * tile_bytes - first_column * g.row_bytes)
+                c, residual = f.offset(row.c, in_c), f.offset(row.residual, in_residual)
+
+                def call(kernel: Value, start: Value, stop: Value, column: Value) -> None:
+                    with f.when(f.compare("slt", start, stop)):
+                        f.call(
+                            kernel,
+                            f.offset(a, column * g.row_bytes),
+                            weights,
+                            bias,
+                            f.offset(c, column * g.c_column),
+                            f.offset(residual, column * g.residual_column),
+                            f.offset(weights, g.panel_bytes),
+                            panel.shape,
+                            before + (start - begin),
+                            stop - start,
+                        )
+
+                call(panel.kernel, begin, middle, first_column)
+                call(panel.smaller_kernel, middle, end, _column(f, g, middle))
         return module.text()

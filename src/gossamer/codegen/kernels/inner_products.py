@@ -120,8 +120,8 @@ class InnerProductRows(KernelSpec):
                 with f.loop(0, shape.depth, self.block, carry=[sums]) as blocks:
                     values = self._widened(f, f.offset(row, blocks.index))
                     f.store(values, f.offset(to, blocks.index * 2 + ROW_HEADER))
-                    blocks.hand_on([_with_products(f, blocks.values[0], values)])
-                _store_sum(f, blocks.results[0], to)
+                    blocks.hand_on([with_products(f, blocks.values[0], values)])
+                store_sum(f, blocks.results[0], to)
             return module.text()
         four = vector("i16", STEP)
         end = ((shape.depth - 1) // STEP) * STEP
@@ -149,8 +149,8 @@ class InnerProductRows(KernelSpec):
                 to = f.offset(v, rows.index * shape.v_stride)
                 with f.loop(0, shape.depth, VALUES.lanes, carry=[f.constant(SUMS, 0)]) as steps:
                     values = f.load(VALUES, f.offset(to, steps.index * 2 + ROW_HEADER))
-                    steps.hand_on([_with_products(f, steps.values[0], values)])
-                _store_sum(f, steps.results[0], to)
+                    steps.hand_on([with_products(f, steps.values[0], values)])
+                store_sum(f, steps.results[0], to)
         return module.text()
 
     def _widened(self, f: Function, pointer: Value) -> Value:
@@ -160,7 +160,7 @@ class InnerProductRows(KernelSpec):
         return f.emit(wide, f"{'sext' if self.type == 'i8' else 'zext'} {bytes} to {wide}")
 
 
-def _with_products(f: Function, sums: Value, x: Value) -> Value:
+def with_products(f: Function, sums: Value, x: Value) -> Value:
     """Sums with the first two of every four of a row times the other two, and these times them."""
     if x.type.lanes == STEP:
         x = f.shuffle(x, f.constant(x.type, 0), range(2 * STEP))
@@ -169,7 +169,7 @@ def _with_products(f: Function, sums: Value, x: Value) -> Value:
     return f.wrapping("add", sums, f.shuffle(products, products, range(sums.type.lanes)))
 
 
-def _store_sum(f: Function, sums: Value, to: Value) -> None:
+def store_sum(f: Function, sums: Value, to: Value) -> None:
     """What a row begins with. Every product is there twice."""
     total = f.fold(lambda x, y: f.wrapping("add", x, y), f.shuffle(sums, sums, range(0, sums.type.lanes, 2)))
     f.store(f.wrapping("sub", f.constant(I32, 0), total), to)
@@ -177,11 +177,12 @@ def _store_sum(f: Function, sums: Value, to: Value) -> None:
 
 @record(frozen=True)
 class InnerProductGemm(KernelSpec):
-    """A microkernel: c = output(bias + a b) for mr widened rows and nv vectors of channels.
+    """A microkernel: c = output(bias + a b) for ``count`` tiles of mr widened rows and nv vectors of channels.
 
-    ``void k(ptr a, ptr b, ptr bias, ptr c, ptr residual, ptr next, ptr shape)``: as `QuantizedGemm`'s, but that depth
-    is one tap, of whole steps, and a has rows of `InnerProductRows`, b a panel of a `QuantizedPack` that is wide. In
-    every turn it fetches a line of ``next``.
+    ``void k(ptr a, ptr b, ptr bias, ptr c, ptr residual, ptr next, ptr shape, i64 tile, i64 count)``: as
+    `QuantizedGemm`'s, but that depth is one tap, of whole steps, and a has rows of `InnerProductRows`, b a panel of a
+    `QuantizedPack` that is wide. ``next`` is another panel, of which each tile fetches some lines, one in every turn:
+    which, its number tells, the first one's being ``tile``. Tiles follow each other in a row.
     """
 
     mr: int
@@ -226,28 +227,36 @@ class InnerProductGemm(KernelSpec):
         if not 1 <= self.mr <= len(ROW_ADDRESS):
             raise CompileError(f"{self.name}: mr must be 1 to {len(ROW_ADDRESS)}, got {self.mr}.")
         module = Module(target)
-        f = module.microkernel("a", "b", "bias", "c", "residual", "next", "shape")
-        a, b, bias, c, residual, following, shape_pointer = f.parameters
+        pointers = ("a", "b", "bias", "c", "residual", "next", "shape")
+        f = module.function(ENTRY, *((PTR, name) for name in pointers), (I64, "tile"), (I64, "count"))
+        a, b, bias, c, residual, following, shape_pointer, first, count = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
         tile = Tile(f, shape, self.type, self.mr, self.nv, self.ragged)
         self.output.check(self.name, tile)
-        at = Pointers(a, b, bias, c, residual)
-        begin = self.output.begin(tile, b)
-        own = [f.splat(f.load(I32, row)) for row in rows_at(f, a, shape.a_stride, self.mr)]
-        sums = [f.wrapping("add", of_channel, of_row) for of_row in own for of_channel in begin]
-        self.output.fetch(tile, at)
-        rows, panel = f.offset(a, ROW_HEADER), f.offset(b, HEADER * self.nv * 4 * f.lanes)
         whole = shape.depth & -(UNROLL * STEP)
-        with f.loop(0, whole, UNROLL * STEP, carry=sums) as loop:
-            sums = loop.values
-            f.prefetch(f.offset(following, loop.index * (LINE // (UNROLL * STEP))))
-            for number in range(UNROLL):
-                sums = self._step(f, shape, rows, panel, loop.index, number, sums)
-                f.keep_order()
-            loop.hand_on(sums)
-        with f.loop(whole, shape.depth, STEP, carry=loop.results) as rest:
-            rest.hand_on(self._step(f, shape, rows, panel, rest.index, 0, rest.values))
-        self.output.finish(tile, rest.results, at)
+        starts = ((a, shape.a_stride), (c, shape.c_stride), (residual, shape.residual_stride))
+        with f.loop(0, count, carry=[start for start, _ in starts]) as tiles:
+            row, to, other = tiles.values
+            at = Pointers(row, b, bias, to, other)
+            begin = self.output.begin(tile, b)
+            own = [f.splat(f.load(I32, each)) for each in rows_at(f, row, shape.a_stride, self.mr)]
+            sums = [f.wrapping("add", of_channel, of_row) for of_row in own for of_channel in begin]
+            self.output.fetch(tile, at)
+            rows, panel = f.offset(row, ROW_HEADER), f.offset(b, HEADER * self.nv * 4 * f.lanes)
+            share = (first + tiles.index) & (UNROLL * self.nv - 1)
+            fetch = f.offset(following, share * whole * (LINE // (UNROLL * STEP)))
+            with f.loop(0, whole, UNROLL * STEP, carry=sums) as loop:
+                sums = loop.values
+                f.prefetch(f.offset(fetch, loop.index * (LINE // (UNROLL * STEP))))
+                for number in range(UNROLL):
+                    sums = self._step(f, shape, rows, panel, loop.index, number, sums)
+                    f.keep_order()
+                loop.hand_on(sums)
+            with f.loop(whole, shape.depth, STEP, carry=loop.results) as rest:
+                rest.hand_on(self._step(f, shape, rows, panel, rest.index, 0, rest.values))
+            self.output.finish(tile, rest.results, at)
+            strides = [stride * self.mr for _, stride in starts]
+            tiles.hand_on([f.offset(*pair) for pair in zip(tiles.values, strides, strict=True)])
         return module.text()
 
     def _step(

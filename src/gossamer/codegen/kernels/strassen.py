@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from gossamer.codegen.basis import ENDINGS
+from gossamer.codegen.dots import crosses
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, PTR, Arguments, Function, Module, Value
 from gossamer.codegen.kernels.contract import LINE
@@ -129,7 +130,7 @@ class StrassenInput(KernelSpec):
                 a11, a21 = (f.load(f.f32, f.offset(start, at)) for start in (above, under))
                 a12, a22 = (f.load(f.f32, f.offset(f.offset(start, half), at)) for start in (above, under))
                 to = f.offset(row, at)
-                for value in _sums(a11, a12, a21, a22):
+                for value in input_sums(a11, a12, a21, a22):
                     f.store(value, to)
                     to = f.offset(to, shape.s_plane)
         return module.text()
@@ -190,7 +191,7 @@ class StrassenOutput(KernelSpec):
                 right = left + shape.right
                 first = f.offset(products, left)
                 factors = [f.load(f.f32, f.offset(first, shape.m_plane * number)) for number in range(PRODUCTS)]
-                values = iter(_outputs(factors))
+                values = iter(quarters(factors))
                 begin = {at: f.load(f.f32, f.offset(bias, at)) for at in (left, right)}
                 for is_below, (pixel, other, _) in enumerate(halves):
                     for at in (left, right):
@@ -238,7 +239,7 @@ class StrassenInnerOutput(KernelSpec):
             with f.loop(0, shape.channels, f.lanes) as channels:
                 at = channels.index * 4
                 first, to = f.offset(products, at), f.offset(above, at)
-                values = _outputs([f.load(f.f32, f.offset(first, shape.m_plane * each)) for each in range(PRODUCTS)])
+                values = quarters([f.load(f.f32, f.offset(first, shape.m_plane * each)) for each in range(PRODUCTS)])
                 below = f.offset(to, row)
                 places = (to, f.offset(to, shape.right), below, f.offset(below, shape.right))
                 for value, place in zip(values, places, strict=True):
@@ -247,13 +248,21 @@ class StrassenInnerOutput(KernelSpec):
 
 
 STRASSEN_PANEL = ArgumentBlock(
-    "*kernel *smaller_kernel *x_shape *s_shape *output_shape bytes channels *inner_shape *inner_output_shape"
+    "*kernel *smaller_kernel *x_shape *s_shape *output_shape bytes channels y_channels *inner_shape *inner_output_shape"
 )
-"""A panel for `Strassen`: ``bytes`` in b for each product, ``channels`` bytes of a pixel and of a product.
+"""A panel for `Strassen`: ``bytes`` in b for each product, ``channels`` bytes of a pixel of a product and of the bias,
+``y_channels`` of a pixel of y and of the residual.
 
 ``kernel`` and ``smaller_kernel`` multiply, with ``x_shape`` where the first factor is part of x and ``s_shape`` where
 it is a sum; ``inner_shape`` where it is a sum of parts of these.
 """
+
+
+TWICE_WORDS = (
+    *("inner_x_shape", "inner_s_shape", "inner_output", "inner_offset", "inner_s_plane", "inner_m_plane"),
+    *("chunks", "quarter", "quarter_depth"),
+)
+"""Words that `Strassen` reads only if products are made of products, too."""
 
 
 @record(frozen=True)
@@ -268,8 +277,8 @@ class Strassen(KernelSpec):
     The pairs are done in groups: ``groups``, or up to ``most_groups`` (see `Groups`). ``input`` with ``input_shape``
     makes their sums, the kernels of a panel all products, ``output`` the pixels. Kernels multiply ``kernel_pairs`` at a
     time, the smaller ones ``smaller_pairs`` (see `even_tile`); their ``next`` is ``next_stride`` for each call behind
-    the next product's part of b. ``half_depth``: bytes of half a pixel of x. ``zeros`` is the bias that kernels add,
-    ``bias`` that of the output.
+    the next product's part of b. ``half_depth``: bytes of half a pixel of x, and from pair to pair of a sum. ``zeros``
+    is the bias that kernels add, ``bias`` that of the output.
 
     There are ``panels`` panels in half of the channels, all like ``panel`` (`STRASSEN_PANEL`), but the last like
     ``last_panel``.
@@ -286,9 +295,13 @@ class Strassen(KernelSpec):
     ``inner_m_plane`` for each product. ``quarter_depth``: bytes of a quarter of a pixel of x. Threads share groups x
     ``chunks`` of the panels, of which the scratch memory has room for the products: or more, up to panels, if there are
     more threads. These words are not read otherwise.
+
+    ``widened``: ``input`` makes the first factors of all products, sums or not, one behind the other, and kernels are
+    `gossamer.codegen.kernels.inner_products.InnerProductGemm`, which make many tiles; smaller ones have a pair less.
     """
 
     twice: bool = False
+    widened: bool = False
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         "*input *input_shape *output *panel *last_panel *x *b *zeros *bias *y *residual *scratch scratch_thread "
@@ -301,6 +314,16 @@ class Strassen(KernelSpec):
     @property
     def parts(self) -> tuple[str, ...]:
         return ("x8", "strassen", "twice" * self.twice)
+
+    @property
+    def variant(self) -> str:
+        return "widened" * self.widened
+
+    @classmethod
+    def ships(cls, target: Target) -> Iterator[KernelSpec]:
+        yield from (cls(target.name, twice) for twice in (False, True))
+        if crosses(target):
+            yield cls(target.name, widened=True)
 
     def emit(self, target: Target) -> str:
         module = Module(target)
@@ -341,14 +364,14 @@ class Strassen(KernelSpec):
             def panel_of(number: Value) -> Value:
                 return f.select(f.compare("eq", number + 1, g.panels), g.last_panel, g.panel)
 
-            def output(products: Value, panel: Arguments, at: Value) -> None:
-                """The pixels of a panel, ``at`` bytes from the first channel."""
+            def output(products: Value, panel: Arguments, at: Value, bias: Value) -> None:
+                """The pixels of a panel, ``at`` bytes from the first channel, ``bias`` bytes from its bias."""
                 pixels = [
                     f.offset(f.offset(getattr(g, name), line * getattr(g, f"{name}_row")), column * stride + at)
                     for name, stride in (("y", g.y_column), ("residual", g.residual_column))
                     for line, column in zip(lines, columns, strict=True)
                 ]
-                f.call(g.output, products, f.offset(g.bias, at), *pixels, panel.output_shape, pairs, *columns, skip)
+                f.call(g.output, products, f.offset(g.bias, bias), *pixels, panel.output_shape, pairs, *columns, skip)
 
             parts = [x, f.offset(x, g.half_depth), f.offset(below, g.half_depth)]
             parts += [f.offset(s, g.s_plane * sum) for sum in range(SUMS)]
@@ -356,9 +379,12 @@ class Strassen(KernelSpec):
             if not self.twice:
                 panel = f.arguments(STRASSEN_PANEL, panel_of(number))
                 b = f.offset(g.b, number * (whole.bytes * PRODUCTS))
-                shapes = [panel.x_shape] * (PRODUCTS - SUMS) + [panel.s_shape] * SUMS
-                _multiply(f, g, panel, zip(parts, steps, shapes, strict=True), b, m, rows, kernel_calls)
-                output(m, panel, number * whole.channels)
+                if self.widened:
+                    _multiply_widened(f, g, panel, s, b, m, rows)
+                else:
+                    shapes = [panel.x_shape] * (PRODUCTS - SUMS) + [panel.s_shape] * SUMS
+                    _multiply(f, g, panel, zip(parts, steps, shapes, strict=True), b, m, rows, kernel_calls)
+                output(m, panel, number * whole.y_channels, number * whole.channels)
             else:
                 begin, end = (g.panels * at // chunks for at in (number, number + 1))
                 for at, (part, step) in enumerate(zip(parts, steps, strict=True)):
@@ -371,8 +397,10 @@ class Strassen(KernelSpec):
                 with f.loop(begin, end) as loop:
                     panel = f.arguments(STRASSEN_PANEL, panel_of(loop.index))
                     products = f.offset(m, (loop.index - begin) * g.m_plane * (2 * PRODUCTS))
-                    output(products, panel, loop.index * whole.channels)
-                    output(f.offset(products, g.m_plane * PRODUCTS), panel, loop.index * whole.channels + g.quarter)
+                    left = loop.index * whole.channels
+                    right = left + g.quarter
+                    output(products, panel, left, left)
+                    output(f.offset(products, g.m_plane * PRODUCTS), panel, right, right)
         return module.text()
 
 
@@ -441,13 +469,44 @@ def _multiply(
         b, c = following, f.offset(c, g.m_plane)
 
 
-def _sums(a11: Value, a12: Value, a21: Value, a22: Value) -> list[Value]:
+def _multiply_widened(
+    f: Function, g: Arguments, panel: Arguments, factors: Value, b: Value, c: Value, pairs: Value
+) -> None:
+    """All products of a panel, in tiles of two sizes, which are never cut off: there are enough pairs."""
+    tiles = (pairs + g.kernel_pairs - 1) // g.kernel_pairs
+    large = pairs - tiles * g.smaller_pairs
+    behind = large * g.kernel_pairs
+    with f.loop(0, PRODUCTS, carry=[factors, b, c, f.offset(b, panel.bytes)]) as products:
+        start, weights, to, following = products.values
+        for kernel, pair, first_tile, count in (
+            (panel.kernel, f.integer(0), f.integer(0), large),
+            (panel.smaller_kernel, behind, large, tiles - large),
+        ):
+            f.call(
+                kernel,
+                f.offset(start, pair * g.half_depth),
+                weights,
+                g.zeros,
+                f.offset(to, pair * panel.channels),
+                Value(f, PTR, "null"),
+                following,
+                panel.s_shape,
+                first_tile,
+                count,
+            )
+        steps = (g.s_plane, panel.bytes, g.m_plane, panel.bytes)
+        products.hand_on([f.offset(*pair) for pair in zip(products.values, steps, strict=True)])
+
+
+def input_sums(a11: Value, a12: Value, a21: Value, a22: Value) -> list[Value]:
+    """s1, s2, s3 and s4."""
     s1 = a21 + a22
     s2 = s1 - a11
     return [s1, s2, a11 - a21, a12 - s2]
 
 
-def _weights(b11: Value, b12: Value, b21: Value, b22: Value) -> list[Value]:
+def weight_sums(b11: Value, b12: Value, b21: Value, b22: Value) -> list[Value]:
+    """The second factors of all products."""
     t1 = b12 - b11
     t2 = b22 - t1
     return [b11, b21, b21 - t2, t1, t2, b22 - b12, b22]
@@ -460,14 +519,15 @@ def _second_factors(matrix: Sequence[Sequence[Value]]) -> Iterator[Value]:
         yield matrix[0][0]
         return
     each = [
-        [_weights(left[at], right[at], left[half + at], right[half + at]) for at in range(half)]
+        [weight_sums(left[at], right[at], left[half + at], right[half + at]) for at in range(half)]
         for left, right in zip(matrix[:half], matrix[half:], strict=True)
     ]
     for product in range(PRODUCTS):
         yield from _second_factors([[sums[product] for sums in row] for row in each])
 
 
-def _outputs(m: list[Value]) -> list[Value]:
+def quarters(m: list[Value]) -> list[Value]:
+    """c11, c12, c21 and c22."""
     u = m[0] + m[4]
     v = u + m[5]
     return [m[0] + m[1], (u + m[3]) + m[6], v + m[2], v + m[3]]
