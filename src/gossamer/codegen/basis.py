@@ -29,6 +29,17 @@ ACTIVATIONS: tuple[Expression, ...] = (RELU, RELU6, ("hardswish", 0), SILU)
 SCALED: Expression = ("add", ("mul", 0, 1), 2)
 """A batch normalization."""
 
+_UPDATE: Expression = ("logistic", ("add", 0, 1))
+CELLS: tuple[tuple[Expression, str], ...] = (
+    (("add", ("mul", ("logistic", 0), 1), ("mul", ("logistic", 2), ("tanh", 3))), "vvvv"),
+    (("mul", ("logistic", 0), ("tanh", 1)), "vv"),
+    (("tanh", ("add", ("mul", ("logistic", ("add", 0, 1)), 2), 3)), "vvvv"),
+    (("add", ("mul", _UPDATE, 2), ("mul", ("sub", 3, _UPDATE), 4)), "vvvsv"),
+    (("mul", ("logistic", ("add", 0, 1)), 2), "vvv"),
+)
+"""What recurrent cells are made of, and their operands: an LSTM's cell state and its output; a GRU's candidate, its
+state, of both and a one, and what it resets before a product. Larger maps of floats fall apart into these."""
+
 TO_LEVELS: Expression = ("add", ("round", ("mul", 0, 1)), 2)
 FROM_LEVELS: Expression = ("mul", ("sub", ("tof32", 0), 1), 2)
 """Integers of reals and reals of integers, as QUANTIZE and DEQUANTIZE are lowered where they fuse with others."""
