@@ -496,6 +496,53 @@ def test_products_with_bytes_are_computed_before_the_loop() -> None:
     assert kinds_of(kernel)[1].count("hybrid") == 1
 
 
+def with_bytes(batch: int, rows: int) -> bytes:
+    """h = clip(x[i] w + h u) of eight turns, of which no part depends on an order of sums or approximates a function;
+    with weights of bytes and an input of so many rows."""
+    x, h = ((rows, batch, 30), FLOAT), ((batch, 40), FLOAT)
+    options = FullyConnectedOptions(asymmetric_quantize_inputs=True)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        rng, products = np.random.default_rng(5), []
+        row = op(make, "GATHER", [v[0], at], ((batch, 30), FLOAT), GatherOptions(axis=0))
+        for of, depth in ((row, 30), (v[1], 40)):
+            steps, zeros = rng.uniform(1e-3, 3e-3, 40).astype(np.float32), np.zeros(40, np.int64)
+            scales = QuantizationParameters(scale=steps, zero_point=zeros)
+            weights = make.constant(rng.integers(-127, 128, (40, depth)), np.int8, TensorType.INT8, quantization=scales)
+            products.append(op(make, "FULLY_CONNECTED", [of, weights, -1], h, options))
+        return [v[0], op(make, "RELU_N1_TO_1", [op(make, "ADD", products, h)], h)]
+
+    return counted([x, h], body, 8)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_levels_are_those_of_each_turn(batch: int) -> None:
+    """However many products are computed before the loop, all bits are the same."""
+    x, h = floats(20, batch, 30), np.zeros((batch, 40), np.float32)
+    found = []
+    for rows, products in ((8, (1, 1)), (20, (0, 2))):
+        interpreter, kernel = machine_code(with_bytes(batch, rows))
+        graph, turn, _ = kinds_of(kernel)
+        assert (graph.count("hybrid"), turn.count("hybrid")) == products
+        found.append(outputs(interpreter, {0: x[:rows], 1: h})[-1])
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("batch", [1, 3])
+def test_levels_are_litert_s(batch: int) -> None:
+    from ai_edge_litert.interpreter import Interpreter
+
+    values = [floats(8, batch, 30), np.zeros((batch, 40), np.float32)]
+    model, found = with_bytes(batch, 8), []
+    for interpreter in (machine_code(model)[0], Interpreter(model_content=model)):
+        interpreter.allocate_tensors()
+        places = [details["index"] for details in interpreter.get_input_details()]
+        found.append(outputs(interpreter, dict(zip(places, values, strict=True))))
+    for got, wanted in zip(*found, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_rows_that_are_not_there() -> None:
     check_errors(recurrent(9), {0: floats(8, 1, 6), 1: floats(1, 10)})
 

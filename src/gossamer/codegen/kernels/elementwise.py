@@ -113,7 +113,8 @@ class Map(KernelSpec):
         for scaled, letters in product((SCALED, ("relu", SCALED), ("relu6", SCALED)), ("vvv", "vss")):
             yield cls(isa, scaled, letters)
         yield cls(isa, SILU, "v")
-        yield from (cls(isa, *cell) for cell in (*CELLS, *LSTM_MAPS))
+        yield from (cls(isa, expression, letters) for expression, letters in CELLS)
+        yield from (cls(isa, expression, letters, types) for expression, letters, types in LSTM_MAPS)
 
     @classmethod
     def _of(cls, isa: str, name: str, type: str) -> Iterator[KernelSpec]:
