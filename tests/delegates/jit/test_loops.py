@@ -496,19 +496,21 @@ def test_products_with_bytes_are_computed_before_the_loop() -> None:
     assert kinds_of(kernel)[1].count("hybrid") == 1
 
 
-def with_bytes(batch: int, rows: int) -> bytes:
+def with_bytes(batch: int, rows: int, units: int = 40) -> bytes:
     """h = clip(x[i] w + h u) of eight turns, of which no part depends on an order of sums or approximates a function;
     with weights of bytes and an input of so many rows."""
-    x, h = ((rows, batch, 30), FLOAT), ((batch, 40), FLOAT)
+    x, h = ((rows, batch, 30), FLOAT), ((batch, units), FLOAT)
     options = FullyConnectedOptions(asymmetric_quantize_inputs=True)
 
     def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
         rng, products = np.random.default_rng(5), []
         row = op(make, "GATHER", [v[0], at], ((batch, 30), FLOAT), GatherOptions(axis=0))
-        for of, depth in ((row, 30), (v[1], 40)):
-            steps, zeros = rng.uniform(1e-3, 3e-3, 40).astype(np.float32), np.zeros(40, np.int64)
+        for of, depth in ((row, 30), (v[1], units)):
+            steps, zeros = rng.uniform(1e-3, 3e-3, units).astype(np.float32), np.zeros(units, np.int64)
             scales = QuantizationParameters(scale=steps, zero_point=zeros)
-            weights = make.constant(rng.integers(-127, 128, (40, depth)), np.int8, TensorType.INT8, quantization=scales)
+            weights = make.constant(
+                rng.integers(-127, 128, (units, depth)), np.int8, TensorType.INT8, quantization=scales
+            )
             products.append(op(make, "FULLY_CONNECTED", [of, weights, -1], h, options))
         return [v[0], op(make, "RELU_N1_TO_1", [op(make, "ADD", products, h)], h)]
 
@@ -524,7 +526,22 @@ def test_levels_are_those_of_each_turn(batch: int) -> None:
         interpreter, kernel = machine_code(with_bytes(batch, rows))
         graph, turn, _ = kinds_of(kernel)
         assert (graph.count("hybrid"), turn.count("hybrid")) == products
-        found.append(outputs(interpreter, {0: x[:rows], 1: h})[-1])
+        (state,) = (y for y in outputs(interpreter, {0: x[:rows], 1: h}) if y.shape == h.shape)
+        found.append(state)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("state", [0.0, 0.5, -0.5])
+def test_levels_of_zeros_have_the_bits_of_a_product(state: float) -> None:
+    """Weights are not read for a state of zeros; other states whose levels are alike are multiplied, as batches are."""
+    x, found = floats(8, 1, 30), []
+    for batch in (1, 2):
+        interpreter, kernel = machine_code(with_bytes(batch, 8, 160))
+        assert kernel.program is not None
+        assert any(name.startswith("x8_contract_state") for name in kernel.program.plan.kernels) is (batch == 1)
+        values = {0: np.repeat(x, batch, 1), 1: np.full((batch, 160), state, np.float32)}
+        (result,) = (y for y in outputs(interpreter, values) if y.shape == (batch, 160))
+        found.append(result[0])
     np.testing.assert_array_equal(*found)
 
 
