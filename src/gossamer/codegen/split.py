@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import permutations
 
-from gossamer.codegen.basis import CELLS
+from gossamer.codegen.basis import CELLS, SCALED
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import COMMUTATIVE, IDENTITY, Expression, parameters_of, type_of
 from gossamer.codegen.graph import MAP, REDUCE, Kernel
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View, dense_strides
+
+_CELLS = (*(cell for cell, _ in CELLS), SCALED)
+"""What stays together; peepholes are sums like the last one."""
 
 TYPES: dict[str, TensorType] = {name: type for type, name in ELEMENT_OF.items()}
 
@@ -52,7 +55,7 @@ class _Parts:
         self._tables = parameters_of(kernel.epilogue)
         self._known: dict[Expression, View] = {}
         self._maps: list[Kernel] = []
-        self._cells: tuple[tuple[Expression, str], ...] = ()
+        self._cells: tuple[Expression, ...] = ()
 
     def operators(self) -> list[Kernel]:
         """Those between conversions of what has been computed; nothing if there are none."""
@@ -90,7 +93,7 @@ class _Parts:
 
     def functions(self, cells: bool = False) -> list[Kernel]:
         """All of them, those of ``cells`` together; nothing if it is one, whose types need no conversion."""
-        self._known, self._maps, self._cells = {}, [], CELLS if cells else ()
+        self._known, self._maps, self._cells = {}, [], _CELLS if cells else ()
         kernel, whole = self._kernel, self._kernel.epilogue
         if isinstance(whole, int):
             return []
@@ -124,7 +127,7 @@ class _Parts:
         return self._known[part]
 
     def _apply(self, call: tuple[object, ...], y: View | None) -> View:
-        for cell, _ in self._cells:
+        for cell in self._cells:
             leaves = _leaves(cell, call, {})
             if leaves is not None and all(type_of(leaf, self._types) == "f32" for leaf in leaves.values()):
                 views = [self._value(leaves[number]) for number in range(len(leaves))]
