@@ -129,4 +129,5 @@ def test_sums_and_products_have_one_order() -> None:
     assert canonical(("add", 1, 0)) == ("add", 0, 1)
     assert canonical(("mul", ("logistic", 0), 0)) == ("mul", 0, ("logistic", 0))
     assert canonical(("sub", 1, 0)) == ("sub", 1, 0)
+    assert canonical(("and", ("less", 0, 1), ("less", 0, 1))) == ("less", 0, 1)
     assert canonical(("relu", ("add", 2, ("mul", 1, 0)))) == ("relu", ("add", ("mul", 0, 1), 2))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.codegen.basis import CELLS
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.split import split
 from gossamer.schema.enums import TensorType
@@ -44,10 +45,36 @@ def test_what_an_epilogue_reads_is_not_overwritten_before() -> None:
 
 def test_every_function_becomes_a_map() -> None:
     x, other, y = image(), image(), image()
-    first, second, third = split(mapped(("mul", 0, ("logistic", ("add", 0, 1))), x, other, y=y))
-    assert [kernel.epilogue for kernel in (first, second, third)] == [("add", 0, 1), ("logistic", 0), ("mul", 0, 1)]
+    first, second, third = split(mapped(("mul", 0, ("exp", ("add", 0, 1))), x, other, y=y))
+    assert [kernel.epilogue for kernel in (first, second, third)] == [("add", 0, 1), ("exp", 0), ("mul", 0, 1)]
     assert third.operands == [x, second.y]
     assert third.y is y
+
+
+def test_recurrent_cells_fall_apart_into_what_ships() -> None:
+    (of_state, _), (of_output, _), (of_candidate, _), (of_blend, _), _ = CELLS
+    *gates, y = (image() for _ in range(9))
+    one = View(Buffer((1,), F32), y.shape, (0,) * 4, 0)
+    update = ("logistic", ("add", 0, 1))
+    candidate = ("tanh", ("add", ("mul", ("logistic", ("add", 3, 4)), 5), 6))
+    # As ONNX and torch have a GRU, whose product has its operands in the other order.
+    blend = ("add", ("mul", update, 2), ("mul", candidate, ("sub", 7, update)))
+    first, second = split(mapped(blend, *gates[:7], one, y=y))
+    assert (first.epilogue, first.operands) == (of_candidate, gates[3:7])
+    assert (second.epilogue, second.operands) == (of_blend, [*gates[:3], one, first.y])
+    assert second.y is y
+    state = ("add", ("mul", ("logistic", 1), 2), ("mul", ("logistic", 3), ("tanh", 4)))
+    first, second = split(mapped(("mul", ("logistic", 0), ("tanh", state)), *gates[:5], y=y))
+    assert (first.epilogue, first.operands) == (of_state, gates[1:5])
+    assert (second.epilogue, second.operands) == (of_output, [gates[0], first.y])
+    assert len(split(first)) == 6  # which are functions, where that does not ship
+
+
+def test_cells_are_of_floats() -> None:
+    x, y = image(type=INT8), image(type=INT8)
+    gate = ("mul", ("logistic", ("tof32", 0)), ("tanh", ("tof32", 1)))
+    assert CELLS[1][0] in [kernel.epilogue for kernel in split(mapped(gate, x, x, y=y))]
+    assert CELLS[1][0] not in [kernel.epilogue for kernel in split(mapped(("mul", 0, 1), x, x, y=y))]
 
 
 def test_what_occurs_twice_is_computed_once() -> None:

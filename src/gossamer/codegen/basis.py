@@ -29,6 +29,53 @@ ACTIVATIONS: tuple[Expression, ...] = (RELU, RELU6, ("hardswish", 0), SILU)
 SCALED: Expression = ("add", ("mul", 0, 1), 2)
 """A batch normalization."""
 
+_UPDATE: Expression = ("logistic", ("add", 0, 1))
+CELLS: tuple[tuple[Expression, str], ...] = (
+    (("add", ("mul", ("logistic", 0), 1), ("mul", ("logistic", 2), ("tanh", 3))), "vvvv"),
+    (("mul", ("logistic", 0), ("tanh", 1)), "vv"),
+    (("tanh", ("add", ("mul", ("logistic", ("add", 0, 1)), 2), 3)), "vvvv"),
+    (("add", ("mul", _UPDATE, 2), ("mul", ("sub", 3, _UPDATE), 4)), "vvvsv"),
+    (("mul", ("logistic", ("add", 0, 1)), 2), "vvv"),
+)
+"""What recurrent cells are made of, and their operands: an LSTM's cell state and its output; a GRU's candidate, its
+state, of both and a one, and what it resets before a product. Larger maps of floats fall apart into these."""
+
+_RELEASED: Expression = ("fixedlogistic", ("toi32", 0))
+_DEVIATION: Expression = ("requant", ("toi32", ("sub", ("mul", ("toi64", 0), 1), 2)), 3, 4)
+_VARIANCE: Expression = ("div", ("sub", ("mul", ("add", 0, 1), 2), ("mul", 3, 3)), 4)
+_HALF: Expression = ("select", ("greater", 0, 1), ("add", 0, 2), ("sub", 0, 2))
+
+
+def _renewed(admitted: Expression) -> Expression:
+    added = ("roundshift", ("mul", admitted, ("fixedtanh3", ("toi32", 2))), 4)
+    return ("limit", ("add", ("roundshift", ("mul", _RELEASED, ("toi32", 1)), 3), ("toi32", ("toi16", added))), 6)
+
+
+_INTEGERS, _STATES, _WIDE = ("i32", "i32"), ("i16", "i16", "i16", "i32", "i32"), ("i64",) * 4
+LSTM_MAPS: tuple[tuple[Expression, str, tuple[str, ...]], ...] = (
+    (("sub", ("toi32", 0), 1), "vs", ("i8", "i32", "i16")),
+    (("saturate16", ("requant", ("add", 0, 1), 2, 3)), "vvvv", (*_INTEGERS, *_INTEGERS, "i16")),
+    (("saturate16", ("add", ("requant", 0, 2, 3), ("toi32", 1))), "vvvv", ("i32", "i16", *_INTEGERS, "i16")),
+    (_renewed(("fixedlogistic", ("toi32", 5))), "vvvssvp", (*_STATES, "i16", "i32", "i16")),
+    (_renewed(("sub", 5, _RELEASED)), "vvvsssp", (*_STATES, "i32", "i32", "i16")),
+    *(
+        (("scaleout", ("mul", _RELEASED, (f"fixedtanh{bits}", ("toi32", 1))), 2), "vvp", ("i16", "i16", "i32", "i8"))
+        for bits in range(7)
+    ),
+    (("scaleout", ("add", 0, 1), 2), "vvp", (*_INTEGERS, "i32", "i8")),
+    (("saturate16", ("add", ("toi32", 0), ("requant", ("mul", ("toi32", 1), ("toi32", 2)), 3, 4))), "vvvss",
+     (*_STATES, "i16")),
+    (("div", ("mul", ("add", 0, 1), 2), 3), "vvvv", (*_WIDE, "i64")),
+    (("toi32", ("select", ("less", _VARIANCE, 5), 6, _VARIANCE)), "v" * 7, (*_WIDE, "i64", "i64", "i64", "i32")),
+    (("toi64", ("add", ("mul", _DEVIATION, ("toi32", 5)), 6)), "vssssvv",
+     ("i16", "i64", "i64", *_INTEGERS, "i16", "i32", "i64")),
+    (("saturate16", ("requant", ("toi32", ("div", _HALF, 3)), 4, 5)), "vsssss", (*_WIDE, *_INTEGERS, "i16")),
+    (("select", ("equal", 0, 1), 2, 0), "vss", ()),
+    (("roundaway", ("mul", 0, ("div", 2, 1))), "vss", ("f32", "f32", "f32", "i16")),
+    (("add", 0, ("mul", ("tof32", 1), ("mul", 3, 2))), "vvsv", ("f32", "i32", "f32", "f32", "f32")),
+)  # fmt: skip
+"""What cells of LSTM operators are made of, as these are lowered: integers, and the last three with dynamic range."""
+
 TO_LEVELS: Expression = ("add", ("round", ("mul", 0, 1)), 2)
 FROM_LEVELS: Expression = ("mul", ("sub", ("tof32", 0), 1), 2)
 """Integers of reals and reals of integers, as QUANTIZE and DEQUANTIZE are lowered where they fuse with others."""

@@ -479,11 +479,14 @@ def substitute(expression: Expression, operands: Mapping[int, Expression]) -> Ex
 
 @cache
 def canonical(expression: Expression) -> Expression:
-    """The same with the arguments of sums and products in order, so that there is one kernel for both."""
+    """The same with the arguments of sums and products in order, so that there is one kernel for both; and what is so
+    and so again is so."""
     if isinstance(expression, int):
         return expression
     function, *arguments = expression
     ordered = [canonical(argument) for argument in arguments]
+    if function == "and" and ordered[0] == ordered[1]:
+        return ordered[0]
     if function in COMMUTATIVE:
         ordered.sort(key=lambda argument: (_leftmost(argument), not isinstance(argument, int)))
     return (function, *ordered)

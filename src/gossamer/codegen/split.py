@@ -1,18 +1,24 @@
 """What nobody has compiled, in parts that ship: a kernel, what is before and behind it, an expression, its functions.
 
 A map falls apart where it converts what it has computed: there, fusing has joined the maps of two operators. One that
-does not is as many maps as it has functions. Each does what it did in the one; so the bits stay.
+does not is as many maps as it has functions, but for those that recurrent cells are made of. Each does what it did in
+the one; so the bits stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import permutations
 
+from gossamer.codegen.basis import CELLS, SCALED
 from gossamer.codegen.elements import ELEMENT_OF, element
-from gossamer.codegen.expression import IDENTITY, Expression, parameters_of, type_of
+from gossamer.codegen.expression import COMMUTATIVE, IDENTITY, Expression, parameters_of, type_of
 from gossamer.codegen.graph import MAP, REDUCE, Kernel
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View, dense_strides
+
+_CELLS = (*(cell for cell, _ in CELLS), SCALED)
+"""What stays together; peepholes are sums like the last one."""
 
 TYPES: dict[str, TensorType] = {name: type for type, name in ELEMENT_OF.items()}
 
@@ -21,7 +27,7 @@ def split(kernel: Kernel) -> list[Kernel]:
     """Kernels that do in turn what one does; nothing if it is of one piece. What lies between them has new buffers."""
     if kernel.kind == MAP:
         parts = _Parts(kernel)
-        return parts.operators() or parts.functions()
+        return parts.operators() or parts.functions(cells=True) or parts.functions()
     if kernel.kind == REDUCE and kernel.settings[2] != IDENTITY:
         (x, *extras), (reduction, axes, prologue) = kernel.operands, kernel.settings
         between = Buffer(x.shape, x.type).view()
@@ -49,6 +55,7 @@ class _Parts:
         self._tables = parameters_of(kernel.epilogue)
         self._known: dict[Expression, View] = {}
         self._maps: list[Kernel] = []
+        self._cells: tuple[Expression, ...] = ()
 
     def operators(self) -> list[Kernel]:
         """Those between conversions of what has been computed; nothing if there are none."""
@@ -84,9 +91,9 @@ class _Parts:
         y = self._kernel.y if type is None else self._between(tensors, type)
         return self._add(_with(whole, {leaf: at for at, leaf in enumerate(order)}), [views[leaf] for leaf in order], y)
 
-    def functions(self) -> list[Kernel]:
-        """All of them; nothing if it is one, whose types need no conversion."""
-        self._known, self._maps = {}, []
+    def functions(self, cells: bool = False) -> list[Kernel]:
+        """All of them, those of ``cells`` together; nothing if it is one, whose types need no conversion."""
+        self._known, self._maps, self._cells = {}, [], _CELLS if cells else ()
         kernel, whole = self._kernel, self._kernel.epilogue
         if isinstance(whole, int):
             return []
@@ -120,6 +127,11 @@ class _Parts:
         return self._known[part]
 
     def _apply(self, call: tuple[object, ...], y: View | None) -> View:
+        for cell in self._cells:
+            leaves = _leaves(cell, call, {})
+            if leaves is not None and all(type_of(leaf, self._types) == "f32" for leaf in leaves.values()):
+                views = [self._value(leaves[number]) for number in range(len(leaves))]
+                return self._add(cell, views, self._between(views, "f32") if y is None else y)
         function, *arguments = call
         views = [self._value(argument) for argument in arguments]  # type: ignore[arg-type]
         tensors = [view for view, of in zip(views, arguments, strict=True) if of not in self._tables]
@@ -158,6 +170,21 @@ def _is_smaller(type: str, other: str) -> bool:
 
 def _is_conversion(part: Expression) -> bool:
     return not isinstance(part, int) and part[0].startswith("to") and part[0][2:] in TYPES
+
+
+def _leaves(known: Expression, part: Expression, found: dict[int, Expression]) -> dict[int, Expression] | None:
+    """What is in an expression in the place of the operands of a known one, with ``found``; ``None``: it is another."""
+    if isinstance(known, int):
+        return {**found, known: part} if found.get(known, part) == part else None
+    if isinstance(part, int) or part[0] != known[0]:
+        return None
+    for arguments in permutations(part[1:]) if part[0] in COMMUTATIVE else (part[1:],):
+        leaves: dict[int, Expression] | None = found
+        for inner, argument in zip(known[1:], arguments, strict=True):
+            leaves = None if leaves is None else _leaves(inner, argument, leaves)
+        if leaves is not None:
+            return leaves
+    return None
 
 
 def _with(part: Expression, leaves: Mapping[Expression, int]) -> Expression:

@@ -375,7 +375,8 @@ class Convolution:
             self.spec: KernelSpec = driver(target.name)
             if zeros is not None:
                 self.spec = ContractState(target.name)
-                geometry |= {"zeros": zeros, "empty": shape(0, table), "words": depth}
+                geometry |= {"zeros": zeros, "empty": shape(0, table), "words": depth, "word": 0}
+                geometry |= {"row": geometry["a"], "first": geometry["a"], "first_word": 0}
             self.arguments = block(self.spec.arguments, **self.spec.arguments.chosen(geometry))
             return
 

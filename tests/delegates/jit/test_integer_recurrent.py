@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer
+from gossamer.codegen.kernels.elementwise import Map
 from gossamer.model import read_model
 from gossamer.ops import lstm, svdf, unidirectional_sequence_lstm
 from gossamer.schema import (
@@ -19,7 +20,7 @@ from gossamer.schema import (
     UnidirectionalSequenceLSTMOptions,
 )
 from tests.conftest import seeds
-from tests.delegates.jit.running import TARGETS
+from tests.delegates.jit.running import TARGETS, machine_code
 from tests.delegates.jit.test_int16 import I8, I16, I32, Draw
 from tests.ops.cases import Case, const, model_of, tensor
 from tests.ops.lstm_cells import Cell, inputs, state, with_intermediates
@@ -164,6 +165,15 @@ def test_svdf_with_states_of_8_bits(seed: int) -> None:
 def test_lstm(seed: int) -> None:
     model = lstm_model(seed)
     same(run(gossamer.Interpreter, model), run(REFERENCE, model))
+
+
+def test_maps_of_cells_ship() -> None:
+    shipped = {spec.name for spec in Map.ships(TARGETS[-1].plain)}
+    _, kernel = machine_code(lstm_model(6))
+    assert kernel.built is not None
+    maps = {name for name in kernel.built.specs if "_map_" in name}
+    assert len(maps) == 5
+    assert maps <= shipped
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -449,12 +449,13 @@ def test_flags_stay_while_threads_may_look_at_them() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("keeps", [False, True])
-def test_constants_are_added_to_the_products_before_the_loop(turned: bool, keeps: bool) -> None:
+@pytest.mark.parametrize("batch", [1, 3])
+def test_constants_are_added_to_the_products_before_the_loop(turned: bool, keeps: bool, batch: int) -> None:
     """h = tanh((x[i] w + h u) + b), unless the sum without b is a variable, too (``keeps``)."""
-    x, h = ((8, 1, 6), FLOAT), ((1, 10), FLOAT)
+    x, h = ((8, batch, 6), FLOAT), ((batch, 10), FLOAT)
 
     def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
-        row = op(make, "GATHER", [v[0], at], ((1, 6), FLOAT), GatherOptions(axis=0))
+        row = op(make, "GATHER", [v[0], at], ((batch, 6), FLOAT), GatherOptions(axis=0))
         products = [
             op(make, "FULLY_CONNECTED", [of, number(make, weight), -1], h, FullyConnectedOptions())
             for of, weight in ((row, floats(10, 6)), (v[1], floats(10, 10)))
@@ -465,7 +466,7 @@ def test_constants_are_added_to_the_products_before_the_loop(turned: bool, keeps
         return [v[0], op(make, "TANH", [total], h), product if keeps else v[2]]
 
     model = counted([x, h, h], body, 8)
-    check(model, {0: floats(8, 1, 6), 1: floats(1, 10), 2: floats(1, 10)}, within=1e-6)
+    check(model, {0: floats(8, batch, 6), 1: floats(batch, 10), 2: floats(batch, 10)}, within=5e-6)
     _, kernel = machine_code(model)
     assert kernel.built is not None
     graph, turn, _ = kernel.built.graph.parts()
@@ -493,6 +494,70 @@ def test_products_with_bytes_are_computed_before_the_loop() -> None:
     assert (graph.count("hybrid"), turn.count("hybrid"), turn.count("quantize")) == (1, 0, 0)
     _, kernel = machine_code(counted([x, h], body, 3))
     assert kinds_of(kernel)[1].count("hybrid") == 1
+
+
+def with_bytes(batch: int, rows: int, units: int = 40) -> bytes:
+    """h = clip(x[i] w + h u) of eight turns, of which no part depends on an order of sums or approximates a function;
+    with weights of bytes and an input of so many rows."""
+    x, h = ((rows, batch, 30), FLOAT), ((batch, units), FLOAT)
+    options = FullyConnectedOptions(asymmetric_quantize_inputs=True)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        rng, products = np.random.default_rng(5), []
+        row = op(make, "GATHER", [v[0], at], ((batch, 30), FLOAT), GatherOptions(axis=0))
+        for of, depth in ((row, 30), (v[1], units)):
+            steps, zeros = rng.uniform(1e-3, 3e-3, units).astype(np.float32), np.zeros(units, np.int64)
+            scales = QuantizationParameters(scale=steps, zero_point=zeros)
+            weights = make.constant(
+                rng.integers(-127, 128, (units, depth)), np.int8, TensorType.INT8, quantization=scales
+            )
+            products.append(op(make, "FULLY_CONNECTED", [of, weights, -1], h, options))
+        return [v[0], op(make, "RELU_N1_TO_1", [op(make, "ADD", products, h)], h)]
+
+    return counted([x, h], body, 8)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_levels_are_those_of_each_turn(batch: int) -> None:
+    """However many products are computed before the loop, all bits are the same."""
+    x, h = floats(20, batch, 30), np.zeros((batch, 40), np.float32)
+    found = []
+    for rows, products in ((8, (1, 1)), (20, (0, 2))):
+        interpreter, kernel = machine_code(with_bytes(batch, rows))
+        graph, turn, _ = kinds_of(kernel)
+        assert (graph.count("hybrid"), turn.count("hybrid")) == products
+        (state,) = (y for y in outputs(interpreter, {0: x[:rows], 1: h}) if y.shape == h.shape)
+        found.append(state)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("state", [0.0, 0.5, -0.5])
+def test_levels_of_zeros_have_the_bits_of_a_product(state: float) -> None:
+    """Weights are not read for a state of zeros; other states whose levels are alike are multiplied, as batches are."""
+    x, found = floats(8, 1, 30), []
+    for batch in (1, 2):
+        interpreter, kernel = machine_code(with_bytes(batch, 8, 160))
+        assert kernel.program is not None
+        assert any(name.startswith("x8_contract_state") for name in kernel.program.plan.kernels) is (batch == 1)
+        values = {0: np.repeat(x, batch, 1), 1: np.full((batch, 160), state, np.float32)}
+        (result,) = (y for y in outputs(interpreter, values) if y.shape == (batch, 160))
+        found.append(result[0])
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("batch", [1, 3])
+def test_levels_are_litert_s(batch: int) -> None:
+    from ai_edge_litert.interpreter import Interpreter
+
+    values = [floats(8, batch, 30), np.zeros((batch, 40), np.float32)]
+    model, found = with_bytes(batch, 8), []
+    for interpreter in (machine_code(model)[0], Interpreter(model_content=model)):
+        interpreter.allocate_tensors()
+        places = [details["index"] for details in interpreter.get_input_details()]
+        found.append(outputs(interpreter, dict(zip(places, values, strict=True))))
+    for got, wanted in zip(*found, strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_rows_that_are_not_there() -> None:

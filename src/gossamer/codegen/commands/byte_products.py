@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import Matrix, Tiled, packing
+from gossamer.codegen.commands.contract import SKIPPED, Matrix, Tiled, moved, packing
 from gossamer.codegen.dots import Byte, has_halves, offset, order, takes_signs
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel
-from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, ContractPanels, panels_of
+from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, ContractPanels, ContractState, panels_of
+from gossamer.codegen.kernels.dynamic import HEADER, ZERO_POINT
 from gossamer.codegen.kernels.outputs import Dequantized, Output, Requantized, Sums
 from gossamer.codegen.kernels.quantized_contract import (
     STEP,
@@ -82,6 +83,10 @@ class QuantizedContraction(Tiled):
     def _outward(self) -> dict[str, Word]:
         """What drivers are told of bias, c and residual: the channels of a panel are so many bytes of them."""
 
+    def _of_zeros(self) -> dict[str, Word]:
+        """What `ContractState` is told, if it is worth asking in each turn of a loop if the row is zeros."""
+        return {}
+
     b_image: int = field(default=0, init=False)
     """Bytes from the panels of one image to those of the next; 0: they share them."""
     _turns: int = field(default=0, init=False)
@@ -134,7 +139,10 @@ class QuantizedContraction(Tiled):
             **dict.fromkeys(("ragged_kernel", "smaller_ragged_kernel"), ragged_kernel),
             "ragged_shape": shape,
         }
-        driver = self.driver()
+        driver, zeros = self.driver(), self._of_zeros()
+        if zeros:
+            driver = ContractState(build.target.name)
+            common |= zeros
         self._run(driver, barrier, **self.panelwise(driver.arguments.chosen(common), self.weights.bytes))
 
     @property
@@ -235,6 +243,27 @@ class ByteContraction(QuantizedContraction):
     def prepare(self, place: Address, barrier: bool) -> None:
         """The command that brings weights into panels."""
         self.build.command(self._pack(), barrier=barrier, **self._packing(place))
+
+    def _of_zeros(self) -> dict[str, Word]:
+        build, weights, driver = self.build, self.weights, ContractState(self.build.target.name)
+        if (
+            not (build.is_repeated and weights.is_constant and weights.bytes >= SKIPPED and build.has(driver))
+            or (self.output, self.header, self.walk) != (Dequantized, None, "")
+            or self.images * self.rows * self.columns != 1
+        ):
+            return {}
+        # Levels of zeros are their zero point, the greatest level. Whatever their scale is, nothing comes of them.
+        zero = 127 if self.type == "i8" else 255
+        header = np.zeros(HEADER // 4, np.float32)
+        return {
+            "zeros": self.bias,
+            "empty": build.block(self.output.arguments, **self.output.arguments.chosen({**self._words(), "depth": 0})),
+            "row": moved(build.constant(header), HEADER),
+            "first": moved(self.a.start, ZERO_POINT - HEADER),
+            "first_word": zero,
+            "words": self.depth // 4,
+            "word": zero * 0x01010101,
+        }
 
     def _outward(self) -> dict[str, Word]:
         words = 4 * self.nv * self.build.dots.lanes()

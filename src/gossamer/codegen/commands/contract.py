@@ -482,7 +482,10 @@ class Contraction(Tiled):
             common |= {
                 "zeros": self._of_zeros(common),
                 "empty": self._shape(0, self.offsets),
+                **dict.fromkeys(("row", "first"), self.a.start),
+                "first_word": 0,
                 "words": self.depth,
+                "word": 0,
             }
         common |= self._panel_kernels(self.mr)
         common |= {f"smaller_{name}": word for name, word in self._panel_kernels(smaller).items()}

@@ -375,17 +375,17 @@ class ContractSingle(KernelSpec):
         module = Module(target)
         f = module.driver()
         g = f.arguments(self.arguments)
-        _single(f, g, g.bias, g.shape, g.ragged_shape)
+        _single(f, g, g.a, g.bias, g.shape, g.ragged_shape)
         return module.text()
 
 
-def _single(f: Function, g: Arguments, bias: Value, shape: Value, ragged_shape: Value) -> None:
+def _single(f: Function, g: Arguments, a: Value, bias: Value, shape: Value, ragged_shape: Value) -> None:
     """All panels of a single tile."""
     with f.share(_panels(f, g, g.ragged_kernel)) as panel:
         is_ragged = f.compare("eq", panel, g.panels)
         f.call(
             f.select(is_ragged, g.ragged_kernel, g.kernel),
-            g.a,
+            a,
             f.offset(g.b, panel * g.panel_bytes),
             f.offset(bias, panel * g.panel_bias),
             f.offset(g.c, panel * g.panel_c),
@@ -400,11 +400,14 @@ class ContractState(KernelSpec):
     """A driver: what `ContractSingle` does for a row that may be zeros, as the state is with which recurrent layers
     begin: then weights need not be read.
 
-    The row has ``words`` of 32 bits. If all their bits are 0, ``zeros`` takes the place of the bias, which is what the
-    weights make of such a row, with the bias; and ``empty`` that of the shapes, which is one without depth.
+    The row has ``words`` of 32 bits; all of them are ``word`` in a row of zeros, and at ``first`` there is
+    ``first_word``. Then ``zeros`` takes the place of the bias, which is what the weights make of such a row, with the
+    bias; ``empty`` that of the shapes, which is one without depth; and ``row`` that of the row.
     """
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(_OF_A_TILE, _KERNELS, "*zeros *empty words")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        _OF_A_TILE, _KERNELS, "*zeros *empty *row *first first_word words word"
+    )
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -414,14 +417,19 @@ class ContractState(KernelSpec):
         module = Module(target)
         f = module.driver()
         g = f.arguments(self.arguments)
-        with f.loop(0, g.words, carry=[f.integer(1)]) as words:
-            word = f.emit(I64, f"zext {f.load(vector('i32', 1), f.at(g.a, words.index))} to i64")
-            words.hand_on([word])
-            words.goes_on = f.compare("eq", word, 0)
+
+        def beside(place: Value, word: Value) -> Value:
+            return f.emit(I64, f"zext {f.load(vector('i32', 1), place)} to i64") - word
+
+        first = beside(g.first, g.first_word)
+        with f.loop(0, f.select(f.compare("eq", first, 0), g.words, 0), carry=[first]) as words:
+            difference = beside(f.at(g.a, words.index), g.word)
+            words.hand_on([difference])
+            words.goes_on = f.compare("eq", difference, 0)
         is_zero = f.compare("eq", words.results[0], 0)
-        bias = f.select(is_zero, g.zeros, g.bias)
+        a, bias = f.select(is_zero, g.row, g.a), f.select(is_zero, g.zeros, g.bias)
         shape, ragged_shape = (f.select(is_zero, g.empty, each) for each in (g.shape, g.ragged_shape))
-        _single(f, g, bias, shape, ragged_shape)
+        _single(f, g, a, bias, shape, ragged_shape)
         return module.text()
 
 

@@ -147,6 +147,7 @@ class QuantizedGemm(KernelSpec):
             if not half:
                 for output in (
                     Dequantized(RELU6),
+                    Dequantized(("add", 0, 1)),
                     *(Dequantized(*form) for form in product((IDENTITY, RELU), (False, True))),
                 ):
                     yield cls(isa, mr, nv, levels, output, "taps", ragged=ragged)

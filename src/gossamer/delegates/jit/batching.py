@@ -76,12 +76,12 @@ def _add_constants(body: KernelGraph, outside: KernelGraph, following: Iterable[
         if first is None or last is None or not (_is_sum(first, product.size) and _is_sum(last, product.size)):
             continue
         constant = next((view for view in last.operands if view.is_constant), None)
-        row = None if constant is None else constant.broadcast(last.y.shape).reshape(rows.shape[1:])
-        y = last.y.reshape(first.y.shape)
-        if row is not None and y is not None:
-            sums = outside.add(MAP, [rows, row.broadcast(rows.shape)], rows.shape, rows.type, epilogue=SUM)
+        shape = rows.shape[:1] + last.y.shape
+        products_of_turns, y = rows.reshape(shape), last.y.reshape(first.y.shape)
+        if constant is not None and products_of_turns is not None and y is not None:
+            sums = outside.add(MAP, [products_of_turns, constant.broadcast(shape)], shape, rows.type, epilogue=SUM)
             outside.kernels[-1].origin = last.origin
-            gather.operands[0], first.y = sums, y
+            gather.operands[0], first.y = View(sums.buffer, rows.shape, dense_strides(rows.shape), 0), y
             gone.add(id(last))
     body.kernels = [kernel for kernel in body.kernels if id(kernel) not in gone]
 
