@@ -400,7 +400,7 @@ class Build:
         try:
             import_module(f"gossamer.codegen.commands.{node.kind}").commands(node, self)
         except NotAtHand as missing:
-            parts = split(node)
+            parts = split(node, self._has_kernel_of)
             if not parts or mark is None:
                 missing.kind = missing.kind or node.kind
                 raise
@@ -410,6 +410,16 @@ class Build:
                 self._hold(part.y.buffer)
                 self._run(part)
             self._held = held
+
+    def _has_kernel_of(self, map: Kernel) -> bool:
+        """Whether there is a kernel for a map, between tensors of which some have no place yet."""
+        mark = self._mark()
+        for view in (map.y, *map.operands):
+            if view.buffer.memory is None:
+                self._hold(view.buffer)
+        spec = import_module("gossamer.codegen.commands.map").spec_of(map, self)
+        self._reset(mark)
+        return self.has(spec)
 
     def _hold(self, buffer: Buffer) -> None:
         """Find a place for what is between the parts of a kernel."""
