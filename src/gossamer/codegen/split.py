@@ -8,6 +8,7 @@ in the one; so the bits stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -144,14 +145,10 @@ class _Parts:
 
     def _apply(self, call: tuple[Any, ...], y: View) -> None:
         """The map of a function, and of those before it for which there is a kernel."""
-        for functions in sorted(_cuts(call, MOST_AT_ONCE), key=len, reverse=True):
-            if len(functions) > 1:
-                # They are one map of the distinct parts that they are applied to, in the order in which these occur.
-                leaves = list(dict.fromkeys(_leaves(call, set(functions))))
-                expression = _with(call, {leaf: at for at, leaf in enumerate(leaves)})
-                if self._is_at_hand(self._map(expression, [self._view(leaf) for leaf in leaves], y)):
-                    self._add(expression, [self._value(leaf) for leaf in leaves], y)
-                    return
+        for expression, leaves in _together(call):
+            if self._is_at_hand(self._map(expression, [self._view(leaf) for leaf in leaves], y)):
+                self._add(expression, [self._value(leaf) for leaf in leaves], y)
+                return
         function, *arguments = call
         self._add((function, *range(len(arguments))), [self._value(argument) for argument in arguments], y)
 
@@ -181,6 +178,17 @@ class _Parts:
             target = y.buffer.view()
             operands = [View(view.buffer, target.shape, view.strides, view.offset) for view in views]
         return Kernel(MAP, operands, target, None, expression, 1, self._kernel.origin)
+
+
+@lru_cache(256)  # networks repeat what they do
+def _together(call: tuple[Any, ...]) -> tuple[tuple[Expression, tuple[Expression, ...]], ...]:
+    """What may be one map with the function that is applied last, the most functions first: as an expression, and the
+    distinct parts that it is applied to, in the order in which they occur."""
+    found = []
+    for functions in sorted(_cuts(call, MOST_AT_ONCE), key=len, reverse=True)[:-1]:
+        leaves = tuple(dict.fromkeys(_leaves(call, set(functions))))
+        found.append((_with(call, {leaf: at for at, leaf in enumerate(leaves)}), leaves))
+    return tuple(found)
 
 
 def _cuts(call: tuple[Any, ...], most: int) -> Iterator[tuple[Expression, ...]]:
