@@ -22,7 +22,13 @@ from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import closed_tiles
 from gossamer.delegates.jit import compiling
 from gossamer.records import replace
-from gossamer.schema import MaximumMinimumOptions, QuantizationParameters, TensorType
+from gossamer.schema import (
+    ActivationFunctionType,
+    AddOptions,
+    MaximumMinimumOptions,
+    QuantizationParameters,
+    TensorType,
+)
 from gossamer.targets import Target, all_targets
 from tests.delegates.jit.running import TARGETS, machine_code, outputs
 from tests.random_graphs import FORMS, Form, RandomGraph
@@ -164,3 +170,20 @@ def test_levels_are_made_and_read_in_one_pass(monkeypatch: pytest.MonkeyPatch) -
         "i8_map_max_sv",
         "i8_f32_f32_f32_map_tof32_sub_mul_vss",
     }
+
+
+def test_the_end_of_a_normalization_is_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four functions do not ship, three of them do."""
+    make = ModelMaker()
+    x, deviation = make.tensor((16, 20)), make.tensor((16, 1))
+    between = [make.tensor((16, 20)) for _ in range(3)]
+    scale, offset = (make.constant(np.arange(20) + 0.5, np.float32, TensorType.FLOAT32) for _ in range(2))
+    make.op("MUL", [x, deviation], between[:1])
+    make.op("MUL", [between[0], scale], between[1:2])
+    make.op("ADD", [between[1], offset], between[2:], AddOptions(fused_activation_function=ActivationFunctionType.RELU))
+    make.io([x, deviation], between[2:])
+    monkeypatch.setattr(compiling, "compiled_of", made_of_what_ships)
+    _, kernel = machine_code(make.model(), target=TARGETS[0])
+    assert kernel.program is not None
+    names = {name.rpartition("__")[0] for name in kernel.program.plan.kernels}
+    assert names == {"f32_map_mul_vs", "f32_map_mul_add_relu_vvv"}

@@ -83,6 +83,23 @@ def test_what_occurs_twice_is_computed_once() -> None:
     assert [kernel.epilogue[0] for kernel in maps if not isinstance(kernel.epilogue, int)] == ["exp", "add", "mul"]
 
 
+def test_functions_that_have_a_kernel_stay_together() -> None:
+    x, deviation, scale, offset, y = (image() for _ in range(5))
+    scaled = ("relu", ("add", ("mul", 0, 1), 2))
+    kernel = mapped(("relu", ("add", ("mul", ("mul", 0, 1), 2), 3)), x, deviation, scale, offset, y=y)
+    first, second = split(kernel, lambda map: map.epilogue == scaled)
+    assert (first.epilogue, first.operands) == (("mul", 0, 1), [x, deviation])
+    assert (second.epilogue, second.operands, second.y) == (scaled, [first.y, scale, offset], y)
+
+
+def test_what_they_share_is_one_operand() -> None:
+    x, other, y = image(), image(), image()
+    silu, total = ("mul", 0, ("logistic", 0)), ("add", 0, 1)
+    kernel = mapped(("mul", total, ("logistic", total)), x, other, y=y)
+    sum, activation = split(kernel, lambda map: map.epilogue == silu)
+    assert (sum.epilogue, activation.epilogue, activation.operands) == (total, silu, [sum.y])
+
+
 def test_conversions_are_maps_of_their_own() -> None:
     x, y = image(type=INT8), image(type=INT8)
     maps = split(mapped(("add", ("toi32", 0), ("toi32", 0)), x, y=y))

@@ -89,6 +89,19 @@ CASES = [
         [tensor([32767, 7, -3], np.int16, scale=2**-15)],
         AddOptions(),
     ),
+    Case(
+        "int16_sixteen_at_a_time",
+        [tensor([-1147] * 17, np.int16, scale=1), tensor([2285] * 17, np.int16, scale=0.3)],
+        [tensor([-461] * 17, np.int16, scale=1)],
+        AddOptions(pot_scale_int16=False),
+        default=[tensor([-462] * 16 + [-461], np.int16, scale=1)],
+    ),
+    Case(
+        "int16_broadcast",
+        [tensor([-1147] * 17, np.int16, scale=1), tensor([2285], np.int16, scale=0.3)],
+        [tensor([-461] * 17, np.int16, scale=1)],
+        AddOptions(pot_scale_int16=False),
+    ),
 ]
 
 

@@ -26,7 +26,7 @@ from gossamer.quantization import (
     quantize_multiplier,
     rounding_divide_by_pot,
 )
-from gossamer.records import record
+from gossamer.records import record, replace
 from gossamer.schema.enums import TensorType
 from gossamer.views import View
 
@@ -65,6 +65,11 @@ class OperandScale:
 
     def __call__(self, x: Int) -> NDArray[np.int64]:
         return scaled((x.astype(np.int64) - self.zero_point) << self.left_shift, self.multiplier, self.shift)
+
+    def rounded_once(self) -> OperandScale:
+        """The same scale, of one shift and one rounding; itself where it would shift to the right first."""
+        left = self.left_shift + self.shift
+        return self if left < 0 else replace(self, left_shift=left, shift=0)
 
 
 @record(frozen=True)
@@ -200,26 +205,38 @@ def lower_rescaled(
     graph: Lowering, expression: Expression, to: QuantizedMultiplier, low: int, high: int, *operands: View
 ) -> None:
     """State an operator's result: an expression of operands, by a multiplier to the output's scale, clamped."""
+    graph.result(rescaled(graph, expression, to, low, high, *operands))
+
+
+def rescaled(
+    graph: Lowering, expression: Expression, to: QuantizedMultiplier, low: int, high: int, *operands: View
+) -> View:
+    """Such an expression, of the type of the operator's output."""
     output = graph.output()
     parameters = scale_out(graph, to, output.quantization.zero_point, low, high)
-    graph.result(graph.map(("scaleout", expression, len(operands)), *operands, parameters, type=output.type))
+    return graph.map(("scaleout", expression, len(operands)), *operands, parameters, type=output.type)
 
 
 def lower_sum(graph: Lowering, function: str, rescaling: Rescaling) -> None:
-    """State a quantized sum or difference of int16."""
-    x, y, first, second, output = graph.value(0), graph.value(1), rescaling.first, rescaling.second, rescaling.output
+    """State a quantized sum or difference as the reference kernel has it."""
+    graph.result(quantized_sum(graph, function, rescaling, graph.value(0), graph.value(1)))
+
+
+def quantized_sum(graph: Lowering, function: str, rescaling: Rescaling, x: View, y: View) -> View:
+    """That of two operands, of the type of the operator's output."""
+    first, second, output = rescaling.first, rescaling.second, rescaling.output
     views: tuple[View, ...]
     if isinstance(first, ShiftedOperand) and isinstance(second, ShiftedOperand) and isinstance(output, Clamp):
         shifts = [graph.array(np.array(shift, np.int32)) for shift in (first.shift, second.shift)]
         total = (function, ("roundshift", FIRST, 2), ("roundshift", SECOND, 3))
         views = (x, y, *shifts, graph.parameters(0, output.low, output.high))
-        graph.result(graph.map(("limit", total, 4), *views, type=TensorType.INT16))
-        return
+        return graph.map(("limit", total, 4), *views, type=TensorType.INT16)
     if not isinstance(output, OutputScale) or output.shift > 0:
         graph.refuse("the scale of the output is too small")
     total = (function, ("scalein", FIRST, 2), ("scalein", SECOND, 3))
     to = QuantizedMultiplier(output.multiplier, output.shift)
-    lower_rescaled(graph, total, to, output.low, output.high, x, y, scale_in(graph, first), scale_in(graph, second))
+    scales = scale_in(graph, first), scale_in(graph, second)
+    return rescaled(graph, total, to, output.low, output.high, x, y, *scales)
 
 
 def lower_slopes(

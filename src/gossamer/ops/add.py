@@ -17,10 +17,11 @@ import numpy as np
 
 from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import fused_activation, lower_elementwise, prepare_binary
-from gossamer.ops._rescaling import Rescaling, lower_sum, prepare_sum
+from gossamer.ops._rescaling import OperandScale, Rescaling, lower_sum, prepare_sum, quantized_sum
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import INT, Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import in_and_out, input_type, option, quantized
+from gossamer.records import replace
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import AddOptions
 
@@ -73,15 +74,42 @@ def reference(ctx: InvokeContext) -> Array:
     return result
 
 
+SUMS = 16
+"""Sums of int16 that LiteRT's optimized kernel computes at a time."""
+
+
 @op.lower
 def lower(graph: Lowering) -> None:
-    """8 bits as in `_xnnpack_elementwise`; beyond the scales that it takes, and int16, as the reference kernel."""
+    """8 bits as in `_xnnpack_elementwise`; beyond the scales that it takes, as the reference kernel."""
     activation = graph.options.fused_activation_function
     if graph.data is None:
         lower_elementwise(graph, "add", activation)
+        return
+    if graph.output().type == TensorType.INT16:
+        _lower_16(graph, graph.data)
         return
     y = _xnnpack_elementwise.lower_sum(graph, activation)
     if y is None:
         lower_sum(graph, "add", graph.data)
     else:
         graph.result(y)
+
+
+def _lower_16(graph: Lowering, rescaling: Rescaling) -> None:
+    """As LiteRT: without broadcasting 16 sums at a time, whose operands are rounded once; what is left over, and all
+    that is broadcast, as the reference kernel."""
+    x, y, first, second = graph.value(0), graph.value(1), rescaling.first, rescaling.second
+    whole = x.size // SUMS * SUMS
+    if x.shape != y.shape or not whole or not isinstance(first, OperandScale) or not isinstance(second, OperandScale):
+        lower_sum(graph, "add", rescaling)
+        return
+    once = replace(rescaling, first=first.rounded_once(), second=second.rounded_once())
+    if once == rescaling or whole == x.size:
+        lower_sum(graph, "add", once)
+        return
+    flat = [graph.reshape(operand, (x.size,)) for operand in (x, y)]
+    parts = [
+        quantized_sum(graph, "add", how, *(operand.slice(0, start, size) for operand in flat))
+        for how, start, size in ((once, 0, whole), (rescaling, whole, x.size - whole))
+    ]
+    graph.result(graph.reshape(graph.concat(parts, 0), x.shape))

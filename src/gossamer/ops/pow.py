@@ -73,7 +73,11 @@ def _integer_power(x: Array, exponent: int) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     x, y = graph.value(0), graph.value(1)
-    exponent = _whole(graph.known(1)) if y.size == 1 and x.shape != y.shape else 0
+    is_one = y.size == 1 and x.shape != y.shape
+    if is_one and x.type == TensorType.FLOAT32 and not graph.input(1).is_constant:
+        graph.result(_lower_one_exponent(graph, x, y))
+        return
+    exponent = _whole(graph.known(1)) if is_one else 0
     if exponent >= 1:
         power = _lower_integer_power(graph, x, exponent)
         if exponent > 1 and x.type == TensorType.FLOAT32:
@@ -83,6 +87,18 @@ def lower(graph: Lowering) -> None:
         graph.result(graph.map("pow", x, y))
     else:
         graph.result(_lower_power(graph, x, y))
+
+
+def _lower_one_exponent(graph: Lowering, x: View, y: View) -> View:
+    """That of floats where it is computed: it may turn out to be an integer, or as good as one."""
+    zero, most, half = (graph.array(np.array(number, np.float32)) for number in (0, 1e-5, 0.5))
+    distance = ("abs", ("sub", 0, ("round", 0)))
+    whole = graph.map(("select", ("less", distance, 1), ("round", 0), 2), y, most, zero)
+    exponent = graph.map(("select", ("less", 0, 1), 1, 2), half, whole, y)
+    power = graph.map("pow", x, exponent)
+    squared = graph.array(np.array(1.5, np.float32))
+    clamped = ("select", ("less", 1, 2), ("finite", 0), 0)
+    return graph.reshape(graph.map(clamped, power, squared, whole), graph.output().shape)
 
 
 def _lower_integer_power(graph: Lowering, x: View, exponent: int) -> View:

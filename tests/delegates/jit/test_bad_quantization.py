@@ -83,10 +83,50 @@ def test_grids_at_the_edge() -> None:
         assert refusal(make.model()) is None
 
 
-def weights(make: ModelMaker, type: TensorType, *shape: int) -> int:
+@pytest.mark.parametrize(
+    ("name", "bias"),
+    [
+        *((name, np.int64) for name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")),
+        *((name, np.int32) for name in ("CONV_2D", "FULLY_CONNECTED")),
+    ],
+)
+def test_channels_without_a_scale(name: str, bias: Any) -> None:
+    """TensorFlow gives channels of zeros the scale 0 where activations have 16 bits: they are 0, whatever is in them,
+    and the others are what they are beside channels that have a scale."""
+    dead = [1, 4, 7]
+    alive = [channel for channel in range(8) if channel not in dead]
+    results = []
+    for scale in (0.02, 0.0):
+        scales = np.full(8, 0.02, np.float32)
+        scales[dead] = scale
+        make = ModelMaker()
+        quantization = QuantizationParameters(scale=scales * np.float32(0.1), zero_point=np.zeros(8, np.int64))
+        type = INT32 if bias is np.int32 else TensorType.INT64
+        layer(
+            make, name, INT16, make.constant(np.arange(8) * 1000, bias, type, quantization=quantization), scales=scales
+        )
+        model = make.model()
+        interpreter = gossamer.Interpreter(model_content=model)
+        interpreter.allocate_tensors()
+        (claims,) = interpreter.delegate_claims()
+        assert not claims.refusals
+        x = np.random.default_rng(0).integers(-32768, 32768, (1, 4, 4, 8)).astype(np.int16)
+        results += outputs(interpreter, {interpreter.get_input_details()[0]["index"]: x})
+    np.testing.assert_array_equal(results[0][..., alive], results[1][..., alive])
+    assert results[0][..., dead].any()
+    assert not results[1][..., dead].any()
+
+
+def weights(make: ModelMaker, type: TensorType, *shape: int, scales: Array | None = None) -> int:
+    """Beside 16 bits of 8; one scale, or one for each of the output's channels."""
+    type = INT8 if type == INT16 else type
     limits = np.iinfo(numpy_dtype(type))
     levels = np.random.default_rng(1).integers(limits.min + 1, limits.max, shape)
-    return make.constant(levels, numpy_dtype(type), type, **grid(0.02, 0))
+    how = grid(0.02, 0)
+    if scales is not None:
+        points, dimension = np.zeros(len(scales), np.int64), 3 if shape[0] == 1 else 0
+        how = {"quantization": QuantizationParameters(scale=scales, zero_point=points, quantized_dimension=dimension)}
+    return make.constant(levels, numpy_dtype(type), type, **how)
 
 
 def layer(
@@ -95,19 +135,21 @@ def layer(
     type: TensorType,
     bias: int,
     activation: ActivationFunctionType = ActivationFunctionType.NONE,
+    scales: Array | None = None,
 ) -> None:
     """A model of one layer from [1, 4, 4, 8] to the same shape; the bias is an input too if it is no constant."""
-    x, y = make.tensor((1, 4, 4, 8), type, **grid(0.1, 3)), make.tensor((1, 4, 4, 8), type, **grid(0.9, 5))
+    points = (0, 0) if type == INT16 else (3, 5)
+    x, y = (make.tensor((1, 4, 4, 8), type, **grid(*how)) for how in zip((0.1, 0.9), points, strict=True))
     fused = {"fused_activation_function": activation}
     if name == "CONV_2D":
         options = Conv2DOptions(stride_h=1, stride_w=1, **fused)
-        make.op(name, [x, weights(make, type, 8, 3, 3, 8), bias], [y], options, version=3)
+        make.op(name, [x, weights(make, type, 8, 3, 3, 8, scales=scales), bias], [y], options, version=3)
     elif name == "DEPTHWISE_CONV_2D":
         deep = DepthwiseConv2DOptions(stride_h=1, stride_w=1, depth_multiplier=1, **fused)
-        make.op(name, [x, weights(make, type, 1, 3, 3, 8), bias], [y], deep, version=3)
+        make.op(name, [x, weights(make, type, 1, 3, 3, 8, scales=scales), bias], [y], deep, version=3)
     elif name == "FULLY_CONNECTED":
         flat = FullyConnectedOptions(keep_num_dims=True, **fused)
-        make.op(name, [x, weights(make, type, 8, 8), bias], [y], flat, version=5)
+        make.op(name, [x, weights(make, type, 8, 8, scales=scales), bias], [y], flat, version=5)
     else:
         shape = make.constant([1, 4, 4, 8], np.int32, INT32)
         back = TransposeConvOptions(stride_h=1, stride_w=1, padding=Padding.SAME, **fused)

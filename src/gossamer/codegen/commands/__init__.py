@@ -163,6 +163,13 @@ class Build:
         self.place(view.buffer)
         return self.layout.strides(view)
 
+    def planned_strides(self, view: View) -> tuple[int, ...]:
+        """The same, also of a buffer that has no place yet, where it will be dense."""
+        if view.buffer in self.layout.places:
+            return self.layout.strides(view)
+        size = item_bytes(view.buffer)
+        return tuple([stride * size for stride in view.strides])
+
     def border(self, view: View) -> Border:
         """What is stored around a view of a whole image."""
         return self.layout.border(view)
@@ -400,7 +407,7 @@ class Build:
         try:
             import_module(f"gossamer.codegen.commands.{node.kind}").commands(node, self)
         except NotAtHand as missing:
-            parts = split(node)
+            parts = split(node, self._has_kernel_of)
             if not parts or mark is None:
                 missing.kind = missing.kind or node.kind
                 raise
@@ -410,6 +417,10 @@ class Build:
                 self._hold(part.y.buffer)
                 self._run(part)
             self._held = held
+
+    def _has_kernel_of(self, map: Kernel) -> bool:
+        """Whether there is a kernel for a map, between tensors of which some have no place yet."""
+        return self.has(import_module("gossamer.codegen.commands.map").spec_of(map, self))
 
     def _hold(self, buffer: Buffer) -> None:
         """Find a place for what is between the parts of a kernel."""

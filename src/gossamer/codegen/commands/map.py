@@ -3,6 +3,7 @@ have parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gossamer.codegen.commands import Build, blocks_of
@@ -15,6 +16,7 @@ from gossamer.codegen.kernels.scale import ScaleRows, runs
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.programs.program import Word
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 ROWS = 4
 """Rows from which on factors are prepared for them."""
@@ -24,13 +26,7 @@ def commands(node: Kernel, build: Build) -> None:
     """One command: the kernel has loops over three dimensions, and is repeated over what broadcasting leaves beyond."""
     if _scale_rows(node, build):
         return
-    views = (node.y, *node.operands)
-    strides = [build.strides(view) for view in views]
-    types = tuple([ELEMENT_OF[view.type] for view in (*node.operands, node.y)])
-    form = build.alike(
-        (Map, node.epilogue, types, node.y.shape, *strides),
-        lambda: _form(build, node, merged(node.y.shape, *strides), types),
-    )
+    form = _form_of(node, build, build.strides)
     build.repeat(
         form.spec,
         form.outer,
@@ -39,6 +35,11 @@ def commands(node: Kernel, build: Build) -> None:
         **operands_of(*zip(map(build.address, node.operands), form.rows, form.columns, strict=True)),
         **form.words,
     )
+
+
+def spec_of(node: Kernel, build: Build) -> Map:
+    """The kernel of a map, whose operands need no places yet."""
+    return _form_of(node, build, build.planned_strides).spec
 
 
 class _Form(NamedTuple):
@@ -51,6 +52,15 @@ class _Form(NamedTuple):
     rows: tuple[int, ...]
     columns: tuple[int, ...]
     words: dict[str, Any]
+
+
+def _form_of(node: Kernel, build: Build, strides_of: Callable[[View], tuple[int, ...]]) -> _Form:
+    strides = [strides_of(view) for view in (node.y, *node.operands)]
+    types = tuple([ELEMENT_OF[view.type] for view in (*node.operands, node.y)])
+    return build.alike(
+        (Map, node.epilogue, types, node.y.shape, *strides),
+        lambda: _form(build, node, merged(node.y.shape, *strides), types),
+    )
 
 
 def _form(build: Build, node: Kernel, dimensions: list[tuple[int, ...]], types: tuple[str, ...]) -> _Form:
