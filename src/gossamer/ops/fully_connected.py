@@ -512,14 +512,16 @@ def _lower_int16(graph: Lowering) -> None:
     to: QuantizedFullyConnected = graph.data.kernel.args[0]
     units, depth = graph.input(1).shape
     rows = math.prod(x.shape) // depth
-    wide = to.wide and (bias is not None or graph.options.quantized_bias_type != F32 or graph.input(1).type == I16)
+    is_stated = graph.options.quantized_bias_type != F32
+    of_int64 = bias is not None and bias.type == TensorType.INT64
+    wide = to.wide and (of_int64 or is_stated or graph.input(1).type == I16)
     numbers = _int16.fixed_point(to.multipliers, to.shifts, to.low, to.high, wide=wide)
+    if wide and graph.input(1).type != I16:
+        numbers = FixedPoint("double", to.reals, None, to.low, to.high)
     if graph.input(1).type == I16 or not graph.input(1).is_constant:
         x, weights = graph.reshape(x, (rows, depth)), graph.cast(graph.value(1), I16).permute((1, 0))
         y = graph.quantized_matmul(x, weights, numbers, bias=bias)
     else:
-        if wide:
-            numbers = FixedPoint("double", to.reals, None, to.low, to.high)
         image = graph.reshape(x, (1, 1, rows, depth))
         weights = graph.array(_int16.weights_of(graph, 1).reshape(units, 1, 1, depth))
         y = graph.quantized_convolution(image, weights, bias, replace(POINTWISE, output=(1, rows)), numbers)
