@@ -258,7 +258,7 @@ class LateKernel(DelegateKernel):
             if boundary.state is not None:
                 program.bind(boundary.base, boundary.state.ctypes.data)
             else:
-                number, base, size, _ = boundary
+                number, base, size, *_ = boundary
                 step.boundaries.append((self._tensors[number], base, size, inside.get(number)))
         step.places = [None] * len(step.boundaries)
         return step

@@ -195,6 +195,22 @@ class GraphLowering(Lowering):
             self.refuse("it keeps something from one call to the next")
         return self._lowered.state(array, STATES + self._node.node_index)
 
+    def resource(self, position: int, of: TensorInfo) -> View:
+        if self._lowered.subgraph is not None or self._lowered.is_running:
+            self.refuse("variables belong to all subgraphs")
+        if of.type not in ELEMENTS:
+            self.refuse(f"no kernels for {type_name(of.type)}")
+        self.require_elements(of)
+        number = int(self.known(position).item())
+        names = [name for name, known in self._node.resources.ids.items() if known == number]
+        if not names:
+            self.refuse(f"nothing has the resource handle {number}")
+        return self._lowered.resource(number, names[0], of.shape, of.type)
+
+    def run_before(self) -> None:
+        if self._lowered.subgraph is not None or self._lowered.is_running:
+            self.refuse("it runs once for an interpreter")
+
     def constant(self, position: int) -> Array | None:
         array = self._node.constant(position)
         tensor = self.optional(position)
