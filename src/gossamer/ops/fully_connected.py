@@ -574,7 +574,7 @@ def _lower_hybrid(graph: Lowering) -> None:
         bias = _qd8.bias_of(graph, 2)
         y = _blockwise.lower_product(graph, x, graph.known(1), size, scales, bias)
         y = _qd8.clamped(graph, y, activation)
-    elif weights.type == U8 or _is_odd(graph) or activation not in CLAMPS:
+    elif weights.type == U8 or not weights.is_constant or _is_odd(graph) or activation not in CLAMPS:
         y = _lower_builtin_hybrid(graph, x)
     else:
         scales, bias = _qd8.scales_of(graph, 1), _qd8.bias_of(graph, 2)
@@ -585,10 +585,16 @@ def _lower_hybrid(graph: Lowering) -> None:
 
 def _lower_builtin_hybrid(graph: Lowering, x: View) -> View:
     """[rows, depth] as `gossamer.ops._dynamic_range` has it: [rows, units]."""
-    values, scales, bias = signed(graph.known(1)), graph.input(1).quantization.scales, graph.optional_value(2)
-    units = len(values)
+    weights, scales, bias = graph.input(1), graph.input(1).quantization.scales, graph.optional_value(2)
+    units = weights.shape[0]
+    if weights.is_constant:
+        values = graph.array(signed(graph.known(1)))
+    elif weights.type in (U8, I8):
+        values = graph.kernel("bitcast", graph.value(1), shape=weights.shape, type=I8)
+    else:
+        graph.refuse("the weights are smaller than a byte, and only known when the model runs")
     result = graph.scalar(0, x) if bias is None else graph.reshape(bias, (units,))
     each = np.broadcast_to(scales.astype(np.float32) if scales.size else np.float32(0), units)
     rows = lower_rows(graph, x, graph.options.asymmetric_quantize_inputs)
-    y = lower_accumulate(graph, result, rows, graph.array(values), graph.array(each))
+    y = lower_accumulate(graph, result, rows, values, graph.array(each))
     return lower_activation(graph, y, graph.options.fused_activation_function)
