@@ -22,6 +22,7 @@ op = OpDef(
     types={"handle": HANDLE_TYPES},
     options=ReadVariableOptions,
     side_effects=True,
+    tells_shapes=True,
 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gossamer import Interpreter, InvokeError
+from gossamer.delegates.jit.late import LateKernel
 from gossamer.schema import CallOnceOptions, GatherOptions, TensorType, VarHandleOptions
 from tests.delegates.jit.running import machine_code, reference
 from tests.ops.variables import accumulator
@@ -148,3 +149,25 @@ def test_what_is_assigned_before_a_subgraph_that_runs_once_is_assigned_again_by_
     make.io([], [])
     interpreter, _ = machine_code(make.model())
     assert [added(interpreter, x) for x in (1, 2)] == [7, 2]
+
+
+def test_a_variable_that_is_declared_as_a_scalar_has_a_program_for_each_of_its_shapes() -> None:
+    make = ModelMaker()
+    x, handle = make.tensor((1,)), make.tensor((1,), TensorType.RESOURCE)
+    before, y = make.tensor(()), make.tensor(())
+    make.op("VAR_HANDLE", [], [handle], VarHandleOptions(shared_name="total"))
+    make.op("READ_VARIABLE", [handle], [before])
+    make.op("ADD", [before, x], [y])
+    make.op("ASSIGN_VARIABLE", [handle, y], [])
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.float32([1]))
+    (late,) = [one for one in interpreter.delegate_kernels() if isinstance(one, LateKernel)]
+    for value in (np.float32([1, 2]), np.float32([[5]]), np.float32([3, 4])):
+        variables_of(interpreter)[0] = value.copy()
+        for count in (1, 2, 3):
+            interpreter.invoke()
+            np.testing.assert_array_equal(interpreter.get_tensor(y), value + count)
+            assert [len(step.nodes) for step in late.steps if step.program is not None] == [3]
+        assert late.again is not None
