@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.schema import BatchMatMulOptions, MulOptions, ReshapeOptions, SoftmaxOptions, TensorType
-from tests.delegates.jit.running import TARGETS, machine_code, outputs
+from gossamer.schema import (
+    BatchMatMulOptions,
+    MulOptions,
+    QuantizationParameters,
+    ReshapeOptions,
+    SoftmaxOptions,
+    TensorType,
+)
+from tests.delegates.jit.running import TARGETS, machine_code, outputs, reference
 from tests.runtime.graphs import ModelMaker
 
 pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
@@ -20,24 +27,31 @@ INT, FLOAT = TensorType.INT32, TensorType.FLOAT32
 class Heads(ModelMaker):
     """k [shared, length, depth] for so many heads each: [heads, length, depth]."""
 
-    def __init__(self, shared: int, each: int, length: int, depth: int) -> None:
+    def __init__(
+        self, shared: int, each: int, length: int, depth: int, type: TensorType = FLOAT, quantization: Any = None
+    ) -> None:
         super().__init__()
-        self.k = self.tensor((shared, length, depth))
+        self.how = type, quantization
+        self.k = self.made((shared, length, depth))
         self.sizes = shared, each, length, depth
+
+    def made(self, shape: Any) -> int:
+        type, quantization = self.how
+        return self.tensor(shape, type, quantization=quantization)
 
     def sizes_of(self, *sizes: int) -> int:
         return self.constant(sizes, np.int32, INT)
 
     def by_broadcast(self) -> int:
         shared, each, length, depth = self.sizes
-        one, several = self.tensor((shared, 1, length, depth)), self.tensor((shared, each, length, depth))
+        one, several = self.made((shared, 1, length, depth)), self.made((shared, each, length, depth))
         self.op("RESHAPE", [self.k, self.sizes_of(shared, 1, length, depth)], [one], ReshapeOptions())
-        self.op("BROADCAST_TO", [one, self.sizes_of(shared, each, length, depth)], [several], version=2)
+        self.op("BROADCAST_TO", [one, self.sizes_of(shared, each, length, depth)], [several], version=3)
         return self.joined(several)
 
     def by_ones(self) -> int:
         shared, each, length, depth = self.sizes
-        one, several = self.tensor((shared, 1, length, depth)), self.tensor((shared, each, length, depth))
+        one, several = self.made((shared, 1, length, depth)), self.made((shared, each, length, depth))
         ones = self.constant(np.ones((shared, each, length, depth)), np.float32, FLOAT)
         self.op("RESHAPE", [self.k, self.sizes_of(shared, 1, length, depth)], [one], ReshapeOptions())
         self.op("MUL", [one, ones], [several], MulOptions())
@@ -45,7 +59,7 @@ class Heads(ModelMaker):
 
     def joined(self, several: int) -> int:
         shared, each, length, depth = self.sizes
-        heads = self.tensor((shared * each, length, depth))
+        heads = self.made((shared * each, length, depth))
         self.op("RESHAPE", [several, self.sizes_of(shared * each, length, depth)], [heads], ReshapeOptions())
         return heads
 
@@ -86,6 +100,35 @@ def test_heads_that_share_keys_meet_them_in_one_product(
     x = rng.integers(-9, 9, (shared * each, rows, depth)).astype(np.float32)
     (got,) = outputs(interpreter, {q: x, make.k: k})
     np.testing.assert_array_equal(got, x @ (2 * np.repeat(k, each, 0)).transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.parametrize("type", [TensorType.INT8, TensorType.INT16])
+@pytest.mark.parametrize("adjoint", [True, False])
+def test_heads_of_integers(type: TensorType, adjoint: bool, target: Any) -> None:
+    shared, each, length, depth, rows = 3, 2, 5, 7, 3
+    zeros = (3, -5, 7) if type == TensorType.INT8 else (0, 0, 0)
+    k_of, x_of, y_of = (
+        QuantizationParameters(scale=np.float32([scale]), zero_point=np.int64([zero]))
+        for scale, zero in zip((0.02, 0.03, 0.4 if type == TensorType.INT8 else 200), zeros, strict=True)
+    )
+    make = Heads(shared, each, length, depth, type, k_of)
+    heads = make.by_broadcast()
+    q = make.tensor((shared * each, rows, depth if adjoint else length), type, quantization=x_of)
+    y = make.tensor((shared * each, rows, length if adjoint else depth), type, quantization=y_of)
+    make.op("BATCH_MATMUL", [q, heads], [y], BatchMatMulOptions(adj_y=adjoint), version=3)
+    make.io([q, make.k], [y])
+    interpreter, kernel = machine_code(make.model(), 1, target)
+    assert all(one.y.size < shared * each * length * depth for one in kernel.built.graph)
+    rng = np.random.default_rng(0)
+    limits = np.iinfo(np.int8 if type == TensorType.INT8 else np.int16)
+    fed = {
+        at: rng.integers(limits.min, limits.max, interpreter.get_tensor(at).shape, limits.dtype) for at in (q, make.k)
+    }
+    other = reference(make.model())
+    other.allocate_tensors()
+    (got,), (wanted,) = (outputs(one, fed) for one in (interpreter, other))
+    assert np.abs(got.astype(int) - wanted).max() <= (type == TensorType.INT8)  # whose halves are rounded otherwise
 
 
 def test_what_others_read_is_written_down() -> None:

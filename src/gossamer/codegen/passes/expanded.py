@@ -94,12 +94,14 @@ class _Expanded:
                 if not _is_uniform(view.buffer):
                     return False
                 operands[at] = View(view.buffer, shape, (0,) * len(shape), view.offset)
-        if kernel.kind == MAP:
+        if kernel.kind == MAP or not _has_neighbours(operands[0]):
             once = tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
             for at in elements:
                 operands[at] = View(operands[at].buffer, once, operands[at].strides, operands[at].offset)
             y = Buffer(once, kernel.y.type).view()
-            self.kernels.append(Kernel(MAP, operands, y, kernel.settings, kernel.epilogue, kernel.arity, kernel.origin))
+            self.kernels.append(
+                Kernel(kernel.kind, operands, y, kernel.settings, kernel.epilogue, kernel.arity, kernel.origin)
+            )
             operands = [y.broadcast(shape)]
         self._unwritten[id(kernel.y.buffer)] = kernel.y.buffer, operands[0]
         return True
@@ -192,6 +194,11 @@ def _split(view: View, sizes: Sequence[Sequence[int]]) -> View:
 def _steps(sizes: Sequence[int], stride: int) -> list[int]:
     """The strides of dimensions that one with a stride falls into."""
     return [stride * prod(sizes[at + 1 :]) for at in range(len(sizes))]
+
+
+def _has_neighbours(view: View) -> bool:
+    """Whether the elements of the last dimension lie next to each other, as some products want them."""
+    return next((stride for size, stride in zip(view.shape[::-1], view.strides[::-1], strict=True) if size > 1), 1) == 1
 
 
 def _is_uniform(buffer: Buffer) -> bool:
