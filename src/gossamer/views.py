@@ -172,6 +172,14 @@ class State(Buffer):
         self.kept = kept
 
 
+class Resource(Buffer):
+    """A resource variable of an interpreter: ``name`` is its container and its own, ``number`` stands for it here."""
+
+    def __init__(self, shape: Shape, type: TensorType, number: int, name: tuple[str, str]) -> None:
+        super().__init__(shape, type, number)
+        self.name = name
+
+
 @record(frozen=True, eq=False, slots=True)
 class View:
     """Elements of a buffer under a shape: element (i, j, ...) is number ``offset + i * strides[0] + ...`` of it.

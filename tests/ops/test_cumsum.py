@@ -10,7 +10,8 @@ import pytest
 from gossamer.errors import InvokeError
 from gossamer.ops.cumsum import op
 from gossamer.schema import CumsumOptions
-from tests.ops.cases import Case, const, run_case, tensor
+from tests.delegates.jit.running import TARGETS, machine_code, outputs
+from tests.ops.cases import Case, const, model_of, run_case, tensor
 from tests.ops.reference import assert_refused, output_of
 
 X = [[1, 2, 3], [4, 5, 6]]
@@ -34,6 +35,17 @@ CASES = [
 
 def test_case(case: Case, backend: Any) -> None:
     run_case(backend, op, case)
+
+
+@pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
+@pytest.mark.parametrize("shape", [(5,), (2, 3, 1, 4)])
+def test_an_axis_that_is_fed_may_be_any(shape: tuple[int, ...]) -> None:
+    x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    case = Case("", [tensor(x, np.int32), tensor(0, np.int32)], [tensor(x, np.int32)], CumsumOptions(reverse=True))
+    interpreter, _ = machine_code(model_of(op, case))
+    for axis in range(-len(shape), len(shape)):
+        (got,) = outputs(interpreter, {0: x, 1: np.int32(axis)})
+        np.testing.assert_array_equal(got, np.flip(np.cumsum(np.flip(x, axis), axis), axis))
 
 
 def test_an_axis_that_is_fed_is_checked() -> None:

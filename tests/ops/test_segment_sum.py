@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer import Interpreter
 from gossamer.ops.segment_sum import op
-from tests.ops.cases import Case, const, run_case, tensor
+from tests.ops.cases import Case, const, model_of, run_case, tensor
 from tests.ops.invoking import assert_refused_by_invoke
 from tests.ops.reference import REFERENCE, assert_refused
 
@@ -23,6 +24,15 @@ CASES = [
 def test_case(case: Case) -> None:
     # TFLite's reference resolver, the peer of other operators, lacks this one.
     run_case(REFERENCE, op, case)
+
+
+def test_the_shape_is_told_by_stored_ids() -> None:
+    interpreter = Interpreter(model_content=model_of(op, CASES[1]))
+    interpreter.allocate_tensors()
+    assert not any(claims.refusals for claims in interpreter.delegate_claims())
+    interpreter.set_tensor(0, np.int32([1, 2, 3]))
+    interpreter.invoke()
+    assert interpreter.get_tensor(2).tolist() == [1, 5]
 
 
 REFUSED = [

@@ -11,9 +11,12 @@ import pytest
 
 import gossamer
 from gossamer import Interpreter, OpResolverType
+from gossamer.errors import InvokeError
 from gossamer.schema import (
+    AddOptions,
     CallOnceOptions,
     FullyConnectedOptions,
+    ReshapeOptions,
     ShapeOptions,
     SVDFOptions,
     TensorType,
@@ -199,3 +202,24 @@ def test_a_variable_that_its_reader_writes_keeps_its_value(resolver: OpResolverT
         assert interpreter.get_tensor(state).tolist() == [level] * 3
     for level in (33**2, (33**2 - 3) ** 2):
         assert interpreter.get_signature_runner("step")(x=three)["state"].tolist() == [level] * 3
+
+
+def test_variable_without_memory_is_named_with_the_operator_that_reads_it() -> None:
+    """TFLite plans no memory for a variable that RESHAPE writes."""
+    make = ModelMaker()
+    x, twice, state, y = (
+        make.tensor((1, 4)),
+        make.tensor((1, 4)),
+        make.tensor((2, 2), is_variable=True, name="state"),
+        make.tensor((2, 2)),
+    )
+    make.op("ADD", [x, x], [twice], AddOptions())
+    make.op("RESHAPE", [twice, make.constant([2, 2], np.int32, TensorType.INT32)], [state], ReshapeOptions())
+    make.op("ADD", [state, state], [y], AddOptions())
+    make.io([x], [y])
+    interpreter = Interpreter(
+        model_content=make.model(), experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    )
+    interpreter.allocate_tensors()
+    with pytest.raises(InvokeError, match=r'^ADD \(node 2, .*: input tensor 2 "state" lacks data: nothing gives it'):
+        interpreter.invoke()

@@ -15,6 +15,7 @@ from gossamer.codegen.passes import (
     borders,
     common_subexpressions,
     copies,
+    expanded,
     fuse,
     gaps,
     in_place,
@@ -40,6 +41,7 @@ Passes = tuple[Callable[[KernelGraph], Any], ...]
 
 PASSES: Passes = (
     common_subexpressions.run,
+    expanded.run,
     fuse.run,
     prologues.run,
     tables.run,

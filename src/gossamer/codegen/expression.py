@@ -349,6 +349,7 @@ FUNCTIONS: dict[str, Function] = {
     "scalein": Function(2, {"signed": fixed_point.scale_in}, reads=quantized.words(4), bits=32),
     "scaleout": Function(2, {"signed": fixed_point.scale_out}, reads=quantized.words(6), bits=32),
     "limit": Function(2, {"signed": fixed_point.limit}, reads=quantized.words(3), bits=32),
+    "quotient": Function(3, {"signed": fixed_point.quotient}, reads=quantized.words(6), bits=32),
     "product16": Function(2, {"signed": fixed_point.product_16}, bits=32),
     "saturate16": Function(1, {"signed": fixed_point.saturate_16}, bits=32),
     "interpolate": Function(2, {"signed": fixed_point.interpolate}, reads=fixed_point.read_table, bits=32),

@@ -116,6 +116,41 @@ def inverse_square_root(f: Function, x: Value) -> tuple[Value, Value]:
     )
 
 
+def quotient(f: Function, x: Value, y: Value, words: Words) -> Value:
+    """x / y of quantized integers, by the reciprocal of y; words zero point of x, multiplier, exponent, zero point,
+    low, high. y is not 0.
+
+    See `gossamer.ops._fixed_point.quotients`.
+    """
+    zero, multiplier, exponent, *bounds = _splat(f, x, words)
+    x = f.wrapping("sub", x, zero)
+    nothing = f.constant(x.type, 0)
+    x, y = (f.select(f.compare("slt", y, 0), f.wrapping("sub", nothing, value), value) for value in (x, y))
+    leading, headroom = _leading_zeros(f, y), _leading_zeros(f, f.select(f.compare("slt", x, 0), x ^ -1, x))
+    headroom = f.wrapping("sub", headroom, 1)
+    # Newton's method for 2 / (1 + fraction), with two integer bits.
+    fraction = f.wrapping("shl", y, leading & 31) & 0x7FFFFFFF
+    half = f.wrapping("lshr", f.wrapping("add", fraction, -(1 << 31)), 1)
+    guess = f.wrapping("add", high_product(f, f.constant(x.type, -1010580540), half), 1515870810)
+    for _ in range(3):
+        error = f.wrapping("sub", f.constant(x.type, 1 << 29), high_product(f, half, guess))
+        guess = f.wrapping("add", guess, _saturated_left(f, high_product(f, error, guess), 2))
+    product = high_product(f, f.wrapping("shl", x, headroom), _saturated_left(f, guess, 1))
+    product = high_product(f, product, multiplier)
+    by = f.wrapping("sub", f.wrapping("sub", f.wrapping("add", headroom, 31), leading), exponent)
+    # What C++ leaves undefined, and what comes of it.
+    least = f.wrapping("ashr", product, by & 31)
+    beyond = f.wrapping("add", least, f.emit(x.type, f"zext {f.compare('sge', product, 0)} to {x.type}"))
+    result = f.select(f.compare("ult", by, 32), rounding_shift(f, product, by & 31), beyond)
+    zero, low, high = bounds
+    return clamped(f, f.intrinsic("llvm.sadd.sat", result, zero), low, high)
+
+
+def _leading_zeros(f: Function, x: Value) -> Value:
+    f.module.declare(f"declare {x.type} @llvm.ctlz.{x.type.suffix}({x.type}, i1)")
+    return f.emit(x.type, f"call {x.type} @llvm.ctlz.{x.type.suffix}({x}, i1 false)")
+
+
 def positive(f: Function, x: Value) -> Value:
     """x, or 0 where it is less."""
     return f.select(f.compare("sgt", x, 0), x, f.constant(x.type, 0))

@@ -19,7 +19,7 @@ from gossamer.arrays import NDArray
 from gossamer.delegates.partition import NodeSubset
 from gossamer.errors import InvokeError
 from gossamer.model.structure import Dependencies
-from gossamer.ops.op_def import Context, Shape, TensorInfo
+from gossamer.ops.op_def import Context, Resources, Shape, TensorInfo
 from gossamer.records import record
 from gossamer.sizes import Later
 
@@ -75,6 +75,11 @@ class NodeInfo(Context, ABC):
     @abstractmethod
     def dependencies(self) -> Dependencies | None:
         """What of the file has been looked at to prepare nodes, and by `constant`; ``None`` without a fingerprint."""
+
+    @property
+    @abstractmethod
+    def resources(self) -> Resources:
+        """What the subgraphs of an interpreter share."""
 
     @abstractmethod
     def propagate_shapes(self) -> None:
@@ -218,7 +223,9 @@ class PartitionPrepareContext(Partition):
 
 
 class PartitionInvokeContext(Partition):
-    """What a kernel may use when the model runs."""
+    """What a kernel may use when the model runs. ``resources`` are what the subgraphs of an interpreter share."""
+
+    resources: Resources
 
     def poll(self) -> None:
         """For kernels that run long: to be called now and then, it costs little. Raises `CancelledError`, to be let

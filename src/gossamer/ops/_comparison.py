@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from gossamer.ops._elementwise import prepare_binary, require_scale
-from gossamer.ops._rescaling import FIRST, SECOND, OperandScale, divide_by_any_pot, scale_in
+from gossamer.ops._fixed_point import divide_by_any_pot
+from gossamer.ops._rescaling import FIRST, SECOND, OperandScale, scale_in
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, PrepareContext, TensorInfo
 from gossamer.quantization import high_mul, quantize_multiplier

@@ -122,6 +122,10 @@ def lower_rows(graph: Lowering, x: View, asymmetric: bool) -> LoweredRows:
 
 def lower_accumulate(graph: Lowering, result: View, rows: LoweredRows, weights: View, scales: View) -> View:
     """``result`` + rows x weights, int8 [units, k], with ``scales`` [units]."""
-    sums = _int16.products_of_levels(graph, rows.levels, weights)
+    if weights.is_constant:
+        sums = _int16.products_of_levels(graph, rows.levels, weights)
+    else:
+        computed = graph.cast(weights, TensorType.INT16).permute((1, 0))
+        sums = graph.quantized_matmul(rows.levels, computed, None, TensorType.INT64)
     total = ("add", 0, ("mul", ("tof32", 1), ("mul", 3, 2)))
     return graph.map(total, result, sums, rows.scales, scales)

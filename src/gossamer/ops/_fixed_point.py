@@ -7,6 +7,8 @@ A fixed-point number of m integer bits is an integer x that stands for x / 2**(b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gossamer.arrays import ArrayLike, NDArray
@@ -119,6 +121,32 @@ def reciprocal(x: ArrayLike, integer_bits: int) -> tuple[Int, Int]:
     headroom = count_leading_zeros(x)
     fraction = wrap_int32((x << headroom) - (1 << 31))
     return one_over_one_plus_x(fraction), integer_bits - headroom
+
+
+def divide_by_any_pot(x: Int, exponent: ArrayLike) -> NDArray[np.int64]:
+    """`rounding_divide_by_pot` of 32-bit ``x``, also where the exponent is not 0 to 31.
+
+    C++ leaves that undefined. Compilers for x86-64 and AArch64 agree on what comes of it, which LiteRT answers with and
+    so do we: the mask is all ones, and the shift counts modulo 32.
+    """
+    exponent = np.asarray(exponent, np.int64)
+    defined = (exponent >= 0) & (exponent <= 31)
+    return np.where(
+        defined, rounding_divide_by_pot(x, np.where(defined, exponent, 0)), (x >> (exponent & 31)) + (x >= 0)
+    )
+
+
+def quotients(x: ArrayLike, y: ArrayLike, numbers: Sequence[int]) -> Int:
+    """x / y of quantized integers, y less its zero point and not 0; numbers: the zero point of x, multiplier, exponent,
+    zero point, low and high of the quotient. TFLite's DivElementwise."""
+    zero, multiplier, exponent, zero_output, low, high = map(int, numbers)
+    dividend, divisor = np.asarray(x, np.int64) - zero, np.asarray(y, np.int64)
+    dividend = np.where(divisor < 0, -dividend, dividend)
+    inverse, inverse_exponent = reciprocal(np.abs(divisor), 31)
+    headroom = count_leading_zeros(np.where(dividend < 0, ~dividend, dividend)) - 1
+    product = high_mul(high_mul(dividend << headroom, inverse), multiplier)
+    result = divide_by_any_pot(product, inverse_exponent + headroom - exponent)
+    return np.minimum(np.maximum(result + zero_output, low), high)
 
 
 def log_of_at_least_1(x: ArrayLike, integer_bits: int, result_bits: int) -> Int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.arrays import ArrayLike, NDArray
+from gossamer.arrays import NDArray
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._elementwise import quantized_limits, require_scale, require_symmetric
 from gossamer.ops.lowering import Expression, Lowering
@@ -29,19 +29,6 @@ from gossamer.quantization import (
 from gossamer.records import record, replace
 from gossamer.schema.enums import TensorType
 from gossamer.views import View
-
-
-def divide_by_any_pot(x: Int, exponent: ArrayLike) -> NDArray[np.int64]:
-    """`rounding_divide_by_pot` of 32-bit ``x``, also where the exponent is not 0 to 31.
-
-    C++ leaves that undefined. Compilers for x86-64 and AArch64 agree on what comes of it, which LiteRT answers with and
-    so do we: the mask is all ones, and the shift counts modulo 32.
-    """
-    exponent = np.asarray(exponent, np.int64)
-    defined = (exponent >= 0) & (exponent <= 31)
-    return np.where(
-        defined, rounding_divide_by_pot(x, np.where(defined, exponent, 0)), (x >> (exponent & 31)) + (x >= 0)
-    )
 
 
 def scaled(x: Int, multiplier: int, shift: int) -> NDArray[np.int64]:

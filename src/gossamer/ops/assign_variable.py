@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer.ops._resource import HANDLE_TYPES, require_handle, resource_id
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema import AssignVariableOptions
 
@@ -14,7 +15,6 @@ op = OpDef(
     types={"handle": HANDLE_TYPES},
     options=AssignVariableOptions,
     side_effects=True,
-    reference_only="variables belong to all subgraphs and live in Python",
 )
 
 
@@ -27,3 +27,8 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> tuple[Array, ...]:
     ctx.resources.variables[resource_id(ctx)] = ctx.value(1).copy()
     return ()
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.copy(graph.value(1), into=graph.resource(0, graph.input(1)))

@@ -5,6 +5,7 @@ The subgraph has no inputs and no outputs; what it does is set resource variable
 
 from __future__ import annotations
 
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema import CallOnceOptions
 
@@ -15,7 +16,6 @@ op = OpDef(
     versions=versions("2.5.0"),
     options=CallOnceOptions,
     side_effects=True,
-    reference_only="it runs once for an interpreter",
 )
 
 
@@ -37,3 +37,8 @@ def reference(ctx: InvokeContext) -> tuple[Array, ...]:
         ctx.subgraph(options.init_subgraph_index).call([])
         ctx.resources.initialized.add(options.init_subgraph_index)
     return ()
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.run_before()

@@ -25,18 +25,15 @@ from gossamer.ops._elementwise import (
     nonzero_divisor,
     prepare_binary,
     quantized_limits,
-    refuse_quantized,
     require_nonzero,
     require_scale,
 )
-from gossamer.ops._fixed_point import count_leading_zeros, reciprocal
+from gossamer.ops._fixed_point import quotients
 from gossamer.ops._gather import slices
-from gossamer.ops._rescaling import divide_by_any_pot
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import broadcasts_above
 from gossamer.quantization import (
-    high_mul,
     integer_range,
     quantize_multiplier,
 )
@@ -70,6 +67,12 @@ class _Quantized:
     low: int
     high: int
     dtype: np.dtype[Any]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Those of `gossamer.ops._fixed_point.quotients`."""
+        zero_x, _, zero_output = self.zero_points
+        return zero_x, self.multiplier, self.shift, zero_output, self.low, self.high
 
 
 @op.prepare
@@ -108,22 +111,7 @@ def _activation(ctx: InvokeContext) -> int:
 
 
 def _divide_quantized(x: Array, y: Array, quantized: _Quantized) -> Array:
-    zero_x, zero_y, zero_output = quantized.zero_points
-    dividend, divisor = x.astype(np.int64) - zero_x, y.astype(np.int64) - zero_y
-    dividend = np.where(divisor < 0, -dividend, dividend)
-    inverse, inverse_shift = reciprocal(np.abs(divisor), 31)
-    headroom = _leading_sign_bits(dividend)
-    quotient = high_mul(dividend << headroom, inverse)
-    shift = quantized.shift - inverse_shift - headroom
-    result = high_mul(quotient, quantized.multiplier)
-    result = divide_by_any_pot(result, -shift)
-    levels: Array = np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high)
-    return levels.astype(quantized.dtype)
-
-
-def _leading_sign_bits(x: Array) -> Array:
-    """Bits after the sign bit that repeat it, of 32-bit integers."""
-    return count_leading_zeros(np.where(x < 0, ~x, x)) - 1
+    return quotients(x, y.astype(np.int64) - quantized.zero_points[1], quantized.numbers).astype(quantized.dtype)
 
 
 @op.lower
@@ -131,7 +119,9 @@ def lower(graph: Lowering) -> None:
     if graph.output().type in (TensorType.INT8, TensorType.UINT8):
         graph.result(_lower_bytes(graph, graph.data))
         return
-    refuse_quantized(graph)
+    if graph.output().type == TensorType.INT16:
+        graph.result(_lower_int16(graph, graph.data))
+        return
     is_integer = graph.output().type == TensorType.INT32
     quotient = graph.map("div", graph.value(0), nonzero_divisor(graph) if is_integer else graph.value(1))
     if graph.output().type == TensorType.FLOAT32:
@@ -139,18 +129,28 @@ def lower(graph: Lowering) -> None:
     graph.result(graph.activation(quotient, graph.options.fused_activation_function))
 
 
-def _lower_bytes(graph: Lowering, quantized: _Quantized) -> View:
-    """All quotients that there are, looked up."""
-    x, y, zero = graph.value(0), graph.value(1), quantized.zero_points[1]
-    least, greatest = integer_range(x.type)
-    known = graph.constant(1)
+def _lower_int16(graph: Lowering, quantized: _Quantized) -> View:
+    divisor, numbers = _divisor(graph, quantized.zero_points[1]), graph.parameters(*quantized.numbers)
+    return graph.map(("quotient", ("toi32", 0), 1, 2), graph.value(0), divisor, numbers, type=TensorType.INT16)
+
+
+def _divisor(graph: Lowering, zero: int) -> View:
+    """y less its zero point, which is not 0: that is known now, or found when the kernel runs."""
+    known, y = graph.constant(1), graph.value(1)
     if known is not None and (known == zero).any():
         graph.refuse("y has zeros")
+    divisor = graph.map(("sub", ("toi32", 0), 1), y, graph.array(np.array(zero, np.int32)), type=TensorType.INT32)
+    return divisor if known is not None else graph.kernel("nonzero", divisor, shape=y.shape, type=TensorType.INT32)
+
+
+def _lower_bytes(graph: Lowering, quantized: _Quantized) -> View:
+    """All quotients that there are, looked up."""
+    x, zero = graph.value(0), quantized.zero_points[1]
+    least, greatest = integer_range(x.type)
     levels = np.arange(least, greatest + 1)
     quotients = _divide_quantized(levels[:, None], np.where(levels == zero, zero + 1, levels), quantized)
     start, size = (graph.array(np.array(n, np.int32)) for n in (zero - least - levels.size * least, levels.size))
-    divisor = graph.map(("sub", ("toi32", 0), 1), y, graph.array(np.array(zero, np.int32)), type=TensorType.INT32)
-    divisor = graph.kernel("nonzero", divisor, shape=y.shape, type=TensorType.INT32)
+    divisor = _divisor(graph, zero)
     place = ("add", ("add", ("mul", ("toi32", 0), 2), 1), 3)
     places = graph.map(place, x, divisor, size, start, type=TensorType.INT32)
     return slices(graph, graph.array(quotients.reshape(-1), x.type), places, 0)

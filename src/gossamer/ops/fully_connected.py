@@ -512,14 +512,16 @@ def _lower_int16(graph: Lowering) -> None:
     to: QuantizedFullyConnected = graph.data.kernel.args[0]
     units, depth = graph.input(1).shape
     rows = math.prod(x.shape) // depth
-    wide = to.wide and (bias is not None or graph.options.quantized_bias_type != F32 or graph.input(1).type == I16)
+    is_stated = graph.options.quantized_bias_type != F32
+    of_int64 = bias is not None and bias.type == TensorType.INT64
+    wide = to.wide and (of_int64 or is_stated or graph.input(1).type == I16)
     numbers = _int16.fixed_point(to.multipliers, to.shifts, to.low, to.high, wide=wide)
+    if wide and graph.input(1).type != I16:
+        numbers = FixedPoint("double", to.reals, None, to.low, to.high)
     if graph.input(1).type == I16 or not graph.input(1).is_constant:
         x, weights = graph.reshape(x, (rows, depth)), graph.cast(graph.value(1), I16).permute((1, 0))
         y = graph.quantized_matmul(x, weights, numbers, bias=bias)
     else:
-        if wide:
-            numbers = FixedPoint("double", to.reals, None, to.low, to.high)
         image = graph.reshape(x, (1, 1, rows, depth))
         weights = graph.array(_int16.weights_of(graph, 1).reshape(units, 1, 1, depth))
         y = graph.quantized_convolution(image, weights, bias, replace(POINTWISE, output=(1, rows)), numbers)
@@ -572,7 +574,7 @@ def _lower_hybrid(graph: Lowering) -> None:
         bias = _qd8.bias_of(graph, 2)
         y = _blockwise.lower_product(graph, x, graph.known(1), size, scales, bias)
         y = _qd8.clamped(graph, y, activation)
-    elif weights.type == U8 or _is_odd(graph) or activation not in CLAMPS:
+    elif weights.type == U8 or not weights.is_constant or _is_odd(graph) or activation not in CLAMPS:
         y = _lower_builtin_hybrid(graph, x)
     else:
         scales, bias = _qd8.scales_of(graph, 1), _qd8.bias_of(graph, 2)
@@ -583,10 +585,16 @@ def _lower_hybrid(graph: Lowering) -> None:
 
 def _lower_builtin_hybrid(graph: Lowering, x: View) -> View:
     """[rows, depth] as `gossamer.ops._dynamic_range` has it: [rows, units]."""
-    values, scales, bias = signed(graph.known(1)), graph.input(1).quantization.scales, graph.optional_value(2)
-    units = len(values)
+    weights, scales, bias = graph.input(1), graph.input(1).quantization.scales, graph.optional_value(2)
+    units = weights.shape[0]
+    if weights.is_constant:
+        values = graph.array(signed(graph.known(1)))
+    elif weights.type in (U8, I8):
+        values = graph.kernel("bitcast", graph.value(1), shape=weights.shape, type=I8)
+    else:
+        graph.refuse("the weights are smaller than a byte, and only known when the model runs")
     result = graph.scalar(0, x) if bias is None else graph.reshape(bias, (units,))
     each = np.broadcast_to(scales.astype(np.float32) if scales.size else np.float32(0), units)
     rows = lower_rows(graph, x, graph.options.asymmetric_quantize_inputs)
-    y = lower_accumulate(graph, result, rows, graph.array(values), graph.array(each))
+    y = lower_accumulate(graph, result, rows, values, graph.array(each))
     return lower_activation(graph, y, graph.options.fused_activation_function)

@@ -106,6 +106,15 @@ class Lowering(Context, ABC):
         kernel shares. `prepare` has made it. Refused where another subgraph is a part of this one."""
 
     @abstractmethod
+    def resource(self, position: int, of: TensorInfo) -> View:
+        """The resource variable behind a handle, with the shape and type of a tensor: the variable itself, which `copy`
+        may write. A run in which it is another one, or has no value to be read, is left to the reference kernels."""
+
+    @abstractmethod
+    def run_before(self) -> None:
+        """Have the reference kernel run before whatever else there is to run, the first time."""
+
+    @abstractmethod
     def constant(self, position: int) -> Array | None:
         """The value of an input if it is known now, else ``None``."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from gossamer.ops._resource import HANDLE_TYPES, require_handle, resource_id
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema import ReadVariableOptions
 
@@ -21,7 +22,7 @@ op = OpDef(
     types={"handle": HANDLE_TYPES},
     options=ReadVariableOptions,
     side_effects=True,
-    reference_only="variables belong to all subgraphs and live in Python",
+    tells_shapes=True,
 )
 
 
@@ -45,3 +46,8 @@ def reference(ctx: InvokeContext) -> Array:
         ctx.fail(f"variable {number} has no value: ASSIGN_VARIABLE must run first")
     shape = ctx.output().shape
     return value if ctx.data or value.size != math.prod(shape) else value.reshape(shape)
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    graph.result(graph.copy(graph.resource(0, graph.output())))

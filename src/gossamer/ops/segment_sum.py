@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._layout import add_at, checked_shape, require_output_type, require_shape
+from gossamer.ops._layout import add_at, checked_shape, elements, require_output_type, require_shape
+from gossamer.ops._places import scattered
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SegmentSumOptions
@@ -24,7 +26,7 @@ op = OpDef(
     types={"data": TYPES, "segment_ids": (TensorType.INT32,), "output": TYPES},
     options=SegmentSumOptions,
     reference_version=0,
-    reference_only="the shape of its output depends on values",
+    tells_shapes=True,
 )
 
 
@@ -49,8 +51,22 @@ def reference(ctx: InvokeContext) -> Array:
     return result
 
 
+@op.lower
+def lower(graph: Lowering) -> None:
+    if not graph.input(1).is_stored or not _rise(graph.known(1)):
+        graph.refuse("the shape of its output depends on values")
+    data, ids = graph.value(0), graph.value(1)
+    shape = _shape(graph, graph.known(1))
+    rows = graph.reshape(data, (ids.size, elements(shape[1:])))
+    graph.result(graph.reshape(scattered(graph, rows, ids, shape[0], "add", graph.scalar(0, data)), shape))
+
+
 def _shape(ctx: Context, ids: Array) -> Shape:
-    wide = ids.astype(np.int64)
-    if ids.size and (ids[0] != 0 or ((wide[1:] - wide[:-1]) >> 1).any()):
+    if not _rise(ids):
         ctx.fail(f"segment_ids must start at 0 and rise by 0 or 1, got {ids[:16].tolist()}")
     return checked_shape(ctx, [int(ids[-1]) + 1 if ids.size else 0, *ctx.input(0).shape[1:]])
+
+
+def _rise(ids: Array) -> bool:
+    wide = ids.astype(np.int64)
+    return not ids.size or (ids[0] == 0 and not ((wide[1:] - wide[:-1]) >> 1).any())

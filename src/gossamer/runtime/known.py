@@ -59,7 +59,12 @@ def record_of(model: Model, made: Sequence[Subgraph], delegate: Delegate) -> dic
         return None
     inputs, outputs = dict.fromkeys(subgraph.inputs), dict.fromkeys(subgraph.outputs)
     fed = [index for index in node.inputs if not subgraph.tensors[index].is_constant]
-    if subgraph.variables or not inputs.keys() >= set(fed) or not outputs.keys() <= set(node.outputs):
+    if (
+        subgraph.variables
+        or subgraph.resources.ids
+        or not inputs.keys() >= set(fed)
+        or not outputs.keys() <= set(node.outputs)
+    ):
         return None
     tensors = {index: subgraph.tensors[index] for index in (*inputs, *outputs) if index >= 0}
     if not inputs.keys() | outputs.keys() <= tensors.keys() or not all(map(_is_plain, tensors.values())):

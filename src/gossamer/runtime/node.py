@@ -111,8 +111,8 @@ class Node:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it has been prepared, for whatever shapes, and had no objection."""
-        return bool(self.shapes or self.shapes_out) and not self.objection
+        """Whether it has been prepared, for whatever shapes, and had no objection; without operands there are none."""
+        return not self.objection and bool(self.shapes or self.shapes_out or not (self.inputs or self.outputs))
 
     @property
     def in_place(self) -> int:

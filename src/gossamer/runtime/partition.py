@@ -88,12 +88,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         self.is_default_path = subgraph.is_default_path
         self.cancellation = subgraph.cancellation
         self.dependencies = subgraph.dependencies
-        self.node = Node(index, self._operator(), 1, subset.inputs, subset.outputs)
-        self.node.delegate = delegate
         self._subgraph = subgraph
         self._delegate = delegate
         self._reports_nodes = bool(delegate.flags & DelegateFlags.PER_OPERATOR_PROFILING)  # the & of an IntFlag is slow
         self._members = {number: subgraph.nodes[number] for number in subset.nodes}
+        self.node = Node(index, self._operator(), 1, subset.inputs, subset.outputs)
+        self.node.delegate = delegate
         self._locals: dict[int, LocalTensor] = {}
         self.tensors: dict[int, Tensor] = {number: subgraph.tensors[number] for number in subset.inputs}
         for member in self._members.values():
@@ -367,7 +367,14 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     # The node in the partition's place.
 
     def _operator(self) -> OpDef:
-        op = OpDef("DELEGATE", ("inputs*",), ("outputs*",), versions=(Version(1, ""),), sparse="inputs")
+        op = OpDef(
+            "DELEGATE",
+            ("inputs*",),
+            ("outputs*",),
+            versions=(Version(1, ""),),
+            sparse="inputs",
+            side_effects=any(member.op.side_effects for member in self._members.values()),
+        )
         op.prepare(self._prepare_kernel)
         op.reference(self._invoke_kernel)
         return op

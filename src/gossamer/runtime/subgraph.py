@@ -547,7 +547,7 @@ class Subgraph(RunningGraph):
             # RESHAPE may have an unset second input, of which only the shape is used.
             shape_only = operand == 1 and node.op.code == BuiltinOperator.RESHAPE
             if not tensor.has_data and not (shape_only and len(tensor.shape) != 1):
-                raise InvokeError(f'Input tensor {tensor.index} lacks data ("{tensor.name}", node {node.index})')
+                ctx.fail(f'input tensor {tensor.index} "{tensor.name}" lacks data: nothing gives it a value, or memory')
         if self.cancellation.pending:
             self.cancellation.poll(f"before {node.op.name} (node {node.index}) of subgraph {self.index}")
         if self._observation is not None:

@@ -184,8 +184,7 @@ SCALE = QuantizationParameters(scale=np.array([0.5], np.float32), zero_point=np.
 
 def test_what_stays_on_the_reference_kernels() -> None:
     int16, complex64 = TensorType.INT16, TensorType.COMPLEX64
-    quantized = refusal("DIV", [int16] * 3, DivOptions(), quantization=SCALE)
-    assert quantized == "there is no arithmetic of quantized int16"
+    assert refusal("DIV", [int16] * 3, DivOptions(), quantization=SCALE) == ""
     assert refusal("DIV", [INT] * 3, DivOptions()) == ""
     assert refusal("DIV", [INT] * 3, DivOptions(), [None, [1, 0]]) == "y has zeros"
     assert refusal("DIV", [INT] * 3, DivOptions(), [None, [1, 2]]) == ""

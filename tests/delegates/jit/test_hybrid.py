@@ -292,3 +292,31 @@ def test_products_without_depth_are_known() -> None:
     np.testing.assert_array_equal(
         interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), np.zeros((2, 3))
     )
+
+
+@pytest.mark.parametrize("peer", [False, pytest.param(True, marks=pytest.mark.peer)], ids=["reference", "litert"])
+@pytest.mark.parametrize("seed", range(6))
+def test_computed_weights(seed: int, peer: bool) -> None:
+    """XNNPACK does not take them, TFLite's kernel does."""
+    draw = Draw(seed)
+    rows, units, depth = (draw.choose.choice(sizes) for sizes in ([1, 3, 8], [1, 17, 40], [5, 33, 64]))
+    weights = np.maximum(draw.weights(units, depth), -127)
+    if seed % 2:
+        weights = weights.view(np.uint8)
+    bias = None if seed % 3 == 0 else tensor(draw.floats(units), constant=seed % 3 == 1)
+    options = FullyConnectedOptions(asymmetric_quantize_inputs=seed % 4 > 1, fused_activation_function=draw.activation)
+    operands = [tensor(draw.floats(rows, depth)), tensor(weights, weights.dtype, scale=0.03), bias]
+    model = model_of(FULLY_CONNECTED, Case("", operands, [tensor(np.zeros((rows, units)))], options, 9))
+    interpreter, _ = machine_code(model, 1, TARGETS[seed % len(TARGETS)])
+    other: Any = reference(model)
+    if peer:
+        from ai_edge_litert.interpreter import Interpreter
+
+        other = Interpreter(model_content=model)
+    other.allocate_tensors()
+    fed = [operand.value for operand in operands if operand is not None and not operand.constant]
+    got, want = (
+        outputs(one, {d["index"]: value for d, value in zip(one.get_input_details(), fed, strict=True)})[0]
+        for one in (interpreter, other)
+    )
+    np.testing.assert_array_equal(got, want)

@@ -18,6 +18,7 @@ from gossamer.schema import (
     BatchMatMulOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
+    DivOptions,
     ExpOptions,
     FullyConnectedOptions,
     GeluOptions,
@@ -117,6 +118,17 @@ def sub(draw: Draw) -> Case:
 
 def mul(draw: Draw) -> Case:
     return binary(draw, MulOptions(fused_activation_function=draw.activation()))
+
+
+def div(draw: Draw) -> Case:
+    shape = draw.shape()
+    zeros = [int(zero) for zero in draw.rng.integers(-99, 100, 3) * draw.size(0, 1)]
+    x = draw.operand(shape, zero_point=zeros[0])
+    y = draw.operand(draw.other_shape(shape), zero_point=zeros[1])
+    y.value[y.value == zeros[1]] += 1
+    y.constant = bool(draw.size(0, 1))
+    result = draw.result(shape, draw.scale(-14, 4), zero_point=zeros[2])
+    return Case("", [x, y], [result], DivOptions(fused_activation_function=draw.activation()), version=2)
 
 
 def comparison(draw: Draw) -> Case:
@@ -259,6 +271,7 @@ OPERATORS: dict[str, tuple[str, Callable[[Draw], Case]]] = {
     "add_powers_of_two": ("add", add_powers_of_two),
     "sub": ("sub", sub),
     "mul": ("mul", mul),
+    "div": ("div", div),
     "equal": ("equal", comparison),
     "less": ("less", comparison),
     "greater_equal": ("greater_equal", comparison),

@@ -200,6 +200,41 @@ def test_int2_weights(depth: int, several: bool, peer: bool) -> None:
         np.testing.assert_array_equal(found[0], other)
 
 
+@pytest.mark.parametrize("bias_type", [None, np.int32, np.int64])
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize(("depth", "units"), [(40, 17), (5, 3)])
+@pytest.mark.parametrize("peer", [False, pytest.param(True, marks=pytest.mark.peer)], ids=["formula", "litert"])
+def test_weights_of_bytes_for_int16(
+    depth: int, units: int, is_constant: bool, bias_type: type | None, peer: bool
+) -> None:
+    """int8 weights, constant or computed, with activations of 16 bits: sums have 64 bits where a bias has as many."""
+    rng = np.random.default_rng(depth)
+    x, w = rng.integers(-30_000, 30_000, (4, depth), np.int16), rng.integers(-128, 128, (units, depth), np.int8)
+    sums = x.astype(np.int64) @ w.T.astype(np.int64)
+    inputs = [tensor(x, np.int16, scale=2e-4), tensor(w, np.int8, scale=0.01, constant=is_constant)]
+    if bias_type is not None:
+        bias = rng.integers(-(10**6), 10**6, units).astype(bias_type)
+        sums += bias
+        inputs.append(const(bias, bias_type, scale=2e-4 * 0.01))
+    multiplier, shift = quantize_multiplier(float(np.float32(2e-4) * np.float32(0.01)) / float(np.float32(5e-4)))
+    if bias_type is np.int64:
+        wanted = sums * multiplier + (1 << 30 - shift) >> 31 - shift
+    else:  # ruy: halves are rounded upwards, twice
+        wanted = (sums * multiplier + (1 << 30) >> 31) + (1 << -shift - 1) >> -shift
+    y = tensor(np.clip(wanted, -(2**15), 2**15 - 1).astype(np.int16), np.int16, scale=5e-4)
+    case = Case("", inputs, [y], FullyConnectedOptions(), version=11 if bias_type is None else 4)
+    model = model_of(fully_connected.op, case)
+    interpreter, _ = machine_code(model)
+    fed = {details["index"]: value for details, value in zip(interpreter.get_input_details(), (x, w), strict=False)}
+    np.testing.assert_array_equal(outputs(interpreter, fed)[0], y.value)
+    if peer:
+        from ai_edge_litert.interpreter import Interpreter
+
+        theirs = Interpreter(model_content=model)
+        theirs.allocate_tensors()
+        np.testing.assert_array_equal(outputs(theirs, fed)[0], y.value)
+
+
 @pytest.mark.parametrize("depth", [64, 100, 300])
 def test_products_that_are_rounded_twice_round_once(depth: int) -> None:
     """In one kernel, where a nudge is found that makes it exact; scales as small as this one have none."""

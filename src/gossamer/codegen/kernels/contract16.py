@@ -284,7 +284,7 @@ class Product16(KernelSpec):
 
     output: Rescaled | None = None
 
-    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"output": (None, Rescaled("once"))}
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"output": (None, *map(Rescaled, get_args(Rounding)))}
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         "*x *w *bias *y *residual rows depth columns x_row x_depth w_depth y_row residual_row",

@@ -82,7 +82,7 @@ class Piece:
         """The results by tensor. ``alone``: what it changes beside them stays as it was."""
         results = {tensor.index: np.empty(tensor.shape, numpy_dtype(tensor.type)) for tensor in self._outputs}
         held = []
-        for number, base, _, state in self._boundaries:
+        for number, base, _, state, _ in self._boundaries:
             array = results.get(number)
             if array is None:
                 array = state if state is not None else np.ascontiguousarray(ctx.value(self._tensors[number]))

@@ -17,19 +17,30 @@ from gossamer.errors import CompileError
 from gossamer.phases import phase
 from gossamer.programs.library import can_compile, kernel_library, not_compiled
 from gossamer.targets import Target
-from gossamer.views import State
+from gossamer.views import Resource, Shape, State
+
+
+class Held(NamedTuple):
+    """A resource variable as a program has it. ``is_read``: it must have a value when the program begins."""
+
+    name: tuple[str, str]
+    type: int
+    shape: Shape
+    is_read: bool
 
 
 class Boundary(NamedTuple):
     """A tensor of the graph that a program reads or writes: its index, the base that is bound to it, its bytes.
 
-    ``state``: it is no tensor, but this array, which an operator keeps from one run to the next.
+    ``state``: it is no tensor, but this array, which an operator keeps from one run to the next. ``resource``: it is no
+    tensor, but a resource variable.
     """
 
     tensor: int
     base: str
     bytes: int
     state: NDArray[Any] | None = None
+    resource: Held | None = None
 
 
 Made = tuple[Built, tuple[Boundary, ...]]
@@ -56,10 +67,20 @@ def boundaries_of(graph: KernelGraph) -> tuple[Boundary, ...]:
             boundary(index),
             item_bytes(buffer) * math.prod(buffer.shape),
             buffer.kept if isinstance(buffer, State) else None,
+            _held(buffer, graph) if isinstance(buffer, Resource) else None,
         )
         for index, buffer in (graph.inputs | graph.outputs).items()
         if 0 not in buffer.shape
     )
+
+
+def _held(variable: Resource, graph: KernelGraph) -> Held:
+    is_read = True
+    for kernel in graph:
+        is_read = any(view.buffer is variable for view in kernel.operands)
+        if is_read or kernel.y.buffer is variable:
+            break
+    return Held(variable.name, int(variable.type), variable.shape, is_read)
 
 
 def emitted_of(drawn: Drawn, source: memoryview | None, target: Target) -> Built | None:

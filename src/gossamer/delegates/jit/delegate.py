@@ -22,16 +22,18 @@ from gossamer.delegates.delegate import (
     PartitionInvokeContext,
     PartitionPrepareContext,
 )
+from gossamer.dtypes import numpy_dtype
 from gossamer.errors import CancelledError, CompileError, InvokeError
 from gossamer.log import logger
 from gossamer.model.structure import Dependencies
-from gossamer.ops.op_def import Shape, TensorInfo
+from gossamer.ops.op_def import Array, Resources, Shape, TensorInfo
 from gossamer.programs import host, plans
 from gossamer.programs.generator import is_llvm_here, plan_version
 from gossamer.programs.library import can_compile, kernel_library, why_nothing_runs
 from gossamer.programs.program import (
     ARENA,
     CONSTANTS,
+    FAULT,
     MODEL,
     SLACK,
     WEIGHTS,
@@ -41,6 +43,7 @@ from gossamer.programs.program import (
     ProgramPlan,
     walker_name,
 )
+from gossamer.schema.enums import TensorType
 from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
@@ -103,12 +106,13 @@ def _key(target: Target, of: str | None) -> str:
 
 
 class Prepared(NamedTuple):
-    """A program for some shapes: what it is bound to, the shapes of the outputs, and of the kernel that had it made
-    whether it was known and filled in."""
+    """A program for some shapes: what it is bound to, tensors and resource variables, the shapes of the outputs, and of
+    the kernel that had it made whether it was known and filled in."""
 
     program: Program
     tensors: list[tuple[TensorInfo, str, int]]
     bound: list[NDArray[np.uint8] | None]
+    variables: Variables
     shapes: list[Shape]
     how: tuple[bool, bool]
 
@@ -116,6 +120,66 @@ class Prepared(NamedTuple):
 def kept_bytes(programs: Iterable[Program]) -> int:
     """Bytes of programs, each memory counted once."""
     return sum({id(memory): memory.size for program in programs for memory in program.memories}.values())
+
+
+class Variables:
+    """The resource variables that a program reads and writes where they lie: of each the base that is bound to it, its
+    name, type and shape, and whether it must have a value when the program begins."""
+
+    def __init__(self, known: Sequence[tuple[str, tuple[str, str], int, Shape, bool]] = ()) -> None:
+        self._known = [
+            (base, name, numpy_dtype(TensorType(type)), shape, is_read) for base, name, type, shape, is_read in known
+        ]
+        self._bound: list[tuple[int, Array]] = []
+        self._before: list[tuple[int, Array | None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def bind(self, program: Program, resources: Resources) -> bool:
+        """Bind a program to what the variables are now; whether they are as it needs them."""
+        ids, variables = resources.ids, resources.variables
+        numbers = [ids.setdefault(name, len(ids)) for _, name, *_ in self._known]
+        found = [variables.get(number) for number in numbers]
+        fit = [
+            value is not None and value.dtype == dtype and value.shape == shape and value.flags.carray
+            for value, (_, _, dtype, shape, _) in zip(found, self._known, strict=True)
+        ]
+        if not all(fits or not one[-1] for fits, one in zip(fit, self._known, strict=True)):
+            return False
+        if FAULT in program.memory:
+            self._before = [(n, None if v is None else v.copy()) for n, v in zip(numbers, found, strict=True)]
+        self._bound = []
+        for number, fits, (base, _, dtype, shape, _) in zip(numbers, fit, self._known, strict=True):
+            if not fits:
+                variables[number] = np.zeros(shape, dtype)
+            program.bind(base, variables[number].ctypes.data)
+            self._bound.append((number, variables[number]))
+        return True
+
+    def restore(self, resources: Resources) -> None:
+        """Give the variables back the values that they had when the program was bound to them, which met a fault."""
+        for number, value in self._before:
+            if value is None:
+                resources.variables.pop(number, None)
+            else:
+                resources.variables[number] = value
+
+    def again(
+        self, program: Program, resources: Resources, enter: Callable[[], object] | None
+    ) -> Callable[[], object] | None:
+        """What goes on as `Program.again`, as long as the variables are those that the program is bound to."""
+        if enter is None or FAULT in program.memory:
+            return None
+        variables, bound = resources.variables, self._bound
+
+        def again() -> object:
+            for number, value in bound:
+                if variables.get(number) is not value:
+                    return True
+            return enter()
+
+        return again
 
 
 class Arena:
@@ -253,7 +317,7 @@ class JitDelegate(Delegate):
         known.programs[key] = {
             "plan": plans.plain(emitted.plan),
             "constants": emitted.constants.tobytes(),
-            "boundaries": [tuple(boundary[:3]) for boundary in boundaries],
+            "boundaries": [(*boundary[:3], boundary.resource and tuple(boundary.resource)) for boundary in boundaries],
             "shapes": list(shapes),
         }
         if in_file and known.savable(partition.dependencies):
@@ -337,6 +401,9 @@ class JitKernel(DelegateKernel):
         self._observer: Callable[[list[CommandTime]], None] | None = None
         self._tensors: list[tuple[TensorInfo, str, int]] = []
         self._bound: list[NDArray[np.uint8] | None] = []
+        self._variables = Variables()
+        self._before: list[NodeInfo] = []
+        """Nodes that run before the program, the first time."""
         self._prepared: dict[Any, Prepared] = {}
         self._kept_at_most = 0
         """Bytes of these, memory that they share counted for each until there is too much."""
@@ -407,6 +474,8 @@ class JitKernel(DelegateKernel):
         self._states = []
         self._pieces = self._lowered = None
         self._partition = ctx
+        # A node without operands runs before the program: CALL_ONCE.
+        self._before = [] if ctx.graph is None else [one for one in ctx.nodes if not one.inputs and not one.outputs]
         # What ships needs no check; what does not has no fingerprint.
         self._to_check = [node for node in ctx.nodes if node.op.is_checked] if ctx.fingerprint is None else []
         draft, self._draft = self._draft, None
@@ -416,6 +485,7 @@ class JitKernel(DelegateKernel):
             self._set_shapes(ctx, prepared.shapes)
             self._arena.give(prepared.program)
             self.program, self._tensors, self._bound = prepared.program, prepared.tensors, prepared.bound
+            self._variables = prepared.variables
             self.is_known, self.is_filled = prepared.how
             self._prepared[key] = prepared
             return
@@ -429,7 +499,7 @@ class JitKernel(DelegateKernel):
         shapes = _shapes(ctx)
         if key is not None and self.program is not None and shapes is not None and not self._states:
             how = self.is_known, self.is_filled
-            self._prepared[key] = Prepared(self.program, self._tensors, self._bound, shapes, how)
+            self._prepared[key] = Prepared(self.program, self._tensors, self._bound, self._variables, shapes, how)
             self._kept_at_most += kept_bytes([self.program])
             while len(self._prepared) > 1 and self._kept_at_most > MOST_KEPT:
                 self._kept_at_most = kept_bytes(one.program for one in self._prepared.values())
@@ -451,6 +521,9 @@ class JitKernel(DelegateKernel):
         else:
             emitted, boundaries = self._compile(ctx, draft)
         if emitted is None:
+            return
+        if self._to_check and any(one.resource is not None for one in boundaries):
+            self.failure = "operators of the user's are compared with their functions beside no variables"
             return
         constants = emitted.constants.tobytes()
         self._states = [one.state for one in boundaries if one.state is not None]
@@ -528,10 +601,13 @@ class JitKernel(DelegateKernel):
         tensors = {tensor.index: tensor for tensor in (*ctx.inputs, *ctx.outputs)}
         self._tensors = [(tensors[index], base, size) for index, base, size, *_ in boundaries if index in tensors]
         self._bound = [None] * len(self._tensors)
+        self._variables = Variables([(base, *more[-1]) for _, base, _, *more in boundaries if more[-1]])
         return self.program
 
     def invoke(self, ctx: PartitionInvokeContext) -> None:
         """One native call. What is wrong with an index out of range or a divisor of 0, the reference kernels say."""
+        if self._before and not self._run_before(ctx):
+            return
         if self._to_check and self.program is not None:
             self._check(ctx)
         program = self.program
@@ -556,15 +632,33 @@ class JitKernel(DelegateKernel):
                 program.bind(base, memory.ctypes.data)
                 self._bound[at] = memory
                 moved = True
+        variables = self._variables
+        if variables and not variables.bind(program, ctx.resources):
+            _run_reference(ctx)
+            return
         try:
             if self._observer is None:
                 program.run(self._delegate.num_threads, poll=ctx.poll)
                 # The first result does not wait for what makes later ones faster.
                 self.again = None if moved else program.again(self._delegate.num_threads, ctx.poll)
+                if variables:
+                    self.again = variables.again(program, ctx.resources, self.again)
             else:
                 self._observer(program.profile(self._delegate.num_threads, poll=ctx.poll))
         except IndexFault:
+            variables.restore(ctx.resources)
             _run_reference(ctx)
+
+    def _run_before(self, ctx: PartitionInvokeContext) -> bool:
+        """Run what comes before the program; whether that was not all."""
+        before, self._before = self._before, []
+        first = ctx.nodes.index(before[-1])
+        if any(node.op.side_effects and node.inputs for node in ctx.nodes[:first]):
+            _run_reference(ctx)  # in which these come first
+            return False
+        for node in before:
+            ctx.run(node)
+        return True
 
     @property
     def is_checked(self) -> bool:

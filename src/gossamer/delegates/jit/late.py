@@ -24,7 +24,7 @@ from gossamer.delegates.delegate import (
     PartitionPrepareContext,
     SupposedNodes,
 )
-from gossamer.delegates.jit.delegate import MOST_KEPT, Arena, JitDelegate, kept_bytes
+from gossamer.delegates.jit.delegate import MOST_KEPT, Arena, JitDelegate, Variables, kept_bytes
 from gossamer.delegates.jit.lowered import Lowered, Refused
 from gossamer.delegates.jit.lowering import ELEMENTS, lower
 from gossamer.dtypes import numpy_dtype, type_name
@@ -32,6 +32,7 @@ from gossamer.errors import CompileError, InvokeError
 from gossamer.log import logger
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs.program import IndexFault, Program
+from gossamer.schema.enums import TensorType
 
 Array = NDArray[Any]
 
@@ -59,7 +60,8 @@ class LateDelegate(Delegate):
             return node.op.reference_only or f"{node.op.name} has no machine code yet"
         if node.op.is_checked:
             return f"{node.op.name} is a custom operator, whose machine code is for shapes that are known before"
-        strange = [tensor.type for tensor in operands if tensor.type not in ELEMENTS]
+        handles = {TensorType.RESOURCE} if node.op.side_effects else set()
+        strange = [tensor.type for tensor in operands if tensor.type not in ELEMENTS | handles]
         return f"no kernels for {type_name(strange[0])}" if strange else True
 
     def create_kernel(self, partition: Partition) -> LateKernel:
@@ -68,16 +70,23 @@ class LateDelegate(Delegate):
 
 
 class Look:
-    """What decides how nodes go on: the shapes of ``sized``, the values of ``asked``. ``steps``: by these."""
+    """What decides how nodes go on: the shapes of ``sized``, the values of ``asked``, the shapes of the resource
+    variables behind ``handles``. ``steps``: by these."""
 
-    def __init__(self, sized: Sequence[TensorInfo]) -> None:
+    def __init__(self, sized: Sequence[TensorInfo], handles: Sequence[TensorInfo] = ()) -> None:
         self.sized = sized
+        self.handles = handles
         self.asked: list[TensorInfo] = []
         self.steps: dict[Any, Step] = {}
 
     def key(self, ctx: PartitionInvokeContext) -> tuple[Any, ...]:
         """What they are now."""
-        return tuple([one.shape for one in self.sized]), tuple([ctx.value(one).tobytes() for one in self.asked])
+        variables = [ctx.resources.variables.get(int(ctx.value(one).item())) for one in self.handles]
+        return (
+            tuple([one.shape for one in self.sized]),
+            tuple([ctx.value(one).tobytes() for one in self.asked]),
+            tuple([None if value is None else value.shape for value in variables]),
+        )
 
 
 class Step:
@@ -96,6 +105,7 @@ class Step:
         self.values: list[tuple[TensorInfo, Array]] = []
         self.boundaries: list[tuple[TensorInfo, str, int, Array | None]] = []
         self.places: list[Array | None] = []
+        self.variables = Variables()
 
     def run(self, ctx: PartitionInvokeContext, num_threads: int) -> bool:
         """Run the nodes; whether nothing has moved since the last time."""
@@ -113,9 +123,14 @@ class Step:
                     raise InvokeError(f'tensor {tensor.index} "{tensor.name}" has {place.nbytes} bytes, not {size}')
                 self.program.bind(base, place.ctypes.data)
                 self.places[at], moved = place, True
+        if self.variables and not self.variables.bind(self.program, ctx.resources):
+            for node in self.nodes:
+                ctx.run(node)
+            return False
         try:
             self.program.run(num_threads, poll=ctx.poll)
         except IndexFault:  # which the reference kernels explain
+            self.variables.restore(ctx.resources)
             for node in self.nodes:
                 ctx.run(node)
             return False
@@ -142,6 +157,7 @@ class LateKernel(DelegateKernel):
         self._arena = Arena()
         self._first: Look | None = None
         self._nodes: Sequence[NodeInfo] = ()
+        self._handles: Sequence[TensorInfo] = ()
         self._tensors: dict[int, TensorInfo] = {}
         self._programs: list[Program] = []
         self._states: dict[int, Array] = {}
@@ -157,6 +173,7 @@ class LateKernel(DelegateKernel):
         for tensor in ctx.outputs:
             ctx.set_dynamic(tensor)
         self._nodes = ctx.nodes
+        self._handles = [tensor for tensor in ctx.inputs if tensor.type == TensorType.RESOURCE]
         self._tensors = {t.index: t for node in ctx.nodes for t in (*node.inputs, *node.outputs) if t is not None}
         # Such constants may have been worked out from shapes; what operators keep begins anew.
         computed = any(tensor.is_constant and not tensor.is_stored for tensor in ctx.inputs)
@@ -165,7 +182,7 @@ class LateKernel(DelegateKernel):
             self._forget(ctx)
 
     def _forget(self, ctx: Partition) -> None:
-        self._first = Look([tensor for tensor in ctx.inputs if not tensor.is_constant])
+        self._first = Look([tensor for tensor in ctx.inputs if not tensor.is_constant], self._handles)
         self._programs.clear()
 
     def invoke(self, ctx: PartitionInvokeContext) -> None:
@@ -215,7 +232,7 @@ class LateKernel(DelegateKernel):
             stop = first + (stop - first) // 2  # fewer, where kernels are missing: the next step begins there
         if step is None:
             alone = self._nodes[first : first + 1]
-            step = Step(alone, first + 1, Look(alone[0].outputs))
+            step = Step(alone, first + 1, Look(alone[0].outputs, self._handles))
         elif not asked <= {tensor.index for tensor in look.asked}:
             look.asked = [self._tensors[index] for index in sorted(asked | {tensor.index for tensor in look.asked})]
             look.steps.clear()
@@ -241,8 +258,9 @@ class LateKernel(DelegateKernel):
             self._jit.warn(str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}")
             return None
         self._programs.append(program)
-        step = Step(self._nodes[first:stop], stop, Look([]))
+        step = Step(self._nodes[first:stop], stop, Look([], self._handles))
         step.program = program
+        step.variables = Variables([(one.base, *one.resource) for one in boundaries if one.resource is not None])
         inside: dict[int, Array] = {}
         for output in outputs:
             tensor = self._tensors[output.index]
@@ -257,8 +275,8 @@ class LateKernel(DelegateKernel):
         for boundary in boundaries:
             if boundary.state is not None:
                 program.bind(boundary.base, boundary.state.ctypes.data)
-            else:
-                number, base, size, _ = boundary
+            elif boundary.resource is None:
+                number, base, size, *_ = boundary
                 step.boundaries.append((self._tensors[number], base, size, inside.get(number)))
         step.places = [None] * len(step.boundaries)
         return step
@@ -271,6 +289,8 @@ class LateKernel(DelegateKernel):
         look = self._first
         for step in self.steps:
             enter = None if step.program is None else step.program.again(self._jit.num_threads)
+            if step.program is not None and step.variables:
+                enter = step.variables.again(step.program, ctx.resources, enter)
             if enter is None or look is None:
                 return None
             values = [ctx.value(tensor) for tensor in look.asked]

@@ -14,7 +14,7 @@ from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
 from gossamer.sizes import Later
-from gossamer.views import Buffer, Derived, Late, Shape, State, Stored, View
+from gossamer.views import Buffer, Derived, Late, Resource, Shape, State, Stored, View
 
 MOST_CALLED, MOST_AGAIN = 100_000, 1_000
 """Nodes that are lowered because others call their subgraphs: in all, and for one node of subgraphs called before."""
@@ -22,6 +22,9 @@ MOST_CALLED, MOST_AGAIN = 100_000, 1_000
 
 STATES = 1 << 32
 """Numbers from here on are, among the inputs of a graph, not of tensors but of what operators keep."""
+
+RESOURCES = 1 << 33
+"""Numbers from here on are those of resource variables."""
 
 
 class Refused(Exception):
@@ -112,6 +115,19 @@ class Lowered:
             array = self.states.setdefault(number, array)
         buffer = self.graph.inputs[number] = State(array, number)
         known = self.values[number] = self.read[number] = buffer.view()
+        return known
+
+    def resource(self, number: int, name: tuple[str, str], shape: Shape, type: TensorType) -> View:
+        """A resource variable, by its number; see `gossamer.ops.lowering.Lowering.resource`. Raises `Refused` where it
+        is another one elsewhere in the graph."""
+        number += RESOURCES
+        known = self.values.get(number)
+        if known is None:
+            buffer = self.graph.inputs[number] = Resource(shape, type, number, name)
+            known = self.values[number] = buffer.view()
+        elif (known.shape, known.type) != (shape, type):
+            raise Refused("nodes read and write the variable in several shapes or types")
+        self.read[number] = known
         return known
 
     def finish(self, outputs: Iterable[TensorInfo]) -> KernelGraph:

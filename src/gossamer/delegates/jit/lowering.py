@@ -17,7 +17,7 @@ from gossamer.codegen.kernels.depthwise import MAX_KERNEL_ROWS, MULTIPLIERS
 from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
-from gossamer.delegates.jit.lowered import STATES, Lowered, Refused
+from gossamer.delegates.jit.lowered import RESOURCES, STATES, Lowered, Refused
 from gossamer.delegates.jit.numbers import constant_of, numbers_of
 from gossamer.delegates.jit.verdicts import verdict
 from gossamer.dtypes import numpy_dtype, type_name
@@ -195,6 +195,31 @@ class GraphLowering(Lowering):
         if self._lowered.subgraph is not None:
             self.refuse("it keeps something from one call to the next")
         return self._lowered.state(array, STATES + self._node.node_index)
+
+    def resource(self, position: int, of: TensorInfo) -> View:
+        if self._lowered.subgraph is not None or self._lowered.is_running:
+            self.refuse("variables belong to all subgraphs")
+        if of.type not in ELEMENTS:
+            self.refuse(f"no kernels for {type_name(of.type)}")
+        self.require_elements(of)
+        number = int(self.known(position).item())
+        names = [name for name, known in self._node.resources.ids.items() if known == number]
+        if not names:
+            self.refuse(f"nothing has the resource handle {number}")
+        return self._lowered.resource(number, names[0], self._shape_of_resource(number, of), of.type)
+
+    def _shape_of_resource(self, number: int, of: TensorInfo) -> Shape:
+        if not of.is_dynamic:
+            return of.shape
+        is_running = self._lowered.states is not None
+        now = self._lowered.values.get(RESOURCES + number) or self._node.resources.variables.get(number)
+        if now is None or not is_running:
+            self.refuse(_unknown_shape(of))
+        return now.shape
+
+    def run_before(self) -> None:
+        if self._lowered.subgraph is not None or self._lowered.is_running:
+            self.refuse("it runs once for an interpreter")
 
     def constant(self, position: int) -> Array | None:
         array = self._node.constant(position)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.config import is_strict
 from gossamer.delegates.delegate import NodeInfo, Partition
-from gossamer.delegates.jit.lowered import Calls, Lowered, Refused
+from gossamer.delegates.jit.lowered import RESOURCES, Calls, Lowered, Refused
 from gossamer.delegates.jit.lowering import lower
 from gossamer.ops.op_def import Shape
 from gossamer.views import Buffer, View
@@ -66,6 +66,7 @@ class Parts:
         self._last = node.node_index
         operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None and tensor.index >= 0]
         known = {tensor.index: self._values[tensor.index] for tensor in operands if tensor.index in self._values}
+        known |= {number: view for number, view in self._values.items() if number >= RESOURCES}
         written = [tensor for tensor in node.outputs if tensor.index >= 0]
         for tensor in written:
             known.pop(tensor.index, None)

@@ -25,7 +25,7 @@ from gossamer.errors import GossamerError
 from gossamer.ops.op_def import Shape
 from gossamer.sizes import Later, Size, Sizes
 from gossamer.targets import Target
-from gossamer.views import Buffer, Derived, Late, State
+from gossamer.views import Buffer, Derived, Late, Resource, State
 
 Shapes = Mapping[int, Shape]
 """By tensor, what a partition reads that is no constant."""
@@ -74,7 +74,7 @@ class Template:
         }
         copies = partition.copies(shapes)
         graph = lowered_of(copies.nodes).finish(copies.outputs)
-        if any(isinstance(buffer, State) for part in graph.parts() for buffer in part.inputs.values()):
+        if any(isinstance(buffer, (State, Resource)) for part in graph.parts() for buffer in part.inputs.values()):
             raise TypeError("what operators keep is theirs")
         if any(tensor.is_constant for tensor in copies.outputs):
             raise TypeError("an output is a constant")

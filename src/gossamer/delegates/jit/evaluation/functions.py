@@ -306,6 +306,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "scalein": _scale_in,
     "scaleout": _scale_out,
     "limit": lambda x, words: limited(x, *words[:3]),
+    "quotient": lambda x, y, words: _int32(_fixed_point.quotients(x, y, words[:6])),
     "product16": lambda x, y: (x * y + (1 << 14)) >> 15,
     "saturate16": lambda x: np.clip(x, -32768, 32767),
     "interpolate": interpolated,
