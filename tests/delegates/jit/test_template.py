@@ -11,6 +11,7 @@ import pytest
 
 from gossamer import Interpreter, InvokeError, PrepareError
 from gossamer.arrays import NDArray
+from gossamer.delegates.jit import compiling, template
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.delegates.jit.template import FEWEST_SEEN, Template
 from gossamer.programs import plans
@@ -37,6 +38,7 @@ from gossamer.schema import (
     TensorType,
     TransposeOptions,
 )
+from tests.codegen.test_basis import made_of_what_ships, shipped
 from tests.delegates.jit.running import outputs
 from tests.random_graphs import FORMS, Form, RandomGraph
 from tests.runtime.graphs import ModelMaker
@@ -309,6 +311,35 @@ def test_filled_in_it_is_what_the_shape_alone_would_become(model: Callable[[], b
     assert templates is not None
     assert not templates.failure
     assert model is images or not any(template.closed for template in templates._made)
+
+
+@pytest.mark.parametrize(
+    ("model", "shapes"), [(attention, of_one_attention), (rotary, lambda rng: [[1, int(rng.integers(1, 40)), 16]])]
+)
+def test_without_a_compiler_it_is_the_same_of_what_ships(
+    model: Callable[[], bytes], shapes: Shapes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels that do not ship fall into parts, and others take their place, as they do for each shape alone."""
+    for module in (compiling, template):
+        monkeypatch.setattr(module, "at_hand_for", lambda target: shipped(target).__contains__)
+    monkeypatch.setattr(compiling, "compiled_of", made_of_what_ships)
+    content, rng = model(), np.random.default_rng(1)
+    interpreter = Interpreter(model_content=content)
+    filled = 0
+    for _ in range(8):
+        chosen = shapes(rng)
+        results, alone = run(interpreter, chosen), Interpreter(model_content=content)
+        assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, chosen)]
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+        assert set(kernel.program.plan.kernels) <= shipped(kernel.target).keys()
+        filled += kernel.is_filled
+    assert filled >= 4
+    templates = kernel_of(interpreter)._templates
+    assert templates is not None
+    assert not any(one.closed for one in templates._made)
 
 
 def random_rows(seed: int) -> bytes:

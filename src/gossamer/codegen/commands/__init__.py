@@ -405,22 +405,26 @@ class Build:
                 missing.kind = missing.kind or node.kind
                 raise
             self._reset(mark)
-            held = self._held
-            for part in parts:
-                self._hold(part.y.buffer)
-                self._run(part)
-            self._held = held
+            self._run_parts(parts)
 
-    def _hold(self, buffer: Buffer) -> None:
-        """Find a place for what is between the parts of a kernel."""
-        if buffer in self.layout.places:
-            return
-        strides, bytes = dense_bytes(buffer), item_bytes(buffer) * prod(buffer.shape)
+    def _run_parts(self, parts: Iterable[Kernel]) -> None:
+        """The commands of the parts of a kernel, with places for what is between them."""
+        held = self._held
+        for part in parts:
+            buffer = part.y.buffer
+            if buffer not in self.layout.places:
+                bytes = item_bytes(buffer) * prod(buffer.shape)
+                self.layout.places[buffer] = Place(*self.held(bytes), dense_bytes(buffer), bytes)
+            self._run(part)
+        self._held = held
+
+    def held(self, bytes: int) -> Address:
+        """Memory for what is between the parts of a kernel."""
         if self._is_known:
-            self.layout.places[buffer] = Place(*self._of_known(bytes), strides, bytes)
-            return
-        self.layout.places[buffer] = Place(ARENA, self.passing(bytes).offset, strides, bytes)
+            return self._of_known(bytes)
+        address = self.passing(bytes)
         self._held += -(-bytes // _ALIGNMENT) * _ALIGNMENT
+        return address
 
     def _mark(self) -> tuple[Any, ...]:
         """Where things stand, for `_reset`."""

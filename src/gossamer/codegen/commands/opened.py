@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -17,12 +16,12 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.codegen.build import Drawn, Emitted
-from gossamer.codegen.commands import Build, dense_bytes, is_of_shape
+from gossamer.codegen.commands import AtHand, Build, NotAtHand, dense_bytes, is_of_shape
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.layout import Layout, Place, item_bytes, pack, spread_out
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ARENA, BLOCKS, COMPUTED, FAULT, KERNELS, MODEL, SCRATCH, Address, Word
-from gossamer.sizes import Size, Sizes, is_open, told
+from gossamer.sizes import Size, Sizes, computed, is_open, told
 from gossamer.targets import Target
 from gossamer.views import Buffer, Derived, Late, View, Widened
 
@@ -113,11 +112,51 @@ class _Said(NamedTuple):
     name: str
 
 
+def _sizes_of(spec: KernelSpec) -> list[Size]:
+    """What is open in a kernel."""
+    return [value for value in vars(spec).values() if isinstance(value, Size)]
+
+
+Choice = Callable[..., "tuple[str, KernelSpec] | None"]
+"""A function of the numbers that are open in a kernel: its name and itself, or those of one at hand that may take its
+place; ``None`` if there is none."""
+
+
+class _Choices:
+    """Kernels whose numbers are open until commands are filled in. ``at_hand``: as in `Build`."""
+
+    def __init__(self, at_hand: AtHand | None) -> None:
+        self.at_hand = at_hand
+        self._made: dict[Any, Choice] = {}
+
+    def of(self, spec: KernelSpec) -> Choice:
+        """What such a kernel will be."""
+        fields, kind, at_hand = vars(spec), type(spec), self.at_hand
+        key = kind, tuple([Size if isinstance(value, Size) else value for value in fields.values()])
+        if key not in self._made:
+            names = [name for name, value in fields.items() if isinstance(value, Size)]
+
+            @cache
+            def choice(*numbers: int) -> tuple[str, KernelSpec] | None:
+                one = kind(**{**fields, **dict(zip(names, numbers, strict=True))})
+                if at_hand is None:
+                    return one.name, one
+                return next(((some.name, some) for some in (one, *one.general()) if at_hand(some.name)), None)
+
+            self._made[key] = choice
+        return self._made[key]
+
+
+def _is_there(choice: Choice, *numbers: int) -> int:
+    return int(choice(*numbers) is not None)
+
+
 class _Telling(Build):
     """Writes down what the commands of one kernel are, with sizes left open."""
 
-    def __init__(self, target: Target, sight: _Sight, layout: Layout) -> None:
-        super().__init__(target, Layout(set()), None)
+    def __init__(self, choices: _Choices, target: Target, sight: _Sight, layout: Layout) -> None:
+        super().__init__(target, Layout(set()), None, choices.at_hand)
+        self._choices = choices
         self._slots = {id(buffer): at for at, buffer in enumerate(sight.stand_ins)}
         for at, (buffer, real) in enumerate(zip(sight.stand_ins, sight.buffers, strict=True)):
             if not buffer.is_constant:
@@ -132,7 +171,7 @@ class _Telling(Build):
 
     def told(self) -> tuple[Callable[..., None], list[Size]]:
         """A function of a `_Filling`, numbers and places that makes the commands, and of what sizes the numbers are."""
-        import_module(f"gossamer.codegen.commands.{self._kernel.kind}").commands(self._kernel, self)
+        self._run(self._kernel)
         exec("\n    ".join(["def fill(to, n, places):", *(self.lines or ["pass"])]), self.known)
         return self.known["fill"], list(self.numbers.values())
 
@@ -215,21 +254,37 @@ class _Telling(Build):
             f"({gone}), {self._written(reads)})",
         ]
 
+    def _run_parts(self, parts: Iterable[Kernel]) -> None:
+        name = f"h{len(self.lines)}"
+        self.lines.append(f"{name} = to.build._held")
+        super()._run_parts(parts)
+        self.lines.append(f"to.build._held = {name}")
+
+    def held(self, bytes: int) -> Address:
+        return Address(self._new("m", f"to.build.held({self._written(bytes)})"))
+
+    def _mark(self) -> tuple[Any, ...]:
+        grown = self.numbers, self.known, self._told, self._packed, self.layout.places
+        return [*self.lines], *map(dict[Any, Any], grown)
+
+    def _reset(self, mark: tuple[Any, ...]) -> None:
+        self.lines, self.numbers, self.known, self._told, self._packed, self.layout.places = mark
+
+    def _choose(self, spec: KernelSpec) -> KernelSpec | None:
+        """The kernel itself, if one that does what it does is at hand, which is a condition where sizes are open."""
+        sizes = _sizes_of(spec)
+        if self._at_hand is None or not sizes:
+            return super()._choose(spec)
+        return spec if computed(_is_there, self._choices.of(spec), *sizes) else None
+
     def _spec(self, spec: KernelSpec) -> str:
         """An expression for the name of a kernel, and the kernel."""
-        fields = vars(spec)
-        sizes = [value for value in fields.values() if isinstance(value, Size)]
+        chosen, sizes = self._choose(spec), _sizes_of(spec)
+        if chosen is None:
+            raise NotAtHand(f"a {type(spec).__name__} for {spec.isa}")
         if not sizes:
-            return self._name((spec.name, spec))
-        names = [name for name, value in fields.items() if isinstance(value, Size)]
-
-        @cache
-        def made(*numbers: int) -> tuple[str, KernelSpec]:
-            values = {**fields, **dict(zip(names, numbers, strict=True))}
-            one = type(spec)(**values)
-            return one.name, one
-
-        return f"{self._name(made)}({', '.join(map(self._written, sizes))})"
+            return self._name((chosen.name, chosen))
+        return f"{self._name(self._choices.of(spec))}({', '.join(map(self._written, sizes))})"
 
     def kernel(self, spec: KernelSpec) -> Address:
         name = f"f{len(self.lines)}"
@@ -314,11 +369,10 @@ class _Filling:
         self.alike: dict[Any, Any] = {}
         """What is made once for all kernels of the same key."""
         self._tables: dict[Any, int] = {}
-        self._is_once = False
 
     def begin(self, is_once: bool) -> None:
         """The commands of another kernel of the graph, which may run once."""
-        self._is_once = is_once
+        self.build._is_known = COMPUTED if is_once else ""
         self._tables.clear()
         self.build._blocks.clear()
 
@@ -370,7 +424,7 @@ class _Filling:
     def command(self, named: tuple[str, KernelSpec], block: int, barrier: int) -> None:
         name, spec = named
         self.build.specs[name] = spec
-        if self._is_once:
+        if self.build._is_known:
             self.builder.compute(name, Address(BLOCKS, block))
         else:
             self.builder.command(name, Address(BLOCKS, block), barrier=bool(barrier))
@@ -401,8 +455,8 @@ class _Form(NamedTuple):
 class _Alike:
     """Kernels of the graph that differ in their buffers alone."""
 
-    def __init__(self, target: Target, sight: _Sight, layout: Layout, sizes: Sizes) -> None:
-        self._how = target, sight, layout
+    def __init__(self, choices: _Choices, target: Target, sight: _Sight, layout: Layout, sizes: Sizes) -> None:
+        self._how = choices, target, sight, layout
         self._sizes = sizes
         self._forms: list[_Form] = []
         self._tell()
@@ -427,8 +481,9 @@ class _Alike:
 class OpenCommands:
     """The commands of a graph that has had its passes, with sizes left open."""
 
-    def __init__(self, drawn: Drawn, target: Target, sizes: Sizes) -> None:
-        """Raises `TypeError`, or what somebody makes of it, where commands cannot be told so."""
+    def __init__(self, drawn: Drawn, target: Target, sizes: Sizes, at_hand: AtHand | None = None) -> None:
+        """``at_hand``: as in `Build`. Raises `TypeError`, or what somebody makes of it, where commands cannot be told
+        so, and `NotAtHand`."""
         graph = drawn.graph
         if drawn.borders or any(kernel.regions for kernel in graph):
             raise TypeError("images with borders, or regions")
@@ -441,6 +496,7 @@ class OpenCommands:
         places = [buffer for buffer, *_ in lives] + once
         self._bytes = _Numbers(sizes, [layout.places[buffer].bytes for buffer in places])
         alike: dict[Any, _Alike] = {}
+        choices = _Choices(at_hand)
         inner = {id(buffer): at for at, buffer in enumerate(places)}
         self._kernels: list[tuple[_Alike, list[Any], bool]] = []
         """What fills in a kernel, where its buffers are, and whether it runs once."""
@@ -451,11 +507,11 @@ class OpenCommands:
             key = _description(shared, drawn.gaps)
             if key not in alike:
                 try:
-                    alike[key] = _Alike(target, shared, layout, sizes)
+                    alike[key] = _Alike(choices, target, shared, layout, sizes)
                 except TypeError:
                     if not any(view.is_constant for view in kernel.operands):
                         raise
-                    alike[id(kernel)] = _Alike(target, _sight(kernel, shows=True), layout, sizes)
+                    alike[id(kernel)] = _Alike(choices, target, _sight(kernel, shows=True), layout, sizes)
             mine = alike.get(key) or alike[id(kernel)]
             at = [self._place(buffer, layout, inner) for buffer in shared.buffers]
             self._kernels.append((mine, at, id(kernel.y.buffer) in layout.known))
